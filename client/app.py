@@ -14,6 +14,7 @@ from client.policy import Policy, read_policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.release import Releaser
+from client.secure.pins import PINS, Pins
 from client.session import Session
 from client.settings import ClientSettings
 from client.state import DiskStore
@@ -39,12 +40,14 @@ from common.wire.messages import (
     Payload,
     TrainRequest,
 )
+from common.wire.sums import HELPER, HelperReply, HelperRequest
 
 app = ClientApp()
 
 
 @app.query(ENROL.partition(".")[2])
 @app.query(COUNTS.partition(".")[2])
+@app.query(HELPER.partition(".")[2])
 @app.query(ASSIGN.partition(".")[2])
 @app.train()
 @app.evaluate()
@@ -88,6 +91,7 @@ _REQUESTS: dict[str, type[Payload]] = {
     ASSIGN: AssignRequest,
     TRAIN: TrainRequest,
     EVALUATE: EvaluateRequest,
+    HELPER: HelperRequest,
 }
 
 
@@ -103,6 +107,8 @@ def _dispatch(session: Session, request: Payload) -> Payload:
             return session.train(request)
         case EvaluateRequest():
             return session.evaluate(request)
+        case HelperRequest():
+            return HelperReply(card="")
         case _:
             raise WireError(f"{type(request).__name__} is an answer, not a request")
 
@@ -119,7 +125,7 @@ def open_session(settings: ClientSettings) -> Session:
     )
     whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)
     guard = Releaser(policy, functools.partial(_open_ledger, settings, policy, whole), part=_part_name(settings.part))
-    return Session(settings.name, learner, store, guard)
+    return Session(settings.name, learner, store, guard, Pins.of(policy, settings.state_dir / settings.name / PINS))
 
 
 def _part_name(part: tuple[int, int]) -> str:

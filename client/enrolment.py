@@ -2,20 +2,26 @@
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from client.policy import Policy
+from client.secure.pins import AcceptedRoster, Pins
 from client.state import Store
 from client.tasks.learner import Learner
 from common.config.flatten import from_json, read_names
 from common.config.run import RunConfig
 from common.errors import DataError, RefusedError, WireError
+from common.privacy.sum_claims import describe_sums
 from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import Vocabulary
+from common.text import printable
 from common.wire.messages import EnrolRequest
+
+log = logging.getLogger("fedloom.client")
 
 ENROLMENT = "enrolment.json"
 """Name of the document in a run's state."""
@@ -39,6 +45,8 @@ class EnrolledRun:
     config: RunConfig
     vocabulary: Vocabulary
     learner: Learner
+    helpers: AcceptedRoster | None = None
+    """Helpers of the run's secure sums; None under trust `local`."""
 
 
 class Enrolments:
@@ -48,10 +56,11 @@ class Enrolments:
         build_learner: Reads the private data under a run's vocabulary.
         store: Client state.
         policy: The owner's policy.
+        pins: Helpers that the owner relies on.
     """
 
-    def __init__(self, build_learner: BuildLearner, store: Store, policy: Policy) -> None:
-        self._build_learner, self._store, self._policy = build_learner, store, policy
+    def __init__(self, build_learner: BuildLearner, store: Store, policy: Policy, pins: Pins) -> None:
+        self._build_learner, self._store, self._policy, self._pins = build_learner, store, policy, pins
         self._runs: dict[str, EnrolledRun] = {}
         self._unfit: dict[str, float] = {}
 
@@ -94,13 +103,19 @@ class Enrolments:
         config = from_json(request.config)
         self._policy.check(config)
         _check_same_run(self._store, request.run, config)
+        helpers = (
+            self._pins.accept(request.helpers, request.run) if config.privacy.resolved_trust == "helpers" else None
+        )
         vocabulary = _read_vocabulary(config.task, request.catalogue)
         try:
             learner = self._build_learner(config, vocabulary)
         except DataError as error:
             self._unfit = {enrolment: time.monotonic() + UNFIT_RETRY_SECONDS}
             raise RefusedError(UNFIT) from error
-        self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner)}
+        if helpers:
+            guarantee = describe_sums(config.privacy, self._policy.min_sum, helpers.pinned, helpers.first_use)
+            log.info("run %s: %s", printable(request.run), guarantee)
+        self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner, helpers)}
         return self._runs[enrolment]
 
 

@@ -1,18 +1,18 @@
 """Policy of the data owner, read from a TOML file; the client refuses requests beyond it."""
 
 import math
-import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
+from client.policy_errors import explain, line_of
+from client.sharing_policy import SharingPolicy
 from common.config.run import RunConfig
 from common.errors import ConfigError, RefusedError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS, method_names
-from common.options import Options, kebab
 from common.privacy.options import PrivacyOptions, Unit
 from common.tasks.registry import TASKS
 from common.text import meant
@@ -23,7 +23,7 @@ def _has_epsilon_limit(options: dict[str, Any]) -> bool:
     return any(math.isfinite(options.get(limit, math.inf)) for limit in ("max_epsilon", "max_epsilon_per_round"))
 
 
-class Policy(Options):
+class Policy(SharingPolicy):
     """Policy of the data owner; these defaults hold without a file."""
 
     methods: tuple[str, ...] = Field(default_factory=method_names)
@@ -32,9 +32,6 @@ class Policy(Options):
 
     tasks: tuple[str, ...] = Field(default_factory=lambda: tuple(TASKS))
     """Tasks in which this client takes part."""
-
-    allow_counts: bool = False
-    """True to opt in to sending counts over this client's data in plaintext, for a model's offset."""
 
     allow_shared_sample: bool = False
     """True to opt in to sending windows of the training data in plaintext, for FedSTL's shared windows."""
@@ -58,10 +55,6 @@ class Policy(Options):
     ids of rated items. Replies and refusals themselves are not covered. True by default if `max-epsilon` or
     `max-epsilon-per-round` is set: data sent without noise have no ε."""
 
-    share_metrics: Literal["without_noise", "always", "never"] = "without_noise"
-    """Runs in which metrics of held-out data are sent to the server, in plaintext. `always` includes runs
-    with noise and opts in to that: no claim of such a run covers the metrics."""
-
     max_local_steps: int = Field(0, ge=0)
     """Maximum number of local steps per round, for slow machines; 0: no limit. The server accounts for
     fewer steps."""
@@ -83,6 +76,7 @@ class Policy(Options):
         """
         self.check_names(config.task, config.method, config.method_options.name)
         self._check_noise(config.privacy)
+        self.check_trust(config.privacy)
         for key in sorted(config.capabilities.plaintext):
             if not getattr(self, key.replace("-", "_"), False):
                 raise RefusedError(
@@ -95,8 +89,8 @@ class Policy(Options):
         if not config.task_options.count_offset:
             return
         self._check_noise(config.task_options.count_privacy)
-        if config.task_options.count_privacy.unit == "none" and not self.allow_counts:
-            raise RefusedError("the policy does not allow sending counts in plaintext (allow-counts = false)")
+        if config.task_options.count_privacy.unit == "none":
+            self.check_counts(summed=config.privacy.resolved_trust == "helpers")
 
     def check_names(self, task: str, method: str, inner: str) -> None:
         """Refuse a task or a method by its name, before it is imported.
@@ -131,10 +125,6 @@ class Policy(Options):
         if options.unit != "none" and math.isfinite(self.max_epsilon) and options.delta > self.delta:
             raise RefusedError(f"privacy.delta = {options.delta:g} exceeds the policy's delta = {self.delta:g}")
 
-    def shares_metrics(self, options: PrivacyOptions) -> bool:
-        """Return True if metrics are sent to the server in a run with these options."""
-        return self.share_metrics == "always" or (self.share_metrics == "without_noise" and options.unit == "none")
-
     def for_local_use(self) -> Self:
         """Return the policy of work that sends nothing: no noise is needed, and metrics are shown."""
         return self.model_copy(update={"require_noise": False, "share_metrics": "always"})
@@ -155,7 +145,7 @@ def read_policy(path: Path | None, *, is_generated: bool = False) -> Policy:
         ConfigError: The file cannot be read, or an option is unknown or invalid.
     """
     if path is None:
-        return Policy(share_metrics="always") if is_generated else Policy()
+        return Policy(share_metrics="always", min_sum=2, helpers_on_first_use=True) if is_generated else Policy()
     text = ""
     try:
         text = path.read_text("utf-8-sig")
@@ -167,25 +157,5 @@ def read_policy(path: Path | None, *, is_generated: bool = False) -> Policy:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"policy {path}: {error}") from None
     except ValidationError as error:
-        line = _line_of(str(error.errors()[0]["loc"][0]), text)
-        raise ConfigError(f"policy {path}{line}: {_explain(error)}") from None
-
-
-def _explain(error: ValidationError) -> str:
-    """Return the message about the first invalid option, with the closest valid one."""
-    first = error.errors()[0]
-    place = first["loc"]
-    if first["type"] == "extra_forbidden":
-        return f"unknown option '{place[-1]}'{meant(str(place[-1]), map(kebab, Policy.model_fields))}"
-    if first["type"] == "literal_error" and place[0] == "units":
-        unit = str(first.get("input"))
-        return f"'units': unknown '{unit}'{meant(unit, get_args(Unit))}"
-    return f"'{'.'.join(map(str, place))}': {first['msg'].removeprefix('Value error, ')}"
-
-
-def _line_of(key: str, text: str) -> str:
-    """Return the place of a key in a TOML text: `, line 3`; empty if the key is not found."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if re.match(rf"""\s*(\[+\s*)?["']?{re.escape(key)}["']?\s*[\].=]""", line):
-            return f", line {number}"
-    return ""
+        line = line_of(str(error.errors()[0]["loc"][0]), text)
+        raise ConfigError(f"policy {path}{line}: {explain(error, Policy)}") from None

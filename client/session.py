@@ -8,6 +8,8 @@ from safetensors.numpy import save
 
 from client.enrolment import BuildLearner, EnrolledRun, Enrolments, fingerprint
 from client.privacy.release import Releaser
+from client.secure.join import join_training
+from client.secure.pins import Pins
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
 from client.training.alone import with_alone
@@ -17,7 +19,7 @@ from client.training.failures import run_or_zeros
 from client.training.participant import ADAPT, Participant
 from common.arrays import check_like
 from common.config.run import RunConfig
-from common.errors import FedloomError
+from common.errors import FedloomError, RefusedError
 from common.models import parameters
 from common.wire.messages import (
     AssignReply,
@@ -44,12 +46,15 @@ class Session:
         build_learner: Reads the private data under a run's vocabulary.
         store: Client state.
         releaser: Last step of every reply with private data; it holds the owner's policy.
+        pins: Helpers that the owner relies on; default: those of the policy, with first contacts in memory.
     """
 
-    def __init__(self, client: str, build_learner: BuildLearner, store: Store, releaser: Releaser) -> None:
+    def __init__(
+        self, client: str, build_learner: BuildLearner, store: Store, releaser: Releaser, pins: Pins | None = None
+    ) -> None:
         self.client, self.build_learner, self.store, self.releaser = client, build_learner, store, releaser
         self.policy = releaser.policy
-        self.runs = Enrolments(build_learner, store, releaser.policy)
+        self.runs = Enrolments(build_learner, store, self.policy, pins or Pins.of(self.policy))
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Accept an enrolment.
@@ -70,6 +75,8 @@ class Session:
     def assign(self, request: AssignRequest) -> AssignReply:
         """Return the assignment score of several models, and the parameters of the client's property."""
         run = self.runs.find(request.enrolment)
+        if run.helpers:
+            raise RefusedError("this run announces secure sums, and an assignment is a reply of one client alone")
 
         def work() -> AssignReply:
             return assess_models(run, self.store, request, without_own_counts(run, self.store, request.statics))
@@ -112,15 +119,16 @@ class Session:
 
         Raises:
             WireError: The model does not match the run's.
-            RefusedError: The cost of the release exceeds a limit.
+            RefusedError: The cost of the release exceeds a limit, or the terms of the round's sum are not acceptable.
         """
         run = self.runs.find(request.enrolment)
         check_like(request.model, parameters(run.learner.module), "the server's model")
         steps = self.policy.local_steps(run.config.method_options.steps(request.phase))
         reservation = self.releaser.budget.reserve(run.config, request)
         noise = reservation.noise(steps, self.releaser.generator) if reservation else None
+        part = join_training(self.client, run, self.policy, request, steps)
         request = replace(request, statics=without_own_counts(run, self.store, request.statics))
-        return replace(self._participant(run, request, steps), noise=noise, reservation=reservation)
+        return replace(self._participant(run, request, steps), noise=noise, reservation=reservation, part=part)
 
     def release(self, participant: Participant, work: Callable[[], TrainReply]) -> TrainReply:
         """Release the reply of local training as the configuration, the policy and the ledger allow."""

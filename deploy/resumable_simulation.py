@@ -1,5 +1,6 @@
 """Simulation that continues with its clients' state after it was interrupted."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +9,15 @@ from client.data.dataset import AnyDataset
 from client.training.comparison import MEASURED, Measured, from_document
 from common.config.run import RunConfig
 from deploy.client_snapshot import REMOVED, ClientSnapshot, KeptState
+from deploy.simulated_helper import open_desks
 from deploy.simulated_session import open_sessions
 from deploy.simulation import InProcessGrid, choose_cohort
 from server.artifacts import RunDirectory
 from server.result import Result
 from server.run import run
+
+HELPERS = "helpers"
+"""Folder with the books of simulated helpers, in that of the run."""
 
 
 def simulate_measured(
@@ -46,10 +51,14 @@ def simulate_measured(
     checkpoint = folder.checkpoints.load_latest() if config.resume else None
     if checkpoint and not state.forget:
         snapshot.restore(checkpoint.round, has_noise=config.privacy.unit != "none")
-    grid = InProcessGrid(sessions, together or choose_cohort(len(parts)), snapshot.write)
-    result = run(grid, config, runs)
+    helpers = folder.path / HELPERS
+    with open_desks(config, noise_seed, helpers) as desks:
+        result = run(
+            InProcessGrid(sessions, together or choose_cohort(len(parts)), snapshot.write, desks), config, runs
+        )
     if checkpoint and state.forget:
         result = replace(result, state=f"restarted after round {checkpoint.round}")
     if not state.keep:
         snapshot.remove()
+        shutil.rmtree(helpers, ignore_errors=True)
     return result, {s.client: from_document(s.store.read(config.run_id, MEASURED)) for s in sessions.values()}

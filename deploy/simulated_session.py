@@ -17,7 +17,9 @@ from common.config.run import RunConfig
 from common.privacy.randomness import fresh_generator
 from common.tasks.vocabulary import Vocabulary
 
-simulated_policy = partial(Policy, allow_counts=True, allow_shared_sample=True, share_metrics="always")
+simulated_policy = partial(
+    Policy, allow_counts="clear", allow_shared_sample=True, share_metrics="always", min_sum=2, helpers_on_first_use=True
+)
 """Policy of simulated clients; made anew, since it allows the methods of that time."""
 
 

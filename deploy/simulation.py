@@ -5,11 +5,9 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
@@ -19,20 +17,20 @@ from flwr.supercore.task_identity import TaskIdentity
 from client.app import answer, decode_request
 from client.data.dataset import AnyDataset
 from client.data.read import partition
+from client.helper.app import answer as help_with
+from client.helper.desk import Desk
 from client.node.replies import failure_reply
 from client.session import Session
 from client.tasks.registry import CLIENT_TASKS
-from client.training.cohort import train
-from client.training.participant import Participant
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.wire.codec import decode, encode
-from common.wire.messages import TRAIN, TrainReply, TrainRequest
+from common.wire.codec import decode
+from common.wire.messages import TRAIN, TrainRequest
+from deploy.simulated_cohort import Job, decode_once, train_cohort
+from deploy.simulated_helper import open_desks
 from deploy.simulated_session import open_sessions
 from server.result import Result
 from server.run import run
-
-RequestT = TypeVar("RequestT")
 
 TOGETHER = 32
 """Number of clients that train stacked; larger cohorts pad more and exceed the processor's cache."""
@@ -71,7 +69,8 @@ def simulate_clients(
         noise_seed: Root seed of reproducible DP noise, for studies; it gives no protection. None samples fresh noise.
     """
     sessions, _ = open_sessions(parts, noise_seed)
-    return run(InProcessGrid(sessions, together or choose_cohort(len(parts))), config, runs)
+    with open_desks(config, noise_seed) as desks:
+        return run(InProcessGrid(sessions, together or choose_cohort(len(parts)), desks=desks), config, runs)
 
 
 def choose_cohort(clients: int) -> int:
@@ -86,12 +85,18 @@ class InProcessGrid(Grid):
         sessions: Clients by node id.
         together: Number of clients that train stacked.
         on_trained: Callback after clients have trained, before the server has their replies.
+        desks: Helpers of secure sums; their nodes follow those of the clients.
     """
 
     def __init__(
-        self, sessions: Mapping[int, Session], together: int, on_trained: Callable[[], None] = lambda: None
+        self,
+        sessions: Mapping[int, Session],
+        together: int,
+        on_trained: Callable[[], None] = lambda: None,
+        desks: Sequence[Desk] = (),
     ) -> None:
         self._sessions, self._together, self._on_trained = sessions, together, on_trained
+        self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
@@ -112,8 +117,8 @@ class InProcessGrid(Grid):
         return [self._replies.pop(identity) for identity in list(message_ids) if identity in self._replies]
 
     def get_node_ids(self) -> list[int]:
-        """Return all clients; they are always connected."""
-        return list(self._sessions)
+        """Return all clients and helpers; they are always connected."""
+        return [*self._sessions, *self._desks]
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
         """Push, then pull."""
@@ -137,59 +142,25 @@ class InProcessGrid(Grid):
         return self._sessions[message.metadata.dst_node_id]
 
     def _answer(self, messages: Sequence[Message]) -> list[Message]:
-        request = _decode_once(decode_request)
-        return [answer(self._session(message), message, partial(request, message)) for message in messages]
+        request = decode_once(decode_request)
+        return [
+            help_with(self._desks[node], message)
+            if (node := message.metadata.dst_node_id) in self._desks
+            else answer(self._session(message), message, partial(request, message))
+            for message in messages
+        ]
 
     def _train(self, messages: Sequence[Message]) -> list[Message]:
         """Train in cohorts of clients with data of similar size, which need little padding."""
-        request = _decode_once(lambda message: decode(TrainRequest, message.content))
+        request = decode_once(lambda message: decode(TrainRequest, message.content))
         replies, jobs = [], []
         for message in messages:
             try:
-                jobs.append(_Job(message, self._session(message), self._session(message).participant(request(message))))
+                jobs.append(Job(message, self._session(message), self._session(message).participant(request(message))))
             except FedloomError as error:
                 replies.append(failure_reply(message, error))
         jobs.sort(key=lambda job: job.participant.learner.size)
         for first in range(0, len(jobs), self._together):
-            replies += _train_cohort(jobs[first : first + self._together])
+            replies += train_cohort(jobs[first : first + self._together])
         self._on_trained()
         return replies
-
-
-@dataclass(frozen=True)
-class _Job:
-    """Training request with the client that answers it."""
-
-    message: Message
-    session: Session
-    participant: Participant
-
-    def reply(self, outcome: TrainReply | FedloomError) -> Message:
-        def result() -> TrainReply:
-            if isinstance(outcome, FedloomError):
-                raise outcome
-            return outcome
-
-        try:
-            return Message(encode(self.session.release(self.participant, result)), reply_to=self.message)
-        except FedloomError as error:
-            return failure_reply(self.message, error)
-
-
-def _train_cohort(jobs: Sequence[_Job]) -> list[Message]:
-    config = jobs[0].session.config(jobs[0].participant.request.enrolment)
-    outcomes = train(config.method_options, [job.participant for job in jobs])
-    return [job.reply(outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
-
-
-def _decode_once(decoder: Callable[[Message], RequestT]) -> Callable[[Message], RequestT]:
-    """Return the decoder with a cache by content; clients share the content that the server encoded."""
-    requests: dict[int, RequestT] = {}
-
-    def cached(message: Message) -> RequestT:
-        key = id(message.content)
-        if key not in requests:
-            requests[key] = decoder(message)
-        return requests[key]
-
-    return cached

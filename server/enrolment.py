@@ -64,7 +64,7 @@ class Enrolment:
         names: NameBindings | None = None,
         check_ledger: Callable[[int, str], None] = lambda node, head: None,
     ) -> None:
-        self.roster, self._names = Roster(clock), names or NameBindings()
+        self.roster, self.helpers, self._names = Roster(clock), invitation.helpers, names or NameBindings()
         self._check_ledger = check_ledger
         self._invitation, self._wait, self._ask = invitation, wait, ask
         self._clock, self._sleep = clock, sleep

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from common.errors import DataError
+from server.sum_event import Sum
 
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 """Float; NaN and infinity, which JSON lacks, are written as null and read as NaN."""
@@ -164,7 +165,7 @@ class Waiting:
     until: float
 
 
-Event = Start | Round | Finish | Waiting
+Event = Start | Round | Finish | Waiting | Sum
 
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])

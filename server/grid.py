@@ -3,7 +3,7 @@
 import math
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from flwr.app import Message, RecordDict
 from flwr.proto.node_pb2 import NodeInfo
@@ -32,6 +32,7 @@ class PollingGrid(Grid):
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
         liveness: Record of heartbeats, shared by the wrappers of a Grid.
+        hidden: Connected nodes that are no clients.
     """
 
     def __init__(
@@ -42,9 +43,10 @@ class PollingGrid(Grid):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         liveness: Liveness | None = None,
+        hidden: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._liveness = liveness or Liveness(grid.get_nodes, clock)
-        self._grid, self._limits, self._on_exchange = grid, limits, on_exchange
+        self._grid, self._limits, self._on_exchange, self._hidden = grid, limits, on_exchange, hidden
         self._clock, self._sleep = clock, sleep
         self._first_answers: dict[str, deque[float]] = defaultdict(lambda: deque([0.0], maxlen=RECENT_EXCHANGES))
 
@@ -118,8 +120,9 @@ class PollingGrid(Grid):
         return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
 
     def get_node_ids(self) -> Iterable[int]:
-        """Return the ids of the connected nodes, without those that send no heartbeats."""
-        return self._liveness.audible(self._grid.get_node_ids())
+        """Return the ids of the connected clients, without those that send no heartbeats."""
+        hidden = frozenset(self._hidden())
+        return self._liveness.audible(node for node in self._grid.get_node_ids() if node not in hidden)
 
     def get_nodes(self) -> Iterable[NodeInfo]:
         """Return the connected nodes."""

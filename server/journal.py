@@ -22,9 +22,9 @@ from server.outcome import Evaluations, RunTotals, build_result
 from server.planning.costs import budget_of
 from server.planning.planner import RoundDecision
 from server.presence import Presence
-from server.privacy_statement import statement
 from server.result import Result
 from server.round_event import describe_round, find_training
+from server.secure.report import describe_privacy
 from server.start_event import describe_start
 from server.state import RunState, Trained, to_checkpoint
 from server.unwritten import complete, find_unwritten, to_json
@@ -181,7 +181,7 @@ class Journal:
             seconds=time.monotonic() - self._started,
             bytes=self._bytes,
             examples={client.name: client.examples for client in roster.clients.values()},
-            privacy=statement(self._config, roster.spent, len(self._sharing)),
+            privacy=describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events()),
         )
         result = build_result(self._config, state, evaluations, totals, reason, error)
         self._folder.write_result(result)

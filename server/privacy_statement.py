@@ -1,11 +1,12 @@
 """Privacy statement of a run, in the words of its clients' ledgers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from common.config.run import RunConfig
-from common.privacy.claims import HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED
+from common.privacy.claims import HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED, UNCOVERED_SUMS
 from common.privacy.mechanisms.registry import build_account, select_spec
+from common.privacy.sum_claims import describe_sums
 from server.result import Privacy
 
 UNPROTECTED = Privacy(
@@ -17,6 +18,13 @@ UNPROTECTED = Privacy(
     uncovered=["model updates", "training losses", "metrics", "numbers of records", "who takes part and when"],
 )
 """Statement of a run without differential privacy: no guarantee."""
+
+MASKED = replace(
+    UNPROTECTED,
+    mechanism="none: clients send masked updates without clipping and noise; the server learns their sums alone",
+    uncovered=["sums of model updates", "metrics", *UNCOVERED_SUMS],
+)
+"""Statement of a run of secure sums without differential privacy, apart from its guarantee."""
 
 SUMMED = "counts that models start from: each client's own, sent to the server in plaintext (count-offset)"
 
@@ -35,22 +43,33 @@ COUNTS = (
 """Guarantee of counts in a run whose updates have no noise."""
 
 
-def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Privacy:
+def statement(
+    config: RunConfig, spent: Mapping[str, float], sharing: int, helpers: Sequence[str] = ("its helpers",)
+) -> Privacy:
     """Return the privacy statement of a run.
 
     Args:
         config: Configuration of the run.
         spent: Client -> cost that the server requested of it, in the run's account.
         sharing: Number of clients that sent their metrics.
+        helpers: Names of the helpers of the run's secure sums.
     """
-    options = config.privacy
+    found = _of_values(config, spent, sharing)
+    if config.privacy.resolved_trust != "helpers":
+        return found
+    return replace(found, guarantee=describe_sums(config.privacy, config.secure_sums.min_sum, helpers))
+
+
+def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Privacy:
+    options, is_summed = config.privacy, config.privacy.resolved_trust == "helpers"
     if options.unit == "none":
         task, method = config.task_options, config.method_options
         plaintext = [ITEM_IDS] if task.named_rows else []
         plaintext += [*method.uncovered()]
         plaintext += [SUMMED] if task.count_offset and task.count_privacy.unit == "none" else []
         plaintext += [*task.uncovered()]
-        return replace(UNPROTECTED, counts=_guarantee_of_counts(config), uncovered=[*plaintext, *UNPROTECTED.uncovered])
+        bare = MASKED if is_summed else UNPROTECTED
+        return replace(bare, counts=_guarantee_of_counts(config), uncovered=[*plaintext, *bare.uncovered])
     account = build_account(options)
     most = max(spent.values(), default=0.0)
     metrics = [f"metrics: {sharing} clients send theirs in plaintext, as their policies allow"] if sharing else []
@@ -61,7 +80,7 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
         mechanism=select_spec(options).summary.format(what=NUMBERS if ids else ALL, **options.model_dump()),
         epsilon_spent_max=min(account.claim(most, options.delta), options.epsilon) if most else 0.0,
         delta=options.delta if account.has_delta else None,
-        uncovered=[*ids, *metrics, *size, *UNCOVERED, *IN_A_RUN],
+        uncovered=[*ids, *metrics, *size, *(UNCOVERED_SUMS if is_summed else UNCOVERED), *IN_A_RUN],
         epsilon=options.epsilon,
         neighbours=SAME_ITEMS if ids else NEIGHBOURS[options.unit],
         account=account.name,

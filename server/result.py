@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from common.errors import DataError
+from common.privacy.options import ResolvedTrust
 from server.events import Metrics, Number, Split
 
 Status = Literal["completed", "failed"]
@@ -51,6 +52,11 @@ class Privacy:
         neighbours: Neighbouring relation of data sets.
         account: Unit of costs, as in `Start`.
         counts: Guarantee for counts that clients send in addition to updates without noise; empty if there is none.
+        trust: Party that the guarantee relies on: `local` or `helpers`.
+        helpers: Helper -> fingerprint of its key.
+        min_sum: Minimum number of clients in a secure sum; 0 without secure sums.
+        sums: Numbers of secure sums that were `opened` and `lost`.
+        guarantee: Guarantee of secure sums, and the party that it relies on; empty under trust `local`.
     """
 
     unit: str
@@ -62,6 +68,11 @@ class Privacy:
     neighbours: str = "none"
     account: str = ""
     counts: str = ""
+    trust: ResolvedTrust = "local"
+    helpers: dict[str, str] = field(default_factory=dict)
+    min_sum: int = 0
+    sums: dict[str, int] = field(default_factory=dict)
+    guarantee: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

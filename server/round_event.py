@@ -6,15 +6,15 @@ from common.text import printable
 from common.wire.messages import EVALUATE, TRAIN
 from server.evaluation import Evaluation
 from server.events import Round, Split
-from server.exchange import Exchange
+from server.exchange import Exchange, summarize_exchange
 from server.loss_watch import median_loss
 from server.presence import Attendance
 from server.state import Trained
 
 
 def find_training(exchanges: Sequence[Exchange]) -> Exchange:
-    """Return the exchange in which the clients of a round trained first."""
-    return next(exchange for exchange in exchanges if exchange.kind == TRAIN)
+    """Return the exchange in which the clients of a round trained first; an empty one without any."""
+    return next((exchange for exchange in exchanges if exchange.kind == TRAIN), summarize_exchange([], [], 0.0))
 
 
 def describe_round(
@@ -52,7 +52,7 @@ def describe_round(
         metrics=dict(evaluation.metrics),
         split=split if evaluation.metrics else "",
         seconds=sum(exchange.seconds for exchange in exchanges),
-        answered=len(training.durations) - len(trained.rejected),
+        answered=max(len(training.durations) - len(trained.rejected), 0),
         asked=len(training.asked) + len(attendance.lost),
         missing=sorted({name(node) for node in training.missing} | gone),
         refused={client: printable(why) for client, why in reasons.items()},

@@ -30,6 +30,8 @@ from server.planning.costs import budget_of
 from server.planning.planner import read_round_decision
 from server.result import Result
 from server.round_limits import RoundLimits
+from server.secure.parties import find_parties
+from server.secure.protocol import SumProtocol
 from server.state import RunState, restore
 from server.strategies.planned import PlannedStrategy
 from server.strategies.registry import build_strategy
@@ -61,13 +63,16 @@ def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) ->
 
 
 def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirectory, nodes: Path | None) -> Result:
-    state, totals = _load_or_create(folder, config, catalogue)
-
-    federation = config.federation
-    limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
-    invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json())
     names, liveness = NameBindings(nodes, grid.get_nodes), Liveness(grid.get_nodes)
-    quiet = PollingGrid(grid, limits, liveness=liveness)
+    parties = find_parties(grid, config, folder, liveness)
+    config, federation = parties.config, parties.config.federation
+    state, totals = _load_or_create(folder, config, catalogue)
+    parties.save()
+
+    limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
+    invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json(), parties.cards)
+    connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=lambda: parties.exchange.helping)
+    quiet = connect()
     enrolment = Enrolment(
         invitation,
         federation.wait,
@@ -79,9 +84,10 @@ def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirect
     enrolment.on_wait = journal.record_waiting
     if totals:
         journal.resume(totals)
-    strategy = _build_strategy(config, state, enrolment, journal, folder.decision() if config.resume else "")
+    sums = parties.sums(folder.append)
+    strategy = _build_strategy(config, state, enrolment, journal, sums, folder.decision() if config.resume else "")
     journal.open(strategy.state)
-    recorded = PollingGrid(grid, limits, on_exchange=journal.record_exchange, liveness=liveness)
+    recorded = connect(on_exchange=journal.record_exchange)
     try:
         enrolment.assemble(recorded, federation.min_clients)
         journal.start(catalogue)
@@ -93,16 +99,22 @@ def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirect
     except FedloomError as error:
         journal.finish(strategy.state, error=error)
         raise
+    parties.dismiss()
     return journal.finish(strategy.state, early)
 
 
 def _build_strategy(
-    config: RunConfig, state: RunState, enrolment: Enrolment, journal: Journal, decided: str
+    config: RunConfig,
+    state: RunState,
+    enrolment: Enrolment,
+    journal: Journal,
+    sums: SumProtocol | None,
+    decided: str,
 ) -> RoundStrategy | PlannedStrategy:
     """Build the strategy, inside a planner if the run has a privacy budget."""
     recorders = journal.record_training, journal.record_evaluation
     deciders = (lambda: journal.choice.reason_to_stop), journal.losses.find_explosion
-    parts = RoundParts(config, state, enrolment, *recorders, *deciders)
+    parts = RoundParts(config, state, enrolment, *recorders, *deciders, sums)
     if not config.needs_planner:
         return build_strategy(parts)
     decision = read_round_decision(decided) if decided else None

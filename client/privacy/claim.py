@@ -9,7 +9,7 @@ from pathlib import Path
 from client.privacy.ledger import queries
 from client.privacy.ledger.accounts import StoredAccount, accounts_in_force, original_accounts
 from client.privacy.ledger.database import LedgerDatabase
-from client.privacy.ledger.records import BudgetIncrease, LedgerEntry
+from client.privacy.ledger.records import LOCAL_TRUST, BudgetIncrease, LedgerEntry
 from client.privacy.ledger.verify import check_all_heads
 from common.privacy.accounts import parse_account
 from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, UNBOUNDED, Claim
@@ -25,6 +25,8 @@ class RunSpent:
     wasted: int
     """Releases that were charged but perhaps never sent, because of a crash."""
     spent: float
+    trust: tuple[str, ...] = (LOCAL_TRUST,)
+    """Trusts of the run's releases, in alphabetical order."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def claim_of(
     if spent > total:
         _, epsilon, delta = original
     names_items = any(entry.terms.neighbours == SAME_ITEMS for entry in own)
+    local = [entry.terms.cost for entry in own if entry.terms.trust == LOCAL_TRUST]
     lowered = original[1] if own and account.has_delta and epsilon < original[1] < UNBOUNDED else 0.0
     return Claim(
         unit=unit,
@@ -103,6 +106,7 @@ def claim_of(
         raises=tuple(row.raised for row in increases if row.unit == unit),
         lowered_from=lowered,
         beside=tuple(sorted({entry.terms.unit for entry in entries} - {unit})),
+        local_epsilon=(account.claim(math.fsum(local), delta) if local else 0.0) if len(local) < len(own) else None,
     )
 
 
@@ -111,6 +115,10 @@ def spent_by_run(entries: Sequence[LedgerEntry]) -> tuple[RunSpent, ...]:
     releases = Counter(entry.slot.run for entry in entries)
     wasted = Counter(entry.slot.run for entry in entries if entry.status == "reserved")
     costs: dict[str, list[float]] = {run: [] for run in releases}
+    trusts: dict[str, set[str]] = {run: set() for run in releases}
     for entry in entries:
         costs[entry.slot.run].append(entry.terms.cost)
-    return tuple(RunSpent(run, releases[run], wasted[run], math.fsum(costs[run])) for run in releases)
+        trusts[entry.slot.run].add(entry.terms.trust)
+    return tuple(
+        RunSpent(run, releases[run], wasted[run], math.fsum(costs[run]), tuple(sorted(trusts[run]))) for run in releases
+    )

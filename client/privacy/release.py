@@ -21,7 +21,10 @@ from client.privacy.transforms import (
     Update,
     UpdateChain,
     to_sparse_rows,
+    update_of,
 )
+from client.secure.blocks import Blocks
+from client.secure.upload import ForSum
 from client.tasks.learner import HasItemRows
 from client.trainers.registry import build_trainer
 from client.training.client_state import KeepReleased
@@ -63,12 +66,14 @@ class Releaser:
         self.budget = Budget(policy, open_ledger, part)
 
     def release_enrolment(self, config: RunConfig, reply: EnrolReply) -> EnrolReply:
-        """Hide the number of records in runs with noise; add the budget, the ledger and the policy on metrics.
+        """Hide the number of records under noise or masks; add budget, ledger and policy on metrics.
 
         Raises:
             RefusedError: The budget is exhausted.
         """
         reply = replace(reply, shares_metrics=self.policy.shares_metrics(config.privacy))
+        if config.privacy.resolved_trust == "helpers":
+            reply = replace(reply, examples=1)
         if config.privacy.unit == "none":
             return reply
         budget, head = self.budget.remaining(config, reply.enrolment), self.budget.ledger(config.privacy).head()
@@ -102,13 +107,25 @@ class Releaser:
             RefusedError: The cost exceeds a limit by now.
         """
         request, reservation = participant.request, participant.reservation
-        privatize = self.privatize(reservation, participant.steps)
+        part = participant.part
+        privatize = (
+            ForSum(part, reservation, self.generator) if part else self.privatize(reservation, participant.steps)
+        )
         chain = UpdateChain(self._select(config, participant), privatize, _encode(config, participant))
-        released = chain(lambda: _update_of(work()))
+        released = chain(lambda: update_of(work()))
         if reservation:
             reservation.acknowledge()
         update, gradient = group("update", released.arrays), group("gradient", released.arrays)
-        return TrainReply(request.round, update, gradient, released.loss, released.examples, participant.steps)
+        return TrainReply(
+            request.round,
+            update,
+            gradient,
+            released.loss,
+            released.examples,
+            participant.steps,
+            masked=released.masked,
+            sealed=released.sealed,
+        )
 
     def _select(self, config: RunConfig, participant: Participant) -> tuple[Select, ...]:
         select: list[Select] = []
@@ -116,10 +133,12 @@ class Releaser:
         if participant.reservation:
             zeros = partial(zero_reply, config.method_options, learner, request, participant.steps)
             failures = DivergedError if config.privacy.unit == "record" else Exception
-            select.append(ZerosOnFailure(lambda: _update_of(zeros()), failures))
+            select.append(ZerosOnFailure(lambda: update_of(zeros()), failures))
         rows = config.task_options.named_rows
         if rows and isinstance(learner, HasItemRows):
             select.append(AddPseudoItems(learner, request.round, rows.pseudo, self.generator))
+        if participant.part:
+            select.append(Blocks(config, participant.steps))
         return tuple(select)
 
     def release_assignment(
@@ -163,13 +182,9 @@ class Releaser:
 
 def _encode(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
     if participant.reservation:
-        local = participant.request.phase == LOCAL
-        return (KeepReleased(build_trainer(config.method_options), participant),) if local else ()
-    dense = config.federation.updates != "auto" or config.task_options.named_rows
+        if participant.request.phase != LOCAL:
+            return ()
+        keep = KeepReleased(build_trainer(config.method_options), participant)
+        return (Blocks(config, participant.steps).restore, keep) if participant.part else (keep,)
+    dense = participant.part is not None or config.federation.updates != "auto" or config.task_options.named_rows
     return () if dense else (to_sparse_rows,)
-
-
-def _update_of(reply: TrainReply) -> Update:
-    """Return all of a reply that depends on data."""
-    arrays = {**add_prefix("update", reply.update), **add_prefix("gradient", reply.gradient)}
-    return Update(arrays, examples=reply.examples, loss=reply.loss)

@@ -8,7 +8,7 @@ import numpy as np
 from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.limits import Limits
-from client.privacy.ledger.records import Slot
+from client.privacy.ledger.records import LOCAL_TRUST, Slot
 from common.errors import RefusedError, StateError
 from common.privacy.accounts import Account
 from common.privacy.claims import SAME_ITEMS
@@ -70,7 +70,14 @@ class Reservation:
             return None
         return DpSgdNoise(self.options.clip, self.dp_sgd(steps).multiplier, self.options.sample, generator)
 
-    def commit(self, mechanism: AccountedMechanism, make: Callable[[], bytes], *, same_items: bool = False) -> bytes:
+    def commit(
+        self,
+        mechanism: AccountedMechanism,
+        make: Callable[[], bytes],
+        *,
+        same_items: bool = False,
+        trust: str = LOCAL_TRUST,
+    ) -> bytes:
         """Charge the ledger, then draw the noise, then cache the bytes.
 
         Cached bytes of the slot are returned unchanged, at no cost.
@@ -80,6 +87,7 @@ class Reservation:
             mechanism: Mechanism of the release.
             make: Draws the noise and returns the bytes to send; called after the cost is durably stored.
             same_items: True if row ids are sent in plaintext, so that neighbours name the same items.
+            trust: Trust of the release, as in `Terms`.
 
         Raises:
             StateError: The reservation was committed before.
@@ -91,7 +99,7 @@ class Reservation:
                 f"the reservation of round {self.slot.round} of run '{self.slot.run}' was used before; reserve again"
             )
         self._committed = True
-        terms = self.ledger.terms(mechanism)
+        terms = replace(self.ledger.terms(mechanism), trust=trust)
         if terms.cost > self.cost * (1 + TOLERANCE):
             raise RefusedError(f"release refused: cost {terms.cost:.4g} exceeds the reserved cost {self.cost:.4g}")
         terms = replace(terms, neighbours=SAME_ITEMS) if same_items else terms

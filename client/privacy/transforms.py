@@ -5,7 +5,7 @@ The types admit `Select` steps before it only, and `Encode` steps after it only.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -13,9 +13,10 @@ from safetensors.numpy import load, save
 
 from client.privacy.payload import finite_or_zeros
 from client.privacy.reservation import Reservation
-from common.arrays import Arrays
+from common.arrays import Arrays, add_prefix
 from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.vectors import from_vector, to_vector
+from common.wire.messages import TrainReply
 from common.wire.sparse_rows import compress
 
 
@@ -41,6 +42,12 @@ class Released:
     """Number of records; 1 with noise."""
     loss: float = 0.0
     """Training loss; 0 with noise."""
+    masked: Arrays = field(default_factory=dict)
+    """Masked vector of a secure sum; `arrays` is then empty."""
+    sealed: list[str] = field(default_factory=list)
+    """Sealed seeds of its masks."""
+    own: Arrays = field(default_factory=dict)
+    """Part of this client in a secure sum, for the client state; it stays on this machine."""
 
 
 Work = Callable[[], Update]
@@ -152,6 +159,12 @@ class InternalNoise:
             RefusedError, LedgerError: See `Reservation.commit`.
         """
         return Released(load(self.reservation.commit(self.mechanism, lambda: save(work().arrays))))
+
+
+def update_of(reply: TrainReply) -> Update:
+    """Return all of a reply that depends on data."""
+    arrays = {**add_prefix("update", reply.update), **add_prefix("gradient", reply.gradient)}
+    return Update(arrays, examples=reply.examples, loss=reply.loss)
 
 
 def to_sparse_rows(released: Released) -> Released:

@@ -4,11 +4,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
+from client.sharing_policy import SharingPolicy
 from common.errors import RefusedError, StateError
 from common.files import write_atomically
 from common.secure.cards import HelperRoster
 from common.text import count, printable
+
+PINS = "helpers.json"
+"""Name of the file of identities that were pinned at first contact."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,11 @@ class Pins:
     ) -> None:
         self._helpers, self._fewest, self._on_first_use, self._path = dict(helpers), fewest, on_first_use, path
         self._memory: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, policy: SharingPolicy, path: Path | None = None) -> Self:
+        """Return the pins of a policy."""
+        return cls(policy.helpers, policy.min_helpers, on_first_use=policy.helpers_on_first_use, path=path)
 
     def accept(self, cards: Sequence[str], run: str) -> AcceptedRoster:
         """Return the roster of an invitation if enough of its helpers are pinned.

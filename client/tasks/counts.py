@@ -22,8 +22,8 @@ def release_counts(run: EnrolledRun, releaser: Releaser, store: Store) -> Arrays
         RefusedError: The policy, the run or its task does not allow such counts, or the cost exceeds a limit.
     """
     learner, noisy = run.learner, run.config.task_options.count_privacy.unit != "none"
-    if not noisy and not releaser.policy.allow_counts:
-        raise RefusedError("the policy does not allow sending counts in plaintext (allow-counts = false)")
+    if not noisy:
+        releaser.policy.check_counts(summed=False)
     if run.config.privacy.unit != "none":
         raise RefusedError(
             "noise on updates does not cover counts; leave count-offset out in runs with privacy.unit set"

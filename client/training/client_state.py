@@ -31,8 +31,8 @@ class KeepReleased:
 
     def __call__(self, released: Released) -> Released:
         """Store the values of this round; return them unchanged."""
-        participant = self.participant
-        update, gradient = group("update", released.arrays), group("gradient", released.arrays)
+        participant, arrays = self.participant, released.own or released.arrays
+        update, gradient = group("update", arrays), group("gradient", arrays)
         groups = self.trainer.released_state(update, gradient, participant.steps)
         if groups and (state := participant.store.load(participant.run)).round == participant.request.round:
             merged = {key: {**state.groups.get(key, {}), **tensors} for key, tensors in groups.items()}

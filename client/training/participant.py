@@ -7,6 +7,7 @@ import torch
 
 from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.reservation import Reservation
+from client.secure.upload import SumPart
 from client.state import Store
 from client.tasks.learner import Learner
 from common.wire.messages import LOCAL, TrainRequest
@@ -29,6 +30,7 @@ class Participant:
         steps: Number τ_k of local steps.
         noise: Noise of the local steps under DP-SGD; None otherwise.
         reservation: Permission to release the update; None in runs without noise.
+        part: Part of the client in the round's secure sum; None under trust `local`.
     """
 
     client: str
@@ -40,6 +42,7 @@ class Participant:
     steps: int
     noise: DpSgdNoise | None = None
     reservation: Reservation | None = None
+    part: SumPart | None = None
 
 
 def build_generator(participant: Participant) -> torch.Generator:

@@ -2,14 +2,18 @@
 
 import json
 
-from common.config.federation import Federation
 from common.config.parse import parse
 from common.config.run import RunConfig
+from common.config.secure_sums import SecureSumsOptions
 from common.errors import WireError
 from common.options import Scalar, kebab, leaves
 
-ADDED = ("stop", "min_delta", "compare_alone")
-"""Options of `[federation]` that clients of release 0.2 reject."""
+ADDED = (
+    *("federation.stop", "federation.min-delta", "federation.compare-alone"),
+    *("privacy.trust", "privacy.count-share", "privacy.metric-share"),
+    *(f"secure-sums.{kebab(name)}" for name in SecureSumsOptions.model_fields),
+)
+"""Options that clients of release 0.2 reject."""
 
 
 def flatten(config: RunConfig) -> dict[str, Scalar]:
@@ -26,9 +30,9 @@ def to_json(config: RunConfig) -> str:
 
     Options of later releases are left out where they have their default, so that clients of earlier releases accept it.
     """
-    flat, default = flatten(config), Federation()
-    added = {f"federation.{kebab(name)}": getattr(default, name) for name in ADDED}
-    return json.dumps({key: value for key, value in flat.items() if added.get(key, ...) != value}, sort_keys=True)
+    flat, default = flatten(config), flatten(RunConfig())
+    sent = {key: value for key, value in flat.items() if key not in ADDED or default[key] != value}
+    return json.dumps(sent, sort_keys=True)
 
 
 def read_names(text: str) -> tuple[str, str, str]:

@@ -7,6 +7,7 @@ from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, mod
 
 from common.config import sections
 from common.config.federation import Federation
+from common.config.secure_sums import SecureSumsOptions, find_obstacle
 from common.config.validation_split import add_validation_share, check_validation_share
 from common.errors import ConfigError
 from common.methods.planners import PlannerOptions, Uniform
@@ -51,6 +52,7 @@ class RunConfig(Options):
 
     federation: Federation = Federation()
     privacy: PrivacyOptions = PrivacyOptions()
+    secure_sums: SecureSumsOptions = SecureSumsOptions()
 
     method_options: SerializeAsAny[MethodOptions] = Field({}, validation_alias="algorithm", validate_default=True)
     """Options of the training method; for a planner, of its inner method."""
@@ -175,14 +177,18 @@ class RunConfig(Options):
         self.federation.check_rows(self.task_options.named_rows is not None)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
+        if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
+            raise ValueError(f"{obstacle}; set privacy.trust=local")
         return self
 
     def _check_records(self) -> None:
         """Check that DP-SGD applies to the task, the method and the mechanism."""
-        if self.model not in TASKS[self.task].record_dp:
+        models = sorted(TASKS[self.task].record_dp)
+        if self.model not in models:
+            remedy = f"model={models[0]} or privacy.unit=client" if models else "privacy.unit=client"
             raise ValueError(
                 f"privacy.unit=record needs batches of separate records, which task '{self.task}' with"
-                f" model={self.model} lacks; set {self._records_remedy()}"
+                f" model={self.model} lacks; set {remedy}"
             )
         if reason := self.capabilities.record_dp:
             method = self.method_options.name
@@ -192,8 +198,3 @@ class RunConfig(Options):
                 f"privacy.mechanism={self.privacy.mechanism} does not apply to privacy.unit=record; set"
                 " privacy.mechanism=gaussian or privacy.unit=client"
             )
-
-    def _records_remedy(self) -> str:
-        """Return the options to set: a model variant that separates records, if any, or another unit."""
-        models = sorted(TASKS[self.task].record_dp)
-        return f"model={models[0]} or privacy.unit=client" if models else "privacy.unit=client"

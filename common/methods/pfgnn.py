@@ -87,7 +87,6 @@ class PFGNN(MethodOptions):
             private_layers="head",
             shared_head=frozenset({"kappa"} if self.exchange == "kappa" else ()),
             own_model="trained",
-            sum_only=True,
         )
 
     def check(self, task: "TaskOptions", model: "ModelVariant") -> None:

@@ -4,16 +4,32 @@ from dataclasses import dataclass
 
 from common.privacy.options import Unit
 
-UNCOVERED = (
+_ALWAYS = (
     "participation: whether a client took part or refused, and in which rounds",
     "fit: whether the data match the vocabulary and the scale of a run, which the server may choose in order to find out",
     "failures: that a client could not reply, and the reason it stated",
     "release times: when a reply was sent and how long it took",
-    "floating point: noise is added in float64, in local steps in float32; the guarantee is that of real-valued noise",
+)
+
+_PLAINTEXT = (
     "replies without noise: values that the owner's policy allows in plaintext, and updates of runs in which only counts have"
-    " noise",
+    " noise"
+)
+
+UNCOVERED = (
+    *_ALWAYS,
+    "floating point: noise is added in float64, in local steps in float32; the guarantee is that of real-valued noise",
+    _PLAINTEXT,
 )
 """Channels that no mechanism covers."""
+
+UNCOVERED_SUMS = (
+    *_ALWAYS,
+    "members: which clients are in a sum, and how many local steps each made",
+    "sums: the noised sums themselves; they are what the server learns",
+    _PLAINTEXT,
+)
+"""Channels that secure sums do not cover; their noise is exact in integers."""
 
 HELD_OUT = (
     "held-out records: which records are in the test split; a training record is protected as if the other records kept their"
@@ -49,6 +65,15 @@ ITEM_IDS = (
     " others change every round, so the products named in all rounds of a client are those it rated"
 )
 """Uncovered channel of noise on rows of named items."""
+
+COVERED_SUMS = (
+    "; secure sums against the server, all other clients and all helpers but one, if in each run at least one of its helpers"
+    " followed the protocol and kept its key"
+)
+"""Addition to the scope of a ledger with releases in secure sums."""
+
+LOCAL_PART = "; of this, ε = {local:g} holds without trust in a helper"
+"""Addition to the scope of a ledger with releases of both kinds."""
 
 UNBOUNDED = 1e6
 """ε that means that no limit was set."""
@@ -109,6 +134,8 @@ class Claim:
     """ε before the owner lowered it; 0 if the claim does not depend on it, or nothing had been released."""
     beside: tuple[Unit, ...] = ()
     """Other units with releases of these data."""
+    local_epsilon: float | None = None
+    """ε so far of releases with the client's own noise, beside those in secure sums; None without these."""
 
     @property
     def limited(self) -> bool:
@@ -123,7 +150,9 @@ class Claim:
     @property
     def covers(self) -> str:
         """Scope of the guarantee."""
-        return COVERED_ITEMS if self.neighbours == SAME_ITEMS else COVERED[self.unit]
+        scope = COVERED_ITEMS if self.neighbours == SAME_ITEMS else COVERED[self.unit]
+        sums = "" if self.local_epsilon is None else COVERED_SUMS
+        return scope + sums + (LOCAL_PART.format(local=self.local_epsilon) if self.local_epsilon else "")
 
     @property
     def uncovered(self) -> tuple[str, ...]:
@@ -133,4 +162,6 @@ class Claim:
         beside = [BESIDE.format(unit=unit) for unit in self.beside]
         changes = [(LIMITED if one.before >= UNBOUNDED else RAISED).format(**vars(one)) for one in self.raises]
         lowered = [LOWERED.format(before=self.lowered_from, epsilon=self.epsilon)] if self.lowered_from else []
-        return (*ids, *splits, *beside, *changes, *lowered, *UNCOVERED)
+        channels = UNCOVERED if self.local_epsilon is None else UNCOVERED_SUMS
+        channels = tuple(dict.fromkeys((*channels, *UNCOVERED))) if self.local_epsilon else channels
+        return (*ids, *splits, *beside, *changes, *lowered, *channels)

@@ -1,13 +1,15 @@
 """Options `[privacy]`: noise that a run requests; a client's policy and ledger take precedence."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from common.options import Options
 
 Unit = Literal["none", "client", "record"]
 MechanismName = Literal["gaussian", "laplace", "privunit"]
+ResolvedTrust = Literal["local", "helpers"]
+Trust = Literal["auto", "local", "helpers"]
 
 MIN_CLIP = 1e-6
 """Smallest clip norm.
@@ -51,3 +53,30 @@ class PrivacyOptions(Options):
 
     sample: float = Field(0.5, gt=0, le=1)
     """Probability q with which a record takes part in a local step (unit `record`, Poisson sampling)."""
+
+    trust: Trust = "auto"
+    """Party that the guarantee relies on.
+
+    `local`: every client adds its own noise. `helpers`: clients send masked updates, the server learns their sum alone, and
+    helpers add the noise to it. `auto`: `helpers` if enough of them are online and the method needs only sums, else
+    `local`.
+    """
+
+    count_share: float = Field(0.5, ge=0, lt=1)
+    """Share of ε's cost for summed counts, if the run has some, under trust `helpers`."""
+
+    metric_share: float = Field(0.0, ge=0, lt=1)
+    """Share of ε's cost for summed metrics of the finished model, under trust `helpers`."""
+
+    @property
+    def resolved_trust(self) -> ResolvedTrust:
+        """Trust of a run that started; `auto` that nothing resolved is `local`."""
+        return "helpers" if self.trust == "helpers" else "local"
+
+    @model_validator(mode="after")
+    def _check_trust(self) -> Self:
+        if self.trust == "helpers" and self.unit == "client" and self.mechanism != "gaussian":
+            raise ValueError(
+                f"mechanism={self.mechanism} is noise of one client's own; privacy.trust=helpers needs mechanism=gaussian"
+            )
+        return self

@@ -19,6 +19,9 @@ LARGEST = 2.0**21
 _SLACK = 0.999
 """Share of c² that the expected squared norm after rounding may fill."""
 
+_MARGIN = Fraction(1, 10**9)
+"""Relative share of a cost that is not spent."""
+
 _DRAWS = 20
 """Attempts at a rounding of norm c, before truncation."""
 
@@ -37,14 +40,15 @@ def squared_sensitivity(bound: int, sign: Sign) -> int:
 
 
 def noise_scale(rho: float, bound: int, sign: Sign) -> int:
-    """Return the least integer s with Δ²/(2s²) ≤ ρ.
+    """Return the least integer s with Δ²/(2s²) ≤ ρ, less a margin for rounded costs.
 
     Raises:
         RefusedError: ρ is not a positive number, or so small or large that no scale serves.
     """
     if not (math.isfinite(rho) and rho > 0):
         raise RefusedError(f"privacy: rho must be a positive number, not {rho}")
-    scale = math.isqrt(math.ceil(squared_sensitivity(bound, sign) / (2 * Fraction(rho))) - 1) + 1
+    largest = Fraction(rho) * (1 - _MARGIN)
+    scale = math.isqrt(math.ceil(squared_sensitivity(bound, sign) / (2 * largest)) - 1) + 1
     if scale >= MOST_NOISE:
         raise RefusedError(f"requested cost ρ = {rho:.3g} is too small: noise of scale {scale} cannot be drawn")
     return scale

@@ -65,6 +65,9 @@ Patience = Annotated[
     ),
 ]
 MinDelta = Annotated[float | None, typer.Option(min=0, help="Count a gain of --patience above this value; default: 0.")]
+Helpers = Annotated[
+    int | None, typer.Option(min=0, max=5, help="Sum masked updates with so many helpers; 0: each client by itself.")
+]
 Alone = Annotated[
     bool,
     typer.Option(help="Compare the result with models that clients train alone here, for a minute or the run's time."),
@@ -156,6 +159,7 @@ class RunRequest:
     config: ConfigFile = None
     patience: Patience = None
     min_delta: MinDelta = None
+    helpers: Helpers = None
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,8 @@ def as_lines(one: "Statement") -> Iterator[str]:
     yield from _raise_lines(one)
     for run in one.runs:
         wasted = f", {run.wasted} of them perhaps never sent" if run.wasted else ""
-        yield f"    run {run.run}: {run.spent:.6g} in {count(run.releases, 'release')}{wasted}"
+        trust = "" if claim.local_epsilon is None else f", trust {', '.join(run.trust)}"
+        yield f"    run {run.run}: {run.spent:.6g} in {count(run.releases, 'release')}{wasted}{trust}"
     yield f"  covers {claim.covers}"
     for channel in claim.uncovered:
         yield f"  does not cover {channel}"

@@ -16,6 +16,9 @@ from deploy.commands.resume import option, resume_config
 from deploy.commands.runs import runs_folder, stored_options
 from server.artifacts import RunDirectory, make_run_id
 
+WITHOUT_NOISE = ("privacy.unit", "privacy.trust")
+"""Keys of `[privacy]` that have a meaning in runs without noise."""
+
 STOP_ROUNDS = 20
 """Number of rounds without a gain after which a run of `fedloom up` ends."""
 
@@ -48,7 +51,8 @@ def resolve(
     file = _file_options(request)
     method = request.method or str(file.get("method", ""))
     task = request.task or str(file.get("task", "")) or _task_of(method)
-    private = given.get("privacy.epsilon", file.get("privacy.epsilon"))
+    trust = {**file, **given, **sets}.get("privacy.trust")
+    private = given.get("privacy.epsilon", file.get("privacy.epsilon", trust == "helpers" or None))
     defaults = {} if method else _task_defaults(task, private=private)
     noise = _noise(request.method, given)
     config = parse(
@@ -88,6 +92,8 @@ def _keys(request: RunRequest) -> dict[str, Scalar | None]:
         "privacy.delta": request.delta,
         "federation.stop": request.patience,
         "federation.min-delta": request.min_delta,
+        "privacy.trust": None if request.helpers is None else "helpers" if request.helpers else "local",
+        "secure-sums.helpers": request.helpers or None,
     }
 
 
@@ -106,8 +112,8 @@ def _require_noise(config: RunConfig, given: Mapping[str, Scalar], sets: Mapping
     """Raise ConfigError for options of noise in a run without noise."""
     if config.privacy.unit != "none":
         return
-    named = [option(key) for key in given if key.startswith("privacy.")]
-    named += [f"--set {key}" for key in sets if key.startswith("privacy.") and key != "privacy.unit"]
+    named = [option(key) for key in given if key.startswith("privacy.") and key not in WITHOUT_NOISE]
+    named += [f"--set {key}" for key in sets if key.startswith("privacy.") and key not in WITHOUT_NOISE]
     if named:
         raise ConfigError(f"{named[0]} needs --epsilon; this run adds no noise")
 
@@ -120,6 +126,6 @@ def _task_of(method: str) -> str:
 
 
 def _task_defaults(task: str, private: object) -> dict[str, Scalar]:
-    """Return the task's default options; summed counts are left out in runs with noise on all uploads."""
+    """Return the task's default options, without counts in runs that noise or masks cover."""
     options = TASKS[task].defaults if task in TASKS else {}
     return {key: value for key, value in options.items() if private is None or ".count-" not in key}

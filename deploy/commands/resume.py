@@ -16,7 +16,7 @@ from server.artifacts import LOCK_SECONDS, RunDirectory
 from server.events import ENDED_EARLY
 from server.rewind import go_back
 
-FREE = ("rounds", "evaluate-every", "federation.", "algorithm.")
+FREE = ("rounds", "evaluate-every", "federation.", "algorithm.", "secure-sums.wait", "secure-sums.deadline")
 """Keys that a resumed run may change: length, deadlines and steps; other keys make it another run."""
 
 LASTING = (".clusters", ".cluster-data", ".inner")
@@ -57,6 +57,8 @@ def resume_config(
         for key in [key for key in options if key in own and not _may_change(key, own)]:
             _require_own(run, own, key, options[key], f"--set {key}" if by_set else option(key))
     config = parse({**own, **given, **sets, "resume": True, "run-id": run})
+    if start is not None and config.privacy.trust == "helpers":
+        raise ConfigError("--round does not apply to secure sums: helpers open the sum of a round once")
     if start is not None:
         with folder.lock(wait=LOCK_SECONDS):
             go_back(folder, start)

@@ -43,6 +43,7 @@ def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
     """Return the privacy statement as a sentence, and its exact terms by heading if there is a guarantee."""
     if statement.epsilon is None or statement.epsilon_spent_max is None:
         claim = "No differential privacy: clients send exact values, which may reveal information about their data."
+        claim = f"No differential privacy: {statement.guarantee}." if statement.guarantee else claim
         claim += f" Except for their counts, which carry {statement.counts}." if statement.counts else ""
         return (f"{claim} Not covered: {', '.join(statement.uncovered)}." if statement.uncovered else claim), {}
     delta = "" if statement.delta is None else f", δ = {statement.delta:g}"
@@ -58,8 +59,9 @@ def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
     spent = (
         f"at most ε = {statement.epsilon_spent_max:.3g}{delta} requested from a client; for planning, not the guarantee"
     )
+    claim = f"Secure sums: {statement.guarantee}." if statement.guarantee else f"{_HIDDEN} {_BY_UNIT[statement.unit]}"
     return (
-        f"{_HIDDEN} {_BY_UNIT[statement.unit]} {limit}: {strength(statement.epsilon)}.",
+        f"{claim} {limit}: {strength(statement.epsilon)}.",
         {"spent": (spent,), "terms": exact, "not covered": tuple(statement.uncovered)},
     )
 

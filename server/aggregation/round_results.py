@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from common.arrays import Arrays, mean
+from common.arrays import Arrays, group, mean, scale
+from common.errors import ConfigError
 from common.wire.messages import TrainReply
 from server.aggregation import fednova
 from server.aggregation.fedga_sums import Share, fold
@@ -112,3 +113,54 @@ class Replies:
 
     def _mean(self, members: list[Arrays]) -> Arrays:
         return mean(members, self._weights)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Means over the clients of a secure sum; no client's own reply is known.
+
+    Args:
+        names: Names of the clients, in order.
+        steps: Client -> number τ_k of its local steps.
+        means: Means of the blocks: `update/name` of (τ/τ_k)·Δ_k, or of Δ_k if means are not per step, and `gradient/name`,
+            `absolute/name` if the method needs them.
+        configured_steps: τ, the configured number of local steps.
+        per_step: True if means are of updates per local step.
+    """
+
+    names: list[str]
+    steps: Mapping[str, int]
+    means: Arrays
+    configured_steps: int
+    per_step: bool = True
+
+    @property
+    def replies(self) -> list[Reply]:
+        """Single replies, which a sum does not have.
+
+        Raises:
+            ConfigError: Always; methods without the capability `sum_only` are refused before a run.
+        """
+        raise ConfigError("this method needs single replies; set privacy.trust=local")
+
+    def mean_update(self) -> Arrays:
+        """Return Δ̄."""
+        return scale(group("update", self.means), self._mean_steps / self.configured_steps)
+
+    def mean_gradient(self) -> Arrays:
+        """Return s̄."""
+        return group("gradient", self.means)
+
+    def mean_direction(self, rate: Rate) -> Arrays:
+        """Return the mean of Δ_k/(ητ_k)."""
+        update = group("update", self.means)
+        return {name: (u / (rate(name) * self.configured_steps)).astype(u.dtype) for name, u in update.items()}
+
+    def mean_and_magnitude(self) -> tuple[Arrays, Arrays]:
+        """Return Δ̄ and Δ'."""
+        return self.mean_update(), scale(group("absolute", self.means), self._mean_steps / self.configured_steps)
+
+    @property
+    def _mean_steps(self) -> float:
+        """Mean τ̄ of the local steps; τ if means are not per step."""
+        return sum(self.steps.values()) / len(self.steps) if self.per_step and self.steps else self.configured_steps

@@ -88,7 +88,8 @@ class PlannedStrategy(Strategy):
         self._on_decided(self._decision)
         self.inner.cost, self.inner.clip = decision.cost / self.inner.releases, decision.clip
         messages = list(self.inner.configure_train(server_round, arrays, config, grid))
-        nodes = [message.metadata.dst_node_id for message in messages]
+        paying = frozenset(self.inner.paying)
+        nodes = [client.node for client in roster.clients.values() if client.name in paying]
         self._pending = charge(roster, decision, nodes, self._budget.total, self.state.model)
         return messages
 

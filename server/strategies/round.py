@@ -15,12 +15,12 @@ from server.planning.arms import SLACK
 from server.roster import EnrolledClient
 from server.sampling import cohort
 from server.strategies.evaluation import RequestKey
-from server.strategies.step import StepStrategy
+from server.strategies.summed_round import SummedStrategy
 
 log = logging.getLogger("fedloom.server")
 
 
-class RoundStrategy(StepStrategy):
+class RoundStrategy(SummedStrategy):
     """Flower strategy of one round; subclasses implement the server step."""
 
     def configure_train(
@@ -32,6 +32,9 @@ class RoundStrategy(StepStrategy):
             BudgetSpentError: The run ends early.
         """
         self.require_progress()
+        self._send, self._grid = grid.send_and_receive, grid
+        if self.resume_sum():
+            return []
         clients = self.enrolment.gather(grid, self.config.federation.min_replies)
         minimum = self.cost * self.releases * (1 - SLACK)
         clients = {name: client for name, client in clients.items() if minimum <= client.budget}
@@ -39,7 +42,7 @@ class RoundStrategy(StepStrategy):
         trusted = {name: c for name, c in clients.items() if not self.state.guard.sits_out(name, number)}
         clients = trusted if len(trusted) >= federation.min_replies else clients
         sampled = cohort(self.config.seed, number, clients, federation.cohort, federation.min_replies)
-        self._send, self._grid = grid.send_and_receive, grid
+        self.announce(sampled)
         self.prepare({name: clients[name] for name in sampled}, self._send, training=True)
         encoded: dict[RequestKey, RecordDict] = {}
         return [self._message(clients[name], TRAIN, self._encode_for(clients[name], encoded)) for name in sampled]
@@ -52,6 +55,8 @@ class RoundStrategy(StepStrategy):
         Raises:
             QuorumError: Fewer usable replies than `federation.min-replies`.
         """
+        if self.step_from_sum(replies):
+            return to_record(self.state.model), MetricRecord()
         usable, rejected = self._split(replies)
         if isinstance(replies, list):  # Flower holds it until the replies of the next round are here
             replies.clear()
@@ -80,4 +85,5 @@ class RoundStrategy(StepStrategy):
             statics=self.statics_for(client.name),
             cost=self.cost,
             clip=self.clip,
+            terms=self.terms,
         )

@@ -8,6 +8,7 @@ from common.config.run import RunConfig
 from common.methods.spec import MethodSpec, MethodT
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
+from server.secure.protocol import SumProtocol
 from server.state import RunState, Trained
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class RoundParts:
         on_evaluated: Callback after each evaluation.
         reason_to_stop: Reason why the run ends before the next round; empty if it continues.
         find_explosion: Reason why the step before an evaluation is taken back; empty if it stays.
+        sums: Protocol of secure sums; None if the server sees single replies.
     """
 
     config: RunConfig
@@ -35,6 +37,7 @@ class RoundParts:
     on_evaluated: Callable[[int, Evaluation], None] = lambda number, evaluation: None
     reason_to_stop: Callable[[], str] = lambda: ""
     find_explosion: Callable[[Evaluation], str] = lambda evaluation: ""
+    sums: SumProtocol | None = None
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from common.errors import ConfigError, RefusedError
 def test_the_default_policy_allows_all_but_counts_in_plaintext() -> None:
     assert read_policy(None) == Policy()
     Policy().check(parse({}))
-    with pytest.raises(RefusedError, match=r"does not allow sending counts in plaintext \(allow-counts = false\)"):
+    with pytest.raises(RefusedError, match=r"does not allow sending counts in plaintext \(allow-counts = never\)"):
         Policy().check(parse({"tasks.rules.count-offset": True}))
-    Policy(allow_counts=True).check(parse({"tasks.rules.count-offset": True}))
+    Policy(allow_counts="clear").check(parse({"tasks.rules.count-offset": True}))
 
 
 def test_noisy_counts_need_no_opt_in_to_plaintext() -> None:
@@ -96,7 +96,7 @@ def test_local_steps_have_a_limit(limit: int, requested: int, steps: int) -> Non
 def test_keys_of_a_file_are_in_kebab_case(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text('methods = ["fedavg", "fedprox"]\nallow-counts = true\nmax-local-steps = 2\n')
-    assert read_policy(path) == Policy(methods=("fedavg", "fedprox"), allow_counts=True, max_local_steps=2)
+    assert read_policy(path) == Policy(methods=("fedavg", "fedprox"), allow_counts="clear", max_local_steps=2)
 
 
 @pytest.mark.parametrize(

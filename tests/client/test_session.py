@@ -135,7 +135,7 @@ def test_counts_leave_only_where_the_owner_allows() -> None:
     with pytest.raises(RefusedError, match="does not allow sending counts in plaintext"):
         client.counts(CountsRequest(enrolment))
     announced = parse({"method": "fedrule", "tasks.rules.count-offset": True})
-    open_handed = session(policy=Policy(allow_counts=True))
+    open_handed = session(policy=Policy(allow_counts="clear"))
     enrolment = open_handed.enrol(replace(INVITATION, config=to_json(announced))).enrolment
     counts = open_handed.counts(CountsRequest(enrolment)).counts["counts"]
     rules = sum(len(split.train.positives) for split in learner(CONFIG, CATALOGUE).splits)

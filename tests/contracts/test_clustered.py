@@ -175,4 +175,4 @@ def _simulated(node: int, part: Homes) -> Session:
     def learner(config: RunConfig, names: Vocabulary) -> RulesLearner:
         return learner_of(config, CATALOGUE, part.units)
 
-    return Session(f"client-{node - 1}", learner, MemoryStore(), in_memory(Policy(allow_counts=True)))
+    return Session(f"client-{node - 1}", learner, MemoryStore(), in_memory(Policy(allow_counts="clear")))

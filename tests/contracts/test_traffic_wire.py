@@ -25,7 +25,7 @@ METHODS = ("fedavg", "fedprox", "fedrep", "ditto", "local", "ifca", "fedstl")
 def messages(method: str, folder: Path, **options: Scalar) -> tuple[Listening, bytes]:
     """Return all messages of a run of three sensors, and their bytes."""
     config = road_config(method, **options)
-    grid = road_grid([MemoryStore() for _ in SENSORS], Listening, Policy(allow_counts=True))
+    grid = road_grid([MemoryStore() for _ in SENSORS], Listening, Policy(allow_counts="clear"))
     run(grid, config, folder)
     assert len(grid.asked) == len(grid.answered) > 10
     assert not any(message.has_error() for message in grid.answered)

@@ -90,7 +90,9 @@ def test_an_owner_who_shares_no_metrics_sends_no_comparison(
     replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alone, "_train_alone", refuse_to_train)
-    monkeypatch.setattr(simulated_session, "simulated_policy", lambda: Policy(allow_counts=True, share_metrics="never"))
+    monkeypatch.setattr(
+        simulated_session, "simulated_policy", lambda: Policy(allow_counts="clear", share_metrics="never")
+    )
     assert simulated(tmp_path, "rules", True).verdict is None
     assert all(not (reply.metrics or reply.weights or reply.paired) for reply in replies)
 

@@ -103,3 +103,15 @@ def test_the_held_out_split_is_named_where_counts_protect_users() -> None:
     }
     assert HELD_OUT not in statement(parse(markets), {}, 0).uncovered
     assert HELD_OUT in statement(parse({**markets, "tasks.markets.protocol": "users"}), {}, 0).uncovered
+
+
+def test_secure_sums_state_whom_they_rely_on() -> None:
+    noised = parse({"method": "fedavg", "task": "rules", "privacy.unit": "client", "privacy.trust": "helpers"})
+    found = statement(noised, {}, 0, ("ann", "bob"))
+    assert found.mechanism.startswith("discrete Gaussian noise of every helper on sums over clients of all values")
+    assert "if at least one of ann, bob followed the protocol" in found.guarantee
+    assert not any("floating point" in channel for channel in found.uncovered)
+    masked = statement(parse({"method": "fedavg", "task": "rules", "privacy.trust": "helpers"}), {}, 0, ("ann", "bob"))
+    assert (masked.epsilon, masked.uncovered[0]) == (None, "sums of model updates")
+    assert "what sums reveal is not bounded" in masked.guarantee
+    assert said({}, unit="client").guarantee == ""

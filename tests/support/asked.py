@@ -23,7 +23,9 @@ from tests.support.toys import CATALOGUE, toy_homes
 
 
 def configured(method: str = "fedavg", **privacy: Scalar) -> RunConfig:
-    options = {f"privacy.{key.replace('_', '-')}": value for key, value in {"unit": "client", **privacy}.items()}
+    """Return a configuration; names without a section are options of `[privacy]`."""
+    named = {"unit": "client", **privacy}
+    options = {name if "." in name else f"privacy.{name.replace('_', '-')}": value for name, value in named.items()}
     return parse({"method": method, "task": "rules", "run-id": "toy", **options})
 
 

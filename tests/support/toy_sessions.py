@@ -19,7 +19,7 @@ def toy_session(name: str, homes: tuple[Home, ...], store: Store, policy: Policy
     def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, Dataset(homes, vocabulary))
 
-    return Session(name, learner, store, in_memory(policy or Policy(allow_counts=True)))
+    return Session(name, learner, store, in_memory(policy or Policy(allow_counts="clear")))
 
 
 def toy_sessions(stores: Sequence[Store]) -> dict[int, Session]:

@@ -1,6 +1,7 @@
 """Built-in mechanisms, and the mechanism and account of a run's options."""
 
 from common.privacy.accounts import Account
+from common.privacy.mechanisms.discrete_gaussian import DISCRETE_GAUSSIAN
 from common.privacy.mechanisms.dp_sgd import DP_SGD
 from common.privacy.mechanisms.gaussian import GAUSSIAN
 from common.privacy.mechanisms.laplace import LAPLACE
@@ -14,7 +15,9 @@ VECTOR_MECHANISMS: tuple[MechanismSpec[Mechanism], ...] = (GAUSSIAN, LAPLACE, PR
 
 def select_spec(options: PrivacyOptions) -> MechanismSpec[AccountedMechanism]:
     """Return the spec of the mechanism that protects the unit of a run."""
-    return DP_SGD if options.unit in DP_SGD.units else _vector_spec(options)
+    if options.unit in DP_SGD.units:
+        return DP_SGD
+    return DISCRETE_GAUSSIAN if options.resolved_trust == "helpers" else _vector_spec(options)
 
 
 def build_account(options: PrivacyOptions) -> Account:

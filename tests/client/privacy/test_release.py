@@ -60,7 +60,7 @@ def test_runs_with_noise_send_no_numbers_of_records_losses_and_metrics() -> None
 
 
 def test_counts_do_not_leave_beside_noise() -> None:
-    client = Asked(configured(), Policy(allow_counts=True))
+    client = Asked(configured(), Policy(allow_counts="clear"))
     with pytest.raises(RefusedError, match="noise on updates does not cover counts"):
         client.session.counts(CountsRequest(client.enrolled.enrolment))
 

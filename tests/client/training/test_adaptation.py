@@ -133,7 +133,7 @@ def test_a_client_without_training_data_uses_the_first_model(method: str) -> Non
 def test_a_late_joining_client_does_not_subtract_its_own_counts() -> None:
     """The sums of the finished run do not contain them."""
     config = parse({"method": "fedavg", "run-id": "toy", "tasks.rules.count-offset": True})
-    participant, late = (Asked(config, Policy(allow_counts=True)) for _ in range(2))
+    participant, late = (Asked(config, Policy(allow_counts="clear")) for _ in range(2))
     own = participant.session.counts(CountsRequest(participant.enrolled.enrolment)).counts
     remaining = {"counts": np.ones_like(own["counts"])}
     updates = []

@@ -72,7 +72,7 @@ def test_json_has_the_same_values(data: Path, tmp_path: Path) -> None:
     terms = {"unit": "client", "neighbours": "replace-one", "mechanisms": ["gaussian", "laplace"], "account": "zcdp"}
     terms |= {"epsilon": 10.0, "delta": 1e-5, "limited": True, "spent": 1.25, "left": 0.0}
     assert {key: client[key] for key in terms} == terms
-    assert client["runs"][1] == {"run": "two", "releases": 2, "wasted": 1, "spent": 0.75}
+    assert client["runs"][1] == {"run": "two", "releases": 2, "wasted": 1, "spent": 0.75, "trust": ["local"]}
     assert client["uncovered"] == [BESIDE.format(unit="record"), *UNCOVERED]
     assert (record["unit"], record["account"]) == ("record", "rdp-4")
     assert record["epsilon_so_far"] < 10

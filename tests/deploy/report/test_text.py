@@ -93,3 +93,12 @@ def test_counts_with_their_own_noise_are_the_exception() -> None:
 def test_a_stack_trace_is_cut_to_its_first_line() -> None:
     assert first_line("  boom\n  File x") == "boom"
     assert first_line("x" * 200) == "x" * 159 + "…"
+
+
+def test_secure_sums_name_their_trust_in_place_of_noise_of_the_client() -> None:
+    claim, _ = privacy(replace(NOISY, guarantee="noise on sums if ann followed the protocol"))
+    assert claim.startswith(
+        "Secure sums: noise on sums if ann followed the protocol. Each client's own ledger stops at"
+    )
+    bare = Privacy(unit="none", mechanism="", epsilon_spent_max=None, delta=None, guarantee="masked sums")
+    assert privacy(bare)[0] == "No differential privacy: masked sums."

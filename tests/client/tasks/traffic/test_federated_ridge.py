@@ -122,7 +122,7 @@ def test_forecasts_beyond_the_series_use_the_averaged_ridge() -> None:
 
 def test_a_federation_sums_and_reports_the_ridge_baseline(tmp_path: Path) -> None:
     def metrics_of(folder: Path, **options: Scalar) -> dict[str, float]:
-        run(road_grid(stores(2), InProcessGrid, Policy(allow_counts=True)), road_config("fedstl", **options), folder)
+        run(road_grid(stores(2), InProcessGrid, Policy(allow_counts="clear")), road_config("fedstl", **options), folder)
         return rounds_of(folder)[-1].metrics
 
     alone, together = metrics_of(tmp_path / "a"), metrics_of(tmp_path / "b", tasks__traffic__count_offset=True)

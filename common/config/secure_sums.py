@@ -1,0 +1,47 @@
+"""Options of the section `[secure-sums]`: helpers, and the clients of a sum."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from common.options import Options
+
+if TYPE_CHECKING:
+    from common.config.run import RunConfig
+
+
+class SecureSumsOptions(Options):
+    """Options of sums of which the server learns the total alone, `[secure-sums]`."""
+
+    helpers: int = Field(2, ge=2, le=5)
+    """Number of helpers of a run. Each adds the full noise of its claim."""
+
+    min_sum: int = Field(5, ge=2, le=100_000)
+    """Minimum number of clients in a sum; a round with fewer is asked again or stops the run."""
+
+    wait: float = Field(10.0, gt=0, allow_inf_nan=False)
+    """Seconds to wait for helpers, before clients are invited."""
+
+    deadline: float = Field(60.0, gt=0, allow_inf_nan=False)
+    """Time limit in seconds for an answer of a helper; it is asked four times, then the run stops."""
+
+    most_examples: int = Field(1000, ge=1)
+    """Number of records of a client with the full weight; runs with noise have equal weights."""
+
+
+def find_obstacle(config: "RunConfig") -> str:
+    """Return the reason why a run cannot work on secure sums; empty if it can."""
+    capabilities, privacy, method = config.capabilities, config.privacy, config.method_options.name
+    if not capabilities.sum_only:
+        return f"{method} needs the replies of single clients"
+    if config.federation.robust != "none":
+        return f"federation.robust={config.federation.robust} needs the replies of single clients"
+    if capabilities.plaintext or config.task_options.named_rows:
+        return "clients of this run name rows or send data in plaintext"
+    if config.task_options.count_offset:
+        return "counts of the model's offset are sent in plaintext"
+    if privacy.unit == "record":
+        return "privacy.unit=record adds its noise at the clients"
+    if privacy.unit == "client" and privacy.mechanism != "gaussian":
+        return f"privacy.mechanism={privacy.mechanism} is noise of one client's own"
+    return ""

@@ -1,0 +1,70 @@
+"""Helpers of a simulation: desks with books in memory, or in the folder of a run that may be resumed."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from client.helper.book import book_in_memory, open_book
+from client.helper.desk import Desk
+from common.config.run import RunConfig
+from common.errors import StateError
+from common.files import write_atomically
+from common.secure.terms import SumTerms
+
+KEY = "node_key.pem"
+"""Name of the file with a simulated helper's key."""
+
+
+@contextmanager
+def open_desks(config: RunConfig, noise_seed: int | None = None, folder: Path | None = None) -> Iterator[list[Desk]]:
+    """Return the desks `helper-1`, `helper-2` and so on of a run with trust `helpers`; none in other runs.
+
+    Args:
+        config: Configuration of the run.
+        noise_seed: Root seed of reproducible noise, which gives no protection; None draws fresh noise.
+        folder: Folder of their books and keys; None keeps them in memory.
+    """
+    number = config.secure_sums.helpers if config.privacy.trust == "helpers" else 0
+    names = [f"helper-{k}" for k in range(1, number + 1)]
+    desks = [_open_desk(name, noise_seed, folder and folder / name) for name in names]
+    try:
+        yield desks
+    finally:
+        for desk in desks:
+            desk.book.close()
+
+
+def _open_desk(name: str, noise_seed: int | None, folder: Path | None) -> Desk:
+    key, book = _node_key(folder), open_book(folder) if folder else book_in_memory()
+    return Desk(name, key, book) if noise_seed is None else Desk(name, key, book, noise_key=_seeded(name, noise_seed))
+
+
+def _seeded(name: str, noise_seed: int) -> Callable[[SumTerms], bytes]:
+    def noise_key(terms: SumTerms) -> bytes:
+        return hashlib.sha256(f"{noise_seed}|{name}|{terms.round}|{terms.channel}".encode()).digest()
+
+    return noise_key
+
+
+def _node_key(folder: Path | None) -> ec.EllipticCurvePrivateKey:
+    """Return the key in the folder; a new one is stored there.
+
+    Raises:
+        StateError: The file holds another kind of key.
+    """
+    path = folder and folder / KEY
+    if path and path.exists():
+        found = serialization.load_pem_private_key(path.read_bytes(), None)
+        if not isinstance(found, ec.EllipticCurvePrivateKey):
+            raise StateError(f"{path} holds no key of a helper")
+        return found
+    key = ec.generate_private_key(ec.SECP384R1())
+    if path:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        write_atomically(path, key.private_bytes(*form), mode=0o600)
+    return key

@@ -1,0 +1,152 @@
+"""Trust of a run, resolved before its clients are invited, and its helpers."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flwr.serverapp import Grid
+
+from common.config.flatten import to_json
+from common.config.run import RunConfig
+from common.config.secure_sums import find_obstacle
+from common.errors import ConfigError, QuorumError
+from common.privacy.options import ResolvedTrust
+from common.secure.cards import HelperCard, HelperRoster
+from common.text import count
+from common.wire.sums import HelperRequest
+from server.artifacts import RunDirectory
+from server.liveness import Liveness
+from server.secure.helper_exchange import HelperExchange
+from server.secure.helper_sums import HelperSums
+from server.secure.store import SumStore
+from server.sum_event import Sum
+
+log = logging.getLogger("fedloom.server")
+
+PAUSE_SECONDS = 0.2  # between two looks for helpers
+
+
+@dataclass(frozen=True)
+class Parties:
+    """Parties that a run relies on.
+
+    Args:
+        config: Configuration with the resolved trust; under `helpers`, no round has fewer clients than a sum needs.
+        exchange: Exchange with nodes that help.
+        store: Files of the run's sums.
+        roster: Helpers of the run; None under trust `local`.
+    """
+
+    config: RunConfig
+    exchange: HelperExchange
+    store: SumStore
+    roster: HelperRoster | None = None
+
+    @property
+    def cards(self) -> list[str]:
+        """Cards of the run's helpers, for the invitation of clients."""
+        return self.roster.to_json() if self.roster else []
+
+    def sums(self, on_sum: Callable[[Sum], None]) -> HelperSums | None:
+        """Return the protocol of secure sums; None under trust `local`."""
+        return HelperSums(self.config, self.roster, self.exchange, self.store, on_sum) if self.roster else None
+
+    def save(self) -> None:
+        """Store the roster in the run's folder, from which a resumed run reads it."""
+        if self.roster:
+            self.store.write_roster(self.roster)
+
+    def dismiss(self) -> None:
+        """Let the helpers of a completed run delete its keys."""
+        if self.roster:
+            self.exchange.dismiss(self.roster.names)
+
+
+def find_parties(
+    grid: Grid, config: RunConfig, folder: RunDirectory, liveness: Liveness, sleep: Callable[[float], None] = time.sleep
+) -> Parties:
+    """Return the parties of a new or resumed run; the trust of a run never changes.
+
+    Raises:
+        ConfigError: A resumed run has another trust, or is complete.
+        QuorumError: Too few helpers came within `secure-sums.wait`.
+        StateError: The stored roster is damaged.
+    """
+    request = HelperRequest(config.run_id, to_json(config))
+    exchange = HelperExchange(grid, request, config.secure_sums.deadline, liveness)
+    store = SumStore(folder.path / "secure", config.run_id)
+    roster = None
+    if config.resume:
+        config = _continued(config, folder)
+        roster = store.roster() if config.privacy.trust == "helpers" else None
+        if roster:
+            exchange.call(config.secure_sums.wait)
+    elif config.privacy.trust == "auto":
+        roster = _find_helpers(exchange, config)
+    if roster is None and config.privacy.trust == "helpers":
+        roster = _await_helpers(exchange, config, sleep)
+    return Parties(_resolved(config, "helpers" if roster else "local"), exchange, store, roster)
+
+
+def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:
+    """Return the configuration of a resumed run with its own trust."""
+    began, result = folder.config().get("privacy.trust", "local"), folder.result()
+    if config.privacy.trust not in ("auto", began):
+        raise ConfigError(f"run '{config.run_id}' began with privacy.trust={began}; a run keeps its trust")
+    if began == "helpers" and result and result.status == "completed":
+        raise ConfigError(f"run '{config.run_id}' is complete, and its helpers have deleted its keys; start a new run")
+    return config.model_copy(update={"privacy": config.privacy.model_copy(update={"trust": began})})
+
+
+def _await_helpers(exchange: HelperExchange, config: RunConfig, sleep: Callable[[float], None]) -> HelperRoster:
+    options = config.secure_sums
+    end = time.monotonic() + options.wait
+    while not (roster := _choose(exchange, config)):
+        left = end - time.monotonic()
+        if left <= 0:
+            raise QuorumError(
+                f"{count(len(_cards(exchange)), 'helper')} online, {options.helpers} required after {options.wait:.0f} s;"
+                " start them with fedloom helper, or set privacy.trust=local"
+            )
+        exchange.call(left)
+        if not _choose(exchange, config):
+            sleep(PAUSE_SECONDS)
+    log.info("privacy.trust=helpers: %s add the noise", ", ".join(roster.names))
+    return roster
+
+
+def _find_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster | None:
+    """Return the helpers of a run with trust `auto`; None if a sum is not possible."""
+    options, obstacle = config.secure_sums, find_obstacle(config)
+    if obstacle or len(exchange.online) < options.min_sum + options.helpers:
+        return None
+    exchange.call(options.wait)
+    roster = _choose(exchange, config)
+    if roster is None or len(exchange.online - exchange.helping) < options.min_sum:
+        return None
+    log.info("privacy.trust=auto: %s are online, so sums are masked", ", ".join(roster.names))
+    return roster
+
+
+def _choose(exchange: HelperExchange, config: RunConfig) -> HelperRoster | None:
+    """Return the first helpers by name; None if there are too few."""
+    cards, number = _cards(exchange), config.secure_sums.helpers
+    return HelperRoster(tuple(cards[name] for name in sorted(cards)[:number])) if len(cards) >= number else None
+
+
+def _cards(exchange: HelperExchange) -> dict[str, HelperCard]:
+    return {card.name: card for card in exchange.cards.values() if card}
+
+
+def _resolved(config: RunConfig, trust: ResolvedTrust) -> RunConfig:
+    """Return the configuration under the resolved trust."""
+    privacy = config.privacy.model_copy(update={"trust": trust})
+    if trust == "local":
+        return config.model_copy(update={"privacy": privacy})
+    federation, fewest = config.federation, config.secure_sums.min_sum
+    quorum = {
+        "min_clients": max(federation.min_clients, fewest),
+        "min_replies": max(federation.min_replies, fewest),
+    }
+    return config.model_copy(update={"privacy": privacy, "federation": federation.model_copy(update=quorum)})

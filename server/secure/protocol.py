@@ -1,0 +1,83 @@
+"""Protocol of secure sums, as strategies use it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from common.arrays import Arrays, Floats
+from common.secure.terms import Sign, SumTerms
+from common.wire.sums import SumReply
+from server.secure.store import FixedSum
+from server.secure.uploads import Upload
+
+
+@dataclass(frozen=True)
+class Release:
+    """Privacy of one client's vector in a sum; the defaults are a sum without noise.
+
+    Args:
+        rho: Cost ρ of zCDP; 0 without noise.
+        clip: Clip norm C.
+        sign: `positive` if no number is below zero.
+    """
+
+    rho: float = 0.0
+    clip: float = 0.0
+    sign: Sign = "signed"
+
+
+@dataclass(frozen=True)
+class Total:
+    """Opened sum.
+
+    Args:
+        vector: Sum in the clients' units.
+        clients: Names of the clients in it, ascending.
+        steps: Client -> number of its local steps.
+        longest: Largest norm that the mean over the clients can have; infinite without noise.
+        rejected: Client -> reason why its upload is not in the sum.
+    """
+
+    vector: Floats
+    clients: list[str]
+    steps: Mapping[str, int]
+    longest: float = math.inf
+    rejected: Mapping[str, str] = field(default_factory=dict)
+
+
+class SumProtocol(Protocol):
+    """Secure sum of a round's uploads, whatever the parties behind it."""
+
+    def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
+        """Return the terms of a sum over at most so many clients.
+
+        Raises:
+            ConfigError: No sum of that many clients and numbers is possible.
+        """
+
+    def pending(self, number: int, channel: str) -> FixedSum | None:
+        """Return the sum whose set of clients was final when the server stopped."""
+
+    def limit(self, terms: SumTerms) -> int:
+        """Return the largest size of an upload in bytes."""
+
+    def upload(self, reply: SumReply, terms: SumTerms) -> Upload:
+        """Return the upload of a reply.
+
+        Raises:
+            WireError: It is malformed.
+        """
+
+    def total(
+        self, terms: SumTerms, uploads: Mapping[str, Upload], steps: Mapping[str, int], failed: Mapping[str, str]
+    ) -> Total:
+        """Return the sum over the uploads, or over those of the pending sum; `failed` is for the error.
+
+        Raises:
+            QuorumError: Too few clients, or a helper does not answer.
+            SumLostError: The sum will never be opened.
+        """
+
+    def forget(self, number: int) -> None:
+        """Remove the files of sums up to a round, whose checkpoint is written."""

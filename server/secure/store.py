@@ -1,0 +1,112 @@
+"""Folder `secure/` of a run: its roster, and the sum that is being opened, for `--resume`."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import DataError, StateError, WireError
+from common.files import write_atomically
+from common.secure.cards import HelperRoster
+from common.secure.masking import Unsigned
+from common.secure.terms import SumTerms
+from server import tensor_file
+
+
+@dataclass(frozen=True)
+class FixedSum:
+    """Sum whose set of clients is final.
+
+    Args:
+        terms: Terms of the sum.
+        boxes: Client -> its boxes in the order of the roster; names ascend.
+        steps: Client -> number of its local steps; empty for sums of other values.
+        total: Sum of the masked uploads.
+    """
+
+    terms: SumTerms
+    boxes: Mapping[str, tuple[str, ...]]
+    steps: Mapping[str, int]
+    total: Unsigned
+
+    @property
+    def clients(self) -> list[str]:
+        """Names of the set S, ascending."""
+        return sorted(self.boxes)
+
+
+class SumStore:
+    """Files of a run's secure sums, for the server's owner alone.
+
+    Args:
+        folder: The folder; it is created by the first write.
+        run: Name of the run.
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self._folder, self._run = folder, run
+
+    def write_roster(self, roster: HelperRoster) -> None:
+        """Write the cards of the run's helpers."""
+        self._write("roster.json", json.dumps(roster.to_json()).encode())
+
+    def roster(self) -> HelperRoster | None:
+        """Return the stored roster; None if there is none.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        path = self._folder / "roster.json"
+        try:
+            return HelperRoster.read(json.loads(path.read_text("utf-8")), self._run) if path.exists() else None
+        except (WireError, ValueError, TypeError) as error:
+            raise StateError(f"{path} is damaged ({error}); start a new run") from None
+
+    def fix(self, fixed: FixedSum) -> None:
+        """Write a sum whose set is final; the JSON file is the last one."""
+        name = _name(fixed.terms.round, fixed.terms.channel)
+        self._write(f"{name}.safetensors", tensor_file.dump({"sum": fixed.total}, {}))
+        content = {"terms": fixed.terms.to_json(), "boxes": fixed.boxes, "steps": fixed.steps}
+        self._write(f"{name}.json", json.dumps(content).encode())
+
+    def find(self, round_: int, channel: str) -> FixedSum | None:
+        """Return the sum that is being opened; None if there is none, or it is damaged."""
+        name = _name(round_, channel)
+        try:
+            content = json.loads((self._folder / f"{name}.json").read_text("utf-8"))
+            total = tensor_file.load(self._folder / f"{name}.safetensors")[0]["sum"]
+            boxes = {client: tuple(sealed) for client, sealed in content["boxes"].items()}
+            return FixedSum(SumTerms.from_json(content["terms"]), boxes, content["steps"], total)
+        except (OSError, ValueError, KeyError, StateError, WireError, DataError):
+            return None
+
+    def write_answer(self, terms: SumTerms, helper: int, numbers: Unsigned) -> None:
+        """Write the answer of the helper at this place of the roster."""
+        self._write(f"{_name(terms.round, terms.channel)}.{helper}.safetensors", tensor_file.dump({"sum": numbers}, {}))
+
+    def answers(self, terms: SumTerms, helpers: int) -> dict[int, Unsigned]:
+        """Return place in the roster -> answer, of helpers whose answer was written."""
+        found = {}
+        for k in range(helpers):
+            path = self._folder / f"{_name(terms.round, terms.channel)}.{k}.safetensors"
+            try:
+                numbers = tensor_file.load(path)[0]["sum"]
+            except (StateError, KeyError):
+                continue
+            if numbers.shape == (terms.size,):
+                found[k] = numbers
+        return found
+
+    def clear(self, round_: int) -> None:
+        """Remove the files of sums up to a round."""
+        for path in self._folder.glob("??????-*"):
+            if path.name[:6].isdigit() and int(path.name[:6]) <= round_:
+                path.unlink(missing_ok=True)
+
+    def _write(self, name: str, content: bytes) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self._folder / name, content, mode=0o600)
+
+
+def _name(round_: int, channel: str) -> str:
+    return f"{round_:06d}-{channel.replace('/', '-')}"

@@ -1,0 +1,159 @@
+"""Server step from a secure sum of the clients' updates."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from flwr.app import Message
+
+from common.arrays import Arrays, add_prefix, all_finite
+from common.errors import WireError
+from common.secure.layout import SumLayout
+from common.secure.terms import SumTerms
+from common.wire.codec import decode
+from common.wire.messages import LOCAL, TrainReply
+from server.aggregation.round_results import Opened
+from server.secure.helper_sums import bounded
+from server.secure.open_sum import SumLostError
+from server.secure.protocol import Release, SumProtocol, Total
+from server.secure.uploads import Upload
+from server.state import RunState, Trained
+from server.strategies.replies import content_of
+from server.strategies.spec import RoundParts
+from server.strategies.step import StepStrategy
+
+CHANNEL = "train"
+"""Channel of the sum of updates."""
+
+WEIGHT = "weight"
+"""Block of a client's weight, in runs without noise that weigh by records."""
+
+Uploads = dict[str, Upload]
+
+
+class SummedStrategy(StepStrategy):
+    """Base of strategies that step from single replies or, with a protocol of sums, from their sum."""
+
+    def __init__(self, parts: RoundParts) -> None:
+        super().__init__(parts)
+        self._sums: SumProtocol | None = parts.sums
+        self._terms: SumTerms | None = None
+        self.paying: list[str] = []
+        """Clients that pay for the next round."""
+
+    @property
+    def terms(self) -> str:
+        """Terms of the round's sum; empty without secure sums."""
+        return self._terms.to_json() if self._terms else ""
+
+    def announce(self, clients: list[str]) -> None:
+        """Fix the terms of the next round's sum over at most these clients."""
+        self.paying = clients
+        if self._sums is not None:
+            release = Release(self.cost, self.clip * self.config.privacy.clip)
+            number = self.state.round + 1
+            most = len(self.enrolment.roster.clients)
+            self._terms = self._sums.terms(number, CHANNEL, self._blocks(), most, release)
+
+    def resume_sum(self) -> bool:
+        """Return True if the next round's sum is still to be opened; its clients are not asked again."""
+        pending = self._sums.pending(self.state.round + 1, CHANNEL) if self._sums else None
+        if pending is None:
+            return False
+        self._terms, self.paying = pending.terms, pending.clients
+        return True
+
+    def step_from_sum(self, messages: Iterable[Message]) -> bool:
+        """Make the server step from the sum of a round; return False without secure sums.
+
+        A sum that is lost leaves the model unchanged.
+
+        Raises:
+            QuorumError: Too few uploads, or a helper does not answer.
+        """
+        sums, terms = self._sums, self._terms
+        if sums is None or terms is None:
+            return False
+        uploads, steps, rejected = self._split_uploads(sums, terms, messages)
+        before, self._before, self._replies, self.row_ids = self.state, self.state, [], []
+        try:
+            total = sums.total(terms, uploads, steps, rejected)
+            state = self._state_after(total)
+            rejected |= total.rejected
+            numbers = self.diagnostics(state.memory)
+        except SumLostError as lost:
+            state, numbers = replace(before, round=terms.round), {"lost": 1.0}
+            rejected |= dict.fromkeys(uploads, str(lost))
+        self.state = state
+        self._trained = Trained(self.state, float("nan"), rejected, numbers, self.groups())
+        self._on_trained(self._trained)
+        sums.forget(terms.round)
+        return True
+
+    def _state_after(self, total: Total) -> RunState:
+        opened = self._open(total)
+        shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
+        with np.errstate(over="ignore", invalid="ignore"):
+            updated, memory = self.update(self.state.memory, shared, opened)
+        state = self.state.next({**self.state.model, **updated}, memory, opened.names)
+        if not all_finite(state.model) or not all(map(all_finite, memory.values())):
+            raise SumLostError(f"round {state.round}: the step from the sum is not finite")
+        return state
+
+    def _open(self, total: Total) -> Opened:
+        """Return the means over the clients of a sum."""
+        blocks = self._blocks()
+        weight = float(len(total.clients))
+        if WEIGHT in blocks:
+            weight = float(SumLayout.of(blocks).arrays(total.vector, blocks)[WEIGHT].item())
+            if not weight > 0:
+                raise SumLostError(f"round {self.state.round + 1}: the clients' weights sum to {weight:g}")
+        mean = bounded(total.vector / weight, total.longest)
+        steps = self.config.method_options.steps(LOCAL)
+        arrays = SumLayout.of(blocks).arrays(mean, blocks)
+        return Opened(total.clients, total.steps, arrays, steps, self.capabilities.per_step)
+
+    def _blocks(self) -> Arrays:
+        """Return a template of the vector that each client sends."""
+        shared = self.select_uploaded(self.model_for(""))
+        arrays = add_prefix("update", shared)
+        if self.capabilities.needs_gradient:
+            arrays |= add_prefix("gradient", shared)
+        if self.capabilities.needs_magnitude:
+            arrays |= add_prefix("absolute", shared)
+        if self.cost == 0 and self.config.method_options.weighting == "examples":
+            arrays[WEIGHT] = np.zeros(1)
+        return arrays
+
+    def _split_uploads(
+        self, sums: SumProtocol, terms: SumTerms, messages: Iterable[Message]
+    ) -> tuple[Uploads, dict[str, int], dict[str, str]]:
+        """Return client -> upload and -> steps of usable replies, and client -> reason for the others."""
+        uploads: Uploads = {}
+        steps: dict[str, int] = {}
+        failed: dict[int, str] = {}
+        roster = self.enrolment.roster
+        for message in messages:
+            node = message.metadata.src_node_id
+            try:
+                reply = decode(TrainReply, content_of(message, sums.limit(terms)))
+                self._check(reply)
+                uploads[roster.name(node)] = sums.upload(reply, terms)
+                steps[roster.name(node)] = reply.steps
+            except WireError as error:
+                failed[node] = str(error)
+        return uploads, steps, {roster.leave(node, reason): reason for node, reason in failed.items()}
+
+    def _check(self, reply: TrainReply) -> None:
+        """Check what a reply says in plaintext.
+
+        Raises:
+            WireError: The round or the number of steps is invalid, or the reply holds values beside its masked ones.
+        """
+        most = self.config.method_options.steps(LOCAL)
+        if reply.round != self.state.round + 1:
+            raise WireError(f"reply is of round {reply.round}, not of round {self.state.round + 1}")
+        if not 1 <= reply.steps <= most:
+            raise WireError(f"invalid reply: {reply.steps} local steps; at most {most} are possible")
+        if reply.update or reply.gradient:
+            raise WireError("reply holds plaintext values beside its masked ones")

@@ -1,0 +1,166 @@
+"""Training replies under secure sums: what helpers and server open together, and what a client refuses."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from client.helper import desk
+from client.privacy.transforms import update_of
+from client.secure.blocks import Blocks
+from common.arrays import Arrays
+from common.config.run import RunConfig
+from common.errors import RefusedError, WireError
+from common.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
+from common.secure.cards import MOST
+from common.secure.layout import SumLayout
+from common.secure.quantise import decode, integer_clip
+from common.secure.terms import MOST_CLIENTS, MOST_NOISE, MOST_NUMBERS, SumTerms
+from common.wire.messages import AssignRequest, TrainReply
+from tests.support.asked import Asked, configured
+from tests.support.summing import POLICY, Summing
+
+RHO = 0.125
+METHODS = ["fedavg", "fedrule", "fedga", "pfedme"]
+
+
+def summed(method: str = "fedavg", **privacy: Any) -> RunConfig:
+    return configured(method, **{"trust": "helpers", **privacy})
+
+
+def exact_blocks(config: RunConfig) -> list[Arrays]:
+    """Return the blocks of three clients, from the replies that they send without masks."""
+    plain = configured(config.method, unit="none", **{"federation.updates": "dense"})
+    replies: list[TrainReply] = []
+    for k in range(3):
+        asked = Asked(plain, POLICY)
+        asked.session.client = f"client-{k}"  # the client's name seeds its step inputs
+        replies.append(asked.train(1, 0.0))
+    return [Blocks(config, reply.steps).of(update_of(reply)).arrays for reply in replies]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_noise_the_opened_sum_is_that_of_the_plain_replies(method: str) -> None:
+    config = summed(method, unit="none")
+    blocks = exact_blocks(config)
+    server = Summing(config)
+    terms = server.terms(blocks[0])
+    replies = server.train(server.request(terms))
+    opened = decode(server.open(terms, replies).astype("<u8"), terms)
+    expected = np.sum([SumLayout.of(one).vector(one) for one in blocks], axis=0)
+    np.testing.assert_allclose(opened, expected, atol=1e-9)
+    assert np.abs(expected).max() > 1e-6
+    for reply in replies.values():
+        assert (reply.update, reply.gradient, reply.loss, reply.examples) == ({}, {}, 0.0, 1)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedrule", "fedga"])
+def test_with_noise_uploads_are_clipped_integers_paid_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "discrete_gaussian", lambda scale, size, stream: np.zeros(size, np.int64))
+    config = summed(method)
+    server, arrays = Summing(config), exact_blocks(config)[0]
+    terms = server.terms(arrays, RHO)
+    replies = server.train(server.request(terms))
+    numbers = server.open(terms, replies)
+    assert 0 < int(numbers @ numbers) <= (3 * terms.bound) ** 2
+    assert server.spent == DiscreteGaussian(terms.bound, "signed", terms.noise).privacy_cost.zcdp <= RHO
+    [entry] = server.first.releaser.budget.ledger(config.privacy).entries()
+    assert entry.terms.trust == f"helpers:{server.helpers.roster.digest[:16]}"
+    assert entry.terms.mechanism == "discrete-gaussian-sum"
+    assert {reply.masked["sum"].dtype for reply in replies.values()} == {np.dtype(np.uint32)}
+
+
+def test_the_same_bytes_when_asked_again_and_other_terms_are_refused() -> None:
+    config = summed()
+    server, arrays = Summing(config), exact_blocks(config)[0]
+    terms = server.terms(arrays, RHO)
+    first = server.train(server.request(terms))["client-0"]
+    again = server.first.train(server.request(terms))
+    assert again.sealed == first.sealed
+    np.testing.assert_array_equal(again.masked["sum"], first.masked["sum"])
+    assert server.spent <= RHO
+    with pytest.raises(RefusedError, match="already answered on other terms"):
+        server.first.train(server.request(replace(terms, most=65)))
+
+
+def test_uploads_without_noise_are_always_fresh() -> None:
+    config = summed(unit="none")
+    server = Summing(config)
+    terms = server.terms(exact_blocks(config)[0])
+    first, again = (server.first.train(server.request(terms)) for _ in range(2))
+    assert np.mean(first.masked["sum"] != again.masked["sum"]) > 0.999
+
+
+def test_the_control_variate_is_the_clients_own_part_before_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Σδ_k = 0 needs the clipped, rounded d_k that the server's mean holds."""
+    monkeypatch.setattr(desk, "discrete_gaussian", lambda scale, size, stream: np.zeros(size, np.int64))
+    config = summed("fedrule", clip=0.01)
+    server, arrays = Summing(config), exact_blocks(config)[0]
+    terms = server.terms(arrays, RHO)
+    opened = decode(server.open(terms, server.train(server.request(terms))).astype("<u4"), terms)
+    pending = [session.store.load("toy").groups["pending"] for session in server.sessions.values()]
+    total = SumLayout.of(arrays).arrays(opened, arrays)
+    rule = config.method_options
+    for name in pending[0]:
+        assert pending[0][name].numpy().dtype == server.model[name].dtype
+        kept = sum(one[name].numpy() for one in pending)
+        if f"gradient/{name}" in total:
+            expected = total[f"gradient/{name}"]
+        else:
+            expected = total[f"update/{name}"] / (rule.lr * rule.local_steps)
+        np.testing.assert_allclose(kept, expected, atol=1e-6)
+
+
+CHANGES = {
+    "run": {"run": "other"},
+    "round": {"round": 2},
+    "channel": {"channel": "evaluate"},
+    "roster": {"roster": "1" * 64},
+    "layout": {},
+    "rho": {"rho": 2 * RHO},
+    "noise": {"noise": 4096},
+    "sign": {"sign": "positive"},
+    "bound": {"bound": 2048},
+    "clip": {"clip": 0.5},
+    "min_sum": {"min_sum": 2},
+}
+"""Field -> terms that differ in it from those that a client expects."""
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_terms_that_a_client_refuses_before_it_computes(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = summed()
+    server, arrays = Summing(config, 1, POLICY.model_copy(update={"min_sum": 3})), exact_blocks(config)[0]
+    terms = server.terms(arrays, RHO, min_sum=3)
+    changed = CHANGES[field] or {"layout": (("gradient", 1), ("update", terms.size - 1))}
+    monkeypatch.setattr("client.session.train", lambda *work: pytest.fail("nothing may be computed"))
+    with pytest.raises(RefusedError, match=f"secure sum: {field} "):
+        server.first.train(server.request(replace(terms, **changed), cost=RHO))
+    assert server.spent == 0
+
+
+def test_no_sum_within_the_limits_of_terms_exceeds_its_integers() -> None:
+    largest = integer_clip(MOST_NUMBERS)
+    assert MOST_CLIENTS * largest + 9 * MOST * MOST_NOISE < 1 << 31
+
+
+def test_requests_beside_the_sum_are_refused() -> None:
+    config = summed()
+    server, arrays = Summing(config, 1), exact_blocks(config)[0]
+    with pytest.raises(RefusedError, match="no terms"):
+        server.first.train(server.request("", cost=RHO))
+    with pytest.raises(WireError, match="terms"):
+        server.first.train(server.request("{}", cost=RHO))
+    with pytest.raises(RefusedError, match="phase 'cluster'"):
+        server.first.train(server.request(server.terms(arrays, RHO), phase="cluster"))
+    with pytest.raises(RefusedError, match="alone"):
+        server.first.assign(AssignRequest(1, server.enrolled[0].enrolment, {}, "loss", RHO))
+    exact: SumTerms = server.terms(arrays)
+    with pytest.raises(RefusedError, match="rho"):
+        server.first.train(server.request(exact, cost=RHO))
+    assert server.spent == 0
+
+
+def test_the_number_of_records_stays_on_the_client() -> None:
+    assert [reply.examples for reply in Summing(summed(unit="none")).enrolled] == [1, 1, 1]

@@ -1,0 +1,54 @@
+"""Texts of the guarantee of secure sums, for every combination of noise and pins."""
+
+from dataclasses import replace
+
+import pytest
+
+from common.privacy.claims import COVERED, UNCOVERED, UNCOVERED_SUMS, Claim
+from common.privacy.options import PrivacyOptions, Unit
+from common.privacy.sum_claims import describe_sums
+
+NOISED = (
+    "noise on sums of at least 5 clients: (ε = 2, δ = 1e-05) for any two contents of this client's data, against the server,"
+    " all other clients and all helpers but one, if at least one of ann, bob followed the protocol and kept its key"
+)
+MASKED = (
+    "masked sums of at least 5 clients, no noise: single updates are hidden from a server that enrols no clients of its own and"
+    " from all helpers but one; what sums reveal is not bounded"
+)
+FIRST = "; keys of bob were taken from the server at first contact: a server that lied then is covered by nothing"
+CLAIM = Claim("client", "replace-one", ("discrete-gaussian-sum",), "zcdp", 2.0, 1e-5, 0.1, 0.05, 1.4, local_epsilon=0.0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "first", "text"),
+    [
+        ("client", (), NOISED),
+        ("client", ("bob",), NOISED + FIRST),
+        ("none", (), MASKED),
+        ("none", ("bob",), MASKED + FIRST),
+    ],
+)
+def test_the_guarantee_of_every_combination(unit: Unit, first: tuple[str, ...], text: str) -> None:
+    options = PrivacyOptions(unit=unit, epsilon=2.0, trust="helpers")
+    assert describe_sums(options, 5, ("ann", "bob"), first) == text
+
+
+def test_a_ledger_of_sums_relies_on_a_helper_of_each_run() -> None:
+    assert CLAIM.covers == COVERED["client"] + (
+        "; secure sums against the server, all other clients and all helpers but one, if in each run at least one of its"
+        " helpers followed the protocol and kept its key"
+    )
+    assert CLAIM.uncovered == UNCOVERED_SUMS
+    assert not any("floating point" in channel for channel in UNCOVERED_SUMS), "this noise is exact in integers"
+
+
+def test_a_ledger_of_both_kinds_names_the_part_that_relies_on_nobody() -> None:
+    both = replace(CLAIM, local_epsilon=0.5)
+    assert both.covers.endswith("; of this, ε = 0.5 holds without trust in a helper")
+    assert {*both.uncovered} == {*UNCOVERED, *UNCOVERED_SUMS}
+
+
+def test_a_ledger_without_sums_names_no_helper() -> None:
+    local = replace(CLAIM, local_epsilon=None)
+    assert (local.covers, local.uncovered) == (COVERED["client"], UNCOVERED)

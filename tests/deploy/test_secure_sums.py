@@ -1,0 +1,132 @@
+"""Runs whose server learns sums alone: models, ledgers, results and refusals."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.config.run import RunConfig
+from common.errors import ConfigError, QuorumError
+from common.wire.messages import TRAIN
+from deploy.simulation import simulate
+from server.artifacts import RunDirectory
+from server.result import Result
+from tests.support.sum_runs import MIN_SUM, SumFederation, noised, summed
+from tests.support.toys import toy_dataset
+
+
+def model_of(folder: Path) -> dict[str, Any]:
+    return RunDirectory(folder, "toy").load_model()[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("fedavg", {}), ("fedavg", {"weighting": "examples"}), ("fedrule", {}), ("fedga", {}), ("pfedme", {})],
+)
+def test_sums_without_noise_train_the_model_of_single_replies(
+    method: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    for trust in ("local", "helpers"):
+        SumFederation(tmp_path / trust).run(summed(method, trust, **options))
+    local, opened = model_of(tmp_path / "local"), model_of(tmp_path / "helpers")
+    assert local.keys() == opened.keys()
+    for name in local:
+        np.testing.assert_allclose(opened[name], local[name], atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedrule"])
+def test_releases_to_noised_sums_are_charged_under_their_trust(method: str, tmp_path: Path) -> None:
+    federation, config = SumFederation(tmp_path), noised(method=method)
+    result = federation.run(config)
+    assert result.rounds_done == 3
+    for session in federation.sessions.values():
+        entries = session.releaser.budget.ledger(config.privacy).entries()
+        assert len(entries) == 3
+        assert all(entry.terms.trust.startswith("helpers:") for entry in entries)
+        assert {entry.terms.mechanism for entry in entries} == {"discrete-gaussian-sum"}
+
+
+def test_the_result_names_the_helpers_and_counts_the_sums(tmp_path: Path) -> None:
+    privacy = SumFederation(tmp_path, helpers=3).run(summed(**{"secure-sums__helpers": 3})).privacy
+    assert (privacy.trust, privacy.min_sum) == ("helpers", MIN_SUM)
+    assert list(privacy.helpers) == ["helper-0", "helper-1", "helper-2"]
+    assert all(fingerprint.startswith("SHA256:") for fingerprint in privacy.helpers.values())
+    assert privacy.sums == {"opened": 3, "lost": 0}
+
+
+def test_a_run_by_itself_finds_helpers_that_are_online(tmp_path: Path) -> None:
+    assert SumFederation(tmp_path, clients=MIN_SUM).run(summed(trust="auto")).privacy.trust == "helpers"
+    assert RunDirectory(tmp_path, "toy").config()["privacy.trust"] == "helpers"
+
+
+@pytest.mark.parametrize(
+    ("clients", "helpers", "options"),
+    [(MIN_SUM, 1, {}), (MIN_SUM - 1, 2, {}), (5, 2, {"federation__robust": "median", "federation__min-replies": 3})],
+)
+def test_a_run_by_itself_is_local_where_no_sum_is_possible(
+    clients: int, helpers: int, options: dict[str, Any], tmp_path: Path
+) -> None:
+    result = SumFederation(tmp_path, clients, helpers).run(summed(trust="auto", **options))
+    assert result.privacy.trust == "local"
+    assert RunDirectory(tmp_path, "toy").config()["privacy.trust"] == "local"
+
+
+def test_clients_of_other_runs_send_single_replies(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
+    kinds: list[str] = []
+    federation.grid.before = lambda message: kinds.append(message.metadata.message_type)
+    federation.run(summed(trust="local"))
+    assert TRAIN in kinds
+    assert not federation.sums()
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "reason"),
+    [
+        ("fedavg", {"federation__robust": "median", "federation__min-replies": 3}, "single clients"),
+        ("ifca", {}, "single clients"),
+        ("fedavg", {"tasks__rules__count-offset": True}, "plaintext"),
+        ("fedavg", {"privacy__unit": "client", "privacy__mechanism": "laplace"}, "mechanism=laplace"),
+    ],
+)
+def test_runs_that_need_single_replies_are_refused(method: str, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        summed(method, **options)
+
+
+def test_a_run_waits_for_its_helpers(tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match="1 helper online, 2 required"):
+        SumFederation(tmp_path, helpers=1).run(summed(**{"secure-sums__wait": 0.05}))
+
+
+def test_a_sum_too_small_for_an_owner_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(QuorumError):
+        SumFederation(tmp_path, clients=2).run(summed(**{"federation__wait": 0.1}))
+
+
+def simulated(settings: Callable[..., RunConfig], runs: Path, noise_seed: int | None = None, **options: Any) -> Result:
+    named = {"privacy__trust": "helpers", "secure-sums__min-sum": MIN_SUM, **options}
+    return simulate(settings("fedavg", **named), toy_dataset(4), runs, noise_seed=noise_seed)
+
+
+def test_a_simulation_opens_its_own_helpers(settings: Callable[..., RunConfig], tmp_path: Path) -> None:
+    helped = simulated(settings, tmp_path / "helpers")
+    local = simulated(settings, tmp_path / "local", privacy__trust="local")
+    assert (local.privacy.trust, helped.privacy.trust) == ("local", "helpers")
+    assert helped.metrics["loss"] == pytest.approx(local.metrics["loss"], abs=1e-5)
+
+
+def test_a_simulation_with_seeded_noise_can_be_made_again(settings: Callable[..., RunConfig], tmp_path: Path) -> None:
+    noise = {"privacy__unit": "client", "privacy__epsilon": 50.0}
+    seeds = {"a": 1, "b": 1, "c": 2}
+    runs = {name: simulated(settings, tmp_path / name, seed, **noise).model_sha256 for name, seed in seeds.items()}
+    assert runs["a"] == runs["b"] != runs["c"]
+
+
+def test_a_complete_run_cannot_go_on(tmp_path: Path) -> None:
+    federation, config = SumFederation(tmp_path), summed()
+    federation.run(config)
+    with pytest.raises(ConfigError, match="deleted its keys"):
+        federation.run(config.model_copy(update={"rounds": 4}), resume=True)

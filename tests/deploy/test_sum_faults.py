@@ -1,0 +1,120 @@
+"""Losses and lies during secure sums: clients are left out, and no second sum is opened."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from flwr.app import Message
+
+from common.errors import QuorumError, RefusedError
+from common.wire.codec import decode, encode
+from common.wire.messages import TRAIN, TrainReply
+from common.wire.sums import OPEN, PREPARE, OpenReply, OpenRequest
+from tests.support.sum_runs import MIN_SUM, SumFederation, losing, noised, summed
+
+FIRST, HELPER = 1, 5
+"""Nodes of the first client and of the first helper."""
+
+
+def test_a_client_lost_before_its_upload_is_not_in_the_sum(tmp_path: Path) -> None:
+    config, federation = noised(), SumFederation(tmp_path)
+    federation.grid.after = losing(TRAIN, [FIRST])
+    federation.run(config)
+    assert [one.clients for one in federation.sums()] == [3, 4, 4]
+    assert len(set(federation.spent(config))) == 1  # a paid upload stays paid
+
+
+def test_a_box_that_does_not_open_is_named_and_left_out(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
+
+    def garble(message: Message) -> Message:
+        if message.metadata.message_type == TRAIN and message.metadata.src_node_id == FIRST:
+            reply = decode(TrainReply, message.content)
+            spoilt = replace(reply, sealed=[reply.sealed[0], "A" * len(reply.sealed[1])])
+            message.content = encode(spoilt)
+        return message
+
+    federation.grid.after = garble
+    federation.run(summed())
+    assert [one.clients for one in federation.sums()] == [3, 3, 3]
+    assert federation.sums()[0].rejected == {"client-0": "helper 'helper-1' cannot open its box"}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda reply: replace(reply, masked={}),
+        lambda reply: replace(reply, masked={"sum": reply.masked["sum"][1:]}),
+        lambda reply: replace(reply, masked={"sum": reply.masked["sum"].astype("<f8")}),
+        lambda reply: replace(reply, sealed=reply.sealed[:1]),
+        lambda reply: replace(reply, steps=10_000),
+        lambda reply: replace(reply, round=7),
+        lambda reply: replace(reply, update={"w": reply.masked["sum"].astype("<f4")}),
+    ],
+)
+def test_a_malformed_upload_is_left_out(spoil: Callable[[TrainReply], TrainReply], tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
+
+    def change(message: Message) -> Message:
+        if message.metadata.message_type == TRAIN and message.metadata.src_node_id == FIRST:
+            message.content = encode(spoil(decode(TrainReply, message.content)))
+        return message
+
+    federation.grid.after = change
+    federation.run(summed(rounds=1))
+    assert [one.clients for one in federation.sums()] == [3]
+
+
+def test_a_sum_of_too_few_clients_is_not_opened(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path, MIN_SUM)
+    federation.grid.after = losing(TRAIN, [FIRST], times=99)
+    opened: list[str] = []
+    federation.grid.before = lambda message: opened.append(message.metadata.message_type)
+    with pytest.raises(QuorumError, match="2 usable uploads, 3 needed"):
+        federation.run(summed(federation__wait=0.01, federation__deadline=0.2))
+    assert not {PREPARE, OPEN} & set(opened)
+
+
+def test_a_helper_that_restarts_is_prepared_again_and_answers_the_same(tmp_path: Path) -> None:
+    config = noised()
+    through = SumFederation(tmp_path / "whole").run(config)
+    federation = SumFederation(tmp_path / "restarted")
+    left = [True]
+
+    def restart(message: Message) -> None:
+        if message.metadata.message_type == OPEN and left:
+            left.pop()
+            federation.restart_helper(0)
+
+    federation.grid.before = restart
+    assert federation.run(config).model_sha256 == through.model_sha256
+
+
+def test_numbers_beyond_what_clients_can_make_drop_the_round(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
+
+    def spoil(message: Message) -> Message:
+        if message.metadata.message_type == OPEN and message.metadata.src_node_id == HELPER:
+            reply = decode(OpenReply, message.content)
+            message.content = encode(
+                replace(reply, opened={"sum": reply.opened["sum"] + reply.opened["sum"].dtype.type(2**31)})
+            )
+        return message
+
+    federation.grid.after = spoil
+    result = federation.run(noised(rounds=2))
+    assert result.privacy.sums == {"opened": 0, "lost": 2}
+    assert "beyond what its clients can make together" in federation.sums()[0].lost
+
+
+def test_helpers_open_no_second_set_of_a_round(tmp_path: Path) -> None:
+    config, federation = noised(rounds=1), SumFederation(tmp_path)
+    opened: list[Message] = []
+    federation.grid.before = lambda m: opened.append(m) if m.metadata.message_type == OPEN else None
+    federation.grid.after = lambda message: None if message.metadata.message_type == OPEN else message
+    with pytest.raises(QuorumError):
+        federation.run(config)
+    request = decode(OpenRequest, opened[0].content)
+    with pytest.raises(RefusedError, match="opened for another set"):
+        federation.desks[0].open(replace(request, clients=request.clients[1:]))

@@ -1,0 +1,133 @@
+"""Whole runs with helpers in one process, whose parts a test stops, restarts or corrupts."""
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from flwr.app import Message
+
+from client.data.dataset import Dataset
+from client.helper.book import book_in_memory
+from client.helper.desk import Desk
+from client.policy import Policy
+from client.privacy.in_memory import in_memory
+from client.session import Session
+from client.state import MemoryStore
+from client.tasks.learner import Learner
+from client.tasks.registry import build_learner
+from common.config.run import RunConfig
+from common.options import Scalar
+from common.secure.terms import SumTerms
+from common.tasks.vocabulary import Vocabulary
+from deploy.simulation import InProcessGrid
+from server.artifacts import RunDirectory
+from server.result import Result
+from server.run import run
+from server.sum_event import Sum
+from tests.support.helpers import node_keys
+from tests.support.toys import configured, toy_homes
+
+POLICY = Policy(min_sum=2, helpers_on_first_use=True, share_metrics="always")
+
+MIN_SUM = 3
+
+
+def summed(method: str = "fedavg", trust: str = "helpers", **options: Scalar) -> RunConfig:
+    """Return a configuration of three rounds under that trust."""
+    quick = {"rounds": 3, "secure-sums__min-sum": MIN_SUM, "secure-sums__deadline": 0.1, "federation__wait": 1.0}
+    return configured(method, **{"privacy__trust": trust, **quick, **options})
+
+
+def noised(epsilon: float = 50.0, **options: Scalar) -> RunConfig:
+    """Return a configuration with noise on sums."""
+    return summed(**{"privacy__unit": "client", "privacy__epsilon": epsilon, **options})
+
+
+class SumGrid(InProcessGrid):
+    """Grid with hooks: `before` sees each request on its way, `after` each answer, and None loses it."""
+
+    before: Callable[[Message], None] = staticmethod(lambda message: None)
+    after: Callable[[Message], Message | None] = staticmethod(lambda message: message)
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        messages = list(messages)
+        for message in messages:
+            self.before(message)
+        return super().push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        return [kept for message in super().pull_messages(message_ids) if (kept := self.after(message)) is not None]
+
+
+class SumFederation:
+    """Clients and helpers with seeded noise, for any number of server processes one after another.
+
+    Args:
+        folder: Folder of runs.
+        clients: Number of clients.
+        helpers: Number of helpers.
+    """
+
+    def __init__(self, folder: Path, clients: int = 4, helpers: int = 2) -> None:
+        self.runs = folder
+        self.sessions = {k + 1: _session(f"client-{k}", k) for k in range(clients)}
+        self.desks = [_desk(k) for k in range(helpers)]
+        self.grid = self.connect()
+
+    def connect(self) -> SumGrid:
+        """Return a new connection to all clients and helpers, as a restarted server has it."""
+        self.grid = SumGrid(self.sessions, 1, desks=self.desks)
+        return self.grid
+
+    def run(self, config: RunConfig, *, resume: bool = False) -> Result:
+        return run(self.grid, config.model_copy(update={"resume": resume}), self.runs)
+
+    def restart_helper(self, number: int) -> None:
+        """Start a helper again with its book; its memory is lost."""
+        node = len(self.sessions) + 1 + number
+        self.grid._desks[node] = self.desks[number] = _desk(number, self.desks[number])
+
+    def sums(self) -> list[Sum]:
+        return [event for event in RunDirectory(self.runs, "toy").events() if isinstance(event, Sum)]
+
+    def spent(self, config: RunConfig) -> list[float]:
+        """Return what each client has spent."""
+        return [s.releaser.budget.ledger(config.privacy).spent() for s in self.sessions.values()]
+
+
+def losing(kind: str, nodes: Sequence[int], times: int = 1) -> Callable[[Message], Message | None]:
+    """Return a hook that loses the first answers of these nodes to messages of a kind."""
+    left = dict.fromkeys(nodes, times)
+
+    def lose(message: Message) -> Message | None:
+        node = message.metadata.src_node_id
+        if message.metadata.message_type != kind or not left.get(node):
+            return message
+        left[node] -= 1
+        return None
+
+    return lose
+
+
+def _session(name: str, number: int) -> Session:
+    home = toy_homes(number + 1)[number]
+
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
+        return build_learner(config, Dataset((home,), vocabulary))
+
+    return Session(name, learner, MemoryStore(), in_memory(POLICY, partial(_generator, number, itertools.count())))
+
+
+def _generator(number: int, releases: Iterator[int]) -> np.random.Generator:
+    return np.random.default_rng([number, next(releases)])
+
+
+def _desk(number: int, before: Desk | None = None) -> Desk:
+    def noise_key(terms: SumTerms) -> bytes:
+        return hashlib.sha256(f"{number}|{terms.round}".encode()).digest()
+
+    book = before.book if before else book_in_memory()
+    return Desk(f"helper-{number}", node_keys(number + 1)[number], book, noise_key=noise_key)
