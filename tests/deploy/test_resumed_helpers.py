@@ -1,0 +1,51 @@
+"""Helpers of a simulation keep their books in the run's folder until the run is complete."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.data.dataset import AnyDataset, Dataset
+from common.config.run import RunConfig
+from deploy.client_snapshot import KeptState
+from deploy.resumable_simulation import HELPERS, simulate_measured
+from server.artifacts import RunDirectory
+from server.journal import Journal
+from server.result import Result
+from tests.support.sum_runs import MIN_SUM
+from tests.support.toys import CATALOGUE, toy_homes
+
+
+class PowerFailureError(Exception):
+    """Interruption of a run."""
+
+
+@pytest.fixture
+def config(settings: Callable[..., RunConfig]) -> RunConfig:
+    """Return a configuration of three rounds with sums."""
+    return settings("fedavg", **{"privacy__trust": "helpers", "secure-sums__min-sum": MIN_SUM})
+
+
+def simulated(config: RunConfig, runs: Path, state: KeptState | None = None) -> Result:
+    parts: Sequence[AnyDataset] = [Dataset((home,), CATALOGUE) for home in toy_homes(4)]
+    return simulate_measured(config, parts, runs, state=state or KeptState())[0]
+
+
+def test_an_interrupted_simulation_goes_on_with_its_helpers(
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through = simulated(config, tmp_path / "whole")
+
+    def fail(journal: Journal, *arguments: Any) -> None:
+        raise PowerFailureError
+
+    with monkeypatch.context() as patch, pytest.raises(PowerFailureError):
+        patch.setattr(Journal, "record_evaluation", fail)
+        simulated(config, tmp_path / "resumed")
+    books = RunDirectory(tmp_path / "resumed", "toy").path / HELPERS
+    assert sorted(path.name for path in books.iterdir()) == ["helper-1", "helper-2"]
+    result = simulated(config.model_copy(update={"resume": True}), tmp_path / "resumed")
+    assert result.model_sha256 == through.model_sha256
+    assert result.privacy.helpers.keys() == {"helper-1", "helper-2"}
+    assert not books.exists()
