@@ -71,13 +71,13 @@ class RunDirectory:
         write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
 
     def resume(self, config: Mapping[str, Any]) -> None:
-        """Resume the run under this resolved configuration.
-
-        Raises:
-            ConfigError: There is no such run.
-        """
+        """Resume the run under this resolved configuration; without such a run, raise ConfigError."""
         if self.config() != config:
             write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
+
+    def discard(self) -> None:
+        """Remove the configuration of a run that has not started, so that it can be created under another one."""
+        (self.path / "config.toml").unlink()
 
     def require_new(self) -> None:
         """Check that no run of this name exists.

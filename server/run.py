@@ -30,7 +30,7 @@ from server.planning.costs import budget_of
 from server.planning.planner import read_round_decision
 from server.result import Result
 from server.round_limits import RoundLimits
-from server.secure.parties import find_parties
+from server.secure.parties import Parties, find_parties
 from server.secure.protocol import SumProtocol
 from server.state import RunState, restore
 from server.strategies.planned import PlannedStrategy
@@ -59,27 +59,22 @@ def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) ->
     if config.resume:
         folder.config()  # raises at once if there is no such run, and creates no folder
     with folder.lock(wait=LOCK_SECONDS):
-        return _run(grid, config, catalogue, folder, nodes)
+        liveness = Liveness(grid.get_nodes)
+        return _run(grid, find_parties(grid, config, folder, liveness), catalogue, folder, nodes, liveness)
 
 
-def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirectory, nodes: Path | None) -> Result:
-    names, liveness = NameBindings(nodes, grid.get_nodes), Liveness(grid.get_nodes)
-    parties = find_parties(grid, config, folder, liveness)
+def _run(
+    grid: Grid, parties: Parties, catalogue: Vocabulary, folder: RunDirectory, nodes: Path | None, liveness: Liveness
+) -> Result:
     config, federation = parties.config, parties.config.federation
     state, totals = _load_or_create(folder, config, catalogue)
     parties.save()
 
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
-    invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json(), parties.cards)
     connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=lambda: parties.exchange.helping)
     quiet = connect()
-    enrolment = Enrolment(
-        invitation,
-        federation.wait,
-        lambda messages, seconds: quiet.send_and_receive(messages, timeout=seconds),
-        names=names,
-        check_ledger=LedgerHeads(nodes, config.task, names.fingerprint).check,
-    )
+    invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json(), parties.cards)
+    enrolment = _build_enrolment(config, invitation, quiet, NameBindings(nodes, grid.get_nodes), nodes)
     journal = Journal(folder, config, enrolment, grid.get_node_ids)
     enrolment.on_wait = journal.record_waiting
     if totals:
@@ -87,20 +82,36 @@ def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirect
     sums = parties.sums(folder.append)
     strategy = _build_strategy(config, state, enrolment, journal, sums, folder.decision() if config.resume else "")
     journal.open(strategy.state)
-    recorded = connect(on_exchange=journal.record_exchange)
+    recorded, has_started = connect(on_exchange=journal.record_exchange), False
     try:
         enrolment.assemble(recorded, federation.min_clients)
         journal.start(catalogue)
+        has_started = True
         if config.task_options.count_offset and not state.statics:
             add = partial(TASKS[config.task].add_counts, vocabulary=catalogue)
             strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, add)
         early = train(strategy, recorded, journal)
         journal.choice.conclude(strategy, recorded)
     except FedloomError as error:
+        if parties.are_optional and not has_started:
+            folder.discard()
+            return _run(grid, parties.without_helpers(error), catalogue, folder, nodes, liveness)
         journal.finish(strategy.state, error=error)
         raise
     parties.dismiss()
     return journal.finish(strategy.state, early)
+
+
+def _build_enrolment(
+    config: RunConfig, invitation: EnrolRequest, grid: PollingGrid, names: NameBindings, nodes: Path | None
+) -> Enrolment:
+    return Enrolment(
+        invitation,
+        config.federation.wait,
+        lambda messages, seconds: grid.send_and_receive(messages, timeout=seconds),
+        names=names,
+        check_ledger=LedgerHeads(nodes, config.task, names.fingerprint).check,
+    )
 
 
 def _build_strategy(

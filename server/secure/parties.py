@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flwr.serverapp import Grid
 
@@ -36,12 +36,19 @@ class Parties:
         exchange: Exchange with nodes that help.
         store: Files of the run's sums.
         roster: Helpers of the run; None under trust `local`.
+        local: Configuration under trust `local`; None if the run may not fall back to it.
     """
 
     config: RunConfig
     exchange: HelperExchange
     store: SumStore
     roster: HelperRoster | None = None
+    local: RunConfig | None = None
+
+    @property
+    def are_optional(self) -> bool:
+        """True if the run has helpers by itself, because they were online."""
+        return self.roster is not None and self.local is not None
 
     @property
     def cards(self) -> list[str]:
@@ -51,6 +58,11 @@ class Parties:
     def sums(self, on_sum: Callable[[Sum], None]) -> HelperSums | None:
         """Return the protocol of secure sums; None under trust `local`."""
         return HelperSums(self.config, self.roster, self.exchange, self.store, on_sum) if self.roster else None
+
+    def without_helpers(self, reason: Exception) -> "Parties":
+        """Return the parties of the same run under trust `local`."""
+        log.warning("privacy.trust=auto: %s; the run is announced again with privacy.trust=local", reason)
+        return replace(self, config=self.local or self.config, roster=None, local=None)
 
     def save(self) -> None:
         """Store the roster in the run's folder, from which a resumed run reads it."""
@@ -76,17 +88,17 @@ def find_parties(
     request = HelperRequest(config.run_id, to_json(config))
     exchange = HelperExchange(grid, request, config.secure_sums.deadline, liveness)
     store = SumStore(folder.path / "secure", config.run_id)
-    roster = None
+    roster, local = None, None
     if config.resume:
         config = _continued(config, folder)
         roster = store.roster() if config.privacy.trust == "helpers" else None
         if roster:
             exchange.call(config.secure_sums.wait)
     elif config.privacy.trust == "auto":
-        roster = _find_helpers(exchange, config)
+        roster, local = _find_helpers(exchange, config), _resolved(config, "local")
     if roster is None and config.privacy.trust == "helpers":
         roster = _await_helpers(exchange, config, sleep)
-    return Parties(_resolved(config, "helpers" if roster else "local"), exchange, store, roster)
+    return Parties(_resolved(config, "helpers" if roster else "local"), exchange, store, roster, local)
 
 
 def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:

@@ -40,9 +40,10 @@ def test_an_interrupted_simulation_goes_on_with_its_helpers(
     def fail(journal: Journal, *arguments: Any) -> None:
         raise PowerFailureError
 
-    with monkeypatch.context() as patch, pytest.raises(PowerFailureError):
+    with monkeypatch.context() as patch:
         patch.setattr(Journal, "record_evaluation", fail)
-        simulated(config, tmp_path / "resumed")
+        with pytest.raises(PowerFailureError):
+            simulated(config, tmp_path / "resumed")
     books = RunDirectory(tmp_path / "resumed", "toy").path / HELPERS
     assert sorted(path.name for path in books.iterdir()) == ["helper-1", "helper-2"]
     result = simulated(config.model_copy(update={"resume": True}), tmp_path / "resumed")

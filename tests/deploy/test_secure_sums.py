@@ -13,7 +13,7 @@ from common.wire.messages import TRAIN
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.result import Result
-from tests.support.sum_runs import MIN_SUM, SumFederation, noised, summed
+from tests.support.sum_runs import MIN_SUM, POLICY, SumFederation, noised, summed
 from tests.support.toys import toy_dataset
 
 
@@ -59,6 +59,15 @@ def test_the_result_names_the_helpers_and_counts_the_sums(tmp_path: Path) -> Non
 def test_a_run_by_itself_finds_helpers_that_are_online(tmp_path: Path) -> None:
     assert SumFederation(tmp_path, clients=MIN_SUM).run(summed(trust="auto")).privacy.trust == "helpers"
     assert RunDirectory(tmp_path, "toy").config()["privacy.trust"] == "helpers"
+
+
+def test_a_run_by_itself_is_announced_again_where_owners_pinned_no_helper(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path, policy=POLICY.model_copy(update={"helpers_on_first_use": False}))
+    with pytest.raises(QuorumError, match="are pinned, the policy requires 2"):
+        federation.run(summed(run_id="explicit"))
+    result = federation.run(summed(trust="auto"))
+    assert (result.status, result.privacy.trust, len(result.clients)) == ("completed", "local", 4)
+    assert RunDirectory(tmp_path, "toy").config()["federation.min-clients"] == 2
 
 
 @pytest.mark.parametrize(

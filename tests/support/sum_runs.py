@@ -69,11 +69,12 @@ class SumFederation:
         folder: Folder of runs.
         clients: Number of clients.
         helpers: Number of helpers.
+        policy: Policy of every client.
     """
 
-    def __init__(self, folder: Path, clients: int = 4, helpers: int = 2) -> None:
+    def __init__(self, folder: Path, clients: int = 4, helpers: int = 2, policy: Policy = POLICY) -> None:
         self.runs = folder
-        self.sessions = {k + 1: _session(f"client-{k}", k) for k in range(clients)}
+        self.sessions = {k + 1: _session(f"client-{k}", k, policy) for k in range(clients)}
         self.desks = [_desk(k) for k in range(helpers)]
         self.grid = self.connect()
 
@@ -112,13 +113,13 @@ def losing(kind: str, nodes: Sequence[int], times: int = 1) -> Callable[[Message
     return lose
 
 
-def _session(name: str, number: int) -> Session:
+def _session(name: str, number: int, policy: Policy) -> Session:
     home = toy_homes(number + 1)[number]
 
     def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, Dataset((home,), vocabulary))
 
-    return Session(name, learner, MemoryStore(), in_memory(POLICY, partial(_generator, number, itertools.count())))
+    return Session(name, learner, MemoryStore(), in_memory(policy, partial(_generator, number, itertools.count())))
 
 
 def _generator(number: int, releases: Iterator[int]) -> np.random.Generator:
