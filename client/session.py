@@ -12,15 +12,14 @@ from client.secure.join import join_training
 from client.secure.pins import Pins
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
+from client.tasks.learner import check_model
 from client.training.alone import with_alone
 from client.training.cohort import train
 from client.training.evaluation import assess_models, evaluate_models
 from client.training.failures import run_or_zeros
 from client.training.participant import ADAPT, Participant
-from common.arrays import check_like
 from common.config.run import RunConfig
 from common.errors import FedloomError, RefusedError
-from common.models import parameters
 from common.wire.messages import (
     AssignReply,
     AssignRequest,
@@ -101,7 +100,7 @@ class Session:
         shares_metrics = self.policy.shares_metrics(run.config.privacy)
         if not shares_metrics and not request.final:
             return empty
-        check_like(request.model, parameters(run.learner.module), "the server's model")
+        check_model(request.model, run.learner.module)
         if request.final:
             self.store.write(run.run, MODEL, save({**request.model, **request.statics}))
         work = partial(self._evaluate, run, request, compares=shares_metrics and request.final)
@@ -122,7 +121,7 @@ class Session:
             RefusedError: The cost of the release exceeds a limit, or the terms of the round's sum are not acceptable.
         """
         run = self.runs.find(request.enrolment)
-        check_like(request.model, parameters(run.learner.module), "the server's model")
+        check_model(request.model, run.learner.module)
         steps = self.policy.local_steps(run.config.method_options.steps(request.phase))
         reservation = self.releaser.budget.reserve(run.config, request)
         noise = reservation.noise(steps, self.releaser.generator) if reservation else None

@@ -14,6 +14,11 @@ def stack(members: Sequence[Tensors]) -> Tensors:
     return {name: _stack_padded([m[name] for m in members]) for name in members[0]}
 
 
+def at(stacked: Tensors, k: int) -> Tensors:
+    """Return views of client k's tensors."""
+    return {n: t[k] for n, t in stacked.items()}
+
+
 def row(stacked: Tensors, k: int) -> Tensors:
     """Return a copy of client k's tensors, which does not keep the whole cohort in memory."""
     return {n: t[k].clone() for n, t in stacked.items()}

@@ -6,7 +6,7 @@ the new one. Its folder depends on the client's name and the fingerprint of its 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from client.stacked_tensors import Tensors
+from client.stacked_tensors import Tensors, at
 from common.errors import StateError, WireError
 from common.files import write_atomically
 
@@ -27,8 +27,32 @@ class ClientMemory:
 
     round: int = 0
     """Last round it trained in, 0 before the first."""
-    groups: dict[str, Tensors] = field(default_factory=dict)
+    groups: Mapping[str, Tensors] = field(default_factory=dict)
     """Named groups of tensors; a missing group equals an empty one."""
+
+
+@dataclass(frozen=True, eq=False)
+class StackedRow(Mapping[str, Tensors]):
+    """Groups of one of the clients whose state is stacked, as views.
+
+    Args:
+        stacked: Groups of all of them, K × ….
+        place: Number of the client among them.
+        clients: Number K of clients.
+    """
+
+    stacked: Mapping[str, Tensors]
+    place: int
+    clients: int
+
+    def __getitem__(self, group: str) -> Tensors:
+        return at(self.stacked[group], self.place)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.stacked)
+
+    def __len__(self) -> int:
+        return len(self.stacked)
 
 
 class Store(Protocol):

@@ -1,18 +1,23 @@
-"""Training of simulated clients in cohorts."""
+"""Training of simulated clients in one cohort; replies without noise are handed over, not encoded."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TypeVar
 
-from flwr.app import Message
+from flwr.app import Message, RecordDict
 
 from client.node.replies import failure_reply
+from client.privacy.plain_updates import passes_unchanged, sends_rows
 from client.session import Session
-from client.training.cohort import train
+from client.training.cohort import StackedReplies, train_stacked
 from client.training.participant import Participant
+from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.wire.codec import encode
+from common.wire.codec import encode, hand_over
 from common.wire.messages import TrainReply
+from common.wire.sizes import Form
+from common.wire.sparse_rows import stacked_forms
 
 RequestT = TypeVar("RequestT")
 
@@ -25,25 +30,36 @@ class Job:
     session: Session
     participant: Participant
 
-    def reply(self, outcome: TrainReply | FedloomError) -> Message:
-        """Return the answer: the released reply, or the failure."""
-
-        def result() -> TrainReply:
-            if isinstance(outcome, FedloomError):
-                raise outcome
-            return outcome
-
-        try:
-            return Message(encode(self.session.release(self.participant, result)), reply_to=self.message)
-        except FedloomError as error:
-            return failure_reply(self.message, error)
-
 
 def train_cohort(jobs: Sequence[Job]) -> list[Message]:
-    """Train the clients of a cohort stacked, and return their answers."""
+    """Train clients stacked and return their replies."""
     config = jobs[0].session.config(jobs[0].participant.request.enrolment)
-    outcomes = train(config.method_options, [job.participant for job in jobs])
-    return [job.reply(outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
+    trained = train_stacked(config.method_options, [job.participant for job in jobs])
+    unchanged = all(passes_unchanged(config, job.participant) for job in jobs)
+    forms = _forms(config, trained) if unchanged else repeat(None)
+    return [_reply(*each) for each in zip(jobs, trained.replies, forms, strict=False)]
+
+
+def _forms(config: RunConfig, trained: StackedReplies) -> list[list[Form]]:
+    """Return the arrays that the reply of each client would have in a message."""
+    groups = {"update": trained.update, "gradient": trained.gradient}
+    arrays = {f"{group}/{n}": t.numpy() for group, tensors in groups.items() for n, t in tensors.items()}
+    return stacked_forms(arrays, compressed=sends_rows(config)) or [[] for _ in trained.replies]
+
+
+def _reply(job: Job, outcome: TrainReply | FedloomError, forms: list[Form] | None) -> Message:
+    def result() -> TrainReply:
+        if isinstance(outcome, FedloomError):
+            raise outcome
+        return outcome
+
+    def content() -> RecordDict:
+        return encode(job.session.release(job.participant, result)) if forms is None else hand_over(result(), forms)
+
+    try:
+        return Message(content(), reply_to=job.message)
+    except FedloomError as error:
+        return failure_reply(job.message, error)
 
 
 def decode_once(decoder: Callable[[Message], RequestT]) -> Callable[[Message], RequestT]:

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from flwr.app import Array, Message, RecordDict
+from flwr.app import Message, RecordDict
 
 from common.text import printable
+from common.wire.codec import Handed
+from common.wire.sizes import record_size
 
 
 class Answer(NamedTuple):
@@ -85,20 +87,14 @@ def _set_sender(answer: Message, node: int) -> Message:
 def _content_bytes(messages: Iterable[Message]) -> list[int]:
     """Return the size of each message's content; content shared by several messages is measured once."""
     contents = [message.content if message.has_content() else None for message in messages]
-    sizes = {identity: content_size(content) for identity, content in {id(c): c for c in contents}.items() if content}
+    distinct = {id(content): content for content in contents if content is not None}
+    sizes = {identity: content_size(content) for identity, content in distinct.items()}
     return [sizes.get(id(content), 0) for content in contents]
 
 
 def content_size(content: RecordDict) -> int:
-    """Return the bytes of a content as Flower counts them; its own count fails on empty texts."""
+    """Return the bytes of a content, or those of its encoding if it is handed over inside this process."""
+    if isinstance(content, Handed):
+        return content.size
     groups = (content.array_records, content.metric_records, content.config_records)
-    entries = (entry for records in groups for record in records.values() for entry in record.items())
-    return sum(len(key) + _value_size(value) for key, value in entries)
-
-
-def _value_size(value: object) -> int:
-    if isinstance(value, list):
-        return sum(map(_value_size, value))
-    if isinstance(value, Array):
-        return len(value.data)
-    return len(value) if isinstance(value, str | bytes) else 1 if isinstance(value, bool) else 8
+    return sum(record_size(record) for records in groups for record in records.values())

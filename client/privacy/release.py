@@ -9,6 +9,7 @@ import numpy as np
 from client.policy import Policy
 from client.privacy.budget import Budget, OpenLedger
 from client.privacy.payload import sort_bounds
+from client.privacy.plain_updates import sends_rows
 from client.privacy.pseudo_items import AddPseudoItems
 from client.privacy.reservation import Reservation
 from client.privacy.transforms import (
@@ -186,5 +187,4 @@ def _encode(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
             return ()
         keep = KeepReleased(build_trainer(config.method_options), participant)
         return (Blocks(config, participant.steps).restore, keep) if participant.part else (keep,)
-    dense = participant.part is not None or config.federation.updates != "auto" or config.task_options.named_rows
-    return () if dense else (to_sparse_rows,)
+    return (to_sparse_rows,) if participant.part is None and sends_rows(config) else ()

@@ -4,6 +4,8 @@
 do the increments d_k − d̄ sum to 0 over the participants, which keeps Σδ_k = 0.
 """
 
+from collections.abc import Mapping
+
 import torch
 
 from client.stacked_tensors import Tensors
@@ -22,7 +24,7 @@ class FedRuleTrainer(FedAvgTrainer):
         super().__init__(options)
         self.rule = options
 
-    def settle(self, state: dict[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
+    def settle(self, state: Mapping[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
         """Return δ_k ← δ_k + d_k − d̄ if the pending round was aggregated, else δ_k; δ_k⁰ = 0 is empty."""
         delta, pending = state.get("delta", {}), state.get("pending", {})
         if not (is_counted and pending and shared):

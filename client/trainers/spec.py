@@ -1,6 +1,6 @@
 """Client side of a method: the trainer protocol, with the inputs and results of local training."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol
 
@@ -25,6 +25,7 @@ class Cohort:
         personalized: Personalized model of each participant; empty before its first round.
         heads: Private head of each participant; empty before its first round.
         private: Names of the parameters that stay with the clients.
+        stays_stacked: True if the clients' states are stored stacked after this round.
     """
 
     participants: Sequence[Participant]
@@ -34,6 +35,7 @@ class Cohort:
     personalized: Sequence[Tensors]
     heads: Sequence[Tensors]
     private: Collection[str]
+    stays_stacked: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Trainer(Protocol):
         """Return the client state, by group, that must hold the released (clipped and noisy) values."""
         return {}
 
-    def settle(self, state: dict[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
+    def settle(self, state: Mapping[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
         """Return the control variate of this round.
 
         Args:

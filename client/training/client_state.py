@@ -70,15 +70,25 @@ def load_moments(options: MethodOptions, pairs: Sequence[tuple[ClientMemory, Tra
     return Moments(torch.stack([r["count"]["count"] for r in rows]), first, second)
 
 
-def save_moments(options: MethodOptions, k: int, before: Moments, after: Moments) -> dict[str, Tensors]:
-    """Return the moments of client k to store; empty if the method does not persist them."""
+def stacked_moments(options: MethodOptions, state: ClientMemory, request: TrainRequest, start: Tensors) -> Moments:
+    """Return the moments of a stacked state at the start of a request; initial ones if none are stored."""
+    stored = [load_group(state, request, group) for group in ("count", "first", "second")]
+    if not _has_persistent_moments(options) or not stored[0]:
+        return initialize_moments(options, start)
+    return Moments(stored[0]["count"], stored[1], stored[2])
+
+
+def save_moments(options: MethodOptions, before: Moments, after: Moments, k: int | None = None) -> dict[str, Tensors]:
+    """Return the moments of client k, or stacked ones of all, to store; empty if the method does not persist them."""
     if not _has_persistent_moments(options):
         return {}
     old, new = _moment_groups(before, k), _moment_groups(after, k)
     return {name: group for key in old for name, group in save_group(key, old[key], new[key]).items()}
 
 
-def _moment_groups(moments: Moments, k: int) -> dict[str, Tensors]:
+def _moment_groups(moments: Moments, k: int | None) -> dict[str, Tensors]:
+    if k is None:
+        return {"first": moments.first, "second": moments.second, "count": {"count": moments.count}}
     count = {"count": moments.count[k].clone()}
     return {"first": row(moments.first, k), "second": row(moments.second, k), "count": count}
 

@@ -7,7 +7,7 @@ from torch.func import vmap
 
 from client.privacy.dp_sgd import private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import secret_generator
-from client.stacked_tensors import Tensors, row, stack
+from client.stacked_tensors import Tensors, at, row, stack
 from client.trainers.gradient_descent import Descent, GradientAndLoss, descend, plain_gradient
 from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.spec import Cohort, CohortResult, Trainer
@@ -19,7 +19,7 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     start, participants = cohort.start, cohort.participants
     names, phase = start.keys(), participants[0].request.phase
     batches = [p.learner.batch(p.request) for p in participants]
-    inputs = [_sample_inputs(p, row(start, k), trainer.samples_per_step) for k, p in enumerate(participants)]
+    inputs = [_sample_inputs(p, at(start, k), trainer.samples_per_step) for k, p in enumerate(participants)]
     descend_from = partial(
         descend,
         trainer.objective(_gradient_and_loss(participants[0])),

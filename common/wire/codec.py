@@ -6,6 +6,7 @@ of an array as an object in a call of its own. One blob makes every message 3 ob
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -16,9 +17,35 @@ from safetensors.numpy import load, save
 from common.arrays import Arrays, group
 from common.errors import WireError
 from common.wire.messages import SCHEMA, Metrics, Payload
+from common.wire.sizes import Form, blob_size, record_size
 
 P = TypeVar("P", bound=Payload)
 _RECORD, _SCHEMA, _PAYLOAD, _ARRAYS = "fedloom", "wire.schema", "wire.payload", "wire.arrays"
+
+
+class Handed(RecordDict):
+    """Content of a message inside one process: the payload itself, and all entries of its encoding but the arrays.
+
+    Args:
+        payload: The payload.
+        config: The entries.
+        size: Bytes of the encoding.
+    """
+
+    def __init__(self, payload: Payload, config: ConfigRecord, size: int) -> None:
+        super().__init__({_RECORD: config})
+        self.payload, self.size = payload, size
+
+
+def hand_over(payload: Payload, forms: Iterable[Form]) -> Handed:
+    """Put a payload into a record without encoding it.
+
+    Args:
+        payload: The payload.
+        forms: Arrays of its encoding, by `field/key`.
+    """
+    config, _ = _split(payload)
+    return Handed(payload, ConfigRecord(config), record_size(config) + len(_ARRAYS) + blob_size(forms))
 
 
 def encode(payload: Payload) -> RecordDict:
@@ -27,6 +54,12 @@ def encode(payload: Payload) -> RecordDict:
     Raises:
         WireError: A field holds a value that the schema does not allow; names payload and field.
     """
+    config, arrays = _split(payload)
+    return RecordDict({_RECORD: ConfigRecord({**config, _ARRAYS: save(arrays)})})
+
+
+def _split(payload: Payload) -> tuple[dict[str, Any], Arrays]:
+    """Return the entries of a record but its arrays, and the arrays by `field/key`."""
     name = type(payload).__name__
     arrays: Arrays = {}
     config: dict[str, Any] = {_SCHEMA: SCHEMA, _PAYLOAD: name}
@@ -40,7 +73,7 @@ def encode(payload: Payload) -> RecordDict:
             config[field] = value
         else:
             raise WireError(f"{name}.{field}: {type(value).__name__} instead of {kind}")
-    return RecordDict({_RECORD: ConfigRecord({**config, _ARRAYS: save(arrays)})})
+    return config, arrays
 
 
 def decode(payload_type: type[P], record: RecordDict) -> P:
@@ -49,6 +82,8 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
     Raises:
         WireError: The record holds another payload or schema version, lacks a field, or a field has the wrong type.
     """
+    if isinstance(record, Handed) and isinstance(record.payload, payload_type):
+        return record.payload
     name, config = payload_type.__name__, record.get(_RECORD)
     if not isinstance(config, ConfigRecord) or config.get(_PAYLOAD) != name:
         raise WireError(

@@ -6,12 +6,14 @@ The ids reveal which rows a client changed; a full table reveals the same by its
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
 from common.wire.messages import TrainReply
+from common.wire.sizes import Form
 
 ROWS, VALUES = "@rows", "@values"
 
@@ -30,6 +32,32 @@ def compress(update: Mapping[str, Array]) -> Arrays:
         else:
             compressed[name] = a
     return compressed
+
+
+def stacked_forms(stacked: Mapping[str, Array], *, compressed: bool) -> list[list[Form]]:
+    """Return, for each of K clients, the arrays that a message has.
+
+    Args:
+        stacked: Arrays of K clients, K × ….
+        compressed: True if `compress` applies to them.
+    """
+    forms: list[list[Form]] = [[] for _ in range(len(next(iter(stacked.values()), ())))]
+    for name, a in stacked.items():
+        whole = Form(name, a.dtype.name, a.shape[1:])
+        rows = _bits(a).any(axis=2).sum(axis=1).tolist() if compressed and a.ndim == 3 and a.size else ()
+        for k, own in enumerate(forms):
+            own += _smaller(whole, rows[k]) if rows else (whole,)
+    return forms
+
+
+def _smaller(whole: Form, touched: int) -> tuple[Form, ...]:
+    """Return the arrays of a table of which so many rows are touched, as `compress` chooses them."""
+    rows, width = whole.shape
+    ids, values = (
+        Form(whole.name + ROWS, _ids(rows).__name__, (touched,)),
+        Form(whole.name + VALUES, whole.dtype, (touched, width)),
+    )
+    return (ids, values) if ids.nbytes + values.nbytes < whole.nbytes else (whole,)
 
 
 def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: str = "update") -> Arrays:
@@ -65,9 +93,16 @@ def _touched(a: Array) -> Array:
     """Return the ids of rows with any bit set (−0.0 included); none for an array that is not a table."""
     if a.ndim != 2 or a.size == 0:
         return np.empty(0, np.int32)
-    bits = np.ascontiguousarray(a).view(np.uint8 if a.dtype.itemsize not in (2, 4, 8) else f"u{a.dtype.itemsize}")
-    kind = np.int32 if len(a) <= np.iinfo(np.int32).max else np.int64
-    return np.flatnonzero(bits.any(axis=1)).astype(kind)
+    return np.flatnonzero(_bits(a).any(axis=1)).astype(_ids(len(a)))
+
+
+def _bits(a: Array) -> Array:
+    return np.ascontiguousarray(a).view(np.uint8 if a.dtype.itemsize not in (2, 4, 8) else f"u{a.dtype.itemsize}")
+
+
+def _ids(rows: int) -> type[np.signedinteger[Any]]:
+    """Return the type of the ids of a table's rows."""
+    return np.int32 if rows <= np.iinfo(np.int32).max else np.int64
 
 
 def _table(place: str, name: str, received: Mapping[str, Array], template: Mapping[str, Array]) -> Array:

@@ -44,6 +44,18 @@ def test_stacked_clients_train_as_one_at_a_time(method: str, settings: Settings,
         np.testing.assert_allclose(models[1][name], a, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("updates", ["auto", "dense"])
+def test_replies_that_are_handed_over_count_the_bytes_of_messages(
+    updates: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = settings(rounds=1, federation__updates=updates)
+    handed = simulate(config, toy_dataset(4), tmp_path / "handed", together=4)
+    monkeypatch.setattr("deploy.simulated_cohort.passes_unchanged", lambda config, participant: False)
+    encoded = simulate(config, toy_dataset(4), tmp_path / "encoded", together=4)
+    assert handed.bytes_up == encoded.bytes_up > 1000
+    assert handed.model_sha256 == encoded.model_sha256
+
+
 @pytest.mark.parametrize(("homes", "clients", "sizes"), [(4, 1, [4]), (7, 3, [2, 2, 3])])
 def test_homes_are_partitioned_evenly(
     homes: int, clients: int, sizes: list[int], settings: Settings, tmp_path: Path

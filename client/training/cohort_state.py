@@ -1,0 +1,145 @@
+"""Client states of a cohort: stacked where its clients trained together before, else one by one."""
+
+from collections.abc import Sequence
+
+import torch
+
+from client.stacked_tensors import Tensors, at, row, select, stack
+from client.state import ClientMemory, StackedRow
+from client.trainers.spec import Cohort, CohortResult, Trainer
+from client.training.client_state import (
+    HEAD,
+    PERSONALIZED,
+    load_group,
+    load_moments,
+    save_group,
+    save_moments,
+    stacked_moments,
+)
+from client.training.participant import Participant
+from common.methods.spec import MethodOptions
+from common.models import tensors
+from common.wire.messages import TrainRequest
+
+MOST_SOURCES = 2
+"""Number of former cohorts from which on each client's state is copied.
+
+A stacked state stays in memory until all of its clients have left it, as after one of them failed.
+"""
+
+
+def build_cohort(trainer: Trainer, participants: Sequence[Participant], private: frozenset[str]) -> Cohort:
+    """Load the client states and stack the initial parameters."""
+    memories, requests = [p.store.load(p.run) for p in participants], [p.request for p in participants]
+    stays = len(participants) > 1 and _count_sources(memories) <= MOST_SOURCES
+    together = _find_stacked(memories, requests)
+    if together is not None:
+        request, clients = requests[0], range(len(participants))
+        head, own = load_group(together, request, HEAD), load_group(together, request, PERSONALIZED)
+        start = {**_stack_models(requests), **head}
+        control = _settle(trainer, together, request, tensors(request.shared))
+        moments = stacked_moments(trainer.options, together, request, start)
+        heads, personalized = [at(head, k) for k in clients], [at(own, k) for k in clients]
+        return Cohort(participants, start, moments, control, personalized, heads, private, stays)
+    pairs = list(zip(memories, requests, strict=True))
+    heads = [load_group(state, request, HEAD) for state, request in pairs]
+    start = _stack_models(requests, heads)
+    shared = {id(request.shared): tensors(request.shared) for request in requests}
+    settled = [_settle(trainer, state, request, shared[id(request.shared)]) for state, request in pairs]
+    control = _stack_or_zeros(settled, start)
+    personalized = [load_group(state, request, PERSONALIZED) for state, request in pairs]
+    moments = load_moments(trainer.options, pairs, start)
+    return Cohort(participants, start, moments, control, personalized, heads, private, stays)
+
+
+def save_states(
+    options: MethodOptions,
+    cohort: Cohort,
+    result: CohortResult,
+    method: dict[str, Tensors],
+    counted: Sequence[int],
+    is_usable: Sequence[bool],
+) -> None:
+    """Store the states of the counted participants.
+
+    Args:
+        options: Options of the method.
+        cohort: The cohort.
+        result: Result of its training.
+        method: Groups of the method's state, K × ….
+        counted: Numbers of the participants whose update is finite.
+        is_usable: True for each participant whose personalized model is finite.
+    """
+    rounds = {participant.request.round for participant in cohort.participants}
+    uniform = all(len({*map(bool, groups)}) == 1 for groups in (cohort.heads, cohort.personalized))
+    if cohort.stays_stacked and uniform and len(rounds) == 1 and all(is_usable[k] for k in counted):
+        _save_stacked(options, cohort, result, method, counted)
+        return
+    for k in counted:
+        participant = cohort.participants[k]
+        head, before = select(row(result.descent.params, k), cohort.private), cohort.personalized[k]
+        own = {group: row(tensors, k) for group, tensors in method.items()}
+        groups = {**own, **save_moments(options, cohort.moments, result.descent.moments, k)}
+        groups |= save_group(HEAD, cohort.heads[k], head)
+        groups |= save_group(PERSONALIZED, before, row(result.personalized, k) if is_usable[k] else before)
+        _save(participant, {g: t for g, t in groups.items() if t})
+
+
+def _save_stacked(
+    options: MethodOptions, cohort: Cohort, result: CohortResult, method: dict[str, Tensors], counted: Sequence[int]
+) -> None:
+    heads = select(cohort.start, cohort.private) if cohort.heads[0] else {}
+    personalized = stack(cohort.personalized) if cohort.personalized[0] else {}
+    groups = {**method, **save_moments(options, cohort.moments, result.descent.moments)}
+    groups |= save_group(HEAD, heads, select(result.descent.params, cohort.private))
+    groups |= save_group(PERSONALIZED, personalized, result.personalized)
+    kept = {g: t for g, t in groups.items() if t}
+    if len(counted) < len(cohort.participants):
+        index = torch.tensor(counted)
+        kept = {g: {n: t[index] for n, t in named.items()} for g, named in kept.items()}
+    for place, k in enumerate(counted):
+        _save(cohort.participants[k], StackedRow(kept, place, len(counted)) if kept else {})
+
+
+def _save(participant: Participant, groups: dict[str, Tensors] | StackedRow) -> None:
+    participant.store.save(participant.run, ClientMemory(participant.request.round, groups))
+
+
+def _count_sources(memories: Sequence[ClientMemory]) -> int:
+    """Return the number of stacked or single states that the memories belong to."""
+    groups = [memory.groups for memory in memories]
+    return len({id(g.stacked) if isinstance(g, StackedRow) else id(g) if g else 0 for g in groups})
+
+
+def _find_stacked(memories: Sequence[ClientMemory], requests: Sequence[TrainRequest]) -> ClientMemory | None:
+    """Return the stacked state if it is that of these clients in this order, after one round and for one request."""
+    first = memories[0].groups
+    if not isinstance(first, StackedRow) or first.clients != len(memories):
+        return None
+    asked = {(id(r.model), id(r.shared), r.round, r.shared_round, r.phase) for r in requests}
+    rows = [memory.groups for memory in memories]
+    fits = all(isinstance(r, StackedRow) and r.stacked is first.stacked and r.place == k for k, r in enumerate(rows))
+    after_one = all(memory.round == memories[0].round for memory in memories)
+    return ClientMemory(memories[0].round, first.stacked) if fits and after_one and len(asked) == 1 else None
+
+
+def _stack_models(requests: Sequence[TrainRequest], heads: Sequence[Tensors] = ()) -> Tensors:
+    """Return each participant's first parameters, K × …."""
+    first = requests[0].model
+    if any(heads) or any(request.model is not first for request in requests):
+        return stack([tensors(r.model) | head for r, head in zip(requests, heads, strict=True)])
+    return {n: t.expand(len(requests), *t.shape).contiguous() for n, t in tensors(first).items()}
+
+
+def _settle(trainer: Trainer, state: ClientMemory, request: TrainRequest, shared: Tensors) -> Tensors:
+    """Return the control variate; a replayed round (`state.round == request.round`) is not aggregated yet."""
+    is_counted = 0 < state.round == request.shared_round
+    return trainer.settle(state.groups, is_counted, shared)
+
+
+def _stack_or_zeros(controls: Sequence[Tensors], start: Tensors) -> Tensors:
+    """Stack the control variates, zeros for participants without one; empty if none has one."""
+    if not any(controls):
+        return {}
+    zeros = {n: torch.zeros_like(p[0]) for n, p in start.items()}
+    return stack([c or zeros for c in controls])
