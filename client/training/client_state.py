@@ -79,7 +79,7 @@ def stacked_moments(options: MethodOptions, state: ClientMemory, request: TrainR
 
 
 def save_moments(options: MethodOptions, before: Moments, after: Moments, k: int | None = None) -> dict[str, Tensors]:
-    """Return the moments of client k, or stacked ones of all, to store; empty if the method does not persist them."""
+    """Return the moments to store, of client k or stacked; empty if the method keeps none."""
     if not _has_persistent_moments(options):
         return {}
     old, new = _moment_groups(before, k), _moment_groups(after, k)

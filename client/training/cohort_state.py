@@ -112,7 +112,7 @@ def _count_sources(memories: Sequence[ClientMemory]) -> int:
 
 
 def _find_stacked(memories: Sequence[ClientMemory], requests: Sequence[TrainRequest]) -> ClientMemory | None:
-    """Return the stacked state if it is that of these clients in this order, after one round and for one request."""
+    """Return the stacked state if it is that of these clients, in this order and for one request."""
     first = memories[0].groups
     if not isinstance(first, StackedRow) or first.clients != len(memories):
         return None

@@ -24,7 +24,9 @@ _RECORD, _SCHEMA, _PAYLOAD, _ARRAYS = "fedloom", "wire.schema", "wire.payload", 
 
 
 class Handed(RecordDict):
-    """Content of a message inside one process: the payload itself, and all entries of its encoding but the arrays.
+    """Content of a message inside one process: the payload itself.
+
+    It has all entries of the encoding but the arrays.
 
     Args:
         payload: The payload.
