@@ -18,7 +18,8 @@ MAX_PLAUSIBLE = 1e12
 
 
 MIN_TRIMMED, TRIMMED_SHARE, MAX_WEIGHT_RATIO = 5, 0.1, 10.0
-"""Clients from which means that decide are trimmed, share on each side, and largest relative weight."""
+"""Clients from which means that decide are trimmed and weights are limited, share on each side, and largest weight as
+a multiple of the median."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Evaluation:
 
 
 def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
-    """Return every metric over all clients (see `pool`), and those of each client."""
+    """Return every metric over all clients (see `pool` and `limit_weights`), and those of each client."""
     replies = dict(sorted(replies.items()))
     clients = {client: _plausible(reply.metrics) for client, reply in replies.items()}
     weights = {client: dict(reply.weights) for client, reply in replies.items()}
@@ -70,7 +71,7 @@ def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
     diverged = frozenset(client for client, names in dropped.items() if "loss" in names)
     reported = Evaluation({}, clients, weights=weights, dropped=notes, paired=paired, diverged=diverged)
     names = dict.fromkeys(name for metrics in clients.values() for name in metrics)
-    values = {name: reported.values_of(name) for name in names}
+    values = {name: limit_weights(reported.values_of(name)) for name in names}
     alone, metrics = _split_alone({name: pool(name, v) for name, v in values.items() if v})
     clients = {client: _split_alone(reported)[1] for client, reported in clients.items()}
     return replace(reported, metrics=metrics, clients=clients, alone=alone)
@@ -114,11 +115,18 @@ def trim(values: Mapping[str, float]) -> set[str]:
     return set(ordered[cut : len(ordered) - cut])
 
 
-def pool_trimmed(name: str, values: Mapping[str, WeightedValue]) -> float:
-    """Return the mean of `pool` over trimmed clients, none of which weighs over ten times the median."""
-    kept = trim({client: value for client, (value, _) in values.items()})
+def limit_weights(values: Mapping[str, WeightedValue]) -> dict[str, WeightedValue]:
+    """Return the values; from five clients on, none weighs over ten times the median."""
+    if len(values) < MIN_TRIMMED:
+        return dict(values)
     limit = MAX_WEIGHT_RATIO * median(weight for _, weight in values.values())
-    return pool(name, {client: (values[client][0], min(values[client][1], limit)) for client in sorted(kept)})
+    return {client: (value, min(weight, limit)) for client, (value, weight) in values.items()}
+
+
+def pool_trimmed(name: str, values: Mapping[str, WeightedValue]) -> float:
+    """Return the mean of `pool` over trimmed clients of limited weights."""
+    kept, limited = trim({client: value for client, (value, _) in values.items()}), limit_weights(values)
+    return pool(name, {client: limited[client] for client in sorted(kept)})
 
 
 def _power(name: str) -> int:

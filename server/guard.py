@@ -35,8 +35,9 @@ class Guard:
         return replace(self, recent=(*self.recent, RoundLengths(noise, lengths))[-RECENT_ROUNDS:]) if lengths else self
 
     def exclude(self, clients: Collection[str], last_round: int) -> "Guard":
-        """Return the memory after clients were excluded up to a round."""
-        return replace(self, excluded={**self.excluded, **dict.fromkeys(clients, last_round)}) if clients else self
+        """Return the memory after clients were excluded up to a round, or up to a later one of an earlier exclusion."""
+        longest = {client: max(last_round, self.excluded.get(client, 0)) for client in clients}
+        return replace(self, excluded={**self.excluded, **longest}) if clients else self
 
     def sits_out(self, client: str, number: int) -> bool:
         """Return True if the client is not asked in a round."""

@@ -10,7 +10,6 @@ from typing import Any
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.tasks.vocabulary import Vocabulary
-from common.wire.messages import TRAIN
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
@@ -23,7 +22,7 @@ from server.planning.costs import budget_of
 from server.planning.planner import RoundDecision
 from server.presence import Presence
 from server.result import Result
-from server.round_event import describe_round, find_training
+from server.round_event import describe_round, find_training, has_missing
 from server.secure.report import describe_privacy
 from server.start_event import describe_start
 from server.state import RunState, Trained, to_checkpoint
@@ -134,13 +133,13 @@ class Journal:
             return complete(self.unwritten, evaluation, self._split(number), self._exchanges)
         return None
 
-    def repeat_round(self, quorum: int) -> bool:
-        """Prepare to ask a round again; return False if returning clients could not complete it."""
-        training = next((e for e in reversed(self._exchanges) if e.kind == TRAIN), None)
-        if training is None or len(training.asked) - len(training.failed) < quorum or not training.missing:
-            return False
+    def can_return(self, quorum: int) -> bool:
+        """Return True if clients that did not answer could complete the round."""
+        return has_missing(self._exchanges, quorum)
+
+    def repeat_round(self) -> None:
+        """Prepare to ask a round again."""
         self._failed, self._exchanges = [*self._failed, *self._exchanges], []
-        return True
 
     def _add(self, down: int, up: int) -> None:
         self._bytes = (self._bytes[0] + down, self._bytes[1] + up)

@@ -17,6 +17,12 @@ def find_training(exchanges: Sequence[Exchange]) -> Exchange:
     return next((exchange for exchange in exchanges if exchange.kind == TRAIN), summarize_exchange([], [], 0.0))
 
 
+def has_missing(exchanges: Sequence[Exchange], quorum: int) -> bool:
+    """Return True if clients that did not answer the last training request could complete a quorum."""
+    training = next((exchange for exchange in reversed(exchanges) if exchange.kind == TRAIN), None)
+    return training is not None and len(training.asked) - len(training.failed) >= quorum and bool(training.missing)
+
+
 def describe_round(
     trained: Trained,
     evaluation: Evaluation,
@@ -43,7 +49,12 @@ def describe_round(
     training = find_training(exchanges)
     reasons = _list_unmeasured(exchanges, name, set(training.missing))
     reasons |= {client: f"evaluation: {why}" for client, why in evaluation.dropped.items()}
-    reasons |= {**refused, **{client: why for client, why in attendance.lost.items() if why}, **trained.rejected}
+    reasons |= {
+        **refused,
+        **{client: why for client, why in attendance.lost.items() if why},
+        **trained.excluded,
+        **trained.rejected,
+    }
     gone = {client for client, why in attendance.lost.items() if not why}
     return Round(
         round=trained.state.round,

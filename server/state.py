@@ -49,6 +49,8 @@ class Trained:
     """Numbers of the strategy."""
     groups: dict[str, int] = field(default_factory=dict)
     """Client -> cluster, in methods with several models."""
+    excluded: dict[str, str] = field(default_factory=dict)
+    """Client -> reason why the round was repeated without it."""
 
 
 def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:

@@ -43,7 +43,8 @@ def train(strategy: Strategy, grid: Grid, journal: Journal) -> str:
     """Train all rounds, or as many as the clients can afford; return the reason of an early end.
 
     Without remaining rounds the run ended in its last evaluation; only that evaluation is done. A round that lost its
-    clients is asked again once enough are back, for as long as a running run waits for clients.
+    clients is asked again once enough are back, for as long as a running run waits for clients. One with unusable replies
+    is asked again without their senders, if the others are enough.
 
     Raises:
         QuorumError: Too few clients answered or came back.
@@ -60,9 +61,10 @@ def train(strategy: Strategy, grid: Grid, journal: Journal) -> str:
             strategy.conclude(grid)
             return f"{ENDED_EARLY}: {spent}"
         except QuorumError:
-            can_come_back = journal.repeat_round(config.federation.min_replies)
-            if not (can_come_back and patience.allows(strategy.state.round)):
+            can_return = journal.can_return(config.federation.min_replies) and patience.allows(strategy.state.round)
+            if not (can_return or strategy.can_exclude(grid)):
                 raise
+            journal.repeat_round()
         else:
             return ""
     strategy.conclude(grid)

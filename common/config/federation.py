@@ -22,7 +22,8 @@ class Federation(Options):
     min_replies: int = Field(1, ge=1)
     """Quorum: a round with fewer usable replies stops the run; the last good model stays.
 
-    If clients were lost, the round is asked again for `wait` seconds, at most 120."""
+    If clients were lost, the round is asked again for `wait` seconds, at most 120. If replies were unusable, it is
+    repeated without their senders as long as enough others are there."""
 
     cohort: float = Field(1.0, gt=0, le=1)
     """Share of the enrolled clients in a cohort, sampled from (seed, round, client names)."""

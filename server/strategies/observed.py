@@ -9,7 +9,7 @@ from common.config.run import RunConfig
 from common.errors import RunError
 from common.tasks.registry import TASKS
 from server.aggregation.row_mean import Rows
-from server.evaluation import Evaluation, pool, trim
+from server.evaluation import Evaluation, limit_weights, pool, trim
 from server.planning.context import item_matrix, largest_table
 from server.planning.preconditions import METRICS_REMEDY
 from server.planning.reward import improvement
@@ -42,7 +42,7 @@ def compute_reward(config: RunConfig, evaluation: Evaluation, length: float, ref
         before = reference.get("norm", np.array(length))
         return improvement(float(before), length), {"norm": np.array(length)}
     objective = TASKS[config.task].objective
-    now, earlier = evaluation.values_of(objective.metric), unpack_values(reference)
+    now, earlier = limit_weights(evaluation.values_of(objective.metric)), unpack_values(reference)
     if not now and planner.requires_rewards:
         raise RunError(
             f"{planner.name} needs the metric '{objective.metric}', which no client reported this round; {METRICS_REMEDY}"

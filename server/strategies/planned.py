@@ -126,6 +126,10 @@ class PlannedStrategy(Strategy):
         """Evaluate the final model with the inner strategy."""
         self.inner.conclude(grid)
 
+    def can_exclude(self, grid: Grid) -> bool:
+        """Return True if the last round may be repeated without the senders of unusable replies."""
+        return self.inner.can_exclude(grid)
+
     def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False) -> Evaluation:
         """Return metrics of one model, as the inner strategy does."""
         return self.inner.measure(grid, split, model, final=final)

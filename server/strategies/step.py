@@ -39,21 +39,29 @@ class StepStrategy(EvaluatedStrategy):
         self._trained: Trained | None = None
         self._replies: list[Reply] = []
         self._grid: Grid | None = None
+        self._unusable: dict[str, str] = {}
+        self._can_exclude = False
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Return the weighted means of the clients' metrics, after taking back a step that ruined the model."""
         evaluation = self._summarize(replies)
         if self._trained is not None and not self.cost and not self.is_on_test:  # noise may ruin a model, too
             evaluation = self._retry(evaluation)
-        self._before, self._trained, self._replies = None, None, []
+        self._before, self._trained, self._replies, self._unusable = None, None, [], {}
         self._on_evaluated(self.state.round, evaluation)
         return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
+
+    def can_exclude(self, grid: Grid) -> bool:
+        """Return True if the last round had too few usable replies, and others than their senders make a quorum."""
+        clients = self.enrolment.roster.select_trainable(grid.get_node_ids())
+        others = [name for name in clients if not self.state.guard.sits_out(name, self.state.round + 1)]
+        return self._can_exclude and len(others) >= self.config.federation.min_replies
 
     def _advance(self, usable: list[Reply], rejected: dict[str, str]) -> list[Reply]:
         """Make the server step, without the longest updates if it is not finite; return the replies in it.
 
         Raises:
-            QuorumError: Fewer usable replies than `federation.min-replies`.
+            QuorumError: Fewer usable replies than `federation.min-replies`; the senders of others sit out this round.
         """
         self._before, blamed = self.state, list[str]()
         while True:
@@ -89,7 +97,7 @@ class StepStrategy(EvaluatedStrategy):
         weight = sum(r.weight for r in usable)
         loss = math.nan if self.cost > 0 or not usable else sum(r.weight * r.train.loss for r in usable) / weight
         numbers = self.diagnostics(self.state.memory) if usable else {"taken_back": 1.0}
-        self._trained = Trained(self.state, loss, rejected, numbers, self.groups())
+        self._trained = Trained(self.state, loss, rejected, numbers, self.groups(), self._unusable)
         self._on_trained(self._trained)
         return loss
 
@@ -125,6 +133,9 @@ class StepStrategy(EvaluatedStrategy):
     def _require_quorum(self, usable: list[Reply], rejected: Mapping[str, str]) -> None:
         quorum = self.config.federation.min_replies
         if len(usable) < quorum:
+            self.state = replace(self.state, guard=self.state.guard.exclude(rejected, self.state.round + 1))
+            self._can_exclude = not rejected.keys() <= self._unusable.keys()
+            self._unusable |= rejected
             reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
             raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {quorum} needed{reasons}")
 

@@ -80,6 +80,14 @@ def test_from_five_clients_on_the_value_that_selects_leaves_out_the_ends() -> No
     assert trim(dict.fromkeys(map(str, range(30)), 0.5)) == set(map(str, range(30))) - {"0", "1", "10", "7", "8", "9"}
 
 
+def test_shown_metrics_limit_a_weight_to_ten_times_the_median() -> None:
+    """Nine weights of 1 and one limited to 10: 10·1/19. Four clients have no outlier."""
+    honest = {f"c{k}": reply(1, hr20=0.0) for k in range(9)}
+    assert summarize({**honest, "liar": reply(1000, hr20=1.0)}).metrics["hr20"] == pytest.approx(10 / 19)
+    few = {f"c{k}": reply(1, hr20=0.0) for k in range(3)}
+    assert summarize({**few, "large": reply(97, hr20=1.0)}).metrics["hr20"] == pytest.approx(0.97)
+
+
 def test_no_client_weighs_more_than_ten_times_the_median() -> None:
     """Kept are .2, .3 and .4, the last with a weight of 10: (.2 + .3 + 10·.4)/12."""
     values = {f"c{k}": (0.1 * k, 1.0 if k != 4 else 1e11) for k in range(1, 6)}
