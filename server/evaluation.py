@@ -18,8 +18,7 @@ MAX_PLAUSIBLE = 1e12
 
 
 MIN_TRIMMED, TRIMMED_SHARE, MAX_WEIGHT_RATIO = 5, 0.1, 10.0
-"""Clients from which means that decide are trimmed and weights are limited, share on each side, and largest weight as
-a multiple of the median."""
+"""Clients from which weights and means that decide are limited, trimmed share, and largest relative weight."""
 
 
 @dataclass(frozen=True)

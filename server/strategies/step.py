@@ -52,7 +52,7 @@ class StepStrategy(EvaluatedStrategy):
         return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
 
     def can_exclude(self, grid: Grid) -> bool:
-        """Return True if the last round had too few usable replies, and others than their senders make a quorum."""
+        """Return True if the clients without unusable replies in a failed round make a quorum."""
         clients = self.enrolment.roster.select_trainable(grid.get_node_ids())
         others = [name for name in clients if not self.state.guard.sits_out(name, self.state.round + 1)]
         return self._can_exclude and len(others) >= self.config.federation.min_replies
