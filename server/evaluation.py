@@ -18,7 +18,7 @@ MAX_PLAUSIBLE = 1e12
 
 
 MIN_TRIMMED, TRIMMED_SHARE, MAX_WEIGHT_RATIO = 5, 0.1, 10.0
-"""Clients from which weights and means that decide are limited, trimmed share, and largest relative weight."""
+"""Clients from which means are trimmed and weights limited, trimmed share, largest relative weight."""
 
 
 @dataclass(frozen=True)

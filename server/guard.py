@@ -35,7 +35,7 @@ class Guard:
         return replace(self, recent=(*self.recent, RoundLengths(noise, lengths))[-RECENT_ROUNDS:]) if lengths else self
 
     def exclude(self, clients: Collection[str], last_round: int) -> "Guard":
-        """Return the memory after clients were excluded up to a round, those with a longer penalty up to its end."""
+        """Return the memory after clients were excluded up to a round; a longer penalty stays."""
         longest = {client: max(last_round, self.excluded.get(client, 0)) for client in clients}
         return replace(self, excluded={**self.excluded, **longest}) if clients else self
 
