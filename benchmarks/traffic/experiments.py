@@ -142,6 +142,9 @@ FAULTS = {
     "dead-24h": "last 24 hours dead",
     "spikes": "5 % spikes of ± 5 sd",
     "scaled": "counter × 1.5",
+    "stuck": "stuck for the last 24 hours",
+    "shifted": "clock an hour late",
+    "drift": "counter drifts by 2 % a day",
 }
 """Broken histories: key -> title."""
 

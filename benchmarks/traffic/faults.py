@@ -1,11 +1,11 @@
-"""Forecasts from broken histories, before and after correction by the teacher.
+"""Forecasts from broken histories: as they are, corrected by the teacher, and with repaired histories.
 
 One FedAvg GRU (the paper's model) is trained on sound data. Then only the histories that it reads are broken, never the
-truth. The properties are inferred from sound training days.
+truth. The same histories are read by profile and ridge, from which the default model departs little. Properties are
+inferred from sound training days.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,22 +13,24 @@ from torch.func import functional_call
 
 from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.row import Metrics, Trial
+from benchmarks.traffic.broken_histories import BREAKS, REPAIRS, Break
 from benchmarks.traffic.experiments import FAULTS
 from benchmarks.traffic.sets import Setting
 from client.tasks.traffic.prepare import Sensor, prepare
-from common.arrays import Floats
+from client.tasks.traffic.ridge import PENALTIES, Windows, complete_windows, ridge_weights
+from common.arrays import Floats, Ints
 from common.models import build_model, tensors
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK
 
 KINDS = ("paper", "weekday", "calibrated")
 HISTORY, HORIZON = 120, 24
-Break = Callable[[Floats, Sensor, np.random.Generator], Floats]
-"""(histories N × H × D in standard deviations, the sensor, generator) -> broken histories."""
+Answer = Callable[[Floats, Ints], Floats]
+"""(histories N × H × D, first targets N) -> forecasts N × P × D, in standard deviations."""
 
 
 def faults(bench: Bench, setting: Setting) -> dict[str, Metrics]:
-    """Return fault -> MSE of the student, and of its forecasts corrected by each kind of property."""
+    """Return fault -> MSE of the student, of its corrections, and of both models with repaired histories."""
     [fedavg] = [one for one in setting.experiments() if one.key == "fedavg"]
     trained = Bench(bench.set, lambda: bench.dataset, bench.store, _trial_of, stacked=bench.stacked)
     return trained.train(f"{bench.set}-faults", {**fedavg.settings, "seed": 0}).clients
@@ -36,23 +38,28 @@ def faults(bench: Bench, setting: Setting) -> dict[str, Metrics]:
 
 def _trial_of(run: FinishedRun) -> Trial:
     """Measure all faults of one run; they take the place of clients."""
-    forecast, dataset = _forecaster(run), run.dataset
-    sensors = {
-        kind: [
-            prepare(series, dataset.vocabulary, TrafficOptions.model_validate({"property": kind}), residual=False)
-            for series in dataset.units
-        ]
-        for kind in KINDS
-    }
-    return Trial(clients={key: _errors(forecast, sensors, BREAKS[key]) for key in FAULTS})
+    dataset, student = run.dataset, _student(run)
+    errors: dict[str, dict[str, list[float]]] = {key: {} for key in FAULTS}
+    for k, series in enumerate(dataset.units):
+        sensors = {
+            kind: prepare(series, dataset.vocabulary, TrafficOptions(property=kind), residual=kind == "calibrated")
+            for kind in KINDS
+        }
+        ridge = _ridge(sensors["calibrated"])
+        for key, found in errors.items():
+            for name, error in _errors(student, ridge, sensors, BREAKS[key], k).items():
+                found.setdefault(name, []).append(error)
+    return Trial(
+        clients={key: {name: float(np.mean(all_)) for name, all_ in found.items()} for key, found in errors.items()}
+    )
 
 
-def _forecaster(run: FinishedRun) -> Callable[[Floats], Floats]:
+def _student(run: FinishedRun) -> Answer:
     """Return the trained model as a function of histories."""
     module = build_model(TASK, run.config.task_run(TASK, run.dataset.vocabulary))
     params = tensors(run.folder.load_model()[0])
 
-    def forecast(histories: Floats) -> Floats:
+    def forecast(histories: Floats, first: Ints) -> Floats:
         with torch.no_grad():
             answer: torch.Tensor = functional_call(module, params, (torch.from_numpy(histories.astype(np.float32)),))
         return np.asarray(answer.double().numpy())
@@ -60,48 +67,36 @@ def _forecaster(run: FinishedRun) -> Callable[[Floats], Floats]:
     return forecast
 
 
-def _errors(forecast: Callable[[Floats], Floats], sensors: dict[str, list[Sensor]], break_: Break) -> Metrics:
-    """Return the mean over sensors of each error under a fault."""
-    errors: dict[str, list[float]] = {"student": [], **{kind: [] for kind in KINDS}}
-    for k, sound in enumerate(sensors[KINDS[0]]):
-        places = sound.test[:, None] + np.arange(HORIZON)
-        past = sound.values[sound.test[:, None] + np.arange(-HISTORY, 0)]
-        guess = forecast(break_(past, sound, np.random.default_rng([0, k])))
-        errors["student"].append(sound.error(guess, places))
-        for kind in KINDS:
-            sensor = sensors[kind][k]
-            errors[kind].append(sensor.error(sensor.ranges.project(guess, sensor.clock[places]), places))
-    return {name: float(np.mean(values)) for name, values in errors.items()}
+def _ridge(sensor: Sensor) -> Answer:
+    """Return profile and ridge of a sensor as a function of histories."""
+    options = TrafficOptions()
+    windows = Windows(sensor.inputs - sensor.base, HISTORY, HORIZON)
+    weights, _ = ridge_weights(windows, complete_windows(sensor.usable, options), PENALTIES)
+
+    def forecast(histories: Floats, first: Ints) -> Floats:
+        departures = histories - sensor.base[first[:, None] + np.arange(-HISTORY, 0)]
+        flat = departures.swapaxes(1, 2).reshape(len(first), -1) @ weights
+        rest = flat.reshape(len(first), -1, HORIZON).swapaxes(1, 2)
+        return np.asarray(rest + sensor.profile[first[:, None] + np.arange(HORIZON)])
+
+    return forecast
 
 
-@dataclass(frozen=True)
-class Dead:
-    """Counter that reads 0 in the last hours of the history."""
-
-    hours: int
-
-    def __call__(self, past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
-        """Return histories whose last hours are zero counts."""
-        zero = sensor.scaler.scale(np.zeros((1, past.shape[2])))
-        return np.concatenate([past[:, : -self.hours], np.broadcast_to(zero, past[:, -self.hours :].shape)], axis=1)
-
-
-def _sound(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
-    return past
-
-
-def _spikes(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
-    return np.asarray(past + 5 * rng.choice([-1.0, 0.0, 1.0], past.shape, p=[0.025, 0.95, 0.025]))
-
-
-def _scale(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
-    return np.asarray(sensor.scaler.scale(1.5 * sensor.scaler.unscale(past)))
-
-
-BREAKS: dict[str, Break] = {
-    "sound": _sound,
-    "dead-6h": Dead(6),
-    "dead-24h": Dead(24),
-    "spikes": _spikes,
-    "scaled": _scale,
-}
+def _errors(student: Answer, ridge: Answer, sensors: dict[str, Sensor], break_: Break, k: int) -> Metrics:
+    """Return each error of one sensor under a fault."""
+    sound, first = sensors["calibrated"], sensors["calibrated"].test
+    places, before = first[:, None] + np.arange(HORIZON), first[:, None] + np.arange(-HISTORY, 0)
+    broken = break_(sound.values[before], sound, np.random.default_rng([0, k]))
+    guess = student(broken, first)
+    found = {"student": sound.error(guess, places), "ridge": sound.error(ridge(broken, first), places)}
+    for kind, sensor in sensors.items():
+        found[kind] = sound.error(sensor.ranges.project(guess, sensor.clock[places]), places)
+    for name, repair in REPAIRS.items():
+        mended = repair(broken, sound, before)
+        found[f"ridge_{name}"] = sound.error(ridge(mended, first), places)
+        guess = student(mended, first)
+        found[f"student_{name}"] = sound.error(guess, places)
+        if name == "property":
+            found["both"] = sound.error(sound.ranges.project(guess, sound.clock[places]), places)
+            found["flagged"] = float((mended != broken).mean())
+    return found

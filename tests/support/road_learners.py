@@ -42,7 +42,7 @@ def series_with_gaps(number: int = 0) -> Series:
 def forecast_of(of: TrafficLearner, model: Arrays, sensor: Sensor, first: int) -> np.ndarray:
     """Compute the forecast of one window, P × D, by the network alone."""
     past = slice(first - HISTORY, first)
-    departure = torch.from_numpy((sensor.values[past] - sensor.base[past]).astype(np.float32)[None])
+    departure = torch.from_numpy((sensor.inputs[past] - sensor.base[past]).astype(np.float32)[None])
     network = copy.deepcopy(of.module)
     network.load_state_dict(tensors(model))
     with torch.no_grad():

@@ -40,7 +40,7 @@ def with_federated_ridge(sensor: Sensor, statics: Arrays, options: TrafficOption
     sums = {name: statics[name] for name in SUMS}
     check_lags(sums, sensor.values.shape[1])
     weights = linear_forecast(sums, options.history, options.horizon)
-    ridge = average_forecasts(sensor.ridge, sensor.values - sensor.base, weights, options)
+    ridge = average_forecasts(sensor.ridge, sensor.inputs - sensor.base, weights, options)
     return replace(sensor, ridge=ridge, shared=weights)
 
 

@@ -11,8 +11,10 @@ from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.split import split_series
 from client.tasks.traffic.federated_ridge import average_forecasts, with_federated_ridge
 from client.tasks.traffic.intervals import next_bounds
-from client.tasks.traffic.prepare import Sensor, fit_ridge, prepare
+from client.tasks.traffic.prepare import Sensor, prepare
 from client.tasks.traffic.profile import profile
+from client.tasks.traffic.repair import without_faults
+from client.tasks.traffic.ridge import fit_ridge
 from common.arrays import Arrays, Flags, Floats, Ints
 from common.errors import ConfigError, DataError
 from common.tasks.traffic.options import TrafficOptions
@@ -104,7 +106,7 @@ def forecast(learner: Forecaster, sensor: Sensor, model: Arrays, horizon: int, p
             f"{length} readings are fewer than the {options.history} that the model needs; give more readings"
         )
     fault = faulty(sensor, options)
-    whole = prepare(sensor.series, learner.variables, options, residual=learner.residual, whole=True)
+    whole = prepare(without_faults(sensor), learner.variables, options, residual=learner.residual, whole=True)
     basis = sensor if fault else with_pooled_property(with_federated_ridge(whole, pooled, options), pooled, options)
     longer, coming = _longer(basis, options, residual=learner.residual), slice(length, length + horizon)
     usual, clock = longer.profile[coming], longer.clock[coming]
@@ -172,10 +174,10 @@ def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Senso
     usual = profile(values, slots, usable, sensor.week)
     observed = np.concatenate([sensor.observed, np.zeros(more, bool)])
     unseen = replace(sensor.series, values=sensor.scaler.unscale(values), observed=observed)
-    base = usual if residual else np.zeros_like(usual)
-    ridge = fit_ridge(values - base, usable, options) if residual else sensor.ridge
-    ridge = average_forecasts(ridge, values - base, sensor.shared, options) if sensor.shared.size else ridge
-    longer = replace(sensor, series=unseen, values=values, profile=usual, base=base, ridge=ridge)
+    base, inputs = usual if residual else np.zeros_like(usual), np.concatenate([sensor.inputs, np.zeros(more)])
+    ridge = fit_ridge(inputs - base, usable, options) if residual else sensor.ridge
+    ridge = average_forecasts(ridge, inputs - base, sensor.shared, options) if sensor.shared.size else ridge
+    longer = replace(sensor, series=unseen, values=values, inputs=inputs, profile=usual, base=base, ridge=ridge)
     return replace(longer, slots=slots, clock=clock, usable=usable)
 
 

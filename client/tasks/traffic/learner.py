@@ -163,7 +163,7 @@ class TrafficLearner:
         """Forecast B × P × D for windows with first targets B."""
         past = first.unsqueeze(1) + torch.arange(-self.options.history, 0)
         future = first.unsqueeze(1) + torch.arange(self.options.horizon)
-        residual = functional_call(self.module, params, (batch["values"][past] - batch["base"][past],))
+        residual = functional_call(self.module, params, (batch["inputs"][past] - batch["base"][past],))
         forecast: Tensor = residual + batch["base"][future]
         return forecast + batch["ridge"][first] if "ridge" in batch else forecast
 

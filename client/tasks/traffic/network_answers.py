@@ -36,8 +36,8 @@ class ServedForecaster:
         """Return forecasts in standard deviations, N × P × D; see `TrafficLearner.forecasts`."""
         past = first[:, None] + np.arange(-self.options.history, 0)
         future = first[:, None] + np.arange(self.options.horizon)
-        values, base = sensor.values.astype(np.float32), sensor.base.astype(np.float32)
-        made = self.network({"history": values[past] - base[past]}) + base[future]
+        inputs, base = sensor.inputs.astype(np.float32), sensor.base.astype(np.float32)
+        made = self.network({"history": inputs[past] - base[past]}) + base[future]
         return np.asarray(made + sensor.ridge[first].astype(np.float32) if sensor.ridge.size else made, np.float64)
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.data.split import Scaler, split_series
 from client.tasks.traffic.profile import profile
-from client.tasks.traffic.ridge import PENALTIES, Windows, ridge_forecasts
+from client.tasks.traffic.ridge import fit_ridge
 from common.arrays import Flags, Floats, Ints
 from common.tasks.traffic.differences import to_differences
 from common.tasks.traffic.options import TrafficOptions, compared_variables
-from common.tasks.traffic.ranges import Calibrated, Ranges, calibrate, groups_of, infer, rows_per_week
+from common.tasks.traffic.ranges import TWO_WEEKS, Calibrated, Ranges, calibrate, groups_of, infer, rows_per_week
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
 log = logging.getLogger("fedloom.client")
@@ -32,6 +32,7 @@ class Sensor:
         step: Seconds between readings.
         scaler: Scaler to and from the data's units.
         values: Scaled readings, T × D.
+        inputs: The same as histories hold them, T × D: repaired under `repair=property`.
         profile: Weekly profile at each reading, T × D.
         base: Reference of the forecasts, T × D: the profile, or zeros under the paper's model.
         ridge: Ridge forecast of residuals for the window at each first target, T × P × D; empty without ridge.
@@ -54,6 +55,7 @@ class Sensor:
     step: int
     scaler: Scaler
     values: Floats
+    inputs: Floats
     profile: Floats
     base: Floats
     ridge: Floats
@@ -96,6 +98,11 @@ class Sensor:
         return self.series.observed
 
     @property
+    def repaired(self) -> Flags:
+        """True for readings that histories do not hold as they were read, T × D."""
+        return np.asarray(self.inputs != self.values)
+
+    @property
     def week(self) -> int:
         """Number of readings per week."""
         return 7 * DAY // self.step
@@ -128,14 +135,18 @@ def prepare(
     bounded = usable.any() and options.property != "difference"
     if bounded and series.values[usable].min() >= 0:  # non-negative readings stay non-negative
         ranges = Ranges(np.maximum(ranges.low, split.scaler.scale(np.zeros((1, values.shape[1])))), ranges.high)
+    days, inputs = int(usable.sum()) * step // DAY, values
+    if (options.repair == "property" or (options.repair == "auto" and residual)) and days >= TWO_WEEKS:
+        inputs = np.where(ranges.excess(values, clock) > 0, weekly_profile, values)
     return Sensor(
         series,
         step,
         split.scaler,
         values,
+        inputs,
         weekly_profile,
         base,
-        fit_ridge(values - base, usable, options) if residual else np.zeros((0, 0, 0)),
+        fit_ridge(inputs - base, usable, options) if residual else np.zeros((0, 0, 0)),
         slots,
         clock,
         ranges,
@@ -143,24 +154,11 @@ def prepare(
         seen,
         past,
         usable,
-        int(usable.sum()) * step // DAY,
+        days,
         split.train,
         split.validation,
         split.test,
     )
-
-
-def fit_ridge(departures: Floats, usable: Flags, options: TrafficOptions) -> Floats:
-    """Fit the ridge baseline to windows with usable targets and a usable last reading; return T × P × D.
-
-    The result is empty with `ridge=none`.
-    """
-    if options.ridge == "none":
-        return np.zeros((0, 0, 0))
-    first = np.arange(options.history, len(usable) - options.horizon + 1)
-    cumulated = np.concatenate([[0], np.cumsum(usable)])
-    is_complete = cumulated[first + options.horizon] - cumulated[first - 1] == options.horizon + 1
-    return ridge_forecasts(Windows(departures, options.history, options.horizon), first[is_complete], PENALTIES)
 
 
 def _property(

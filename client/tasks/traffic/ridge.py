@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from common.arrays import Floats, Ints
+from common.arrays import Flags, Floats, Ints
+from common.tasks.traffic.options import TrafficOptions
 
 PENALTIES = (30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5, np.inf)
 """Penalties λ to choose from; ∞ is the profile alone."""
@@ -59,15 +60,38 @@ def ridge_forecasts(windows: Windows, train: Ints, penalties: Sequence[float]) -
     length, variables = windows.departures.shape
     forecasts = np.zeros((length, windows.horizon * variables))
     if len(train) and length >= windows.history:
-        past = _Past.of(windows, train)
-        left_out = {penalty: past.left_out(penalty) for penalty in penalties}
-        penalty = min(
-            left_out, key=lambda candidate: (float(np.square(past.y - left_out[candidate]).sum()), -candidate)
-        )
+        weights, left_out = ridge_weights(windows, train, penalties)
         all_windows = np.arange(windows.history, length)
-        forecasts[all_windows] = windows.past(all_windows) @ past.weights(penalty)
-        forecasts[train] = left_out[penalty]
+        forecasts[all_windows] = windows.past(all_windows) @ weights
+        forecasts[train] = left_out
     return forecasts.reshape(length, variables, windows.horizon).swapaxes(1, 2)
+
+
+def ridge_weights(windows: Windows, train: Ints, penalties: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return the weights of all training windows, H·D × P·D, and the fold forecasts, N × P·D."""
+    past = _Past.of(windows, train)
+    left_out = {penalty: past.left_out(penalty) for penalty in penalties}
+    penalty = min(left_out, key=lambda candidate: (float(np.square(past.y - left_out[candidate]).sum()), -candidate))
+    return past.weights(penalty), left_out[penalty]
+
+
+def fit_ridge(departures: Floats, usable: Flags, options: TrafficOptions) -> Floats:
+    """Fit the ridge baseline to windows with usable targets and a usable last reading; return T × P × D.
+
+    The result is empty with `ridge=none`.
+    """
+    if options.ridge == "none":
+        return np.zeros((0, 0, 0))
+    windows = Windows(departures, options.history, options.horizon)
+    return ridge_forecasts(windows, complete_windows(usable, options), PENALTIES)
+
+
+def complete_windows(usable: Flags, options: TrafficOptions) -> Ints:
+    """Return the first targets of windows with usable targets and a usable last reading."""
+    first = np.arange(options.history, len(usable) - options.horizon + 1)
+    cumulated = np.concatenate([[0], np.cumsum(usable)])
+    is_complete = cumulated[first + options.horizon] - cumulated[first - 1] == options.horizon + 1
+    return np.asarray(first[is_complete], np.int64)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ def join_sensors(sensors: Sequence[Sensor]) -> Tensors:
     starts = [sensor.train + offset for sensor, offset in zip(sensors, offsets, strict=True)]
     arrays: dict[str, list[NDArray[Any]]] = {
         "values": [sensor.values for sensor in sensors],
+        "inputs": [sensor.inputs for sensor in sensors],
         "base": [sensor.base for sensor in sensors],
         "seen": [sensor.observed.astype(np.float32) for sensor in sensors],
     }
@@ -48,7 +49,7 @@ def select_windows(sensors: Sequence[Sensor], batch: Tensors, options: TrafficOp
     """Select at most `windows` training windows, evenly spaced."""
     first = batch["starts"][torch.linspace(0, len(batch["starts"]) - 1, min(windows, len(batch["starts"]))).long()]
     past, future = first[:, None] + torch.arange(-options.history, 0), first[:, None] + torch.arange(options.horizon)
-    history, base, target = (batch["values"] - batch["base"])[past], batch["base"][future], batch["values"][future]
+    history, base, target = (batch["inputs"] - batch["base"])[past], batch["base"][future], batch["values"][future]
     base = base + batch["ridge"][first] if "ridge" in batch else base
     clock = np.concatenate([sensor.clock for sensor in sensors])[future.numpy()]
     return Sample(history.numpy(), base.numpy(), target.numpy(), clock)

@@ -55,6 +55,14 @@ class TrafficOptions(TaskOptions):
     coverage: float = Field(0.9, gt=0, lt=1)
     """Share of past days that satisfy a calibrated property; each day is tested without its own week."""
 
+    repair: Literal["auto", "property", "none"] = "auto"
+    """Repair of the histories that forecasts read.
+
+    `property`: a reading that the sensor's own property forbids is replaced by the profile; for sensors with two weeks of
+    training readings. `none`: readings are used as they are. `auto`: `property` with the default model, `none` with the
+    paper's. True readings, to which forecasts are compared, never change.
+    """
+
     newcomer_days: int = Field(14, ge=0)
     """Number of days of training readings below which FedSTL pools a sensor's property.
 
