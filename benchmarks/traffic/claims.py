@@ -26,6 +26,9 @@ HARM = 0.01
 CUTS = {"calibrated": 0.30, "weekday": 0.50}
 """Share of a broken sensor's MSE that the teacher has to remove."""
 
+REPAIRED = {"dead-6h": 1.05, "dead-24h": 1.05, "spikes": 1.05, "scaled": 1.2}
+"""Fault -> bound on the MSE with repaired histories, as a multiple of the MSE on sound ones."""
+
 POOLED = 0.75
 """Share of the true days that a cold-start sensor's pooled property has to hold on."""
 
@@ -65,6 +68,7 @@ def verdicts(setting: str, rows: Rows, faults: Rows, cold: Rows) -> Iterator[str
         yield from _changes(rows, ABLATIONS)
     if faults:
         yield from _corrections(faults)
+        yield from _repairs(faults)
     if cold:
         yield _pooled_properties_hold(cold)
 
@@ -134,6 +138,25 @@ def _corrections(faults: Rows) -> Iterator[str]:
         short = [f"{row.title} {correction(row, kind):.0%}" for row in broken if correction(row, kind) < cut]
         missed = f" ({', '.join(short)})" if short else ""
         yield f"Broken sensors, at least {cut:.0%} less MSE under {kind} ranges: {verdict(not short)}{missed}."
+
+
+def _repairs(faults: Rows) -> Iterator[str]:
+    """State how far repaired histories are from sound ones, and compare the repair with the rule on z."""
+    measured = {key: row.only for key, row in faults.items() if "student_property" in row.only}
+    if "sound" not in measured:
+        return
+    for name, title in (("student", "GRU"), ("ridge", "profile + own ridge")):
+        sound = measured["sound"][name]
+        ratios = {key: measured[key][f"{name}_property"] / sound for key in REPAIRED if key in measured}
+        short = [f"{faults[key].title} {ratio:.2f}" for key, ratio in ratios.items() if ratio > REPAIRED[key]]
+        missed = f" ({', '.join(short)})" if short else ""
+        means = [fmean(found[f"{name}_{kind}"] for found in measured.values()) for kind in ("property", "z")]
+        change = measured["sound"][f"{name}_property"] / sound - 1
+        yield (
+            f"{title}, repaired by the property: at most 1.05 times the MSE on sound histories, 1.2 for a scaled counter:"
+            f" {verdict(not short)}{missed}. On sound histories {change:+.1%}. Mean over faults {means[0]:.4f}, by the z rule"
+            f" {means[1]:.4f}."
+        )
 
 
 def _pooled_properties_hold(cold: Rows) -> str:

@@ -40,7 +40,8 @@ def _row(
     Rows of the default model have keys that begin with `default`.
     """
     model = "default" if key.startswith("default") else "paper"
-    prior: dict[str, Scalar] = {"property": "paper", "property-weight": 0.0} if model == "paper" else {}
+    prior: dict[str, Scalar] = {"repair": "none"}
+    prior |= {"property": "paper", "property-weight": 0.0} if model == "paper" else {}
     local: Settings = {"optimizer": "adam", "lr": 0.01, "local-steps": STEPS, "weighting": "examples"}
     if model == "default":
         local = {**local, **GENTLE}

@@ -20,6 +20,7 @@ BASELINES = {
     "joint_mse": "*baseline:* profile + average of own and federated ridge",
     "last_week_mse": "*baseline:* last week",
 }
+REPAIRED = "*baseline:* profile + own ridge on repaired histories"
 PARTS = ("point", "window", "trace")
 """Lengths of which ρ is the share that satisfies the property."""
 
@@ -122,6 +123,8 @@ def _origins(setting: Setting, results: Results) -> Iterator[str]:
     titles = {key: row.title for key, row in in_order(found[0], ROLLING).items()}
     errors = {title: [values(metric).get(NO_SEED) for values in local] for metric, title in BASELINES.items()}
     errors[RIDGE] = [values("mse").get(NO_SEED) for values in local]
+    repaired = [_baselines(rows, "repaired").values("ridge_mse").get(NO_SEED) for rows in found]
+    errors |= {REPAIRED: repaired} if any(repaired) else {}
     errors |= {title: [_first(rows, key) for rows in found] for key, title in titles.items()}
     header = ["method", *(f"{k * setting.back} days earlier" if k else "as above" for k in range(len(found))), "mean"]
     about = f"The data end {setting.back} days earlier from one column to the next; MSE of the student, seed 0."
@@ -163,3 +166,17 @@ def _faults(rows: Mapping[str, Row]) -> Iterator[str]:
         table.rows.append([row.title, f"{row.only['student']:.4f}", *corrected])
     if table.rows:
         yield f"### Broken sensors\n\n{prose.FAULTS}\n\n{table}"
+    repaired = [row for row in in_order(rows, FAULTS).values() if "student_property" in row.only]
+    if repaired:
+        yield f"{prose.REPAIR}\n\n" + "\n\n".join(map(str, _repairs(repaired)))
+
+
+def _repairs(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield the table of the GRU and that of profile and ridge."""
+    repairs = {"_property": "by the property", "_z": "z rule", "_hampel": "Hampel", "_last_week": "by last week"}
+    for name, title, more in (("student", "GRU", {"both": "and corrected"}), ("ridge", "profile + own ridge", {})):
+        columns = {name: title, **{f"{name}{key}": words for key, words in repairs.items()}, **more}
+        shown = [
+            [row.title, *(f"{row.only[key]:.4f}" for key in columns), f"{row.only['flagged']:.1%}"] for row in rows
+        ]
+        yield Table(["fault", *columns.values(), "repaired readings"], shown)

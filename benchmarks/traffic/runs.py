@@ -57,6 +57,10 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
             if selection.has(key.row):
                 compute_kind = partial(_baselines, bench, setting, kind)
                 store.get_or_compute(key, NO_SEED, compute_kind, f"baselines under the {kind} property")
+        if setting is not SUMO and selection.has("baselines-repaired"):
+            key = RowKey(setting.key, f"origin-{origin}", "baselines-repaired")
+            repaired = partial(_baselines, bench, setting, "calibrated", "property")
+            store.get_or_compute(key, NO_SEED, repaired, "baselines on repaired histories")
     if setting is SUMO:
         return
     if selection.has("cold-start"):
@@ -76,13 +80,13 @@ def _stack_size(config: RunConfig) -> int:
     return 1 if config.options_of(TASK).network == "transformer" else STACKED
 
 
-def _baselines(bench: Bench, setting: Setting, kind: str) -> Trial:
-    """Measure what holds without a trained model, under one kind of property.
+def _baselines(bench: Bench, setting: Setting, kind: str, repair: str = "none") -> Trial:
+    """Measure what holds without a trained model, under one kind of property and of repair.
 
     `joint_mse` is of the average of own and federated ridge (`client.tasks.traffic.federated_ridge`).
     """
     dataset = bench.dataset
-    options = TrafficOptions.model_validate({"property": kind, **setting.task})
+    options = TrafficOptions.model_validate({"property": kind, "repair": repair, **setting.task})
     config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
     run = config.task_run(TASK, dataset.vocabulary)
     learners = [TrafficLearner(run, replace(dataset, units=(series,))) for series in dataset.units]

@@ -31,6 +31,7 @@ for row in run.forecast(data="demo", site="site-00003", horizon=6):
 # ## Sensors that break
 #
 # In `demo:breaking` a third of the sensors has lost most of its past, and another third reads too much now and then.
+# Histories are repaired: readings that a sensor's property forbids are replaced by its profile.
 # Clients share sums over lags of their readings here, and measure a model of their own data alone for the verdict.
 # `teacher_mse` is the error after correction by the property.
 

@@ -1,4 +1,4 @@
-"""The traffic demo shows where the federation and the correction pay, and says so; elsewhere it says level."""
+"""The traffic demo shows where repair, the federation and the correction pay; elsewhere it says level."""
 
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from server.events import Round
 from server.result import Result
 
 
-def trained(tmp_path: Path, data: str) -> Result:
+def trained(tmp_path: Path, data: str, repair: str = "auto") -> Result:
     """Return the result of a run whose clients share sums of their past, compared with each client alone."""
     options = {"tasks.traffic.count-offset": True, "federation.min-clients": 1, "federation.wait": 1}
+    options |= {"tasks.traffic.repair": repair}
     config = parse({"task": "traffic", "method": "fedstl", "rounds": 2, "run-id": "r1", **options})
     parts = partition(read_all("traffic", data), 0)
     result, own = simulate_measured(config, parts, tmp_path)
@@ -35,8 +36,8 @@ def verdict(result: Result) -> str:
     return result.verdict.text.partition(" Level with ")[0]
 
 
-def test_the_federation_and_the_correction_pay_where_sensors_break(tmp_path: Path) -> None:
-    result = trained(tmp_path, "demo:breaking")
+def test_the_federation_and_the_correction_pay_where_broken_histories_are_read(tmp_path: Path) -> None:
+    result = trained(tmp_path / "as-read", "demo:breaking", repair="none")
     assert "do better than alone" in verdict(result)
     assert not verdict(result).endswith("worse: level.")
     assert result.verdict is not None
@@ -46,8 +47,11 @@ def test_the_federation_and_the_correction_pay_where_sensors_break(tmp_path: Pat
     assert after < 0.8 * before
     before, after = kind(result, SOUND)
     assert after == pytest.approx(before, rel=0.05), "nothing to correct"
-    lines = [event for event in RunDirectory(tmp_path, "r1").events() if isinstance(event, Round)]
+    lines = [event for event in RunDirectory(tmp_path / "as-read", "r1").events() if isinstance(event, Round)]
     assert [line.refused for line in lines] == [{}] * 2, "updates from two weeks of data are longer, and honest"
+    repaired, _ = kind(trained(tmp_path / "repaired", "demo:breaking"), FAULTY)
+    unrepaired, _ = kind(result, FAULTY)
+    assert repaired < 0.3 * unrepaired
 
 
 def test_where_no_sensor_breaks_the_verdict_says_level(tmp_path: Path) -> None:

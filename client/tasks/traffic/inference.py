@@ -46,6 +46,7 @@ class Forecast:
         profile: Weekly profile at these times.
         low80: Lower bounds of the 80 % interval by the sensor's own past errors; NaN with too few.
         high80: Upper bounds.
+        repaired: Number of readings of the history that its property forbids and the profile replaced.
     """
 
     basis: Sensor
@@ -58,6 +59,7 @@ class Forecast:
     profile: Floats
     low80: Floats
     high80: Floats
+    repaired: int = 0
 
     @property
     def marked(self) -> Flags:
@@ -115,7 +117,8 @@ def forecast(learner: Forecaster, sensor: Sensor, model: Arrays, horizon: int, p
     errors = _errors(learner, sensor, model, pooled, fault)
     interval = [np.maximum(student + error[:horizon], floor) for error in errors]
     tables = student, basis.ranges.project(student, clock), *basis.ranges.limits(student, clock), usual, *interval
-    return Forecast(basis, fault, longer.series.times(sensor.step)[coming], *map(sensor.scaler.unscale, tables))
+    times, repaired = longer.series.times(sensor.step)[coming], int(sensor.repaired[-options.history :].sum())
+    return Forecast(basis, fault, times, *map(sensor.scaler.unscale, tables), 0 if fault else repaired)
 
 
 def faulty(sensor: Sensor, options: TrafficOptions) -> str:

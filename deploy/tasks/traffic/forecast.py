@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 DAYS_BEFORE = 3
 """Days of readings in a figure before the forecast."""
 
+REPAIRED = "the sensor's property forbids them, and the forecast read its profile instead"
+
 
 @dataclass(frozen=True)
 class ForecastView:
@@ -54,6 +56,8 @@ class ForecastView:
         f = self.forecast
         lines = [f"{self.site} by run {self.run}"]
         lines += [f"{f.fault}; the weekly profile replaces the forecast"] if f.fault else []
+        read = self.options.history * len(self.variables)
+        lines += [f"{f.repaired} of the last {read} readings were repaired: {REPAIRED}"] if f.repaired else []
         for d, variable in enumerate(self.variables):
             lines += ["", *self._table(d, variable)]
         count = int(f.marked.sum())
@@ -67,7 +71,7 @@ class ForecastView:
         """Return one row for each step and variable."""
         f = self.forecast
         about = {"site": self.site, "run": self.run, "pooled": f.basis.pooled}
-        return {**about, "fault": f.fault, "rows": forecast_rows(f, self.variables)}
+        return {**about, "fault": f.fault, "repaired": f.repaired, "rows": forecast_rows(f, self.variables)}
 
     def _table(self, d: int, variable: str) -> list[str]:
         f = self.forecast

@@ -34,7 +34,27 @@ def test_claims_are_checked_against_the_numbers() -> None:
         "75% of days: **does not hold** (hourly, 5 days 70%)",
     ):
         assert claim in sentences
+    assert "repaired" not in sentences
     assert "clusters" not in sentences  # those rows were not run
+
+
+def test_repaired_histories_are_compared_with_sound_ones() -> None:
+    def fault(key: str, student: float, repaired: float, z: float) -> Row:
+        both = {"student": student, "student_property": repaired, "student_z": z}
+        ridge = {"ridge": student, "ridge_property": repaired * 0.9, "ridge_z": z}
+        return unseeded(key, key, calibrated=1.0, weekday=1.0, **both, **ridge)
+
+    faults = {"sound": fault("sound", 1.0, 1.02, 1.01), "dead-6h": fault("dead-6h", 3.0, 1.1, 2.0)}
+    sentences = " ".join(verdicts("ten", {}, faults, {}))
+    assert "GRU, repaired by the property: at most 1.05 times the MSE on sound histories" in sentences
+    assert (
+        "**does not hold** (dead-6h 1.10). On sound histories +2.0%. Mean over faults 1.0600, by the z rule 1.5050."
+        in sentences
+    )
+    assert (
+        "ridge, repaired by the property: at most 1.05 times the MSE on sound histories, 1.2 for a scaled counter: holds."
+        in sentences
+    )
 
 
 def test_rows_that_were_not_run_leave_no_section() -> None:

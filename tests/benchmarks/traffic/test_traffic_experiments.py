@@ -9,6 +9,7 @@ from benchmarks.harness.bench import Bench
 from benchmarks.harness.results import Results
 from benchmarks.harness.store import Store
 from benchmarks.traffic.baselines import last_reading
+from benchmarks.traffic.broken_histories import BREAKS
 from benchmarks.traffic.cold_start import cold_start
 from benchmarks.traffic.data import READERS, cut_end
 from benchmarks.traffic.experiments import (
@@ -21,7 +22,6 @@ from benchmarks.traffic.experiments import (
     ROLLING,
     STREETS,
 )
-from benchmarks.traffic.faults import BREAKS
 from benchmarks.traffic.paper_figures import figures_of
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
 from client.tasks.traffic.data.series import Sensors
