@@ -9,11 +9,11 @@ from client.tasks.traffic.prepare import Sensor
 from common.tasks.traffic.vocabulary import DAY
 
 REPAIRED_DAYS = 14
-"""Days at the end of the data in which forbidden readings are faults to a forecast; earlier ones change the property."""
+"""Days at the end of the data in which forbidden readings are faults; earlier ones change the property."""
 
 
 def without_faults(sensor: Sensor) -> Series:
-    """Return the series with the repaired readings of the last two weeks, which no longer count as observed."""
+    """Return the series with repaired readings in its last two weeks; these count as filled."""
     recent = np.arange(len(sensor.values)) >= len(sensor.values) - REPAIRED_DAYS * DAY // sensor.step
     broken = sensor.repaired & recent[:, None]
     values = np.where(broken, sensor.scaler.unscale(sensor.inputs), sensor.series.values)
