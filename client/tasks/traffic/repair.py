@@ -9,7 +9,7 @@ from client.tasks.traffic.prepare import Sensor
 from common.tasks.traffic.vocabulary import DAY
 
 REPAIRED_DAYS = 14
-"""Days at the end of the data in which forbidden readings are faults; earlier ones change the property."""
+"""Days at the end of the data whose forbidden readings are faults; earlier ones change the property."""
 
 
 def without_faults(sensor: Sensor) -> Series:
