@@ -3,6 +3,7 @@
 from benchmarks.harness.headline import Entry, Headline, Part
 from benchmarks.harness.results import Results
 from benchmarks.markets.experiments import SMALL
+from benchmarks.traffic.figures import TrafficHeadline
 
 _A, _G, _B, _ML, _X = "A/default", "gowalla/default", "boroondara/origin-0", "ml", "xmarket/pairs"
 
@@ -38,7 +39,7 @@ HEADLINES = {
             Entry("default", f"{_G}/default", "hr20", "default"),
         ),
     ),
-    "traffic": Headline(
+    "traffic": TrafficHeadline(
         "traffic",
         "Boroondara",
         "MSE",

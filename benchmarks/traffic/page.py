@@ -10,6 +10,7 @@ from benchmarks.harness.table import Table
 from benchmarks.traffic import prose
 from benchmarks.traffic.claims import correction, verdicts
 from benchmarks.traffic.experiments import COLD_START_DAYS, DEFAULT, FAULTS, KINDS, NETWORKS, PAPER, ROLLING
+from benchmarks.traffic.figures import describe, faults_of
 from benchmarks.traffic.paper_figures import figures_of
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
 
@@ -55,7 +56,7 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
     yield from _origins(setting, results)
     cold, faults = results.rows_of(setting.key, "cold-start"), results.rows_of(setting.key, "faults")
     yield from _cold_start(cold)
-    yield from _faults(faults)
+    yield from _faults(setting.key, results)
     yield f"### Targets\n\n{bullet_list(verdicts(setting.key, rows, faults, cold))}"
 
 
@@ -154,7 +155,8 @@ def _cold_start(rows: Mapping[str, Row]) -> Iterator[str]:
         yield f"### Cold-start sensors\n\n{prose.COLD_START}\n\n{table}"
 
 
-def _faults(rows: Mapping[str, Row]) -> Iterator[str]:
+def _faults(setting: str, results: Results) -> Iterator[str]:
+    rows, repaired = results.rows_of(setting, "faults"), faults_of(results, setting)
     kinds = {
         "paper": "paper's ranges",
         "weekday": "hourly, working days and weekends",
@@ -166,9 +168,9 @@ def _faults(rows: Mapping[str, Row]) -> Iterator[str]:
         table.rows.append([row.title, f"{row.only['student']:.4f}", *corrected])
     if table.rows:
         yield f"### Broken sensors\n\n{prose.FAULTS}\n\n{table}"
-    repaired = [row for row in in_order(rows, FAULTS).values() if "student_property" in row.only]
     if repaired:
-        yield f"{prose.REPAIR}\n\n" + "\n\n".join(map(str, _repairs(repaired)))
+        tables = "\n\n".join(map(str, _repairs(list(repaired.values()))))
+        yield f"{prose.REPAIR}\n\n![{describe(repaired)}](assets/traffic-faults-{setting}.svg)\n\n{tables}"
 
 
 def _repairs(rows: Sequence[Row]) -> Iterator[Table]:

@@ -1,6 +1,6 @@
 """Forecasts of a sensor by a finished model, in the units of the data, on the client."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -59,7 +59,7 @@ class Forecast:
     profile: Floats
     low80: Floats
     high80: Floats
-    repaired: int = 0
+    repaired: int = field(default=0, kw_only=True)
 
     @property
     def marked(self) -> Flags:
@@ -118,7 +118,7 @@ def forecast(learner: Forecaster, sensor: Sensor, model: Arrays, horizon: int, p
     interval = [np.maximum(student + error[:horizon], floor) for error in errors]
     tables = student, basis.ranges.project(student, clock), *basis.ranges.limits(student, clock), usual, *interval
     times, repaired = longer.series.times(sensor.step)[coming], int(sensor.repaired[-options.history :].sum())
-    return Forecast(basis, fault, times, *map(sensor.scaler.unscale, tables), 0 if fault else repaired)
+    return Forecast(basis, fault, times, *map(sensor.scaler.unscale, tables), repaired=0 if fault else repaired)
 
 
 def faulty(sensor: Sensor, options: TrafficOptions) -> str:

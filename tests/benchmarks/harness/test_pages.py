@@ -45,7 +45,9 @@ def test_a_page_needs_neither_data_nor_torch(name: str, tmp_path: Path) -> None:
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, cwd=tmp_path
     )
     assert done.stderr.strip() == ""
-    for file in (f"{name}.md", f"assets/{name}.svg"):
+    drawn = [f"assets/{path.name}" for path in (RESULTS / "assets").glob(f"{name}*.svg")]
+    assert f"assets/{name}.svg" in drawn
+    for file in (f"{name}.md", *drawn):
         assert (tmp_path / file).read_text("utf-8") == (RESULTS / file).read_text("utf-8")
 
 
