@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from client.policy_errors import explain, line_of
 from client.sharing_policy import SharingPolicy
 from common.config.run import RunConfig
+from common.config.secure_sums import count_cost
 from common.errors import ConfigError, RefusedError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS, method_names
@@ -89,7 +90,7 @@ class Policy(SharingPolicy):
         if not config.task_options.count_offset:
             return
         self._check_noise(config.task_options.count_privacy)
-        if config.task_options.count_privacy.unit == "none":
+        if config.task_options.count_privacy.unit == "none" and not count_cost(config):
             self.check_counts(summed=config.privacy.resolved_trust == "helpers")
 
     def check_names(self, task: str, method: str, inner: str) -> None:

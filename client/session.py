@@ -10,6 +10,7 @@ from client.enrolment import BuildLearner, EnrolledRun, Enrolments, fingerprint
 from client.privacy.release import Releaser
 from client.secure.join import join_training
 from client.secure.pins import Pins
+from client.secure.summed_counts import upload_counts, with_own_part
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
 from client.tasks.learner import check_model
@@ -18,6 +19,7 @@ from client.training.cohort import train
 from client.training.evaluation import assess_models, evaluate_models
 from client.training.failures import run_or_zeros
 from client.training.participant import ADAPT, Participant
+from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import FedloomError, RefusedError
 from common.wire.messages import (
@@ -69,7 +71,10 @@ class Session:
 
     def counts(self, request: CountsRequest) -> CountsReply:
         """Return the client's statistics for the sums of the run."""
-        return CountsReply(release_counts(self.runs.find(request.enrolment), self.releaser, self.store))
+        run = self.runs.find(request.enrolment)
+        if run.helpers:
+            return upload_counts(self.client, run, self.releaser, self.store, request)
+        return CountsReply(release_counts(run, self.releaser, self.store))
 
     def assign(self, request: AssignRequest) -> AssignReply:
         """Return the assignment score of several models, and the parameters of the client's property."""
@@ -78,7 +83,7 @@ class Session:
             raise RefusedError("this run announces secure sums, and an assignment is a reply of one client alone")
 
         def work() -> AssignReply:
-            return assess_models(run, self.store, request, without_own_counts(run, self.store, request.statics))
+            return assess_models(run, self.store, request, self._statics(run, request.statics))
 
         return self.releaser.release_assignment(run.config, request, work)
 
@@ -126,7 +131,7 @@ class Session:
         reservation = self.releaser.budget.reserve(run.config, request)
         noise = reservation.noise(steps, self.releaser.generator) if reservation else None
         part = join_training(self.client, run, self.policy, request, steps)
-        request = replace(request, statics=without_own_counts(run, self.store, request.statics))
+        request = replace(request, statics=self._statics(run, request.statics))
         return replace(self._participant(run, request, steps), noise=noise, reservation=reservation, part=part)
 
     def release(self, participant: Participant, work: Callable[[], TrainReply]) -> TrainReply:
@@ -134,12 +139,17 @@ class Session:
         return self.releaser.release_update(self.config(participant.request.enrolment), participant, work)
 
     def _evaluate(self, run: EnrolledRun, request: EvaluateRequest, *, compares: bool) -> EvaluateReply:
-        options, statics = run.config.method_options, without_own_counts(run, self.store, request.statics)
+        options, statics = run.config.method_options, self._statics(run, request.statics)
         adapt = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
         limit, split = self.policy.local_steps, request.split
         participant = self._participant(run, adapt, limit(options.steps(ADAPT)))
         reply = evaluate_models(options, participant, split, final=request.final)
         return with_alone(run, participant, self.build_learner, limit, split, reply) if compares else reply
+
+    def _statics(self, run: EnrolledRun, statics: Arrays) -> Arrays:
+        """Return the sums of the run without this client's part; with noise, its part is beside them."""
+        is_noised = run.helpers and run.config.privacy.unit != "none"
+        return (with_own_part if is_noised else without_own_counts)(run, self.store, statics)
 
     def _participant(self, run: EnrolledRun, request: TrainRequest, steps: int) -> Participant:
         return Participant(self.client, run.run, run.config.seed, run.learner, self.store, request, steps)

@@ -19,11 +19,11 @@ class SharingPolicy(Options):
     `true` stand for `never` and `clear`.
     """
 
-    share_metrics: Literal["without_noise", "summed", "always", "never"] = "without_noise"
+    share_metrics: Literal["without_noise", "always", "never"] = "without_noise"
     """Runs in which metrics of held-out data are sent to the server.
 
-    They are sent in plaintext; `summed`: inside secure sums only. `always` includes runs with noise and opts in to that: no
-    claim of such a run covers the metrics.
+    They are sent in plaintext. `always` includes runs with noise and opts in to that: no claim of such a run
+    covers the metrics.
     """
 
     trust: tuple[ResolvedTrust, ...] = ("local", "helpers")
@@ -37,9 +37,6 @@ class SharingPolicy(Options):
 
     helpers_on_first_use: bool = False
     """True to pin the helpers of a first run as the server names them."""
-
-    serve_as_helper: bool = False
-    """True if this client also helps with sums of other clients' data."""
 
     helpers: dict[str, Annotated[str, Field(pattern="^SHA256:[A-Za-z0-9+/]{43}$")]] = Field(default_factory=dict)
     """Pinned helpers: name -> fingerprint of their node key, as `fedloom keys show` prints it."""
@@ -72,8 +69,3 @@ class SharingPolicy(Options):
     def shares_metrics(self, options: PrivacyOptions) -> bool:
         """Return True if metrics are sent to the server in a run with these options."""
         return self.share_metrics == "always" or (self.share_metrics == "without_noise" and options.unit == "none")
-
-    def sums_metrics(self, options: PrivacyOptions) -> bool:
-        """Return True if metrics are sent inside secure sums of a run with these options."""
-        covered = options.unit == "none" or options.metric_share > 0
-        return options.resolved_trust == "helpers" and covered and self.share_metrics != "never"

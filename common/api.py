@@ -7,7 +7,8 @@ from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
-from common.tasks.spec import CountStatistics, ModelVariant, NamedRows, Objective, TaskOptions, TaskRun, TaskSpec
+from common.tasks.count_statistics import CountStatistics
+from common.tasks.spec import ModelVariant, NamedRows, Objective, TaskOptions, TaskRun, TaskSpec
 from common.tasks.vocabulary import Vocabulary, check_names
 from common.wire.messages import Metrics, TrainReply, TrainRequest
 

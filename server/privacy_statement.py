@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from common.config.run import RunConfig
+from common.config.secure_sums import count_cost
 from common.privacy.claims import HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED, UNCOVERED_SUMS
 from common.privacy.mechanisms.registry import build_account, select_spec
 from common.privacy.sum_claims import describe_sums
@@ -66,12 +67,12 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         task, method = config.task_options, config.method_options
         plaintext = [ITEM_IDS] if task.named_rows else []
         plaintext += [*method.uncovered()]
-        plaintext += [SUMMED] if task.count_offset and task.count_privacy.unit == "none" else []
+        plaintext += [SUMMED] if task.count_offset and task.count_privacy.unit == "none" and not is_summed else []
         plaintext += [*task.uncovered()]
         bare = MASKED if is_summed else UNPROTECTED
         return replace(bare, counts=_guarantee_of_counts(config), uncovered=[*plaintext, *bare.uncovered])
     account = build_account(options)
-    most = max(spent.values(), default=0.0)
+    most = max(spent.values(), default=0.0) + count_cost(config)
     metrics = [f"metrics: {sharing} clients send theirs in plaintext, as their policies allow"] if sharing else []
     ids = [ITEM_IDS] if config.task_options.named_rows else []
     size = ["size: how many records a client has", HELD_OUT] if options.unit == "record" else []

@@ -32,6 +32,7 @@ from server.result import Result
 from server.round_limits import RoundLimits
 from server.secure.parties import Parties, find_parties
 from server.secure.protocol import SumProtocol
+from server.secure.summed_counts import sum_masked_counts
 from server.state import RunState, restore
 from server.strategies.planned import PlannedStrategy
 from server.strategies.registry import build_strategy
@@ -88,8 +89,7 @@ def _run(
         journal.start(catalogue)
         has_started = True
         if config.task_options.count_offset and not state.statics:
-            add = partial(TASKS[config.task].add_counts, vocabulary=catalogue)
-            strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, add)
+            strategy.state = _start_from_counts(quiet, enrolment, strategy.state, sums, config, catalogue)
         early = train(strategy, recorded, journal)
         journal.choice.conclude(strategy, recorded)
     except FedloomError as error:
@@ -112,6 +112,19 @@ def _build_enrolment(
         names=names,
         check_ledger=LedgerHeads(nodes, config.task, names.fingerprint).check,
     )
+
+
+def _start_from_counts(
+    grid: PollingGrid,
+    enrolment: Enrolment,
+    state: RunState,
+    sums: SumProtocol | None,
+    config: RunConfig,
+    catalogue: Vocabulary,
+) -> RunState:
+    if sums:
+        return sum_masked_counts(grid, enrolment.roster, state, sums, config, catalogue)
+    return sum_counts(grid, enrolment.roster, state, partial(TASKS[config.task].add_counts, vocabulary=catalogue))
 
 
 def _build_strategy(

@@ -11,7 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from benchmarks.rules.measure import Score, types_of
 from client.tasks.rules.data.split import SplitHome
-from common.tasks.rules.counts import SMOOTHING
+from common.tasks.rules.count_posterior import SMOOTHING
 
 WIDTH = 16
 """Length of p_u and q_rule, which is that of the graph network's embeddings."""

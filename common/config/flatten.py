@@ -10,7 +10,7 @@ from common.options import Scalar, kebab, leaves
 
 ADDED = (
     *("federation.stop", "federation.min-delta", "federation.compare-alone"),
-    *("privacy.trust", "privacy.count-share", "privacy.metric-share"),
+    *("privacy.trust", "privacy.count-share"),
     *(f"secure-sums.{kebab(name)}" for name in SecureSumsOptions.model_fields),
 )
 """Options that clients of release 0.2 reject."""

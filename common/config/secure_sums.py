@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from common.options import Options
+from common.privacy.zcdp import rho_of
+from common.tasks.registry import TASKS
 
 if TYPE_CHECKING:
     from common.config.run import RunConfig
@@ -38,10 +40,19 @@ def find_obstacle(config: "RunConfig") -> str:
         return f"federation.robust={config.federation.robust} needs the replies of single clients"
     if capabilities.plaintext or config.task_options.named_rows:
         return "clients of this run name rows or send data in plaintext"
-    if config.task_options.count_offset:
+    statistics = TASKS[config.task].counts
+    if config.task_options.count_offset and (statistics is None or statistics.template is None):
         return "counts of the model's offset are sent in plaintext"
     if privacy.unit == "record":
         return "privacy.unit=record adds its noise at the clients"
     if privacy.unit == "client" and privacy.mechanism != "gaussian":
         return f"privacy.mechanism={privacy.mechanism} is noise of one client's own"
     return ""
+
+
+def count_cost(config: "RunConfig") -> float:
+    """Return the cost ρ of summed counts, for each client; 0 without noise or without summed counts."""
+    privacy = config.privacy
+    if privacy.resolved_trust != "helpers" or privacy.unit == "none" or not config.task_options.count_offset:
+        return 0.0
+    return privacy.count_share * rho_of(privacy.epsilon, privacy.delta)

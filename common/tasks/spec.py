@@ -1,6 +1,6 @@
 """Definition of a task, as far as server and clients must agree on it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -13,6 +13,7 @@ from common.metrics.spec import MetricFamily, MetricSpec, find_metric
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.comparison import Comparison
+from common.tasks.count_statistics import CountStatistics
 from common.tasks.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -98,19 +99,6 @@ class Objective:
 
     metric: str
     higher_is_better: bool = False
-
-
-@dataclass(frozen=True)
-class CountStatistics(Generic[VocabularyT]):
-    """Statistics summed over clients from which a model starts.
-
-    Args:
-        check: Accept one client's statistics under the vocabulary; raises WireError.
-        add: Sum the statistics of several clients.
-    """
-
-    check: Callable[[Arrays, VocabularyT], None]
-    add: Callable[[Sequence[Arrays]], Arrays]
 
 
 def _always(model: ModelVariant) -> bool:

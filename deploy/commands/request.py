@@ -53,7 +53,7 @@ def resolve(
     task = request.task or str(file.get("task", "")) or _task_of(method)
     trust = {**file, **given, **sets}.get("privacy.trust")
     private = given.get("privacy.epsilon", file.get("privacy.epsilon", trust == "helpers" or None))
-    defaults = {} if method else _task_defaults(task, private=private)
+    defaults = {} if method else _task_defaults(task, private, trust)
     noise = _noise(request.method, given)
     config = parse(
         {"task": task, **(fallback or {}), **defaults, **_noise(method, file), **file, **noise, **given, **sets}
@@ -125,7 +125,11 @@ def _task_of(method: str) -> str:
     return (METHODS[method].default_task if method in METHODS else "") or FIRST_TASK
 
 
-def _task_defaults(task: str, private: object) -> dict[str, Scalar]:
-    """Return the task's default options, without counts in runs that noise or masks cover."""
+def _task_defaults(task: str, private: object, trust: object) -> dict[str, Scalar]:
+    """Return the task's default options, without counts in runs that noise or masks cover.
+
+    A mechanism of clients' own noise is left out where helpers add the noise.
+    """
     options = TASKS[task].defaults if task in TASKS else {}
-    return {key: value for key, value in options.items() if private is None or ".count-" not in key}
+    left_out = {"privacy.mechanism"} if trust == "helpers" else set()
+    return {k: v for k, v in options.items() if (private is None or ".count-" not in k) and k not in left_out}

@@ -107,7 +107,7 @@ class HelperSums:
             self._store.clear(terms.round)
             raise
         self._record(terms, len(fixed.boxes), rejected, start)
-        return Total(vector, fixed.clients, fixed.steps, self._longest(fixed), rejected)
+        return Total(vector, fixed.clients, fixed.steps, self._longest(fixed), self._spread(fixed), rejected)
 
     def forget(self, number: int) -> None:
         """Remove the files of sums up to a round."""
@@ -132,8 +132,12 @@ class HelperSums:
         terms, clients = fixed.terms, len(fixed.boxes)
         if not terms.has_noise:
             return math.inf
-        spread = terms.noise * math.sqrt(len(self._roster.cards) * terms.size)
-        return terms.clip * (1 + NORM_SLACK * spread / (terms.bound * clients))
+        return terms.clip + NORM_SLACK * self._spread(fixed) * math.sqrt(terms.size) / clients
+
+    def _spread(self, fixed: FixedSum) -> float:
+        """Return the standard deviation of the noise of all helpers on a number, in the clients' units."""
+        terms = fixed.terms
+        return terms.noise * math.sqrt(len(self._roster.cards)) * terms.clip / terms.bound if terms.has_noise else 0.0
 
     def _record(self, terms: SumTerms, clients: int, rejected: Mapping[str, str], start: float, lost: str = "") -> None:
         exchanges = self._exchange.exchanges

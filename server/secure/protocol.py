@@ -36,6 +36,7 @@ class Total:
         clients: Names of the clients in it, ascending.
         steps: Client -> number of its local steps.
         longest: Largest norm that the mean over the clients can have; infinite without noise.
+        spread: Standard deviation of the noise of a number; 0 without noise.
         rejected: Client -> reason why its upload is not in the sum.
     """
 
@@ -43,6 +44,7 @@ class Total:
     clients: list[str]
     steps: Mapping[str, int]
     longest: float = math.inf
+    spread: float = 0.0
     rejected: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -21,14 +21,15 @@ def describe_privacy(config: RunConfig, enrolment: Enrolment, sharing: int, even
         sharing: Number of clients that sent their metrics.
         events: Events of the run.
     """
-    privacy = statement(config, enrolment.roster.spent, sharing)
+    spent = enrolment.roster.spent
     if not enrolment.helpers:
-        return privacy
+        return statement(config, spent, sharing)
+    helpers = {card.name: card.fingerprint for card in HelperRoster.read(enrolment.helpers, config.run_id).cards}
     lost = [bool(event.lost) for event in events if isinstance(event, Sum)]
     return replace(
-        privacy,
+        statement(config, spent, sharing, [*helpers]),
         trust="helpers",
-        helpers={card.name: card.fingerprint for card in HelperRoster.read(enrolment.helpers, config.run_id).cards},
+        helpers=helpers,
         min_sum=config.secure_sums.min_sum,
         sums={"opened": lost.count(False), "lost": lost.count(True)},
     )

@@ -94,6 +94,7 @@ class EvaluatedStrategy(StrategyBase):
 
     def _max_weight(self, client: EnrolledClient | None) -> float:
         """Return the largest possible weight of a client's metrics."""
-        hidden = client is None or self.config.privacy.unit != "none"
+        privacy = self.config.privacy
+        hidden = client is None or privacy.unit != "none" or privacy.resolved_trust == "helpers"
         examples = 1 if client is None else client.examples
         return limit_weight(examples, self.config.task_options.test_share, hides_examples=hidden)

@@ -35,16 +35,6 @@ def test_a_run_under_another_trust_is_refused() -> None:
         Policy(trust=("helpers",)).check(parse({}))
 
 
-def test_metrics_may_be_summed_only() -> None:
-    exact, noisy = parse({"privacy.trust": "helpers"}), parse({"privacy.trust": "helpers", "privacy.unit": "client"})
-    shared = parse({"privacy.trust": "helpers", "privacy.unit": "client", "privacy.metric-share": 0.1})
-    summed = Policy(share_metrics="summed")
-    assert not summed.shares_metrics(exact.privacy)
-    assert [summed.sums_metrics(one.privacy) for one in (exact, noisy, shared)] == [True, False, True]
-    assert not summed.sums_metrics(parse({}).privacy)
-    assert not Policy(share_metrics="never").sums_metrics(exact.privacy)
-
-
 def test_pinned_helpers_are_read_by_name(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(f'min-helpers = 1\n[helpers]\ncouncil = "SHA256:{"a" * 43}"\n')

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.wire.messages import TRAIN
@@ -34,6 +35,28 @@ def test_sums_without_noise_train_the_model_of_single_replies(
     assert local.keys() == opened.keys()
     for name in local:
         np.testing.assert_allclose(opened[name], local[name], atol=1e-5)
+
+
+def test_models_start_from_opened_counts_as_from_plain_ones(tmp_path: Path) -> None:
+    for trust in ("local", "helpers"):
+        policy = POLICY.model_copy(update={"allow_counts": "summed" if trust == "helpers" else "clear"})
+        SumFederation(tmp_path / trust, policy=policy).run(summed(trust=trust, **{"tasks__rules__count-offset": True}))
+    local, opened = model_of(tmp_path / "local"), model_of(tmp_path / "helpers")
+    assert local.keys() == opened.keys()
+    for name in local:
+        np.testing.assert_allclose(opened[name], local[name], atol=1e-5)
+
+
+def test_noised_counts_take_their_share_of_the_budget(tmp_path: Path) -> None:
+    federation, config = SumFederation(tmp_path), noised(**{"tasks__rules__count-offset": True})
+    result = federation.run(config)
+    assert result.privacy.epsilon_spent_max == pytest.approx(50.0, rel=1e-6)
+    for session in federation.sessions.values():
+        counts, *rounds = session.releaser.budget.ledger(config.privacy).entries()
+        assert (counts.slot.kind, counts.slot.round, len(rounds)) == ("counts", 0, 3)
+        assert counts.terms.cost == pytest.approx(sum(entry.terms.cost for entry in rounds), rel=0.05)
+    model = model_of(tmp_path)
+    assert model["counts_noise"].item() > 0
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedrule"])
@@ -96,13 +119,17 @@ def test_clients_of_other_runs_send_single_replies(tmp_path: Path) -> None:
     [
         ("fedavg", {"federation__robust": "median", "federation__min-replies": 3}, "single clients"),
         ("ifca", {}, "single clients"),
-        ("fedavg", {"tasks__rules__count-offset": True}, "plaintext"),
         ("fedavg", {"privacy__unit": "client", "privacy__mechanism": "laplace"}, "mechanism=laplace"),
     ],
 )
 def test_runs_that_need_single_replies_are_refused(method: str, options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         summed(method, **options)
+
+
+def test_counts_whose_size_depends_on_data_are_refused() -> None:
+    with pytest.raises(ConfigError, match="counts of the model's offset are sent in plaintext"):
+        parse({"task": "sessions", "privacy.trust": "helpers", "tasks.sessions.count-offset": True})
 
 
 def test_a_run_waits_for_its_helpers(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from server.sum_event import Sum
 from tests.support.helpers import node_keys
 from tests.support.toys import configured, toy_homes
 
-POLICY = Policy(min_sum=2, helpers_on_first_use=True, share_metrics="always")
+POLICY = Policy(min_sum=2, allow_counts="summed", helpers_on_first_use=True, share_metrics="always")
 
 MIN_SUM = 3
 

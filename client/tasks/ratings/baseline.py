@@ -13,10 +13,17 @@ from client.tasks.ratings.data.split import Rated
 from common.arrays import Floats, Ints
 from common.privacy.mechanisms.registry import build_account, build_mechanism
 from common.privacy.options import PrivacyOptions
+from common.secure.quantise import integer_clip, noise_scale
 from common.tasks.ratings.options import RatingsOptions
 
 TYPICAL = 40
 """Typical number of ratings of a report; its L1 norm is √40 times its L2 norm, for Laplace noise."""
+
+COHORT = 1000
+"""Number of clients whose local noise `slope_noise` was fitted to.
+
+The noise of two helpers counts as one client's share of it.
+"""
 
 
 def own_mean(train: Rated, options: RatingsOptions) -> float:
@@ -74,6 +81,9 @@ def _noise_std(privacy: PrivacyOptions, rounds: int, items: int) -> float:
     if privacy.unit == "none":
         return 0.0
     total = build_account(privacy).total(privacy.epsilon, privacy.delta)
+    if privacy.resolved_trust == "helpers":
+        bound = integer_clip(items)
+        return math.sqrt(2 / COHORT / rounds) * noise_scale(total / rounds, bound, "signed") / bound
     mechanism = build_mechanism(privacy, total / rounds, items)
     return mechanism.standard_deviation(TYPICAL) / (privacy.clip * math.sqrt(rounds))
 

@@ -8,7 +8,7 @@ from client.tasks.rules.lists.shown import ListOptions
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.models import tensors
-from common.tasks.rules.counts import COUNTS
+from common.tasks.rules.counts import COUNTS, STATICS
 from common.tasks.rules.task import TASK
 from common.tasks.rules.vocabulary import RuleCatalogue
 
@@ -20,7 +20,7 @@ def recommend(
     none = as_edges([])
     whole = SplitHome(home, Examples(home.rules, none), Examples(none, none), Examples(none, none))
     learner = RulesLearner(config.task_run(TASK, catalogue), Homes((), catalogue))
-    model = {name: a for name, a in trained.items() if name != COUNTS}
-    statics = {name: a for name, a in trained.items() if name == COUNTS}
+    model = {name: a for name, a in trained.items() if name not in STATICS}
+    statics = {name: a for name, a in trained.items() if name in STATICS}
     logits = learner.scores(tensors(model), statics, whole)
     return list_rules(logits, home, catalogue, options, statics.get(COUNTS))

@@ -15,9 +15,9 @@ from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.split import SplitHome, split_homes
 from client.tasks.rules.lists.abilities import Abilities
 from client.tasks.rules.lists.shown import ListOptions, shown
-from common.arrays import Array, Arrays, Floats
+from common.arrays import Arrays, Floats
 from common.models import tensors
-from common.tasks.rules.counts import COUNTS, offset_of
+from common.tasks.rules.counts import COUNTS, NOISE, OWN, offset_of
 from common.tasks.rules.metrics import SHOWN_TOPS, home_metrics, shown_metrics
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
@@ -57,7 +57,7 @@ class RulesLearner:
 
         The offset comes from the counts of the other clients.
         """
-        offset = offset_of(self._without_own(request.statics.get(COUNTS)), self._catalogue)
+        offset = offset_of(self._without_own(request.statics), self._catalogue)
         return {**vars(self._batch), "offset": torch.from_numpy(offset)}
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
@@ -108,9 +108,10 @@ class RulesLearner:
         return [self._metrics(s, self.scores(params, statics, s), split) for s in self.splits]
 
     def scores(self, params: Tensors, statics: Arrays, home: SplitHome) -> np.ndarray:
-        """Return logits of every possible rule of one home, N × N × R."""
+        """Return logits of every possible rule of one home, N × N × R; its own counts stay in the sums."""
+        statics = {name: a for name, a in statics.items() if name != OWN}
         batch = {**vars(collate([home], len(self._catalogue.entities)))}
-        batch["offset"] = torch.from_numpy(offset_of(statics.get(COUNTS), self._catalogue))
+        batch["offset"] = torch.from_numpy(offset_of(statics, self._catalogue))
         with torch.no_grad():
             return self._logits(params, batch, torch.ones(()), None).squeeze(0).numpy()
 
@@ -124,12 +125,15 @@ class RulesLearner:
                 np.add.at(counts[side], (types[rules[:, side]], rules[:, 2]), 1)
         return {COUNTS: counts}
 
-    def _without_own(self, counts: Array | None) -> Array | None:
-        """Return the sums without this client's counts; unchanged if its reply came too late to be summed."""
-        if counts is None:
-            return None
-        sent = self.counts()[COUNTS]
-        return counts if (counts < sent - COUNT_TOLERANCE).any() else counts - sent
+    def _without_own(self, statics: Arrays) -> Arrays:
+        """Return the sums without this client's counts; unchanged if its reply came too late to be summed.
+
+        Sums with noise come with the client's own part of them.
+        """
+        if COUNTS not in statics or NOISE in statics:
+            return statics
+        counts, sent = statics[COUNTS], self.counts()[COUNTS]
+        return statics if (counts < sent - COUNT_TOLERANCE).any() else {**statics, COUNTS: counts - sent}
 
     def _logits(self, params: Tensors, batch: Tensors, keep: Tensor, triples: Tensor | None) -> Tensor:
         logits: Tensor = functional_call(

@@ -4,7 +4,7 @@ import numpy as np
 
 from client.tasks.rules.data.homes import Home
 from common.arrays import Arrays
-from common.tasks.rules.counts import COUNTS, offset_of
+from common.tasks.rules.counts import offset_of
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 
@@ -15,4 +15,4 @@ def network_inputs(home: Home, catalogue: RuleCatalogue, statics: Arrays) -> Arr
     x[0, np.arange(n), [device.entity for device in home.devices]] = 1
     trigger, action, _ = home.rules.T
     np.add.at(adj[0], (action, trigger), 1)
-    return {"x": x, "adj": adj, "offset": offset_of(statics.get(COUNTS), catalogue)}
+    return {"x": x, "adj": adj, "offset": offset_of(statics, catalogue)}

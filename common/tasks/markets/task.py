@@ -6,11 +6,12 @@ from common.methods.pfgnn import PFGNN
 from common.metrics.known import LOSS, MODEL_FAMILIES, MRR, NDCG
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.comparison import Comparison
+from common.tasks.count_statistics import CountStatistics
 from common.tasks.markets.counts import add_pairs, check_pairs
 from common.tasks.markets.demo import demo_market_catalogue
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
-from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
+from common.tasks.spec import Objective, TaskRun, TaskSpec
 
 if TYPE_CHECKING:
     from torch import nn

@@ -5,19 +5,26 @@ total. A rule between types (f, g) is about C₁[f,r]·C₂[g,r]/C[r] times as l
 term per device; the model adds these terms to its output.
 """
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, reduce
 
 import numpy as np
 
 from common.arrays import Array, Arrays, add, check_like
+from common.tasks.rules.count_posterior import SMOOTHING, expect, fit_prior
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 COUNTS = "counts"
 """Name of the summed counts in the arrays of a message, 2 × F × R."""
 
-SMOOTHING = 0.1
-"""s: added to every count; unseen combinations become unlikely, not impossible."""
+NOISE = "counts_noise"
+"""Name of the standard deviation of noise on the summed counts; absent without noise."""
+
+OWN = "counts_own"
+"""Name of a client's own part of noised sums, on that client alone."""
+
+STATICS = (COUNTS, NOISE)
+"""Names of the untrained inputs of a model."""
 
 
 def check_counts(counts: Arrays, catalogue: RuleCatalogue) -> None:
@@ -26,8 +33,17 @@ def check_counts(counts: Arrays, catalogue: RuleCatalogue) -> None:
     Raises:
         WireError: The counts are not one array `counts` of shape 2 × F × R and type float32.
     """
-    shape = (2, len(catalogue.entities), len(catalogue.relations))
-    check_like(counts, {COUNTS: np.zeros(shape, np.float32)}, "counts")
+    check_like(counts, template(catalogue), "counts")
+
+
+def template(catalogue: RuleCatalogue) -> Arrays:
+    """Return counts of zero."""
+    return {COUNTS: np.zeros((2, len(catalogue.entities), len(catalogue.relations)), np.float32)}
+
+
+def label(sums: Arrays, noise: float) -> Arrays:
+    """Return the sums with the standard deviation of their noise, if they have some."""
+    return {**sums, NOISE: np.array([noise], np.float32)} if noise else sums
 
 
 def add_counts(parts: Sequence[Arrays]) -> Arrays:
@@ -35,11 +51,38 @@ def add_counts(parts: Sequence[Arrays]) -> Arrays:
     return reduce(add, parts)
 
 
-def offset_of(counts: Array | None, catalogue: RuleCatalogue) -> Array:
-    """Return logits 2 × F × R: log(C_i + s) − ½log(C + s) for i = 1, 2; zeros without counts."""
+def offset_of(statics: Mapping[str, Array], catalogue: RuleCatalogue) -> Array:
+    """Return logits 2 × F × R: log(C_i + s) − ½log(C + s) for i = 1, 2; zeros without counts.
+
+    Noised counts are replaced by their expectations. A client's own part, if it is among the statics, is left out of them.
+    """
+    counts = statics.get(COUNTS)
     if counts is None:
-        return np.zeros((2, len(catalogue.entities), len(catalogue.relations)), np.float32)
+        return template(catalogue)[COUNTS]
+    if NOISE in statics:
+        own = statics[OWN].tobytes() if OWN in statics else b""
+        return _noised_offset(counts.tobytes(), own, float(statics[NOISE].item()), counts.shape)
     counts = np.maximum(counts, 0)
+    return _offset(counts, np.log(counts + SMOOTHING))
+
+
+def _offset(counts: Array, logarithms: Array) -> Array:
     totals = counts.sum(axis=1, keepdims=True)
-    offset: Array = np.log(counts + SMOOTHING) - 0.5 * np.log(totals + SMOOTHING)
+    offset: Array = logarithms - 0.5 * np.log(totals + SMOOTHING)
     return offset.astype(np.float32)
+
+
+@lru_cache(maxsize=256)
+def _noised_offset(content: bytes, own: bytes, noise: float, shape: tuple[int, ...]) -> Array:
+    """Return the offset of noised counts without a client's own part; cached, since every round needs it.
+
+    Args:
+        content: Bytes of the counts, float32.
+        own: Bytes of the own part, float32; empty for none.
+        noise: Standard deviation of the noise.
+        shape: Shape of the counts.
+    """
+    noised = np.frombuffer(content, np.float32).reshape(shape)
+    others = noised - np.frombuffer(own, np.float32).reshape(shape) if own else noised
+    expected = expect(others, fit_prior(content, noise), noise)
+    return _offset(expected.count, expected.logarithm)

@@ -39,7 +39,7 @@ class RulesOptions(TaskOptions):
     count_offset: bool = False
     """Add an offset from summed counts (type × relation) to the logits.
 
-    Every client's policy must set `allow-counts`.
+    Without noise on the counts, every client's policy must set `allow-counts`. With helpers, the server learns their sum alone.
     """
 
     hit_self_pairs: bool = False

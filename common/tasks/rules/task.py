@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricSpec
 from common.tasks.comparison import Comparison
-from common.tasks.rules.counts import add_counts, check_counts
+from common.tasks.count_statistics import CountStatistics
+from common.tasks.rules.counts import add_counts, check_counts, label, template
 from common.tasks.rules.demo import demo_catalogue
 from common.tasks.rules.metrics import SHOWN_TOPS
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue
-from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
+from common.tasks.spec import Objective, TaskRun, TaskSpec
 
 if TYPE_CHECKING:
     from torch import nn
@@ -104,7 +105,7 @@ TASK = TaskSpec(
     objective=Objective("loss"),
     head=("predictor.",),
     record_dp=frozenset({"default", "paper"}),
-    counts=CountStatistics(check_counts, add_counts),
+    counts=CountStatistics(check_counts, add_counts, template, clip=2.0, label=label),
     defaults={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency"},

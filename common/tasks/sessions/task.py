@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
 from common.metrics.spec import MetricSpec
 from common.tasks.comparison import Comparison
+from common.tasks.count_statistics import CountStatistics
 from common.tasks.sessions.counts import add_rules, check_rules
 from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Items
-from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
+from common.tasks.spec import Objective, TaskRun, TaskSpec
 
 if TYPE_CHECKING:
     from torch import nn

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from common.metrics.known import LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.comparison import Comparison
-from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
+from common.tasks.count_statistics import CountStatistics
+from common.tasks.spec import Objective, TaskRun, TaskSpec
 from common.tasks.traffic.counts import add_lags, check_lags
 from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.options import TrafficOptions, compared_variables

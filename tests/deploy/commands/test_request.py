@@ -60,6 +60,12 @@ def test_a_task_without_separate_records_is_refused_for_any_default_mechanism() 
     assert "mechanism" not in str(caught.value)
 
 
+def test_helpers_add_gaussian_noise_whatever_the_task_adds_at_clients() -> None:
+    local, summed = (resolve(RunRequest(task="ratings", epsilon=1.0, helpers=n), {}).privacy for n in (None, 2))
+    assert (local.mechanism, local.trust) == ("privunit", "auto")
+    assert (summed.mechanism, summed.trust) == ("gaussian", "helpers")
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_fedloom_tasks_names_the_defaults_of_each(task: str) -> None:
     config, defaults = resolve(RunRequest(task=task), {}), describe(task)["defaults"]

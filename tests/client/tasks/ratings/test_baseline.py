@@ -97,6 +97,15 @@ def test_the_slope_grows_with_epsilon(mechanism: MechanismName) -> None:
     assert 0 < slopes[0] < 0.1 * slopes[-1] < slopes[-1] <= OPTIONS.slope
 
 
+def test_noise_of_helpers_counts_as_the_share_of_one_of_many_clients() -> None:
+    """Check the slope under a √(2/1000) of the noise that each client would add itself."""
+    helpers = PrivacyOptions(unit="client", epsilon=10, trust="helpers")
+    sigma = np.sqrt(2 / 1000) * 2 / np.sqrt(2 * rho_of(10, 1e-5))
+    options = OPTIONS.model_copy(update={"slope_noise": sigma})
+    for rounds in (1, 20):
+        assert adjust_to_noise(options, helpers, rounds, 100).slope == pytest.approx(0.05 / np.sqrt(2), rel=1e-3)
+
+
 def test_laplace_noise_is_that_of_a_report_of_typical_length() -> None:
     """Check scale 2/ε, deviation √2 times that, norm 1/√40; T rounds of ε/T give √T times the noise."""
     laplace = PrivacyOptions(unit="client", mechanism="laplace", epsilon=10)

@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 
-from common.tasks.rules.counts import SMOOTHING, offset_of
+from common.tasks.rules.count_posterior import SMOOTHING
+from common.tasks.rules.counts import COUNTS as KEY
+from common.tasks.rules.counts import NOISE, OWN, label, offset_of
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 CATALOGUE = RuleCatalogue(
@@ -14,12 +16,12 @@ COUNTS = np.array([[[3, 0, 0], [1, 2, 0]], [[0, 0, 0], [4, 2, 0]]], np.float32)
 
 
 def test_no_counts_no_offset() -> None:
-    offset = offset_of(None, CATALOGUE)
+    offset = offset_of({}, CATALOGUE)
     assert (offset.shape, offset.dtype, np.abs(offset).sum()) == ((2, 2, 3), np.float32, 0)
 
 
 def test_the_formula_by_hand() -> None:
-    s, offset = SMOOTHING, offset_of(COUNTS, CATALOGUE)
+    s, offset = SMOOTHING, offset_of({KEY: COUNTS}, CATALOGUE)
     assert offset.dtype == np.float32
     assert math.isclose(offset[0, 0, 0], math.log(3 + s) - 0.5 * math.log(4 + s), rel_tol=1e-6)
     assert math.isclose(offset[1, 0, 1], math.log(s) - 0.5 * math.log(2 + s), rel_tol=1e-6)
@@ -27,7 +29,7 @@ def test_the_formula_by_hand() -> None:
 
 
 def test_both_sides_add_up_to_the_lift_over_chance() -> None:
-    offset = offset_of(COUNTS, CATALOGUE)
+    offset = offset_of({KEY: COUNTS}, CATALOGUE)
     lift = math.log((1 + SMOOTHING) * (4 + SMOOTHING) / (4 + SMOOTHING))
     assert math.isclose(offset[0, 1, 0] + offset[1, 1, 0], lift, rel_tol=1e-5)
 
@@ -35,5 +37,17 @@ def test_both_sides_add_up_to_the_lift_over_chance() -> None:
 def test_counts_below_zero_are_zero_and_arguments_stay() -> None:
     negative = np.where(COUNTS == 0, -1, COUNTS).astype(np.float32)
     before = negative.copy()
-    np.testing.assert_array_equal(offset_of(negative, CATALOGUE), offset_of(COUNTS, CATALOGUE))
+    np.testing.assert_array_equal(offset_of({KEY: negative}, CATALOGUE), offset_of({KEY: COUNTS}, CATALOGUE))
     np.testing.assert_array_equal(negative, before)
+
+
+def test_noised_counts_are_expected_ones_without_the_own_part() -> None:
+    """With little noise the expectations are the counts themselves."""
+    own = np.zeros_like(COUNTS)
+    own[0, 0, 0] = 1
+    noised = label({KEY: COUNTS + own}, 0.1)
+    assert noised[NOISE].tolist() == [np.float32(0.1)]
+    exact = offset_of({KEY: COUNTS}, CATALOGUE)
+    np.testing.assert_allclose(offset_of({**noised, OWN: own}, CATALOGUE), exact, rtol=1e-5)
+    assert offset_of(noised, CATALOGUE)[0, 0, 0] > exact[0, 0, 0] + 0.1
+    assert label({KEY: COUNTS}, 0.0) == {KEY: COUNTS}

@@ -1,0 +1,62 @@
+"""Secure sum of the counts from which a model starts."""
+
+import logging
+from dataclasses import replace
+
+from flwr.app import Message
+
+from common.config.run import RunConfig
+from common.config.secure_sums import count_cost
+from common.errors import ConfigError, DataError, WireError
+from common.secure.layout import SumLayout
+from common.tasks.registry import TASKS
+from common.tasks.vocabulary import Vocabulary
+from common.text import count
+from common.wire.codec import decode, encode
+from common.wire.messages import COUNTS, CountsReply, CountsRequest
+from server.grid import PollingGrid
+from server.roster import Roster
+from server.secure.protocol import Release, SumProtocol
+from server.secure.uploads import Upload
+from server.state import RunState
+from server.strategies.replies import content_of
+
+log = logging.getLogger("fedloom.server")
+
+CHANNEL = "counts"
+"""Channel of the sum of counts, in round 0."""
+
+
+def sum_masked_counts(
+    grid: PollingGrid, roster: Roster, state: RunState, sums: SumProtocol, config: RunConfig, vocabulary: Vocabulary
+) -> RunState:
+    """Return the state with the opened sum of all clients' counts among its statics.
+
+    Raises:
+        DataError: No client has training data.
+        QuorumError: Too few clients, or a helper does not answer.
+        SumLostError: The sum will never be opened.
+    """
+    statistics = TASKS[config.task].counts
+    if statistics is None or statistics.template is None:
+        raise ConfigError(f"task '{config.task}' has no counts for secure sums; leave count-offset out")
+    clients = sorted(roster.select_trainable(grid.get_node_ids()).values(), key=lambda client: client.name)
+    if not clients:
+        raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
+    template, rho = statistics.template(vocabulary), count_cost(config)
+    release = Release(rho, statistics.clip, "positive") if rho else Release()
+    terms = sums.terms(0, CHANNEL, template, len(clients), release)
+    requests = [Message(encode(CountsRequest(c.enrolment, terms=terms.to_json())), c.node, COUNTS) for c in clients]
+    uploads: dict[str, Upload] = {}
+    failed: dict[str, str] = {}
+    if sums.pending(0, CHANNEL) is None:
+        for reply in grid.send_and_receive(requests):
+            name = roster.name(reply.metadata.src_node_id)
+            try:
+                uploads[name] = sums.upload(decode(CountsReply, content_of(reply, sums.limit(terms))), terms)
+            except WireError as error:
+                failed[name] = str(error)
+                log.warning("%s: counts are left out: %s", name, error)
+    total = sums.total(terms, uploads, {}, failed)
+    counts = SumLayout.of(template).arrays(total.vector, template)
+    return replace(state, statics=statistics.label(counts, total.spread))
