@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from common.arrays import Array
 
 MAX_UNITS, MAX_SUM = 1e9, 1e15
 """Largest accepted number of units of one client, and magnitude of its sums."""
+
+MIN_LIMITED, MAX_RATIO = 5, 10.0
+"""Clients from which the units of one are limited, and the limit as a multiple of the median."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,16 @@ class PairedSums:
 
 
 def pool_sums(reports: Iterable[Array]) -> PairedSums:
-    """Return the sums over clients; reports that no client can have measured are left out."""
+    """Return the sums over clients; reports that no client can have measured are left out.
+
+    From five clients on, one with over ten times the median number of units counts as one with ten times it.
+    """
+    plausible = list(filter(is_plausible, reports))
+    limit = MAX_RATIO * median(float(report[0]) for report in plausible) if len(plausible) >= MIN_LIMITED else math.inf
     pooled = PairedSums()
-    for report in filter(is_plausible, reports):
-        n, total, squares, wins, losses = report.tolist()
-        pooled += PairedSums(int(n), total, squares, int(wins), int(losses))
+    for report in plausible:
+        n, total, squares, wins, losses = (report * min(1.0, limit / max(report[0], 1.0))).tolist()
+        pooled += PairedSums(round(n), total, squares, round(wins), round(losses))
     return pooled
 
 

@@ -6,11 +6,12 @@ from typing import get_args
 from common.arrays import Arrays
 from common.errors import WireError
 from common.metrics.spec import MetricSpec
-from common.tasks.comparison import ALONE_PREFIX, ALONE_ROUNDS
+from common.tasks.comparison import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE
 from common.tasks.spec import AnyTask, ModelVariant
 from common.text import printable
 from common.wire.messages import EvaluateReply
 from server.evaluation import MAX_PLAUSIBLE
+from server.paired_sums import is_plausible
 
 MAX_EXAMPLES = 10**9
 """Largest number of records that a client may enrol with."""
@@ -88,6 +89,25 @@ def check_metrics(reply: EvaluateReply, number: int, task: AnyTask, max_weight: 
             raise WireError(f"{key} = {value:g} is below 0")
         if spec is not None and abs(value) <= MAX_PLAUSIBLE and not _is_within(value, spec.low, spec.high):
             raise WireError(f"{printable(key, 40)} = {value:g} is outside {spec.low:g} to {spec.high:g}")
+
+
+def check_paired(paired: Arrays, task: AnyTask, max_units: float) -> None:
+    """Check that the values of a metric can have these sums of differences.
+
+    Sums that are no sums at all are left to `server.paired_sums`.
+
+    Raises:
+        WireError: The comparison is unknown, or has too many units or too large differences.
+    """
+    spec = None if task.comparison is None else _find(task.comparison.metric, task)
+    span = math.inf if spec is None else spec.high - spec.low + TOLERANCE
+    for key, sums in paired.items():
+        if key not in (SIMPLE, ALONE):
+            raise WireError(f"sums '{printable(key, 40)}' are not of a comparison")
+        if is_plausible(sums) and sums[0] > 0:
+            n, total, squares = sums[:3].tolist()
+            if n > max_units or abs(total) / n > span or squares / n > span**2:
+                raise WireError(f"sums of {key}: {n:g} units with a mean difference of {total / n:g} are impossible")
 
 
 def _find(key: str, task: AnyTask) -> MetricSpec | None:

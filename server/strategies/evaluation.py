@@ -13,7 +13,7 @@ from common.text import printable
 from common.wire.codec import decode, encode
 from common.wire.messages import EVALUATE, EvaluateReply, EvaluateRequest
 from server.evaluation import Evaluation, summarize
-from server.plausible import SMALL_REPLY, check_metrics, limit_weight
+from server.plausible import SMALL_REPLY, check_metrics, check_paired, limit_weight
 from server.roster import EnrolledClient
 from server.strategies.base import StrategyBase
 from server.strategies.replies import content_of
@@ -83,7 +83,9 @@ class EvaluatedStrategy(StrategyBase):
             name = self.enrolment.roster.name(message.metadata.src_node_id)
             try:
                 reply = decode(EvaluateReply, content_of(message, SMALL_REPLY))
-                check_metrics(reply, self.state.round, self.task, self._max_weight(enrolled.get(name)))
+                most = self._max_weight(enrolled.get(name))
+                check_metrics(reply, self.state.round, self.task, most)
+                check_paired(reply.paired, self.task, most)
                 decoded[name] = reply
             except WireError as error:
                 log.warning("%s: left out of the evaluation: %s", name, printable(str(error)))

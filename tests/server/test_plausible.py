@@ -2,13 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from common.errors import WireError
 from common.tasks.registry import TASKS
 from common.wire.messages import EvaluateReply
 from server.evaluation import MAX_PLAUSIBLE
-from server.plausible import check_loss, check_metrics, check_size, limit_weight
+from server.plausible import check_loss, check_metrics, check_paired, check_size, limit_weight
 
 RULES = TASKS["rules"]
 
@@ -85,3 +86,18 @@ def test_a_loss_that_is_no_error_may_be_negative() -> None:
     check_loss(-0.1, TASKS["ratings"])
     with pytest.raises(WireError, match="invalid reply: loss"):
         check_loss(math.nan, TASKS["ratings"])
+
+
+@pytest.mark.parametrize(
+    ("key", "sums"),
+    [
+        ("simple", [2000, 1, 1, 1, 0]),
+        ("simple", [10, 11, 13, 10, 0]),
+        ("alone", [10, -10.5, 12, 0, 10]),
+        ("friend", [10, 1, 1, 1, 0]),
+    ],
+)
+def test_sums_that_no_values_of_a_metric_have_are_refused(key: str, sums: list[float]) -> None:
+    check_paired({"simple": np.array([10, -10, 10, 0, 10.0])}, RULES, 1000.0)
+    with pytest.raises(WireError, match=f"sums (of|') ?{key}"):
+        check_paired({key: np.array(sums, np.float64)}, RULES, 1000.0)

@@ -143,3 +143,10 @@ def test_sums_that_no_client_can_have_measured_are_left_out(report: list[float])
     assert not is_plausible(np.array(report, float))
     assert pool_sums([np.array(report, float), good]) == PairedSums(1, 0.5, 0.25, 1, 0)
     assert not is_plausible(np.array([1, 1, 1, 1, 0]))
+
+
+def test_from_five_clients_on_no_client_has_over_ten_times_the_median_of_units() -> None:
+    """900 units of the last client count as 10 of a median of 1: their sums are divided by 90."""
+    honest = [np.array([1, 0.1, 0.01, 1, 0])] * 4
+    assert pool_sums([*honest, np.array([900, -900, 900, 0, 900.0])]) == PairedSums(14, 0.4 - 10, 10.04, 4, 10)
+    assert pool_sums([*honest[:3], np.array([900, -900, 900, 0, 900.0])]).units == 903
