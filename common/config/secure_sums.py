@@ -27,6 +27,9 @@ class SecureSumsOptions(Options):
     deadline: float = Field(60.0, gt=0, allow_inf_nan=False)
     """Time limit in seconds for an answer of a helper; it is asked four times, then the run stops."""
 
+    renew: bool = False
+    """True to replace the helpers of a resumed run by those that are online (`--new-helpers`)."""
+
     most_examples: int = Field(1000, ge=1)
     """Number of records of a client with the full weight; runs with noise have equal weights."""
 

@@ -68,6 +68,7 @@ MinDelta = Annotated[float | None, typer.Option(min=0, help="Count a gain of --p
 Helpers = Annotated[
     int | None, typer.Option(min=0, max=5, help="Sum masked updates with so many helpers; 0: each client by itself.")
 ]
+NewHelpers = Annotated[bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")]
 Alone = Annotated[
     bool,
     typer.Option(help="Compare the result with models that clients train alone here, for a minute or the run's time."),
@@ -160,6 +161,7 @@ class RunRequest:
     patience: Patience = None
     min_delta: MinDelta = None
     helpers: Helpers = None
+    new_helpers: NewHelpers = False
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ def resolve(
         folder = RunDirectory(runs_folder(), request.resume)
         renamed = {"run-id": request.run_id} if request.run_id else {}
         return resume_config(folder, stored_options(folder), {**given, **renamed}, sets, request.round)
+    if request.new_helpers:
+        raise ConfigError("--new-helpers belongs to --resume")
     if request.round is not None:
         raise ConfigError("--round goes back in a run that is continued; add --resume RUN")
     file = _file_options(request)
@@ -94,6 +96,7 @@ def _keys(request: RunRequest) -> dict[str, Scalar | None]:
         "federation.min-delta": request.min_delta,
         "privacy.trust": None if request.helpers is None else "helpers" if request.helpers else "local",
         "secure-sums.helpers": request.helpers or None,
+        "secure-sums.renew": request.new_helpers or None,
     }
 
 

@@ -16,7 +16,10 @@ from server.artifacts import LOCK_SECONDS, RunDirectory
 from server.events import ENDED_EARLY
 from server.rewind import go_back
 
-FREE = ("rounds", "evaluate-every", "federation.", "algorithm.", "secure-sums.wait", "secure-sums.deadline")
+FREE = (
+    *("rounds", "evaluate-every", "federation.", "algorithm."),
+    *("secure-sums.wait", "secure-sums.deadline", "secure-sums.renew"),
+)
 """Keys that a resumed run may change: length, deadlines and steps; other keys make it another run."""
 
 LASTING = (".clusters", ".cluster-data", ".inner")

@@ -37,6 +37,7 @@ class HelperSums:
         exchange: Exchange with them.
         store: Files of the sums.
         on_sum: Callback of every sum, opened or lost.
+        is_renewed: True if the helpers were replaced, and the next round is lost.
         clock: Monotonic seconds.
     """
 
@@ -47,10 +48,12 @@ class HelperSums:
         exchange: HelperExchange,
         store: SumStore,
         on_sum: Callable[[Sum], None] = lambda sum_: None,
+        *,
+        is_renewed: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config, self._roster, self._exchange, self._store = config, roster, exchange, store
-        self._on_sum, self._clock = on_sum, clock
+        self._on_sum, self._clock, self.is_renewed = on_sum, clock, is_renewed
 
     def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
         """Return the terms of a sum over at most so many clients."""
@@ -97,21 +100,28 @@ class HelperSums:
         start, rejected = self._clock(), dict[str, str]()
         self._exchange.exchanges.clear()
         fixed = self.pending(terms.round, terms.channel)
+        if self.is_renewed:
+            self.is_renewed = False
+            raise self._lose(terms, {}, start, SumLostError(f"round {terms.round}: the run's helpers were replaced"))
         opening = Opening(fixed.terms if fixed else terms, self._roster, self._exchange, self._store)
         try:
             if fixed is None:
                 fixed, rejected = opening.close(uploads, steps, failed)
             vector = decode(opening.open(fixed), fixed.terms)
         except SumLostError as lost:
-            self._record(terms, 0, rejected, start, str(lost))
-            self._store.clear(terms.round)
-            raise
+            raise self._lose(terms, rejected, start, lost) from None
         self._record(terms, len(fixed.boxes), rejected, start)
         return Total(vector, fixed.clients, fixed.steps, self._longest(fixed), self._spread(fixed), rejected)
 
     def forget(self, number: int) -> None:
         """Remove the files of sums up to a round."""
         self._store.clear(number)
+
+    def _lose(self, terms: SumTerms, rejected: Mapping[str, str], start: float, lost: SumLostError) -> SumLostError:
+        """Record a lost sum and remove its files."""
+        self._record(terms, 0, rejected, start, str(lost))
+        self._store.clear(terms.round)
+        return lost
 
     def _noise(self, release: Release, bound: int, size: int) -> int:
         try:

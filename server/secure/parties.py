@@ -37,6 +37,7 @@ class Parties:
         store: Files of the run's sums.
         roster: Helpers of the run; None under trust `local`.
         local: Configuration under trust `local`; None if the run may not fall back to it.
+        is_renewed: True if the helpers of a resumed run were replaced.
     """
 
     config: RunConfig
@@ -44,6 +45,7 @@ class Parties:
     store: SumStore
     roster: HelperRoster | None = None
     local: RunConfig | None = None
+    is_renewed: bool = False
 
     @property
     def are_optional(self) -> bool:
@@ -57,7 +59,9 @@ class Parties:
 
     def sums(self, on_sum: Callable[[Sum], None]) -> HelperSums | None:
         """Return the protocol of secure sums; None under trust `local`."""
-        return HelperSums(self.config, self.roster, self.exchange, self.store, on_sum) if self.roster else None
+        if self.roster is None:
+            return None
+        return HelperSums(self.config, self.roster, self.exchange, self.store, on_sum, is_renewed=self.is_renewed)
 
     def without_helpers(self, reason: Exception) -> "Parties":
         """Return the parties of the same run under trust `local`."""
@@ -88,17 +92,17 @@ def find_parties(
     request = HelperRequest(config.run_id, to_json(config))
     exchange = HelperExchange(grid, request, config.secure_sums.deadline, liveness)
     store = SumStore(folder.path / "secure", config.run_id)
-    roster, local = None, None
+    roster, local, renews = None, None, config.resume and config.secure_sums.renew
     if config.resume:
         config = _continued(config, folder)
-        roster = store.roster() if config.privacy.trust == "helpers" else None
+        roster = store.roster() if config.privacy.trust == "helpers" and not config.secure_sums.renew else None
         if roster:
             exchange.call(config.secure_sums.wait)
     elif config.privacy.trust == "auto":
         roster, local = _find_helpers(exchange, config), _resolved(config, "local")
     if roster is None and config.privacy.trust == "helpers":
         roster = _await_helpers(exchange, config, sleep)
-    return Parties(_resolved(config, "helpers" if roster else "local"), exchange, store, roster, local)
+    return Parties(_resolved(config, "helpers" if roster else "local"), exchange, store, roster, local, renews)
 
 
 def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:
@@ -161,4 +165,5 @@ def _resolved(config: RunConfig, trust: ResolvedTrust) -> RunConfig:
         "min_clients": max(federation.min_clients, fewest),
         "min_replies": max(federation.min_replies, fewest),
     }
-    return config.model_copy(update={"privacy": privacy, "federation": federation.model_copy(update=quorum)})
+    update = {"privacy": privacy, "federation": federation.model_copy(update=quorum)}
+    return config.model_copy(update={**update, "secure_sums": config.secure_sums.model_copy(update={"renew": False})})

@@ -51,6 +51,10 @@ class Total:
 class SumProtocol(Protocol):
     """Secure sum of a round's uploads, whatever the parties behind it."""
 
+    @property
+    def is_renewed(self) -> bool:
+        """True once after the parties were replaced: the next round is lost, since clients may have paid for it."""
+
     def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
         """Return the terms of a sum over at most so many clients.
 

@@ -1,5 +1,6 @@
 """Server step from a secure sum of the clients' updates."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -28,6 +29,9 @@ CHANNEL = "train"
 WEIGHT = "weight"
 """Block of a client's weight, in runs without noise that weigh by records."""
 
+BAD_BOXES = 3
+"""Number of rounds with a box that does not open, after which a client is asked no more."""
+
 Uploads = dict[str, Upload]
 
 
@@ -38,6 +42,7 @@ class SummedStrategy(StepStrategy):
         super().__init__(parts)
         self._sums: SumProtocol | None = parts.sums
         self._terms: SumTerms | None = None
+        self._bad_boxes = Counter[str]()
         self.paying: list[str] = []
         """Clients that pay for the next round."""
 
@@ -56,7 +61,10 @@ class SummedStrategy(StepStrategy):
             self._terms = self._sums.terms(number, CHANNEL, self._blocks(), most, release)
 
     def resume_sum(self) -> bool:
-        """Return True if the next round's sum is still to be opened; its clients are not asked again."""
+        """Return True if clients are not asked: the next round's sum is still to be opened, or is lost."""
+        if self._sums and self._sums.is_renewed:
+            self.announce([])
+            return True
         pending = self._sums.pending(self.state.round + 1, CHANNEL) if self._sums else None
         if pending is None:
             return False
@@ -98,7 +106,9 @@ class SummedStrategy(StepStrategy):
         state = self.state.next({**self.state.model, **updated}, memory, opened.names)
         if not all_finite(state.model) or not all(map(all_finite, memory.values())):
             raise SumLostError(f"round {state.round}: the step from the sum is not finite")
-        return state
+        self._bad_boxes.update(total.rejected.keys())
+        spoilt = [name for name in total.rejected if self._bad_boxes[name] >= BAD_BOXES]
+        return replace(state, guard=state.guard.exclude(spoilt, self.config.rounds))
 
     def _open(self, total: Total) -> Opened:
         """Return the means over the clients of a sum."""

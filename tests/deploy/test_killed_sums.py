@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from flwr.app import Message
 
+from common.config.run import RunConfig
 from common.errors import QuorumError
 from common.wire.messages import TRAIN
 from common.wire.sums import OPEN
+from server.artifacts import RunDirectory
 from server.journal import Journal
 from server.secure.store import SumStore
-from tests.support.sum_runs import SumFederation, SumGrid, losing, noised
+from tests.support.sum_runs import SumFederation, SumGrid, losing, noised, summed
 
 FIRST, HELPER = 1, 5
 """Nodes of the first client and of the first helper."""
@@ -108,3 +110,18 @@ def test_a_helper_that_is_silent_ends_the_run_which_goes_on_with_it(tmp_path: Pa
     requests = asked(federation.connect())
     assert federation.run(config, resume=True).model_sha256 == through.model_sha256
     assert (TRAIN, 1) not in requests
+
+
+@pytest.mark.parametrize("config", [noised(), summed()])
+def test_helpers_that_are_gone_are_replaced(config: RunConfig, tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path, helpers=3)
+    federation.grid.after = losing(OPEN, [HELPER], times=99)
+    with pytest.raises(QuorumError, match="helper 'helper-0' does not answer"):
+        federation.run(config)
+    federation.connect().forget(HELPER)
+    renewed = config.model_copy(update={"secure_sums": config.secure_sums.model_copy(update={"renew": True})})
+    result = federation.run(renewed, resume=True)
+    assert list(result.privacy.helpers) == ["helper-1", "helper-2"]
+    assert [(one.round, one.clients) for one in federation.sums()] == [(1, 0), (2, 4), (3, 4)]
+    assert federation.sums()[0].lost == "round 1: the run's helpers were replaced"
+    assert not RunDirectory(tmp_path, "toy").config()["secure-sums.renew"]

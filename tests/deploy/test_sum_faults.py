@@ -36,8 +36,14 @@ def test_a_box_that_does_not_open_is_named_and_left_out(tmp_path: Path) -> None:
         return message
 
     federation.grid.after = garble
-    federation.run(summed())
-    assert [one.clients for one in federation.sums()] == [3, 3, 3]
+    asked: list[int] = []
+    federation.grid.before = lambda m: (
+        asked.append(m.metadata.dst_node_id) if m.metadata.message_type == TRAIN else None
+    )
+    federation.run(summed(rounds=5))
+    assert [one.clients for one in federation.sums()] == [3] * 5
+    assert asked.count(FIRST) == 3
+    assert len(asked) == 5 * 4 - 2
     assert federation.sums()[0].rejected == {"client-0": "helper 'helper-1' cannot open its box"}
 
 

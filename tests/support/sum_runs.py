@@ -52,6 +52,10 @@ class SumGrid(InProcessGrid):
     before: Callable[[Message], None] = staticmethod(lambda message: None)
     after: Callable[[Message], Message | None] = staticmethod(lambda message: message)
 
+    def forget(self, node: int) -> None:
+        """Disconnect a helper."""
+        del self._desks[node]
+
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         messages = list(messages)
         for message in messages:

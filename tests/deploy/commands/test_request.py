@@ -70,3 +70,12 @@ def test_helpers_add_gaussian_noise_whatever_the_task_adds_at_clients() -> None:
 def test_fedloom_tasks_names_the_defaults_of_each(task: str) -> None:
     config, defaults = resolve(RunRequest(task=task), {}), describe(task)["defaults"]
     assert (config.method, config.rounds) == (defaults["method"], defaults.get("rounds", 30))
+
+
+def test_helpers_of_a_run_on_the_command_line() -> None:
+    config = resolve(RunRequest(task="rules", helpers=3), {})
+    assert (config.privacy.trust, config.secure_sums.helpers) == ("helpers", 3)
+    assert resolve(RunRequest(task="rules", helpers=0), {}).privacy.trust == "local"
+    assert resolve(RunRequest(task="rules", sets=["privacy.trust=helpers"]), {}).privacy.trust == "helpers"
+    with pytest.raises(ConfigError, match="helpers"):
+        resolve(RunRequest(task="rules", helpers=1), {})

@@ -174,3 +174,14 @@ def test_options_of_client_state_and_of_costs_do_not_change(options: dict[str, S
         name = fixed.partition("=")[0].replace("_", "-")
         with pytest.raises(ConfigError, match=f"continues with its own {name}=.*; remove --set {name}"):
             resumed("settled", [fixed])
+
+
+def test_helpers_of_a_resumed_run_are_replaced_as_a_whole() -> None:
+    begin("summed", {"method": "fedavg", "privacy.trust": "helpers", "rounds": 3})
+    assert resumed("summed", new_helpers=True, sets=["secure-sums.deadline=5"]).secure_sums.renew
+    with pytest.raises(ConfigError, match="helpers"):
+        resumed("summed", helpers=3)
+    with pytest.raises(ConfigError, match="helpers open the sum of a round once"):
+        resumed("summed", round=1)
+    with pytest.raises(ConfigError, match="--new-helpers belongs to --resume"):
+        resolve(RunRequest(new_helpers=True), {})
