@@ -31,7 +31,12 @@ STOPPING = (".stop", ".patience", ".min-gain")
 UNNAMED = "demo"
 """Default of `--data`."""
 
-OPTIONS = {"privacy.epsilon": "--epsilon", "privacy.delta": "--delta"}
+OPTIONS = {
+    "privacy.epsilon": "--epsilon",
+    "privacy.delta": "--delta",
+    "privacy.trust": "--helpers",
+    "secure-sums.helpers": "--helpers",
+}
 """Key -> command-line option, where their names differ."""
 
 
@@ -145,8 +150,7 @@ def _may_change(key: str, own: Mapping[str, Scalar]) -> bool:
 
 
 def _require_own(run: str, own: Mapping[str, Scalar], key: str, value: Scalar, name: str) -> None:
-    noiseless = own["privacy.unit"] == "none" and key.startswith("privacy.") and key != "privacy.unit"
-    if noiseless:
+    if own["privacy.unit"] == "none" and key.startswith("privacy.") and key not in ("privacy.unit", "privacy.trust"):
         raise refusal(run, name, "no noise")
     if own[key] != value:
         raise refusal(run, name, f"its own {key}={own[key]}")
