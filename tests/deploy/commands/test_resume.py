@@ -180,9 +180,9 @@ def test_helpers_of_a_resumed_run_are_replaced_as_a_whole() -> None:
     begin("summed", {"method": "fedavg", "privacy.trust": "helpers", "rounds": 3})
     assert resumed("summed", new_helpers=True, sets=["secure-sums.deadline=5"]).secure_sums.renew
     assert resumed("summed", helpers=2).privacy.trust == "helpers"
-    with pytest.raises(ConfigError, match="its own secure-sums.helpers=2; remove --helpers"):
+    with pytest.raises(ConfigError, match=r"its own secure-sums\.helpers=2; remove --helpers"):
         resumed("summed", helpers=3)
-    with pytest.raises(ConfigError, match="its own privacy.trust=auto; remove --helpers"):
+    with pytest.raises(ConfigError, match=r"its own privacy\.trust=auto; remove --helpers"):
         resumed("exact", helpers=2)
     with pytest.raises(ConfigError, match="helpers open the sum of a round once"):
         resumed("summed", round=1)
