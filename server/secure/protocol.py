@@ -53,7 +53,7 @@ class SumProtocol(Protocol):
 
     @property
     def is_renewed(self) -> bool:
-        """True once after the parties were replaced: the next round is lost, since clients may have paid for it."""
+        """True once after the parties were replaced: the next round, which may be paid for, is lost."""
 
     def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
         """Return the terms of a sum over at most so many clients.
