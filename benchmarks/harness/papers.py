@@ -55,11 +55,8 @@ SESSIONS = (
         "FedGA",
         "G1",
         "FedGA is far above FedAvg, and FedProx is no better than FedAvg",
-        (
-            *contrasts("sessions", _SESSIONS, [("fedga", "fedavg"), ("fedga", "fedavgm")], ("hr20",)),
-            *(Contrast("sessions", part, "fedavg", "fedprox", "hr20", no_worse=True) for part in _SESSIONS),
-        ),
-        lacks="FedAvg, FedAvgM and FedProx had one local step, and few rates were tried",
+        contrasts("sessions", _SESSIONS, [("fedga", "fedavg"), ("fedga", "fedavgm")], ("hr20",)),
+        lacks="FedAvg and FedAvgM had one local step, and few rates were tried; FedProx was not run",
     ),
     PaperClaim(
         "FedGA",

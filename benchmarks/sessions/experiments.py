@@ -48,7 +48,13 @@ def _row(
     network: str = "",
     tuned_as: str = "",
 ) -> Experiment:
-    """Return a row; without a grid it has the data set's grid of adaptive methods."""
+    """Return a row; without a grid it has the data set's grid of adaptive methods.
+
+    Raises:
+        ValueError: FedProx with one local step, which is FedAvg.
+    """
+    if method == "fedprox" and {**LOCAL, **(options or {})}["local-steps"] == 1:
+        raise ValueError("FedProx with one local step is FedAvg; set local-steps above 1")
     task: dict[str, Scalar] = {"count-offset": counts}
     task |= {"network": network} if network else {}
     settings = {
@@ -75,7 +81,6 @@ EXPERIMENTS = (
     _row("default-counts", "default + summed rules", "fedga", model="default", counts=True, tuned_as="fedga"),
     _row("fedavg", "FedAvg", "fedavg", _rates(1.0, 2.0)),
     _row("fedavgm", "FedAvgM, β .9", "fedavg", _rates(0.3, 1.0), {"momentum": 0.9}),
-    _row("fedprox", "FedProx, μ .01", "fedprox", ({},)),
     _row("csme", "C-SME `saturated` without DRA", "fedga", ABLATION, {"dra": False}),
     _row("fedadam-dra", "FedAdam + DRA", "fedga", ABLATION, {"second-moment": "adam"}),
     _row("fedyogi-dra", "FedYogi + DRA", "fedga", ABLATION, {"second-moment": "yogi"}),

@@ -15,7 +15,7 @@ METRICS = {"hr10": "HR@10", "hr20": "HR@20", "mrr10": "MRR@10", "mrr20": "MRR@20
 NEAR = 0.95
 """Share of the final HR@20 at which rounds and megabytes are counted."""
 
-OPTIMIZERS = ("fedavg", "fedavgm", "fedprox", "fedadam", "fedyogi", "csme")
+OPTIMIZERS = ("fedavg", "fedavgm", "fedadam", "fedyogi", "csme")
 """Rows that FedGA is compared with."""
 
 

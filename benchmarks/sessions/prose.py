@@ -9,8 +9,9 @@ gradient norm at most 5); clients weighted by their examples; one seeded cohort 
 HR@20 on validation cases of a seed that is not reported. Each reported seed draws split, cohorts and weights anew. All
 metrics rank all items. `saturated`, `ramp` and `quadratic` are readings of FedGA's second moment, whose equation is not
 public: no row is "FedGA as published". MB count both directions, and the evaluations by all clients every tenth or twentieth
-round. *Baselines* need no network, and some need no federation; they show the least that a method must reach. Wall times
-are of a shared machine, on which some runs paused for minutes: do not compare them."""
+round. *Baselines* need no network, and some need no federation; they show the least that a method must reach. FedProx
+was not run: with one local step it is FedAvg. Wall times are of a shared machine, on which some runs paused for minutes: do not
+compare them."""
 
 SETUP = """{setting.about} {clients:,.0f} clients, {sessions:,.0f} sessions, {items:,.0f} items, mean pairwise Jaccard \
 distance of clients' item sets {jaccard:.3f}; {setting.clients_a_round} clients a round, {setting.rounds} rounds{cooldown}."""

@@ -43,12 +43,11 @@ class Setting:
 
     def _adapt(self, one: Experiment) -> Experiment:
         method = str(one.settings["method"])
-        cooldown = {} if method == "fedprox" else {"cooldown": self.cooldown}  # FedProx has no server step
         protocol = {
             "rounds": self.rounds,
             "evaluate-every": self.evaluate_every,
             "federation.cohort": self.cohort,
-            **method_options(method, cooldown),
+            **method_options(method, {"cooldown": self.cooldown}),
         }
         grid = one.grid or tuple(method_options(method, point) for point in self.grid)
         seeds = self.more_seeds.get(one.key, one.seeds)

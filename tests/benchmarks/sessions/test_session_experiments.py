@@ -6,7 +6,7 @@ import pytest
 from benchmarks.harness.row import Row, RowKey, Trial
 from benchmarks.sessions.baselines import baselines_of
 from benchmarks.sessions.data import READERS
-from benchmarks.sessions.experiments import BASELINES, EXPERIMENTS
+from benchmarks.sessions.experiments import BASELINES, EXPERIMENTS, _row
 from benchmarks.sessions.page import rounds_to
 from benchmarks.sessions.sets import SETTINGS, Setting
 from client.data.read import read_all
@@ -25,6 +25,12 @@ def test_every_row_is_a_configuration_at_every_point(setting: Setting) -> None:
         assert one.tuned_as in ("", *rows)
         assert not one.tuned_as or one.grid == rows[one.tuned_as].grid
     assert rows.keys() <= {one.key for one in EXPERIMENTS}
+
+
+def test_a_row_that_tests_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="FedProx with one local step is FedAvg"):
+        _row("fedprox", "FedProx", "fedprox", ({},))
+    assert _row("fedprox", "FedProx", "fedprox", ({},), {"local-steps": 5}).key == "fedprox"
 
 
 def test_every_set_has_a_reader() -> None:
