@@ -3,6 +3,7 @@
 from benchmarks.harness.headline import Entry, Headline, Part
 from benchmarks.harness.results import Results
 from benchmarks.markets.experiments import SMALL
+from benchmarks.ratings.figures import RatingsHeadline
 from benchmarks.traffic.figures import TrafficHeadline
 
 _A, _G, _B, _ML, _X = "A/default", "gowalla/default", "boroondara/origin-0", "ml", "xmarket/pairs"
@@ -53,7 +54,7 @@ HEADLINES = {
             Entry("default", f"{_B}/default", "mse", "default"),
         ),
     ),
-    "ratings": Headline(
+    "ratings": RatingsHeadline(
         "ratings",
         "MovieLens 100K with ε = 10",
         "RMSE",

@@ -31,6 +31,7 @@ from benchmarks.ratings.experiments import (
     held_out,
     mechanism_of,
 )
+from benchmarks.ratings.figures import describe
 from benchmarks.ratings.paper_figures import TABLE_II, mean_rows, pure_epsilon, true_epsilon
 from benchmarks.ratings.sets import SETTINGS
 from benchmarks.ratings.stored_rows import StoredRows, noise_of
@@ -62,6 +63,8 @@ def _once(stored: StoredRows) -> Iterator[str]:
     table = Table(["method", "noise", "splits", *COLUMNS], _baseline_cells(stored, 0.0, 2))
     table.rows += [_cells(row, own, noise_of(one), str(len(row.trials))) for one, row in rows]
     yield f"{prose.ONCE}\n\n{table}"
+    if numbers := describe(stored.results, stored.setting.key):
+        yield f"![{numbers}](assets/ratings-epsilon-{stored.setting.key}.svg)"
     default = stored.protocol("once").get("privunit-10")
     claims = default_verdict(stored.setting.target, default, own) if default else []
     yield "**The default**: " + (" ".join(map(str, claims)) or "not run yet.")

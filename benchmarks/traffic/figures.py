@@ -62,7 +62,11 @@ def _draw_faults(rows: Mapping[str, Row], path: Path) -> None:
                 axes.plot(values, range(len(rows)), marker, color=colour, label=label, markersize=5, alpha=0.9)
             axes.set_xscale("log")
             axes.minorticks_off()
-            ticks = [tick for tick in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0) if _inside(tick, rows, marks)]
+            ticks = [
+                tick
+                for tick in (0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
+                if _inside(tick, rows, marks)
+            ]
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.set_yticks(range(len(rows)), [row.title for row in rows.values()], fontsize=8)
             axes.set_title(title, fontsize=9)
