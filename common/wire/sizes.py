@@ -23,7 +23,7 @@ _ENTRY = len('"":{"dtype":"","shape":[],"data_offsets":[,]},')
 _TENS = 10 ** np.arange(1, 19)
 
 
-class Column(NamedTuple):
+class StackedArray(NamedTuple):
     """One array in each of the messages of K clients.
 
     Args:
@@ -53,13 +53,13 @@ class Column(NamedTuple):
         return _digits(self.rows) + sum(1 + len(str(n)) for n in self.rest)
 
 
-def blob_sizes(columns: Sequence[Column]) -> Ints:
+def blob_sizes(arrays: Sequence[StackedArray]) -> Ints:
     """Return the bytes of each client's arrays, (K,)."""
-    header, end = np.ones_like(columns[0].rows), np.zeros_like(columns[0].rows)  # {} without the last comma
-    for column in sorted(columns, key=lambda column: (-_ORDER[column.dtype], column.name)):
-        start, end = end, end + np.where(column.present, column.nbytes, 0)
-        fixed = _ENTRY + len(column.name) + len(CODES[column.dtype])
-        header += np.where(column.present, fixed + column.shape_length + _digits(start) + _digits(end), 0)
+    header, end = np.ones_like(arrays[0].rows), np.zeros_like(arrays[0].rows)  # {} without the last comma
+    for array in sorted(arrays, key=lambda array: (-_ORDER[array.dtype], array.name)):
+        start, end = end, end + np.where(array.present, array.nbytes, 0)
+        fixed = _ENTRY + len(array.name) + len(CODES[array.dtype])
+        header += np.where(array.present, fixed + array.shape_length + _digits(start) + _digits(end), 0)
     return 8 + -(-np.maximum(header, len("{}")) // 8) * 8 + end
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from common.arrays import Array, Arrays, Ints
 from common.errors import WireError
 from common.wire.messages import TrainReply
-from common.wire.sizes import Column, blob_sizes
+from common.wire.sizes import StackedArray, blob_sizes
 
 ROWS, VALUES = "@rows", "@values"
 
@@ -44,22 +44,22 @@ def stacked_sizes(clients: int, stacked: Mapping[str, Array], *, compressed: boo
     """
     always, columns = (
         np.ones(clients, bool),
-        [Column("", "bool", np.zeros(clients, bool), np.zeros(clients, np.int64), ())],
+        [StackedArray("", "bool", np.zeros(clients, bool), np.zeros(clients, np.int64), ())],
     )
     for name, a in stacked.items():
         rows, rest = (a.shape[1], a.shape[2:]) if a.ndim > 1 else (1, None)
-        whole = Column(name, a.dtype.name, always, np.full(clients, rows), rest)
+        whole = StackedArray(name, a.dtype.name, always, np.full(clients, rows), rest)
         columns += (
             _smaller(whole, _bits(a).any(axis=2).sum(axis=1)) if compressed and a.ndim == 3 and a.size else (whole,)
         )
     return [int(size) for size in blob_sizes(columns)]
 
 
-def _smaller(whole: Column, touched: Ints) -> tuple[Column, ...]:
+def _smaller(whole: StackedArray, touched: Ints) -> tuple[StackedArray, ...]:
     """Return the arrays of tables of which so many rows are touched, as `compress` chooses them."""
     rows = int(whole.rows[0])
-    ids = Column(whole.name + ROWS, _ids(rows).__name__, whole.present, touched, ())
-    values = Column(whole.name + VALUES, whole.dtype, whole.present, touched, whole.rest)
+    ids = StackedArray(whole.name + ROWS, _ids(rows).__name__, whole.present, touched, ())
+    values = StackedArray(whole.name + VALUES, whole.dtype, whole.present, touched, whole.rest)
     is_smaller = ids.nbytes + values.nbytes < whole.nbytes
     return whole._replace(present=~is_smaller), *(part._replace(present=is_smaller) for part in (ids, values))
 

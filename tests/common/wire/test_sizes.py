@@ -9,14 +9,14 @@ from safetensors.numpy import save
 from common.arrays import Array, Arrays
 from common.wire.codec import decode, encode, hand_over
 from common.wire.messages import TrainReply
-from common.wire.sizes import CODES, Column, blob_sizes
+from common.wire.sizes import CODES, StackedArray, blob_sizes
 from common.wire.sparse_rows import compress, stacked_sizes
 from server.exchange import content_size
 
 
-def column_of(name: str, array: Array) -> Column:
+def array_of(name: str, array: Array) -> StackedArray:
     rest = array.shape[1:] if array.ndim else None
-    return Column(name, array.dtype.name, np.ones(1, bool), np.array(array.shape[:1] or (1,)), rest)
+    return StackedArray(name, array.dtype.name, np.ones(1, bool), np.array(array.shape[:1] or (1,)), rest)
 
 
 def test_sizes_of_files_equal_those_of_safetensors() -> None:
@@ -25,8 +25,8 @@ def test_sizes_of_files_equal_those_of_safetensors() -> None:
         names = [f"{'n' * source.randint(1, 9)}{k}" for k in range(source.randint(0, 8))]
         shapes = [[source.randint(0, 30) for _ in range(source.randint(0, 3))] for _ in names]
         arrays = {n: np.zeros(s, source.choice([*CODES])) for n, s in zip(names, shapes, strict=True)}
-        empty = Column("", "bool", np.zeros(1, bool), np.zeros(1, np.int64), ())
-        assert blob_sizes([empty, *(column_of(n, a) for n, a in arrays.items())]) == [len(save(arrays))]
+        empty = StackedArray("", "bool", np.zeros(1, bool), np.zeros(1, np.int64), ())
+        assert blob_sizes([empty, *(array_of(n, a) for n, a in arrays.items())]) == [len(save(arrays))]
 
 
 def test_a_payload_that_is_handed_over_counts_the_bytes_of_its_encoding() -> None:
