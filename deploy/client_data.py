@@ -51,6 +51,8 @@ def partition_source(
     vocabulary: Vocabulary | None,
     clients: int | None = 0,
     dialect: Dialect = DEFAULT_DIALECT,
+    *,
+    fewest: int = DEFAULT_CLIENTS,
 ) -> Sequence[AnyDataset]:
     """Return each client's partition of a source; see `partition_read`.
 
@@ -60,17 +62,18 @@ def partition_source(
         vocabulary: Vocabulary to read under; None for the data's own.
         clients: Number of clients; 0 for one a unit, None for the default number of processes.
         dialect: Columns and forms of the owner's tables.
+        fewest: Number of processes if the data suggest none.
 
     Raises:
         DataError: The data cannot be read, or have fewer units than clients.
     """
     whole = read_all(task, data, vocabulary=vocabulary, dialect=dialect)
     if clients is None:
-        clients = _default_clients(task, whole, len(find_own_tables(task, data)))
+        clients = _default_clients(task, whole, len(find_own_tables(task, data)), fewest)
     return partition_read(task, data, whole, clients, dialect)
 
 
-def _default_clients(task: str, whole: AnyDataset, tables: int) -> int:
+def _default_clients(task: str, whole: AnyDataset, tables: int, fewest: int) -> int:
     """Return the number of clients if none is set: one per unit or per table, up to `MOST_CLIENTS`.
 
     Raises:
@@ -85,7 +88,7 @@ def _default_clients(task: str, whole: AnyDataset, tables: int) -> int:
         return len(whole.clients)
     if CLIENT_TASKS[task].client_per_unit:
         return min(len(whole.units), MOST_CLIENTS)
-    return tables if 1 < tables <= MOST_CLIENTS else DEFAULT_CLIENTS
+    return tables if 1 < tables <= MOST_CLIENTS else fewest
 
 
 def unit_names(task: str, parts: Sequence[AnyDataset]) -> dict[str, str]:

@@ -76,6 +76,7 @@ class Processes:
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
         records: Path | None = None,
+        preload: bool = True,
     ) -> Child:
         """Start a process in its own session, so that Ctrl-C reaches it through this process only.
 
@@ -86,6 +87,7 @@ class Processes:
             environment: Complete environment; None passes on that of this process.
             folder: Working folder.
             records: Folder in which the process is recorded.
+            preload: False for a process that shall not begin with the imports of the fork server.
 
         Raises:
             RunError: The program is missing.
@@ -96,10 +98,12 @@ class Processes:
             raise RunError(f"cannot start {name}; {command[0]} is missing")
         words, own = [str(word) for word in command], dict(os.environ if environment is None else environment)
         copy = None
-        if self._fork_server and words[:2] == [sys.executable, "-m"]:
+        if preload and self._fork_server and words[:2] == [sys.executable, "-m"]:
             place = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
             copy = self._fork_server.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], own, *place))
-        again = partial(self.start, name, command, log=log, environment=own, folder=folder, records=records)
+        again = partial(
+            self.start, name, command, log=log, environment=own, folder=folder, records=records, preload=preload
+        )
         child = Child(name, copy or start_program(words, own, folder, log), log, again)
         self._children.append(child)
         if records is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from client.data.dataset import AnyDataset
 from client.data.read import with_test
+from client.data.sources import is_demo
 from client.data.tables.schema import Dialect
 from client.policy import Policy, read_policy
 from common import text
@@ -14,7 +15,14 @@ from common.options import Scalar
 from deploy import federation
 from deploy.budget_checks import require_one_budget
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
-from deploy.client_data import partition_source, read_catalogue, stored_clients, unit_names, write_clients
+from deploy.client_data import (
+    DEFAULT_CLIENTS,
+    partition_source,
+    read_catalogue,
+    stored_clients,
+    unit_names,
+    write_clients,
+)
 from deploy.commands.config_file import repeat_partition
 from deploy.commands.launch import config_catalogue, with_catalogue, with_vocabulary_of
 from deploy.commands.request import resolve, stop_of_up
@@ -22,6 +30,7 @@ from deploy.commands.resume import refusal
 from deploy.commands.runs import runs_folder
 from deploy.federation import ClientSpec
 from deploy.files import write_file
+from deploy.own_helpers import PINNED, OwnHelpers, find_own_helpers
 from deploy.partitioning import PARTITIONS
 from deploy.processes import Processes
 from deploy.report.launch_record import remember
@@ -77,10 +86,20 @@ class LocalClients:
         """Number of clients with its noun."""
         return text.count(len(self.specs), "client")
 
+    @property
+    def helpers(self) -> OwnHelpers:
+        """Helpers of the run."""
+        return find_own_helpers(self.config, self.home)
+
     def start(self, processes: Processes, server: str) -> list[Path]:
-        """Start every client and return the files of their public keys."""
-        ca, patience = self.server / "ca.pem", PATIENCE_SECONDS + SECONDS_A_KEY * len(self.specs)
-        return [federation.start_client(processes, spec, server, ca, self.policy, patience) for spec in self.specs]
+        """Start every client and every helper, and return the files of their public keys."""
+        number, policy = len(self.specs) + len(self.helpers.homes), self.policy
+        ca, patience = self.server / "ca.pem", PATIENCE_SECONDS + SECONDS_A_KEY * number
+        if self.helpers.homes and (policy or not is_demo(self.specs[0].data)):  # else clients pin them at first contact
+            policy = self.helpers.pin(policy, self.home / PINNED)
+        helpers = self.helpers.start(processes, server, ca, patience)
+        clients = [federation.start_client(processes, spec, server, ca, policy, patience) for spec in self.specs]
+        return [*helpers, *clients]
 
 
 def prepare_clients(
@@ -139,7 +158,9 @@ def _new(
     catalogue: Path | None,
 ) -> LocalClients:
     config, root = local.config, PARTITIONS.resolve()
-    parts = partition_source(config.task, data, read_catalogue(config.task, catalogue), clients, dialect)
+    fewest = max(DEFAULT_CLIENTS, config.secure_sums.min_sum if config.privacy.trust == "helpers" else 0)
+    vocabulary = read_catalogue(config.task, catalogue)
+    parts = partition_source(config.task, data, vocabulary, clients, dialect, fewest=fewest)
     resolved = resolve(request, {**decided, "federation.min-clients": len(parts)})
     config = resolved.model_copy(update={"run_id": config.run_id})
     require_one_budget(config, limits, data, len(parts), root)

@@ -16,7 +16,10 @@ def up(
     test: o.Test = "",
     clients: Annotated[
         int | None,
-        typer.Option(min=1, help="Start so many client processes; default: one per market or table (at most 8), or 4."),
+        typer.Option(
+            min=1,
+            help="Start so many client processes; default: one per market or table (at most 8), else 4, with helpers 5.",
+        ),
     ] = None,
     catalogue: o.Catalogue = None,
     policy: Annotated[Path | None, typer.Option(help="Apply this policy file (TOML) at every client.")] = None,
@@ -33,18 +36,23 @@ def up(
     Starts a server and separate client processes over TLS, with certificates and keys of their own. Each client reads its own
     private partition of the data. A result table and a report follow the last round.
 
+    With --helpers 2, updates are masked and the server learns their sum only. Helpers started here have the same owner as the
+    server, so they protect against nobody but outsiders; `fedloom helper` runs them elsewhere.
+
     A server process that ends is started again, and the run goes on from its checkpoint. After Ctrl-C, --resume continues the
     run from its folder. Partitions of your own data stay in .fedloom/dealt; later runs find their privacy ledgers there.
     """
     from functools import partial
 
+    from common.text import count
     from deploy import federation
     from deploy.certificates import ensure_certificates
-    from deploy.cli.output import console
+    from deploy.cli.output import console, note
     from deploy.commands.launch import finish, removed_unless_started, superlink_of
     from deploy.commands.local_clients import prepare_clients
     from deploy.commands.runs import runs_folder
     from deploy.commands.ui import page_of, with_examples
+    from deploy.own_helpers import WARNING
     from deploy.processes import Processes
 
     local = prepare_clients(request, source, test, clients, catalogue, policy)
@@ -55,6 +63,8 @@ def up(
         f"run [bold]{local.config.run_id}[/]: {local.count}, server on {superlink.address}; logs in {local.home}",
         soft_wrap=True,
     )
+    if local.helpers.homes:
+        note(f"{count(len(local.helpers.homes), 'helper')} on this machine: {WARNING}")
     with page_of(local.config.run_id, wanted=ui, json=json):
         with (
             removed_unless_started(local.config.run_id),

@@ -58,6 +58,19 @@ def test_a_client_publishes_no_port_and_reads_its_data_only() -> None:
     assert [volume for volume in client["volumes"] if not volume.endswith(":ro")] == ["state:/state"]
 
 
+def test_helpers_have_their_own_volumes_networks_and_keys_and_no_data() -> None:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY.parent / "docker-compose.yml").read_text())
+    for name in ("helper-1", "helper-2"):
+        helper = found["services"][name]
+        assert helper["profiles"] == ["helpers"]
+        assert helper["volumes"] == ["ca:/ca:ro", f"{name}:/helper"]
+        assert helper["networks"] == [name]
+        assert helper["read_only"] is True
+        assert f"{name}:/volumes/{name}" in found["services"]["init"]["volumes"]
+        assert name in found["services"]["superlink"]["networks"]
+    assert "--helpers 2" in found["services"]["run-helpers"]["command"]
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_systemd_accepts_the_unit(unit: str, tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:

@@ -1,0 +1,165 @@
+"""Secure sums over TLS: models as in one process, helpers that are killed, and a database without vectors."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+from rich.console import Console
+
+from client.app import respond
+from client.helper.app import answer as help_with
+from client.node.failures import Server
+from client.node.resident import run_resident
+from client.secure import upload
+from client.session import Session
+from common.arrays import Array, Ints
+from common.config.run import RunConfig
+from common.wire.codec import decode
+from common.wire.messages import TRAIN, TrainReply
+from deploy.certificates import Certificates, make_authority, make_server_certificate
+from deploy.federation import Order, train
+from deploy.keys import load_private_key, make_node_key, public_path
+from deploy.ports import free_port
+from deploy.processes import Processes
+from deploy.superlink import SuperLinkSettings
+from server.result import Result
+from tests.support.sum_runs import SumFederation, noised
+from tests.system.desk import ROOT, Desk
+
+pytestmark = pytest.mark.system
+
+SAMPLE = 64  # bytes
+SNAPSHOTS = 3  # of the database while clients train
+OPTIONS = ("--task", "rules", "--clients", "5", "--helpers", "2", "--seed", "3", "--patience", "20", "--no-alone")
+
+
+def test_a_killed_helper_is_started_again_and_a_resumed_run_trains_the_model_of_a_simulation(desk: Desk) -> None:
+    first = desk.up(*OPTIONS, "--rounds", "6", "--run-id", "sums")
+    first.wait_for("protect against nobody but outsiders")
+    first.wait_for("round 1/6")
+    [helper] = [p for p in first.family() if p.is_running() and {"helper", "helper-1"} <= {*p.cmdline()}]
+    assert not [one.path for one in helper.memory_maps() if "libtorch" in one.path]
+    helper.kill()
+    first.wait_for("helper-1 ended with exit code -9; started again")
+    first.wait_for("round 3/6")
+    assert first.end(signal.SIGINT) == 130
+    desk.require_clean(first)
+
+    second = desk.up("--resume", "sums", "--no-alone")
+    assert second.end() == 0, second.error()
+    result = second.result()
+    assert (result["status"], result["rounds_done"]) == ("completed", 6)
+    assert list(result["privacy"]["helpers"]) == ["helper-1", "helper-2"]
+
+    simulated = desk.start("simulate", *OPTIONS, "--rounds", "6", "--together", "1", "--json")
+    assert simulated.end() == 0, simulated.error()
+    assert simulated.result()["model_sha256"] == result["model_sha256"]
+
+
+def test_equal_noise_gives_the_model_of_one_process_and_the_database_holds_no_vector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = noised(
+        method="fedrule", **{"secure-sums__deadline": 30.0, "federation__wait": 60.0, "secure-sums__wait": 60.0}
+    )
+    vectors: list[Ints] = []
+
+    def recorded(*arguments: object) -> Ints:
+        vectors.append(quantise(*arguments))
+        return vectors[-1]
+
+    quantise = upload.quantise
+    expected = SumFederation(tmp_path / "here").run(config)
+    monkeypatch.setattr(upload, "quantise", recorded)
+    masked: list[Array] = []
+    contents: list[bytes] = []
+    result = _run_over_tls(SumFederation(tmp_path / "runs"), config, tmp_path, masked, contents)
+    assert (result.status, result.privacy.sums) == ("completed", {"opened": 3, "lost": 0})
+    assert result.model_sha256 == expected.model_sha256
+
+    database = b"".join([*contents, _database(tmp_path)])
+    assert len(vectors) == len(masked) == 12
+    assert any(one.tobytes()[:SAMPLE] in database for one in masked)
+    for vector in vectors:
+        for kind in (np.uint32, np.int64):
+            assert _telling(vector).astype(kind).tobytes() not in database
+
+
+def _database(folder: Path) -> bytes:
+    """Return the bytes of the SuperLink's database and its log of changes."""
+    return b"".join(path.read_bytes() for path in (folder / "server").glob("superlink.sqlite*"))
+
+
+def _telling(vector: Ints) -> Ints:
+    """Return the 16 numbers in a row with the most that are not zero."""
+    rows = vector[: len(vector) // 16 * 16].reshape(-1, 16)
+    found: Ints = rows[np.count_nonzero(rows, axis=1).argmax()]
+    assert np.count_nonzero(found) > 4
+    return found
+
+
+def _run_over_tls(
+    federation: SumFederation, config: RunConfig, folder: Path, masked: list[Array], contents: list[bytes]
+) -> Result:
+    """Run clients and helpers as residents in threads; record masked vectors, and the database while clients train."""
+
+    def upload_of(session: Session, message: Message) -> Message:
+        reply = respond(session, message)
+        if message.metadata.message_type == TRAIN:
+            contents.append(_database(folder) if len(masked) < SNAPSHOTS else b"")
+            masked.append(decode(TrainReply, reply.content).masked["sum"])
+        return reply
+
+    nodes: list[Callable[[Message], Message]] = [partial(upload_of, one) for one in federation.sessions.values()]
+    nodes += [partial(help_with, desk) for desk in federation.desks]
+    make_authority(folder / "server")
+    certificates = make_server_certificate(folder / "server")
+    environment = {"PYTHONPATH": str(ROOT), "FEDLOOM_RUNS": str(federation.runs)}
+    ports = {"port": free_port(), "control_port": free_port()}
+    superlink = SuperLinkSettings(
+        folder / "server",
+        certificates,
+        authenticate=True,
+        database=True,
+        environment=environment,
+        own_app=True,
+        **ports,
+    )
+    keys = [folder / f"{number}.key" for number in range(len(nodes))]
+    for key in keys:
+        make_node_key(key)
+    with ExitStack() as stack:
+        for key, reply in zip(keys, nodes, strict=True):
+            stack.enter_context(_resident(superlink.address, certificates, key, reply))
+        processes = stack.enter_context(Processes())
+        order = Order(config, federation.runs, [public_path(key) for key in keys])
+        return train(processes, superlink, order, Console(stderr=True))
+
+
+@contextmanager
+def _resident(
+    address: str, certificates: Certificates, key: Path, reply: Callable[[Message], Message]
+) -> Iterator[None]:
+    app = ClientApp()
+
+    def handle(message: Message, context: Context) -> Message:
+        return reply(message)
+
+    for name in ("enrol", "counts", "helper", "prepare", "open"):
+        app.query(name)(handle)
+    app.train()(handle)
+    app.evaluate()(handle)
+    stop, server = threading.Event(), Server(address, certificates.ca.read_bytes(), load_private_key(key))
+    options = {"stop": stop, "patience": 120.0}
+    client = threading.Thread(target=run_resident, args=(app, server), kwargs=options, daemon=True)
+    client.start()
+    yield
+    stop.set()
+    client.join(10)
