@@ -3,17 +3,29 @@
 `python -m benchmarks run STUDY` computes what the stored results lack, stores it and remakes the page.
 `python -m benchmarks page STUDY` remakes the page from the stored results alone.
 `python -m benchmarks claims` remakes the verdicts on the papers' claims, `claims.csv` and `claims.md`.
+`python -m benchmarks plan` lists the runs that these claims still need, with their expected time.
 `python -m benchmarks readme` remakes the table of results in README.md.
 `python -m benchmarks speed NAME` times one part of fedloom; further options are those of `benchmarks/speed/NAME.py`.
 """
 
 import argparse
 import logging
+import math
 import sys
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.harness.study import DATA, RESULTS, ROOT, STUDIES, Selection, Study, write_claims, write_readme
+from benchmarks.harness.study import (
+    DATA,
+    RESULTS,
+    ROOT,
+    STUDIES,
+    Selection,
+    Study,
+    all_results,
+    write_claims,
+    write_readme,
+)
 from common.errors import FedloomError
 
 NOT_TIMED = ("__init__", "timing", "sessions_reference")
@@ -29,8 +41,8 @@ def main() -> int:
         write_readme()
         return 0
     try:
-        if options.command == "claims":
-            print(write_claims(options.out))
+        if options.command in ("claims", "plan"):
+            print(write_claims(options.out) if options.command == "claims" else _plan(options))
             return 0
         study = Study(options.study, options.out)
         if options.command == "run":
@@ -50,11 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     page = commands.add_parser("page", help="remake a page from the stored results")
     run = commands.add_parser("run", help="compute what the stored results lack")
     claims = commands.add_parser("claims", help="remake the verdicts on the papers' claims")
+    plan = commands.add_parser("plan", help="list the runs that the papers' claims still need")
+    plan.add_argument("--budget", type=float, default=math.inf, metavar="HOURS", help="hours of one core")
     commands.add_parser("readme", help="remake the table of results in README.md")
     commands.add_parser("speed", help="time one part of fedloom")
     for command in (page, run):
         command.add_argument("study", choices=STUDIES)
-    for command in (page, run, claims):
+    for command in (page, run, claims, plan):
         command.add_argument("--out", type=Path, default=RESULTS, help="folder of all results")
     run.add_argument("--only", nargs="+", default=(), metavar="ROW", help="short names of rows, or PROTOCOL/ROW")
     run.add_argument("--sets", nargs="+", default=(), metavar="SET", help="short names of data sets")
@@ -72,6 +86,13 @@ def _run(study: Study, options: argparse.Namespace) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     selection = Selection(options.data, options.only, options.sets, options.seeds)
     study.run(selection, options.cache or ROOT / "runs" / f"bench-{study.name}")
+
+
+def _plan(options: argparse.Namespace) -> str:
+    from benchmarks.harness.papers import CLAIMS  # it imports the studies
+    from benchmarks.harness.plan import missing_runs, plan_lines
+
+    return "\n".join(plan_lines(missing_runs(CLAIMS, all_results(options.out)), options.budget))
 
 
 def _speed(arguments: list[str]) -> int:

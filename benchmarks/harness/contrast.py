@@ -52,6 +52,12 @@ class Contrast:
     clients: Collection[str] = ()
 
     @property
+    def keys(self) -> tuple[RowKey, RowKey]:
+        """Keys of both rows."""
+        set_, protocol = self.part.split("/")
+        return RowKey(set_, protocol, self.first), RowKey(set_, protocol, self.second)
+
+    @property
     def where(self) -> str:
         """Place and metric, as the table shows it."""
         return f"{self.part}, {self.metric}"
@@ -69,8 +75,10 @@ class Contrast:
 
     def paired(self, results: Mapping[str, Results]) -> Paired | None:
         """Return the differences; None if the rows share no seed."""
-        ours = self._values(results[self.study], self.first, self.metric)
-        others = self._values(results[self.study], self.second, self.other or self.metric)
+        ours, others = (
+            self._values(results[self.study], key, metric)
+            for key, metric in zip(self.keys, (self.metric, self.other or self.metric), strict=True)
+        )
         if not (seeds := sorted(ours.keys() & others.keys())):
             return None
         sign = 1 if self.metric in HIGHER else -1
@@ -78,10 +86,9 @@ class Contrast:
         differences = [sign * (ours[seed] - others[seed]) / unit for seed in seeds]
         return Paired(differences, OVERLAP.get(self.part.partition("/")[0], 0.0))
 
-    def _values(self, results: Results, row: str, metric: str) -> dict[int, float]:
+    def _values(self, results: Results, key: RowKey, metric: str) -> dict[int, float]:
         """Return seed -> value of a row; nothing if it was not run."""
-        set_, protocol = self.part.split("/")
-        found = results.rows.get(RowKey(set_, protocol, row))
+        found = results.rows.get(key)
         if found is None or not self.clients:
             return found.values(metric) if found else {}
         each = [found.values(metric, client) for client in self.clients]

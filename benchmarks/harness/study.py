@@ -110,8 +110,13 @@ def write_readme(path: Path = ROOT / "README.md", folder: Path = RESULTS) -> Non
 
     before, _, rest = path.read_text("utf-8").partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
-    table = readme_table({name: Study(name, folder).results() for name in STUDIES})
+    table = readme_table(all_results(folder))
     path.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}", "utf-8")
+
+
+def all_results(folder: Path = RESULTS) -> dict[str, Results]:
+    """Read the stored results of all studies."""
+    return {name: Study(name, folder).results() for name in STUDIES}
 
 
 def write_claims(folder: Path = RESULTS) -> Path:
@@ -119,7 +124,7 @@ def write_claims(folder: Path = RESULTS) -> Path:
     from benchmarks.harness.paper_claim import claims_csv, claims_page, judge  # they import the studies
     from benchmarks.harness.papers import CLAIMS
 
-    judged = judge(CLAIMS, {name: Study(name, folder).results() for name in STUDIES})
+    judged = judge(CLAIMS, all_results(folder))
     (folder / "claims.csv").write_text(claims_csv(judged), "utf-8")
     page = folder / "claims.md"
     page.write_text(claims_page(judged), "utf-8")

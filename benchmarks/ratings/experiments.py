@@ -13,6 +13,9 @@ TUNING_SEEDS = "100 to 109"
 ROUNDS = 20
 """T of the planners."""
 
+STOPPED = 18
+"""Rounds after which BGTplanner has spent its budget; an even split over as many is its control."""
+
 LONG = 100
 """T of the paper's own run without noise."""
 
@@ -121,9 +124,12 @@ def planner_row(planner: str, mechanism: str, seeds: int) -> Experiment:
 
 
 def paper(
-    planner: str, mechanism: str, seeds: int, *, epsilon: float = 10.0, std: float = 0.3, protocol: str = "paper"
+    planner: str, mechanism: str, seeds: int, *, epsilon: float = 10.0, std: float = 0.3, rounds: int = 0
 ) -> Experiment:
-    """Return the paper's model over T rounds, with first embeddings of a standard deviation."""
+    """Return the paper's model over T rounds, with first embeddings of a standard deviation.
+
+    With `rounds`, the even split spends its budget in fewer rounds and ends after them.
+    """
     settings: Settings = {
         "method": planner,
         "model": "paper",
@@ -133,10 +139,12 @@ def paper(
         "tasks.ratings.embedding-std": std,
         **method_options("fedadam", ADAM),
     }
-    key = f"{planner}-{mechanism}-{epsilon:g}" if mechanism else f"{planner}-none"
+    settings = {**settings, **({"algorithm.uniform.rounds": rounds} if rounds else {})}
+    key = f"{planner}{rounds or ''}-{mechanism}-{epsilon:g}" if mechanism else f"{planner}-none"
     key, title = key + ("" if std == 0.3 else f"-std{std:g}"), PLANNERS.get(planner, "FedSGD")
+    title += f", {rounds} rounds" if rounds else ""
     title += "" if std == 0.3 else f", first embeddings of sd {std:g}"
-    return _row(protocol, key, title, seeds, settings, mechanism, epsilon)
+    return _row("paper", key, title, seeds, settings, mechanism, epsilon)
 
 
 def honest() -> Experiment:
@@ -171,6 +179,11 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         for mechanism in AUTHORS_MECHANISMS
         for planner in PLANNERS
         if epsilon != 10
+    ),
+    *(
+        paper("uniform", mechanism, 5, epsilon=epsilon, rounds=STOPPED)
+        for epsilon in EPSILONS
+        for mechanism in AUTHORS_MECHANISMS
     ),
     honest(),
     paper("uniform", "gaussian", 1, std=1.0),

@@ -50,6 +50,7 @@ def _row(
     model: Literal["paper", "default"] = "paper",
     central: bool = False,
     counts: bool = False,
+    rounds: int = ROUNDS,
 ) -> Experiment:
     """Return a row; if `central`, one client holds all homes (GraphRule), else each client is a home."""
     task: dict[str, Scalar] = {"negatives": 1} if model == "paper" else {}
@@ -57,7 +58,7 @@ def _row(
     settings = {
         "method": method,
         "model": model,
-        "rounds": ROUNDS,
+        "rounds": rounds,
         "federation.min-clients": 1,
         **method_options(method, {"local-steps": LOCAL_STEPS, **options}),
         **task_options("rules", task),
@@ -72,6 +73,14 @@ EXPERIMENTS = (
     _row("graphrule-server", "GraphRule (central), server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, central=True),
     _row("fedgnn-sgd", "FedGNN, SGD", "fedavg", SGD, LOCAL_SGD),
     _row("fedgnn-adam", "FedGNN, local Adam, moments persist", "fedavg", ADAM, PERSIST),
+    _row(
+        "fedgnn-steps",
+        "FedGNN, local Adam, twice the local steps",
+        "fedavg",
+        ADAM,
+        {**PERSIST, "local-steps": 2 * LOCAL_STEPS},
+    ),
+    _row("fedgnn-rounds", "FedGNN, local Adam, twice the rounds", "fedavg", ADAM, PERSIST, rounds=2 * ROUNDS),
     _row("fedgnn-adam-reset", "FedGNN, local Adam, moments reset", "fedavg", ADAM, RESET),
     _row("fedgnn-server", "FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER),
     _row("fedrule-sgd", "FedRule, SGD, Eq 3", "fedrule", SGD, EQ3),

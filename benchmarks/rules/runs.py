@@ -39,9 +39,7 @@ STACKED = 32
 
 VALIDATION = "tasks.rules.validation-share"
 
-TUNING = Tuning(
-    "loss", {VALIDATION: VALIDATION_SHARE, "rounds": ROUNDS, "evaluate-every": EVALUATE_EVERY}, chooses_round=True
-)
+TUNING = Tuning("loss", {VALIDATION: VALIDATION_SHARE, "evaluate-every": EVALUATE_EVERY}, chooses_round=True)
 
 
 def compute(selection: Selection, store: Store) -> None:

@@ -1,7 +1,6 @@
 """Data sets of the sessions study, reduced to sizes that two cores can tune on."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from benchmarks.harness.experiment import Experiment, method_options
 from benchmarks.sessions.experiments import ABLATION, COARSE, COOLING, EXPERIMENTS, FINE, Points
@@ -22,7 +21,6 @@ class Setting:
         without: Rows that are not run on it.
         evaluate_every: Rounds between two evaluations by all clients.
         cooldown: Share of the rounds, the last ones, over which the server's step falls to zero.
-        more_seeds: Row -> number of seeds, where a verdict depends on more of them.
     """
 
     key: str
@@ -35,7 +33,6 @@ class Setting:
     without: tuple[str, ...] = ()
     evaluate_every: int = 10
     cooldown: float = 0.0
-    more_seeds: Mapping[str, int] = field(default_factory=dict)
 
     def experiments(self) -> tuple[Experiment, ...]:
         """Return the rows of this set, with its protocol in their configuration."""
@@ -50,8 +47,7 @@ class Setting:
             **method_options(method, {"cooldown": self.cooldown}),
         }
         grid = one.grid or tuple(method_options(method, point) for point in self.grid)
-        seeds = self.more_seeds.get(one.key, one.seeds)
-        return replace(one, settings={**protocol, **one.settings}, grid=grid, seeds=seeds)
+        return replace(one, settings={**protocol, **one.settings}, grid=grid)
 
 
 ABLATIONS = ("csme", "fedadam-dra", "fedyogi-dra", "fedga-ramp", "fedga-quadratic")
@@ -68,7 +64,6 @@ SETTINGS = (
         100,
         FINE,
         (TAGNN,),
-        more_seeds={"fedga": 5, "fedyogi": 5},
     ),
     Setting(
         "yoochoose",

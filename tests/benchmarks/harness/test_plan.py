@@ -1,0 +1,61 @@
+"""The plan names the seeds that a claim's rows lack, once each, with their expected time."""
+
+import sys
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.harness.contrast import Contrast
+from benchmarks.harness.paper_claim import PaperClaim
+from benchmarks.harness.papers import CLAIMS
+from benchmarks.harness.plan import missing_runs, plan_lines
+from benchmarks.harness.results import Results
+from benchmarks.harness.row import RowKey
+from benchmarks.harness.study import all_results
+from benchmarks.ratings.experiments import EXPERIMENTS as RATINGS
+from benchmarks.rules.experiments import EXPERIMENTS as RULES
+from tests.support.benchmarks import row
+
+CLAIM = PaperClaim(
+    "paper", "R9", "a beats b and c", [Contrast("rules", "set/default", "a", key, "loss") for key in "bc"]
+)
+
+
+def stored(**seeds: int) -> dict[str, Results]:
+    rows = {key: row(key, dict.fromkeys(range(number), 1.0)) for key, number in seeds.items()}
+    for key, one in rows.items():
+        one.about.seconds = {"mean": 100.0 if key == "a" else 60.0}
+    return {"rules": Results(rows={RowKey("set", "default", key): one for key, one in rows.items()})}
+
+
+def test_missing_seeds_and_their_time() -> None:
+    missing = missing_runs([CLAIM], stored(a=3, b=5))
+    assert [(one.key.row, one.runs, one.seconds) for one in missing] == [("a", 2, 100.0), ("c", 5, 80.0)]
+    assert list(plan_lines(missing, 1.0)) == [
+        "rules: set/default/a, 2 runs, 200 s",
+        "rules: set/default/c, 5 runs, 400 s",
+        "2 of 2 rows, 0.2 hours of one core",
+    ]
+    assert list(plan_lines(missing, 0.1))[-1] == "1 of 2 rows, 0.1 hours of one core"
+
+
+def test_nothing_is_planned_once_all_is_stored() -> None:
+    assert list(plan_lines(missing_runs([CLAIM], stored(a=5, b=5, c=6)), 1.0)) == []
+
+
+def test_the_command_lists_rows_that_lack_seeds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "plan"])
+    assert main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(missing_runs(CLAIMS, all_results())) + 1
+
+
+def test_rows_of_rules_and_ratings_that_a_claim_names_can_be_run() -> None:
+    """Rows that no study defines are named in the claim's own words instead."""
+    defined = {"rules": {one.key for one in RULES} | {"mf", "gcmc"}, "ratings": {one.key for one in RATINGS}}
+    named = {(one.study, key.row) for claim in CLAIMS for one in claim.contrasts for key in one.keys}
+    assert {row for study, row in named if study in defined and row not in defined[study]} <= {
+        f"random_arm-{noise}-{epsilon}" for noise in ("gaussian", "laplace") for epsilon in (1, 10)
+    }
