@@ -126,10 +126,7 @@ def planner_row(planner: str, mechanism: str, seeds: int) -> Experiment:
 def paper(
     planner: str, mechanism: str, seeds: int, *, epsilon: float = 10.0, std: float = 0.3, rounds: int = 0
 ) -> Experiment:
-    """Return the paper's model over T rounds, with first embeddings of a standard deviation.
-
-    With `rounds`, the even split spends its budget in fewer rounds and ends after them.
-    """
+    """Return the paper's model over T rounds, or an even split over fewer, with first embeddings of a deviation."""
     settings: Settings = {
         "method": planner,
         "model": "paper",
@@ -142,8 +139,7 @@ def paper(
     settings = {**settings, **({"algorithm.uniform.rounds": rounds} if rounds else {})}
     key = f"{planner}{rounds or ''}-{mechanism}-{epsilon:g}" if mechanism else f"{planner}-none"
     key, title = key + ("" if std == 0.3 else f"-std{std:g}"), PLANNERS.get(planner, "FedSGD")
-    title += f", {rounds} rounds" if rounds else ""
-    title += "" if std == 0.3 else f", first embeddings of sd {std:g}"
+    title += (f", {rounds} rounds" if rounds else "") + ("" if std == 0.3 else f", first embeddings of sd {std:g}")
     return _row("paper", key, title, seeds, settings, mechanism, epsilon)
 
 
@@ -180,11 +176,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         for planner in PLANNERS
         if epsilon != 10
     ),
-    *(
-        paper("uniform", mechanism, 5, epsilon=epsilon, rounds=STOPPED)
-        for epsilon in EPSILONS
-        for mechanism in AUTHORS_MECHANISMS
-    ),
+    *(paper("uniform", noise, 5, epsilon=most, rounds=STOPPED) for most in EPSILONS for noise in AUTHORS_MECHANISMS),
     honest(),
     paper("uniform", "gaussian", 1, std=1.0),
     long(),

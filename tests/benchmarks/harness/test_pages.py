@@ -71,8 +71,10 @@ def test_stored_titles_are_those_of_the_experiments(name: str) -> None:
 def test_stored_titles_of_ratings_are_those_of_their_protocol() -> None:
     rows = Study("ratings").results().rows
     titles = {(one.protocol, one.key): one.title for one in (*EXPERIMENTS, *AUTHORS.values())}
-    stored = {(key.protocol, key.row): row.title for key, row in rows.items()}
-    assert {place: title for place, title in stored.items() if place in titles} == titles
+    stored = {(key.protocol, key.row): row.title for key, row in rows.items() if row.trials}
+    both = titles.keys() & stored.keys()
+    assert len(both) > 60
+    assert {place: stored[place] for place in both} == {place: titles[place] for place in both}
 
 
 @pytest.mark.parametrize("name", STUDIES)
