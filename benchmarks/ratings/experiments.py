@@ -126,7 +126,7 @@ def planner_row(planner: str, mechanism: str, seeds: int) -> Experiment:
 def paper(
     planner: str, mechanism: str, seeds: int, *, epsilon: float = 10.0, std: float = 0.3, rounds: int = 0
 ) -> Experiment:
-    """Return the paper's model over T rounds, or an even split over fewer, with first embeddings of a deviation."""
+    """Return the paper's model over T rounds, or over fewer; `std` is that of first embeddings."""
     settings: Settings = {
         "method": planner,
         "model": "paper",
