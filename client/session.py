@@ -21,6 +21,7 @@ from client.training.failures import run_or_zeros
 from client.training.participant import ADAPT, Participant
 from common.arrays import Arrays
 from common.config.run import RunConfig
+from common.config.secure_sums import count_cost
 from common.errors import FedloomError, RefusedError
 from common.wire.messages import (
     AssignReply,
@@ -148,8 +149,7 @@ class Session:
 
     def _statics(self, run: EnrolledRun, statics: Arrays) -> Arrays:
         """Return the sums of the run without this client's part; with noise, its part is beside them."""
-        is_noised = run.helpers and run.config.privacy.unit != "none"
-        return (with_own_part if is_noised else without_own_counts)(run, self.store, statics)
+        return (with_own_part if count_cost(run.config) else without_own_counts)(run, self.store, statics)
 
     def _participant(self, run: EnrolledRun, request: TrainRequest, steps: int) -> Participant:
         return Participant(self.client, run.run, run.config.seed, run.learner, self.store, request, steps)

@@ -8,6 +8,8 @@ from safetensors.numpy import load
 
 from client.helper import desk
 from client.policy import Policy
+from client.privacy.transforms import update_of
+from client.secure.blocks import Blocks
 from client.tasks.counts import COUNTS
 from common.arrays import Arrays
 from common.config.run import RunConfig
@@ -19,7 +21,7 @@ from common.secure.quantise import decode, noise_scale
 from common.secure.terms import SumTerms
 from common.tasks.rules.counts import template
 from common.wire.messages import CountsRequest
-from tests.support.asked import configured, learner
+from tests.support.asked import Asked, configured, learner
 from tests.support.summing import POLICY, Summing
 from tests.support.toys import CATALOGUE
 
@@ -94,3 +96,11 @@ def test_counts_beside_the_sum_are_refused() -> None:
     plain = Summing(counting(offset=False), 1)
     with pytest.raises(RefusedError, match="does not announce such counts"):
         plain.first.counts(asked(plain, terms_of(plain).to_json()))
+
+
+def test_sums_that_no_client_sent_are_refused_beside_noise() -> None:
+    server = Summing(counting("client", offset=False), 1)
+    plain = Asked(configured(unit="none", **{"federation.updates": "dense"})).train(1, 0.0)
+    about = server.terms(Blocks(server.config, plain.steps).of(update_of(plain)).arrays, 0.125)
+    with pytest.raises(RefusedError, match="clients send none in a run with noise"):
+        server.first.train(server.request(about, statics=ZEROS))
