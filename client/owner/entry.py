@@ -30,7 +30,7 @@ def describe_request(message: Message, request: Outline, client: str, time: str)
         id=printable(message.metadata.message_id, 64),
         time=time,
         client=client,
-        run=printable(enrolment_of(request).partition(":")[0], MAX_NAME_LENGTH),
+        run=printable(enrolment_of(request).partition(":")[0] or str(request.values.get("run", "")), MAX_NAME_LENGTH),
         round=number if isinstance(number, int) else 0,
         asked=asked,
         method=method,

@@ -30,7 +30,9 @@ class RoundLog:
         self._enrolled = self._refused = ""
 
     def add(self, entry: RequestEntry) -> Iterator[str]:
-        """Add an entry; yield the lines that are complete by now."""
+        """Add an entry; yield the lines that are complete by now. Questions for helpers have none."""
+        if entry.asked == "helper":
+            return
         if entry.refused or entry.asked == "enrol":
             yield from self.flush()
             yield from self._announce(entry)

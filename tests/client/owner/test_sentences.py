@@ -68,6 +68,12 @@ def test_a_line_follows_the_last_request_of_its_round() -> None:
     assert ["trained" in line for line in lines] == [True, False]
 
 
+def test_a_question_for_helpers_has_no_line() -> None:
+    log = RoundLog()
+    assert list(log.add(replace(TRAINED, asked="helper", round=0))) == []
+    assert list(log.add(MEASURED)) == [round_line([MEASURED])]
+
+
 def test_a_pause_of_many_rounds_is_one_line() -> None:
     log = RoundLog()
     enrolled = replace(TRAINED, asked="enrol", tensors={}, round=0)
