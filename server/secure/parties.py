@@ -13,6 +13,7 @@ from common.config.secure_sums import find_obstacle
 from common.errors import ConfigError, QuorumError
 from common.privacy.options import ResolvedTrust
 from common.secure.cards import HelperCard, HelperRoster
+from common.tasks.registry import TASKS
 from common.text import count
 from common.wire.sums import HelperRequest
 from server.artifacts import RunDirectory
@@ -99,7 +100,9 @@ def find_parties(
         if roster:
             exchange.call(config.secure_sums.wait)
     elif config.privacy.trust == "auto":
-        roster, local = _find_helpers(exchange, config), _resolved(config, "local")
+        summed, local = _with_noise_of_helpers(config), _resolved(config, "local")
+        roster = _find_helpers(exchange, summed)
+        config = summed if roster else config
     if roster is None and config.privacy.trust == "helpers":
         roster = _await_helpers(exchange, config, sleep)
     return Parties(_resolved(config, "helpers" if roster else "local"), exchange, store, roster, local, renews)
@@ -143,6 +146,13 @@ def _find_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster |
         return None
     log.info("privacy.trust=auto: %s are online, so sums are masked", ", ".join(roster.names))
     return roster
+
+
+def _with_noise_of_helpers(config: RunConfig) -> RunConfig:
+    """Return the configuration without the mechanism that its task prefers for noise of clients."""
+    if config.privacy.mechanism != TASKS[config.task].defaults.get("privacy.mechanism"):
+        return config
+    return config.model_copy(update={"privacy": config.privacy.model_copy(update={"mechanism": "gaussian"})})
 
 
 def _choose(exchange: HelperExchange, config: RunConfig) -> HelperRoster | None:

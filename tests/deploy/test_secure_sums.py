@@ -10,6 +10,7 @@ import pytest
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
+from common.tasks.registry import TASKS
 from common.wire.messages import TRAIN
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
@@ -91,6 +92,17 @@ def test_a_run_by_itself_is_announced_again_where_owners_pinned_no_helper(tmp_pa
     result = federation.run(summed(trust="auto"))
     assert (result.status, result.privacy.trust, len(result.clients)) == ("completed", "local", 4)
     assert RunDirectory(tmp_path, "toy").config()["federation.min-clients"] == 2
+
+
+@pytest.mark.parametrize(("mechanism", "trust"), [("laplace", "helpers"), ("privunit", "local")])
+def test_helpers_add_the_noise_where_the_task_itself_prefers_a_mechanism_of_clients(
+    mechanism: str, trust: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TASKS["rules"].defaults, "privacy.mechanism", "laplace")  # type: ignore[arg-type]  # a dict
+    result = SumFederation(tmp_path, clients=MIN_SUM).run(noised(trust="auto", privacy__mechanism=mechanism))
+    assert result.privacy.trust == trust
+    stored = RunDirectory(tmp_path, "toy").config()["privacy.mechanism"]
+    assert stored == ("gaussian" if trust == "helpers" else mechanism)
 
 
 @pytest.mark.parametrize(
