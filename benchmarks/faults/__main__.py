@@ -13,8 +13,11 @@ from benchmarks.faults.page import write_page
 
 RESULTS, PAGE = Path("docs/results/faults.json"), Path("docs/results/faults.md")
 SERVER_KINDS = ("ServerApp", "SuperLink", "up", "everything")
-TASKS = ("rules", "sessions", "traffic", "ratings")
+TASKS = ("rules", "sessions", "traffic", "markets", "ratings")
 """Tasks of the runs in turn; clients are killed in each second run."""
+
+EPSILON = {"ratings": 100.0}
+"""Task -> privacy budget of its run with noise, whose ledgers are counted."""
 
 
 def main() -> None:
@@ -35,14 +38,14 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure all plans, and store their outcomes."""
-    end = time.monotonic() + 60 * options.minutes
-    outcomes, loads = [], []
+    start, outcomes, loads = time.monotonic(), [], []
+    plans = make_plans(options.tasks, options.kills, options.pauses, options.seed)
     with tempfile.TemporaryDirectory() as folder:
-        for plan in make_plans(options.tasks, options.kills, options.pauses, options.seed):
-            if time.monotonic() < end:
-                outcomes.append(measure(plan, Path(folder), options.seed, end))
-                loads.append(os.getloadavg()[0])
-                print(outcomes[-1], flush=True)
+        for number, plan in enumerate(plans, 1):
+            until = start + 60 * options.minutes * number / len(plans)
+            outcomes.append(measure(plan, Path(folder), options.seed, until))
+            loads.append(os.getloadavg()[0])
+            print(outcomes[-1], flush=True)
     about = {"seed": options.seed, "cores": os.cpu_count(), "load": round(sum(loads) / len(loads), 1)}
     stored = {**about, "date": time.strftime("%Y-%m-%d"), "runs": as_json(outcomes)}
     RESULTS.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
@@ -58,7 +61,7 @@ def make_plans(tasks: list[str], kills: int, pauses: int, seed: int) -> list[Pla
         faults = ["client"] * alone + [SERVER_KINDS[k % len(SERVER_KINDS)] for k in range(own - alone)]
         faults += ["pause"] * (pauses // len(tasks) + (number < pauses % len(tasks)))
         random.Random(seed + number).shuffle(faults)
-        plans.append(Plan(task, tuple(faults)))
+        plans.append(Plan(task, tuple(faults), EPSILON.get(task, 0.0)))
     return plans
 
 

@@ -29,10 +29,12 @@ class Plan:
     Args:
         task: Task of the run, with its embedded data and default method.
         faults: Names of faults in the order in which they strike.
+        epsilon: Privacy budget of a run with noise, 0 without.
     """
 
     task: str
     faults: tuple[str, ...]
+    epsilon: float = 0.0
 
     @property
     def rounds(self) -> int:
@@ -43,7 +45,12 @@ class Plan:
     def options(self) -> tuple[str, ...]:
         """Options of `up` and of `simulate`."""
         size = ("--clients", str(CLIENTS), "--rounds", str(self.rounds), "--seed", "0", "--patience", "0")
-        return "--task", self.task, *size
+        return "--task", self.task, *size, *(("--epsilon", str(self.epsilon)) if self.epsilon else ())
+
+    @property
+    def is_comparable(self) -> bool:
+        """Return True if the model must equal that of the run without faults."""
+        return "client" not in self.faults and not self.epsilon
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,9 @@ class Outcome:
     lines_twice: int
     processes_left: int
     same_model: bool
-    only_server: bool
+    comparable: bool
+    releases: int = 0
+    unrecorded: int = 0
     reason: str = ""
 
 
@@ -110,7 +119,8 @@ def measure(plan: Plan, folder: Path, seed: int, until: float) -> Outcome:
     finally:
         left = federation.close()
     numbers, result = [event["round"] for event in federation.rounds()], federation.result()
-    whole = unbroken_model(plan, folder) if result else ""
+    whole = unbroken_model(plan, folder) if result and plan.is_comparable else ""
+    releases, unrecorded = federation.releases() if plan.epsilon else (0, 0)
     return Outcome(
         task=plan.task,
         rounds=plan.rounds,
@@ -120,7 +130,9 @@ def measure(plan: Plan, folder: Path, seed: int, until: float) -> Outcome:
         lines_twice=len(numbers) - len(set(numbers)),
         processes_left=left,
         same_model=bool(whole) and result.get("model_sha256") == whole,
-        only_server="client" not in plan.faults,
+        comparable=plan.is_comparable,
+        releases=releases,
+        unrecorded=unrecorded,
         reason=reason,
     )
 

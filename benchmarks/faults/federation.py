@@ -19,7 +19,7 @@ from server.process_records import FOLDER as RECORDS
 from server.process_records import read_records
 
 RUN = "faults"
-WAIT_SECONDS = 120.0  # seconds until a run that does not go on counts as lost
+WAIT_SECONDS = 600.0  # seconds until a run that does not go on counts as lost
 POLL_SECONDS = 0.05
 
 

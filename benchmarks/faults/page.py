@@ -12,6 +12,8 @@ GOAL_MEDIAN_SECONDS, GOAL_P95_SECONDS = 3.0, 8.0
 
 Outcome = dict[str, Any]
 
+REMARK = """SuperLink, ServerApp and clients are copies of a process that has imported PyTorch
+and Flower. A command that was killed imports them anew."""
 
 HEAD = """# Faults
 
@@ -29,13 +31,12 @@ client is started again.
 {stalls}
 
 The machine had {cores} cores under a load of {load:.1f}, so times are pessimistic. The goal of {median:.0f} s (median) and
-{p95:.0f} s (95th percentile) is {met}. After a fault of the server a new SuperLink and a new ServerApp import PyTorch and
-Flower first.
+{p95:.0f} s (95th percentile) is {met}. {remark}
 
 ## Not covered
 
-- Privacy ledgers under kills, cut networks, and servers on other machines.
-- 100 kills and 20 pauses over all five tasks: this is a sample.
+- 100 kills and 20 pauses over all five tasks: this is a sample, with ledgers in one run at most.
+- Delays of a network. `tests/system/test_cut_networks.py` cuts one that loses a hundredth of all packets.
 """
 
 
@@ -55,6 +56,7 @@ def write_page(stored: dict[str, Any]) -> str:
         stalls=_stalls(stalls),
         cores=stored["cores"],
         load=stored["load"],
+        remark=stored.get("remark", REMARK),
         median=GOAL_MEDIAN_SECONDS,
         p95=GOAL_P95_SECONDS,
         met="met" if _is_goal_met(stalls) else "not met",
@@ -62,7 +64,7 @@ def write_page(stored: dict[str, Any]) -> str:
 
 
 def _totals(runs: Sequence[Outcome]) -> str:
-    by_server = [run for run in runs if run["only_server"]]
+    by_server = [run for run in runs if run["comparable"]]
     rows = [
         "| what | result |",
         "|---|---|",
@@ -70,9 +72,12 @@ def _totals(runs: Sequence[Outcome]) -> str:
         f"| round lines lost | {sum(run['lines_lost'] for run in runs)} of {sum(run['rounds'] for run in runs)} |",
         f"| round lines written twice | {sum(run['lines_twice'] for run in runs)} |",
         f"| processes left | {sum(run['processes_left'] for run in runs)} |",
-        f"| models equal to the unbroken run, where no client alone was hit | {sum(run['same_model'] for run in by_server)} of"
-        f" {len(by_server)} |",
+        f"| models equal to the unbroken run, without noise and kills of clients alone |"
+        f" {sum(run['same_model'] for run in by_server)} of {len(by_server)} |",
     ]
+    if releases := sum(run["releases"] for run in runs):
+        missing = sum(run["unrecorded"] for run in runs)
+        rows.append(f"| noised replies missing in a client's ledger | {missing} of {releases} |")
     return "\n".join(rows)
 
 
