@@ -31,6 +31,7 @@ Planners are thus not rewarded for test ratings.
 EPSILONS = (1.0, 5.0, 10.0, 20.0)
 MECHANISMS = {"privunit": "PrivUnitG", "gaussian": "Gaussian", "laplace": "Laplace"}
 PLANNERS = {"uniform": "uniform (DPSGD)", "adpml": "ADPML", "adap": "ADAP", "bgtplanner": "**BGTplanner**"}
+CONTROLS = {"random_arm": "random arms", "fedsgd": "FedSGD"}
 AUTHORS_MECHANISMS = ("gaussian", "laplace")
 
 ADAM: Settings = {"lr": 0.5, "local-steps": 1, "server-lr": 0.05, "weighting": "uniform"}
@@ -138,7 +139,7 @@ def paper(
     }
     settings = {**settings, **({"algorithm.uniform.rounds": rounds} if rounds else {})}
     key = f"{planner}{rounds or ''}-{mechanism}-{epsilon:g}" if mechanism else f"{planner}-none"
-    key, title = key + ("" if std == 0.3 else f"-std{std:g}"), PLANNERS.get(planner, "FedSGD")
+    key, title = key + ("" if std == 0.3 else f"-std{std:g}"), {**PLANNERS, **CONTROLS}[planner]
     title += (f", {rounds} rounds" if rounds else "") + ("" if std == 0.3 else f", first embeddings of sd {std:g}")
     return _row("paper", key, title, seeds, settings, mechanism, epsilon)
 
@@ -176,6 +177,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         for planner in PLANNERS
         if epsilon != 10
     ),
+    *(paper("random_arm", noise, 5, epsilon=most) for most in (1.0, 10.0) for noise in AUTHORS_MECHANISMS),
     *(paper("uniform", noise, 5, epsilon=most, rounds=STOPPED) for most in EPSILONS for noise in AUTHORS_MECHANISMS),
     honest(),
     paper("uniform", "gaussian", 1, std=1.0),

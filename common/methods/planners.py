@@ -4,74 +4,16 @@ Costs have the unit of the mechanism's account: zCDP ρ for `gaussian`, pure ε 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
-from common.options import Options
-
-
-class PlannerOptions(Options):
-    """Options of every planner: the inner method and early stopping."""
-
-    name: ClassVar[str]
-
-    needs_noise: ClassVar[bool] = True
-    """True if it plans a privacy budget, and the run must add noise; False if the run must not add noise."""
-
-    learns: ClassVar[bool] = False
-    """True if the plan depends on the reward of every round."""
-
-    requires_rewards: ClassVar[bool] = False
-    """True if a round without rewards ends the run."""
-
-    fixed_rounds: ClassVar[bool] = False
-    """True if its state depends on its options and the number of rounds; a resumed run keeps both."""
-
-    inner: str = "fedavg"
-    """Name of the method that trains and aggregates; its options are in the section `algorithm.<name>`."""
-
-    stop: Literal["never", "plateau"] = "never"
-    """`plateau` ends the run after `patience` rounds without gain; the remaining budget stays unspent."""
-
-    patience: int = Field(10, ge=1)
-    """Number of rounds without a gain after which `plateau` stops."""
-
-    min_gain: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """Minimum gain of these rounds together, in the unit of the reward."""
-
-    @field_validator("inner")
-    @classmethod
-    def _check_inner(cls, name: str) -> str:
-        from common.methods.registry import METHODS  # the registry imports this module
-
-        if name not in METHODS:
-            raise ValueError(METHODS.describe_unknown(name))
-        return name
-
-    @property
-    def observes_norm(self) -> bool:
-        """True if the reward is the decrease of the noisy update's norm, which needs no metrics."""
-        return False
-
-    @property
-    def context_size(self) -> int:
-        """Number d of singular values in the context of a round."""
-        return 0
-
-    @property
-    def by_rewards(self) -> bool:
-        """True if the plan depends on metrics of clients."""
-        return not self.observes_norm and (self.learns or self.stop == "plateau")
+from common.methods.planner_options import PlannerOptions as PlannerOptions
 
 
-class BGTplanner(PlannerOptions):
-    """BGTplanner: predicted rewards, Lagrangian of the budget, bandit of cost levels (algorithms.md §4)."""
+class ArmOptions(PlannerOptions):
+    """Options of planners that choose among levels of cost, the arms."""
 
-    name: ClassVar[str] = "bgtplanner"
-
-    learns: ClassVar[bool] = True
-    requires_rewards: ClassVar[bool] = True
     fixed_rounds: ClassVar[bool] = True
 
     arms: int = Field(5, ge=1)
@@ -83,6 +25,14 @@ class BGTplanner(PlannerOptions):
     spacing: Literal["linspace", "code"] = "linspace"
     """Spacing of the arms: `linspace` includes B/T_min; `code`, as the authors', ends below it."""
 
+
+class BGTplanner(ArmOptions):
+    """BGTplanner: predicted rewards, Lagrangian of the budget, bandit of cost levels (algorithms.md §4)."""
+
+    name: ClassVar[str] = "bgtplanner"
+
+    learns: ClassVar[bool] = True
+    requires_rewards: ClassVar[bool] = True
     context: int = Field(5, ge=0)
     """Number d of singular values that describe a round."""
 
@@ -124,6 +74,27 @@ class BGTplanner(PlannerOptions):
     def context_size(self) -> int:
         """Number d of singular values in the context of a round."""
         return self.context
+
+
+class RandomArm(ArmOptions):
+    """Control of BGTplanner: the same arms, drawn at random."""
+
+    name: ClassVar[str] = "random_arm"
+
+
+class FixedArm(ArmOptions):
+    """Control of BGTplanner: one of its arms in every round."""
+
+    name: ClassVar[str] = "fixed_arm"
+
+    arm: int = Field(0, ge=0)
+    """Number of the arm, 0 for the cheapest; where a client cannot pay it, the next cheaper one."""
+
+    @model_validator(mode="after")
+    def _check_arm(self) -> Self:
+        if self.arm >= self.arms:
+            raise ValueError(f"arm {self.arm} is none of {self.arms} arms; set arm to {self.arms - 1} at most")
+        return self
 
 
 class Uniform(PlannerOptions):
@@ -192,6 +163,8 @@ PLANNERS: dict[str, PlannerSpec] = {
     for spec in (
         PlannerSpec(BGTplanner, "Spend a privacy budget by a Gaussian process and a budgeted bandit", "ratings"),
         PlannerSpec(Uniform, "Spend a privacy budget evenly over the rounds (DPSGD)"),
+        PlannerSpec(RandomArm, "Spend a privacy budget in steps drawn at random, for comparison"),
+        PlannerSpec(FixedArm, "Spend a privacy budget in steps of one size, for comparison"),
         PlannerSpec(ADPML, "Spend a privacy budget at a fixed rate of growth"),
         PlannerSpec(ADAP, "Lower the noise after each run of falling losses"),
         PlannerSpec(FedSGD, "Train without noise and without cost, for comparison"),

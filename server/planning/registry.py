@@ -8,15 +8,18 @@ from collections.abc import Callable
 from typing import Any
 
 from common.errors import ConfigError
-from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
+from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, FixedArm, PlannerOptions, RandomArm, Uniform
 from server.planning.adap import AdaptiveNoise
 from server.planning.bgt import BanditPlanner
+from server.planning.controls import ArmControl
 from server.planning.planner import Planner, RunBudget
 from server.planning.schedules import Schedule, even_split, growing_costs, zero_costs
 
 BUILD: dict[str, Callable[[Any, RunBudget], Planner]] = {
     BGTplanner.name: BanditPlanner,
     ADAP.name: AdaptiveNoise,
+    RandomArm.name: ArmControl,
+    FixedArm.name: lambda options, budget: ArmControl(options, budget, options.arm),
     Uniform.name: even_split,
     ADPML.name: lambda options, budget: Schedule(options, budget, growing_costs(budget, options.growth)),
     FedSGD.name: lambda options, budget: Schedule(options, budget, zero_costs(budget)),

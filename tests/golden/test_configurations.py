@@ -18,7 +18,20 @@ from common.options import Scalar
 TASKS = ("rules", "sessions", "traffic", "ratings", "markets")
 METHODS = (
     *("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "fedrep", "ditto", "local"),
-    *("ifca", "fedstl", "pfedme", "perfedavg", "pfgnn", "bgtplanner", "uniform", "adpml", "adap", "fedsgd"),
+    *(
+        "ifca",
+        "fedstl",
+        "pfedme",
+        "perfedavg",
+        "pfgnn",
+        "bgtplanner",
+        "uniform",
+        "adpml",
+        "adap",
+        "fedsgd",
+        "random_arm",
+        "fixed_arm",
+    ),
 )
 STORED = Path(__file__).with_name("configurations.json")
 

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from common.arrays import sha256
 from common.errors import ConfigError, RunError
-from common.methods.planners import ADAP, ADPML, PLANNERS, BGTplanner, FedSGD, PlannerOptions, Uniform
+from common.methods.planners import (
+    ADAP,
+    ADPML,
+    PLANNERS,
+    BGTplanner,
+    FedSGD,
+    FixedArm,
+    PlannerOptions,
+    RandomArm,
+    Uniform,
+)
 from server.planning.planner import Decision, Planner, RoundDecision, RunBudget, Stop, read_round_decision
 from server.planning.registry import build_planner
 from server.planning.state import PlannerState, from_groups, to_groups
@@ -21,6 +31,8 @@ EVERY: list[PlannerOptions] = [
     Uniform(),
     ADPML(),
     ADAP(falls=1, beta=0.7),
+    RandomArm(),
+    FixedArm(arm=3),
     FedSGD(),
 ]
 NAMES = [f"client-{i}" for i in range(5)]

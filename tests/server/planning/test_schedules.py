@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.methods.planners import ADAP, ADPML, FedSGD, PlannerOptions, Uniform
+from common.methods.planners import ADAP, ADPML, FedSGD, FixedArm, PlannerOptions, RandomArm, Uniform
 from server.planning.adap import AdaptiveNoise, count_decays
 from server.planning.planner import Decision, Planner, RunBudget, Stop
 from server.planning.registry import build_planner
@@ -85,6 +85,23 @@ def test_a_tenth_of_the_clients_a_round_spends_most_of_each_budget(options: Plan
     assert 1 - np.mean(list(left.values())) >= 0.55
     assert min(left.values()) >= -1e-9
     assert np.mean(np.sqrt(0.01 / np.array(costs))) <= 0.45, "deviation of the noise, as a share of the earlier one"
+
+
+def test_a_fixed_arm_is_taken_until_a_client_cannot_pay_it() -> None:
+    budget = RunBudget(10.0, 10, 1)
+    assert costs_of(FixedArm(arm=0), budget, [0.0] * 11) == pytest.approx([1.0] * 10)
+    assert costs_of(FixedArm(arm=4), budget, [0.0] * 11) == pytest.approx([1.25] * 8)
+    assert costs_of(FixedArm(arms=2, arm=1, t_min=0.3), budget, [0.0] * 11) == pytest.approx([10 / 3] * 3)
+    assert costs_of(FixedArm(arms=3, arm=2, t_min=0.4), budget, [0.0] * 11) == pytest.approx([2.5] * 4)
+
+
+def test_random_arms_are_drawn_uniformly_from_those_of_bgtplanner() -> None:
+    planner, rng = build_planner(RandomArm(), RunBudget(100.0, 100, 1)), np.random.default_rng(0)
+    decisions = [planner.decide(planner.start(), np.zeros(0), {"a": 100.0}, rng) for _ in range(500)]
+    arms = [decision.arm for decision in decisions if isinstance(decision, Decision)]
+    assert min(np.bincount(arms, minlength=5)) > 70
+    costs = {decision.cost for decision in decisions if isinstance(decision, Decision)}
+    assert sorted(costs) == pytest.approx([1.0, 1.0625, 1.125, 1.1875, 1.25])
 
 
 def test_fedsgd_costs_nothing_and_needs_no_budget() -> None:
