@@ -100,7 +100,7 @@ class Enrolments:
 
     def _open(self, enrolment: str, request: EnrolRequest) -> EnrolledRun:
         self._policy.check_names(*read_names(request.config))
-        config = from_json(request.config)
+        config = _read_config(request.config)
         self._policy.check(config)
         _check_same_run(self._store, request.run, config)
         helpers = (
@@ -123,6 +123,12 @@ def fingerprint(request: EnrolRequest) -> str:
     """Return the name of an enrolment: the run, and a digest of its configuration, vocabulary and helpers."""
     digest = hashlib.sha256("\n".join((request.config, request.catalogue, *request.helpers)).encode()).hexdigest()
     return f"{request.run}:{digest[:16]}"
+
+
+@lru_cache(maxsize=4)
+def _read_config(text: str) -> RunConfig:
+    """Read a configuration once for all clients of a process."""
+    return from_json(text)
 
 
 @lru_cache(maxsize=4)

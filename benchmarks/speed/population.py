@@ -1,4 +1,4 @@
-"""Whole populations in one process: processor time of an update, memory of a client, and both against their number.
+"""Whole populations in one process: processor time of an update, and memory of a client.
 
 `python -m benchmarks speed population --clients 500 2000` runs FedRule on demo homes, one client each, in a process of its
 own for each number of clients. An update is one train request with its reply and its share of the server's step; its
@@ -34,7 +34,7 @@ HOMES, TRAINED = 76_218, 73_700
 """Homes of the paper, and those of them with a rule to train on."""
 
 LIMITS = {"seconds_of_all": 30.0, "gb_of_all": 12.0, "growth": 1.15}
-"""Largest time of a round and memory of all homes, and cost of an update at most clients over that at fewest."""
+"""Largest time of a round and memory of all homes, and cost at most clients over that at fewest."""
 
 MEGABYTE = 2**20
 

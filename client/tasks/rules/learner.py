@@ -1,5 +1,6 @@
 """Rules learner: homes as tensors, the objective of Eq 2, and the metrics of algorithms.md §1.5."""
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +13,7 @@ from client.stacked_tensors import Tensors
 from client.tasks.learner import means, shell
 from client.tasks.rules.data.batches import collate
 from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.data.split import SplitHome, split_homes
+from client.tasks.rules.data.split import Examples, SplitHome, split_homes
 from client.tasks.rules.lists.abilities import Abilities
 from client.tasks.rules.lists.shown import ListOptions, shown
 from common.arrays import Arrays, Floats
@@ -92,7 +93,7 @@ class RulesLearner:
     def baseline_values(self, statics: Arrays, split: str) -> Floats:
         """Return HR@20 of each home if relations are ranked by their frequency in its own training rules."""
         if split not in self._frequencies:
-            rows = [self._metrics(home, self._frequency(home), split) for home in self.splits]
+            rows = self._of_each(split, self._frequency)
             self._frequencies[split] = np.array([row[UNIT_METRIC] if row else np.nan for row in rows])
         return self._frequencies[split]
 
@@ -105,7 +106,7 @@ class RulesLearner:
     def each_home(self, model: Arrays, statics: Arrays, split: str) -> list[Metrics | None]:
         """Return the metrics of every home; None for a home without held-out rules."""
         params = tensors(model)
-        return [self._metrics(s, self.scores(params, statics, s), split) for s in self.splits]
+        return self._of_each(split, lambda home: self.scores(params, statics, home))
 
     def scores(self, params: Tensors, statics: Arrays, home: SplitHome) -> np.ndarray:
         """Return logits of every possible rule of one home, N × N × R; its own counts stay in the sums."""
@@ -141,8 +142,13 @@ class RulesLearner:
         )
         return logits
 
-    def _metrics(self, home: SplitHome, logits: np.ndarray, split: str) -> Metrics | None:
-        held_out = home.test if split == "test" else home.validation
+    def _of_each(self, split: str, logits_of: Callable[[SplitHome], np.ndarray]) -> list[Metrics | None]:
+        """Return the metrics of every home by its logits; homes without held-out rules need none."""
+        held_out = [home.test if split == "test" else home.validation for home in self.splits]
+        pairs = zip(self.splits, held_out, strict=True)
+        return [self._metrics(home, logits_of(home), own) if len(own.positives) else None for home, own in pairs]
+
+    def _metrics(self, home: SplitHome, logits: np.ndarray, held_out: Examples) -> Metrics | None:
         rules = home.train.positives
         metrics = home_metrics(
             logits, rules, held_out.positives, held_out.negatives, self_pairs=self._options.hit_self_pairs

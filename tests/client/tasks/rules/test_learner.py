@@ -79,3 +79,11 @@ def test_a_client_without_homes_has_nothing_to_train_or_measure() -> None:
 def test_clients_of_a_process_share_one_model() -> None:
     first, second = (learner_of(CONFIG, CATALOGUE, [home]) for home in HOMES[:2])
     assert first.module is second.module
+
+
+def test_homes_without_held_out_rules_are_not_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = learner_of(configured("fedavg", tasks__rules__test_share=0.05), CATALOGUE, HOMES)
+    assert not any(len(split.test.positives) for split in learner.splits)
+    monkeypatch.setattr(learner, "scores", None)
+    assert learner.evaluate(WORLD, {}, "test") == ({}, {})
+    assert np.isnan(learner.baseline_values({}, "test")).all()
