@@ -119,8 +119,8 @@ def main() -> None:
     growth = rows[-1]["ms_cpu_per_update"] / rows[0]["ms_cpu_per_update"]
     load = os.getloadavg()[0]
     timing.write(options.out, {"rows": rows, "growth": growth, "load": load, "command": sys.argv[1:]}, "torch", "flwr")
-    figures = {**rows[-1], "growth": growth}
-    missed = {name: figures[name] for name, limit in LIMITS.items() if figures[name] > limit}
+    reached = {**rows[-1], "growth": growth}
+    missed = {name: reached[name] for name, limit in LIMITS.items() if reached[name] > limit}
     for name, figure in missed.items():
         print(f"{name} is {figure:.3g}, at most {LIMITS[name]:g}", file=sys.stderr)
     if options.check and missed:
