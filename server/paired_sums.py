@@ -61,10 +61,11 @@ class PairedSums:
 def pool_sums(reports: Iterable[Array]) -> PairedSums:
     """Return the sums over clients; reports that no client can have measured are left out.
 
-    From five clients on, one with over ten times the median number of units counts as one with ten times it.
+    From five clients with units on, one with over ten times their median number counts as one with ten times it.
     """
     plausible = list(filter(is_plausible, reports))
-    limit = MAX_RATIO * median(float(report[0]) for report in plausible) if len(plausible) >= MIN_LIMITED else math.inf
+    units = [float(report[0]) for report in plausible if report[0]]
+    limit = MAX_RATIO * median(units) if len(units) >= MIN_LIMITED else math.inf
     pooled = PairedSums()
     for report in plausible:
         n, total, squares, wins, losses = (report * min(1.0, limit / max(report[0], 1.0))).tolist()

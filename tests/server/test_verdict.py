@@ -150,3 +150,5 @@ def test_from_five_clients_on_no_client_has_over_ten_times_the_median_of_units()
     honest = [np.array([1, 0.1, 0.01, 1, 0])] * 4
     assert pool_sums([*honest, np.array([900, -900, 900, 0, 900.0])]) == PairedSums(14, 0.4 - 10, 10.04, 4, 10)
     assert pool_sums([*honest[:3], np.array([900, -900, 900, 0, 900.0])]).units == 903
+    empty = [np.zeros(5)] * 9
+    assert pool_sums([*honest, *empty]) == pool_sums(honest)
