@@ -1,12 +1,17 @@
 """Tensors of several clients, stacked along a new dimension 0."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from common.arrays import Array, Arrays
+
 Tensors = dict[str, Tensor]
 """Tensors by parameter name."""
+
+T = TypeVar("T", Tensor, Array)
 
 
 def stack(members: Sequence[Tensors]) -> Tensors:
@@ -14,9 +19,14 @@ def stack(members: Sequence[Tensors]) -> Tensors:
     return {name: _stack_padded([m[name] for m in members]) for name in members[0]}
 
 
-def at(stacked: Tensors, k: int) -> Tensors:
-    """Return views of client k's tensors."""
+def at(stacked: Mapping[str, T], k: int) -> dict[str, T]:
+    """Return views of client k's tensors or arrays."""
     return {n: t[k] for n, t in stacked.items()}
+
+
+def to_arrays(tensors: Tensors) -> Arrays:
+    """Return the tensors as arrays in the same memory."""
+    return {n: t.numpy() for n, t in tensors.items()}
 
 
 def row(stacked: Tensors, k: int) -> Tensors:

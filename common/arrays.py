@@ -60,7 +60,7 @@ def mean(members: Sequence[Mapping[str, Array]], weights: Sequence[float]) -> Ar
     result = {name: np.zeros(a.shape, np.float64) for name, a in first.items()}
     for member, weight in zip(members, weights, strict=True):
         for name in _same_names(first, member):
-            result[name] += (weight / total) * member[name].astype(np.float64)
+            result[name] += np.multiply(member[name], weight / total, dtype=np.float64)
     return {name: result[name].astype(a.dtype) for name, a in first.items()}
 
 

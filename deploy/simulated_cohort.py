@@ -16,8 +16,7 @@ from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.wire.codec import encode, hand_over
 from common.wire.messages import TrainReply
-from common.wire.sizes import Form
-from common.wire.sparse_rows import stacked_forms
+from common.wire.sparse_rows import stacked_sizes
 
 RequestT = TypeVar("RequestT")
 
@@ -36,25 +35,25 @@ def train_cohort(jobs: Sequence[Job]) -> list[Message]:
     config = jobs[0].session.config(jobs[0].participant.request.enrolment)
     trained = train_stacked(config.method_options, [job.participant for job in jobs])
     unchanged = all(passes_unchanged(config, job.participant) for job in jobs)
-    forms = _forms(config, trained) if unchanged else repeat(None)
-    return [_reply(*each) for each in zip(jobs, trained.replies, forms, strict=False)]
+    sizes = _sizes(config, trained) if unchanged else repeat(None)
+    return [_reply(*each) for each in zip(jobs, trained.replies, sizes, strict=False)]
 
 
-def _forms(config: RunConfig, trained: StackedReplies) -> list[list[Form]]:
-    """Return the arrays that the reply of each client would have in a message."""
+def _sizes(config: RunConfig, trained: StackedReplies) -> list[int]:
+    """Return the bytes that the arrays of each client's reply would have in a message."""
     groups = {"update": trained.update, "gradient": trained.gradient}
     arrays = {f"{group}/{n}": t.numpy() for group, tensors in groups.items() for n, t in tensors.items()}
-    return stacked_forms(arrays, compressed=sends_rows(config)) or [[] for _ in trained.replies]
+    return stacked_sizes(len(trained.replies), arrays, compressed=sends_rows(config))
 
 
-def _reply(job: Job, outcome: TrainReply | FedloomError, forms: list[Form] | None) -> Message:
+def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Message:
     def result() -> TrainReply:
         if isinstance(outcome, FedloomError):
             raise outcome
         return outcome
 
     def content() -> RecordDict:
-        return encode(job.session.release(job.participant, result)) if forms is None else hand_over(result(), forms)
+        return encode(job.session.release(job.participant, result)) if size is None else hand_over(result(), size)
 
     try:
         return Message(content(), reply_to=job.message)

@@ -102,9 +102,10 @@ def descend(
         moving = {n: g for n, g in gradient.items() if n not in excluded}
         direction = correct(clip(moving, clip_norm), params)
         params, moments = _step_moving(step, params, direction, moments)
-        total |= {n: total[n] + g for n, g in direction.items()}
+        for n, g in direction.items():
+            total[n] += g
         first_loss = value if t == 0 else first_loss
-    return Descent(params, moments, {n: g / steps for n, g in total.items()}, first_loss)
+    return Descent(params, moments, {n: g.div_(steps) for n, g in total.items()}, first_loss)
 
 
 def _step_moving(step: Step, params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:

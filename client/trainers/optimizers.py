@@ -44,13 +44,12 @@ def build_step(options: LocalTraining) -> Step:
         count = moments.count + 1
         unbias = torch.sqrt(1 - _BETA2**count)
         first = {n: torch.lerp(moments.first[n], g, 1 - _BETA1) for n, g in direction.items()}
-        second = {n: torch.addcmul(_BETA2 * moments.second[n], g, g, value=1 - _BETA2) for n, g in direction.items()}
+        second = {n: (_BETA2 * moments.second[n]).addcmul_(g, g, value=1 - _BETA2) for n, g in direction.items()}
         stepped = {}
         for n, p in params.items():
             size = to_client_shape(-options.rate(n) * unbias / (1 - _BETA1**count), p)
-            stepped[n] = torch.addcdiv(
-                p, size * first[n], torch.sqrt(second[n]) + to_client_shape(_EPSILON * unbias, p)
-            )
+            root = torch.sqrt(second[n]).add_(to_client_shape(_EPSILON * unbias, p))
+            stepped[n] = torch.addcdiv(p, size * first[n], root)
         return stepped, Moments(count, first, second)
 
     return sgd if options.optimizer == "sgd" else adam

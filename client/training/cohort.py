@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import torch
 
-from client.stacked_tensors import Tensors, are_finite, at, select
+from client.stacked_tensors import Tensors, are_finite, at, select, to_arrays
 from client.tasks.learner import Learner
 from client.trainers.registry import build_trainer
 from client.training.cohort_state import build_cohort, save_states
 from client.training.failures import DivergedError
 from client.training.participant import Participant
+from common.arrays import Arrays
 from common.errors import FedloomError
 from common.methods.spec import MethodOptions
 from common.models import tensors
@@ -59,7 +60,7 @@ def train_stacked(options: MethodOptions, participants: Sequence[Participant]) -
     is_usable = are_finite(personalized) if personalized else [True] * len(participants)
     local = trainer.conclude(cohort.control, updates, descent.gradient, steps)
     sent = StackedReplies([], select(trainer.upload(updates), names - private), select(local.gradient, names - private))
-    losses = descent.loss.tolist()
+    update, gradient, losses = to_arrays(sent.update), to_arrays(sent.gradient), descent.loss.tolist()
     # noise on records covers a failure of the update, but not of the personalized model
     counted = [k for k, p in enumerate(participants) if is_finite[k] and (is_usable[k] or p.noise is not None)]
     if phase == LOCAL:
@@ -69,8 +70,8 @@ def train_stacked(options: MethodOptions, participants: Sequence[Participant]) -
         if k not in counted:
             sent.replies.append(DivergedError())
             continue
-        update, gradient = at(sent.update, k), at(sent.gradient, k)
-        sent.replies.append(_build_reply(request, update, gradient, losses[k], participant.learner.examples, steps))
+        reply = _build_reply(request, at(update, k), at(gradient, k), losses[k], participant.learner.examples, steps)
+        sent.replies.append(reply)
     return sent
 
 
@@ -80,17 +81,17 @@ def zero_reply(options: MethodOptions, learner: Learner, request: TrainRequest, 
     private = TASKS[learner.task].private(names, options.capabilities())
     zeros = {n: torch.zeros_like(t) for n, t in tensors(request.model).items()}
     gradient = trainer.conclude({}, zeros, zeros, steps).gradient
-    update = select(trainer.upload(zeros), names - private)
-    return _build_reply(request, update, select(gradient, names - private), 0.0, learner.examples, steps)
+    update = to_arrays(select(trainer.upload(zeros), names - private))
+    return _build_reply(request, update, to_arrays(select(gradient, names - private)), 0.0, learner.examples, steps)
 
 
 def _build_reply(
-    request: TrainRequest, update: Tensors, gradient: Tensors, loss: float, examples: int, steps: int
+    request: TrainRequest, update: Arrays, gradient: Arrays, loss: float, examples: int, steps: int
 ) -> TrainReply:
     return TrainReply(
         round=request.round,
-        update={n: t.numpy() for n, t in update.items()},
-        gradient={n: t.numpy() for n, t in gradient.items()},
+        update=update,
+        gradient=gradient,
         loss=loss,
         examples=examples,
         steps=steps,

@@ -95,7 +95,7 @@ def _save_stacked(
     groups |= save_group(PERSONALIZED, personalized, result.personalized)
     kept = {g: t for g, t in groups.items() if t}
     if len(counted) < len(cohort.participants):
-        index = torch.tensor(counted)
+        index = torch.tensor(counted, dtype=torch.int64)
         kept = {g: {n: t[index] for n, t in named.items()} for g, named in kept.items()}
     for place, k in enumerate(counted):
         _save(cohort.participants[k], StackedRow(kept, place, len(counted)) if kept else {})

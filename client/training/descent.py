@@ -19,7 +19,7 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     start, participants = cohort.start, cohort.participants
     names, phase = start.keys(), participants[0].request.phase
     batches = [p.learner.batch(p.request) for p in participants]
-    inputs = [_sample_inputs(p, at(start, k), trainer.samples_per_step) for k, p in enumerate(participants)]
+    inputs = [_sample_inputs(p, start, k, trainer.samples_per_step) for k, p in enumerate(participants)]
     descend_from = partial(
         descend,
         trainer.objective(_gradient_and_loss(participants[0])),
@@ -42,7 +42,7 @@ def _gradient_and_loss(participant: Participant) -> GradientAndLoss:
     return vmap(private_gradient(learner.loss, learner.shared)) if participant.noise else plain_gradient(learner)
 
 
-def _sample_inputs(participant: Participant, params: Tensors, samples: int) -> Tensors:
+def _sample_inputs(participant: Participant, start: Tensors, k: int, samples: int) -> Tensors:
     """Sample the step inputs of a participant, `samples` per step; under DP-SGD with its noise."""
     learner, steps, noise = participant.learner, participant.steps, participant.noise
     generator = build_generator(participant) if noise is None else secret_generator(noise)
@@ -50,7 +50,7 @@ def _sample_inputs(participant: Participant, params: Tensors, samples: int) -> T
     inputs = inputs if samples == 1 else {n: t.reshape(steps, samples, *t.shape[1:]) for n, t in inputs.items()}
     if noise is None:
         return inputs
-    return {**inputs, **sample_private_inputs(params, learner.rows, learner.examples, steps, noise)}
+    return {**inputs, **sample_private_inputs(at(start, k), learner.rows, learner.examples, steps, noise)}
 
 
 def _train_personalized(

@@ -6,7 +6,6 @@ of an array as an object in a call of its own. One blob makes every message 3 ob
 
 import dataclasses
 import json
-from collections.abc import Iterable
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -17,7 +16,7 @@ from safetensors.numpy import load, save
 from common.arrays import Arrays, group
 from common.errors import WireError
 from common.wire.messages import SCHEMA, Metrics, Payload
-from common.wire.sizes import Form, blob_size, record_size
+from common.wire.sizes import record_size
 
 P = TypeVar("P", bound=Payload)
 _RECORD, _SCHEMA, _PAYLOAD, _ARRAYS = "fedloom", "wire.schema", "wire.payload", "wire.arrays"
@@ -26,28 +25,27 @@ _RECORD, _SCHEMA, _PAYLOAD, _ARRAYS = "fedloom", "wire.schema", "wire.payload", 
 class Handed(RecordDict):
     """Content of a message inside one process: the payload itself.
 
-    It has all entries of the encoding but the arrays.
+    Its one entry is the payload's name.
 
     Args:
         payload: The payload.
-        config: The entries.
         size: Bytes of the encoding.
     """
 
-    def __init__(self, payload: Payload, config: ConfigRecord, size: int) -> None:
-        super().__init__({_RECORD: config})
+    def __init__(self, payload: Payload, size: int) -> None:
+        super().__init__({_RECORD: ConfigRecord({_PAYLOAD: type(payload).__name__})})
         self.payload, self.size = payload, size
 
 
-def hand_over(payload: Payload, forms: Iterable[Form]) -> Handed:
+def hand_over(payload: Payload, arrays_size: int) -> Handed:
     """Put a payload into a record without encoding it.
 
     Args:
         payload: The payload.
-        forms: Arrays of its encoding, by `field/key`.
+        arrays_size: Bytes of the arrays in its encoding.
     """
     config, _ = _split(payload)
-    return Handed(payload, ConfigRecord(config), record_size(config) + len(_ARRAYS) + blob_size(forms))
+    return Handed(payload, record_size(config) + len(_ARRAYS) + arrays_size)
 
 
 def encode(payload: Payload) -> RecordDict:

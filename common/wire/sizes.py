@@ -5,13 +5,12 @@ the numbers.
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from common.arrays import Array
+from common.arrays import Flags, Ints
 
 CODES = {
     **{"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "float16": "F16"},
@@ -21,40 +20,51 @@ CODES = {
 
 _ORDER = {name: place for place, name in enumerate(CODES)}
 _ENTRY = len('"":{"dtype":"","shape":[],"data_offsets":[,]},')
+_TENS = 10 ** np.arange(1, 19)
 
 
-class Form(NamedTuple):
-    """Name, dtype and shape of an array."""
+class StackedArray(NamedTuple):
+    """One array in each of the messages of K clients.
+
+    Args:
+        name: Name, ASCII without quotes and backslashes.
+        dtype: NumPy's name of its dtype.
+        present: True for each message that has it, (K,).
+        rows: Length of its first dimension, (K,).
+        rest: Other dimensions; None for a scalar, which has no first one.
+    """
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
-
-    @classmethod
-    def of(cls, name: str, array: Array) -> "Form":
-        """Return the form of an array."""
-        return cls(name, array.dtype.name, array.shape)
+    present: Flags
+    rows: Ints
+    rest: tuple[int, ...] | None
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of the numbers."""
-        return math.prod(self.shape) * _itemsize(self.dtype)
+    def nbytes(self) -> Ints:
+        """Bytes of the numbers, (K,)."""
+        return self.rows * (math.prod(self.rest or ()) * np.dtype(self.dtype).itemsize)
+
+    @property
+    def shape_length(self) -> Ints:
+        """Length of the shape as text, (K,)."""
+        if self.rest is None:
+            return np.zeros_like(self.rows)
+        return _digits(self.rows) + sum(1 + len(str(n)) for n in self.rest)
 
 
-def blob_size(forms: Iterable[Form]) -> int:
-    """Return the bytes of a file with these arrays; names are ASCII without quotes and backslashes."""
-    header, end = len("{}") - len(","), 0
-    for form in sorted(forms, key=lambda form: (-_ORDER[form.dtype], form.name)):
-        start, end = end, end + form.nbytes
-        shape = len(",".join(map(str, form.shape)))
-        header += _ENTRY + len(form.name) + len(CODES[form.dtype]) + shape + len(str(start)) + len(str(end))
-    header = max(header, len("{}"))
-    return 8 + -(-header // 8) * 8 + end
+def blob_sizes(arrays: Sequence[StackedArray]) -> Ints:
+    """Return the bytes of each client's arrays, (K,)."""
+    header, end = np.ones_like(arrays[0].rows), np.zeros_like(arrays[0].rows)  # {} without the last comma
+    for array in sorted(arrays, key=lambda array: (-_ORDER[array.dtype], array.name)):
+        start, end = end, end + np.where(array.present, array.nbytes, 0)
+        fixed = _ENTRY + len(array.name) + len(CODES[array.dtype])
+        header += np.where(array.present, fixed + array.shape_length + _digits(start) + _digits(end), 0)
+    return 8 + -(-np.maximum(header, len("{}")) // 8) * 8 + end
 
 
-@lru_cache
-def _itemsize(dtype: str) -> int:
-    return np.dtype(dtype).itemsize
+def _digits(numbers: Ints) -> Ints:
+    return np.searchsorted(_TENS, numbers, side="right") + 1
 
 
 def record_size(record: Mapping[str, Any]) -> int:

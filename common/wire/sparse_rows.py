@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from common.arrays import Array, Arrays
+from common.arrays import Array, Arrays, Ints
 from common.errors import WireError
 from common.wire.messages import TrainReply
-from common.wire.sizes import Form
+from common.wire.sizes import StackedArray, blob_sizes
 
 ROWS, VALUES = "@rows", "@values"
 
@@ -34,30 +34,34 @@ def compress(update: Mapping[str, Array]) -> Arrays:
     return compressed
 
 
-def stacked_forms(stacked: Mapping[str, Array], *, compressed: bool) -> list[list[Form]]:
-    """Return, for each of K clients, the arrays that a message has.
+def stacked_sizes(clients: int, stacked: Mapping[str, Array], *, compressed: bool) -> list[int]:
+    """Return the bytes of each client's arrays in a message.
 
     Args:
-        stacked: Arrays of K clients, K × ….
+        clients: Number K of clients.
+        stacked: Arrays of the clients, K × ….
         compressed: True if `compress` applies to them.
     """
-    forms: list[list[Form]] = [[] for _ in range(len(next(iter(stacked.values()), ())))]
-    for name, a in stacked.items():
-        whole = Form(name, a.dtype.name, a.shape[1:])
-        rows = _bits(a).any(axis=2).sum(axis=1).tolist() if compressed and a.ndim == 3 and a.size else ()
-        for k, own in enumerate(forms):
-            own += _smaller(whole, rows[k]) if rows else (whole,)
-    return forms
-
-
-def _smaller(whole: Form, touched: int) -> tuple[Form, ...]:
-    """Return the arrays of a table of which so many rows are touched, as `compress` chooses them."""
-    rows, width = whole.shape
-    ids, values = (
-        Form(whole.name + ROWS, _ids(rows).__name__, (touched,)),
-        Form(whole.name + VALUES, whole.dtype, (touched, width)),
+    always, columns = (
+        np.ones(clients, bool),
+        [StackedArray("", "bool", np.zeros(clients, bool), np.zeros(clients, np.int64), ())],
     )
-    return (ids, values) if ids.nbytes + values.nbytes < whole.nbytes else (whole,)
+    for name, a in stacked.items():
+        rows, rest = (a.shape[1], a.shape[2:]) if a.ndim > 1 else (1, None)
+        whole = StackedArray(name, a.dtype.name, always, np.full(clients, rows), rest)
+        columns += (
+            _smaller(whole, _bits(a).any(axis=2).sum(axis=1)) if compressed and a.ndim == 3 and a.size else (whole,)
+        )
+    return [int(size) for size in blob_sizes(columns)]
+
+
+def _smaller(whole: StackedArray, touched: Ints) -> tuple[StackedArray, ...]:
+    """Return the arrays of tables of which so many rows are touched, as `compress` chooses them."""
+    rows = int(whole.rows[0])
+    ids = StackedArray(whole.name + ROWS, _ids(rows).__name__, whole.present, touched, ())
+    values = StackedArray(whole.name + VALUES, whole.dtype, whole.present, touched, whole.rest)
+    is_smaller = ids.nbytes + values.nbytes < whole.nbytes
+    return whole._replace(present=~is_smaller), *(part._replace(present=is_smaller) for part in (ids, values))
 
 
 def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: str = "update") -> Arrays:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from common.arrays import Arrays, norm
+from common.arrays import Arrays
 
 LARGE_ROUND = 5
 """Number of replies from which a round's own median is the reference."""
@@ -21,7 +21,13 @@ Lengths = dict[str, float]
 def measure(update: Arrays, gradient: Arrays, factor: float) -> Lengths:
     """Return the norms of a reply; `factor` scales the update to the number of local steps of the round."""
     with np.errstate(over="ignore"):
-        return {"update": factor * norm(update), **({"gradient": norm(gradient)} if gradient else {})}
+        return {"update": factor * _length(update), **({"gradient": _length(gradient)} if gradient else {})}
+
+
+def _length(arrays: Arrays) -> float:
+    """Return the L2 norm of all arrays, read as one vector in float64; unlike `norm`, not to the last bit."""
+    vector = np.concatenate([a.ravel() for a in arrays.values()], dtype=np.float64) if arrays else np.zeros(0)
+    return float(np.sqrt(vector @ vector))
 
 
 def typical(lengths: Sequence[Lengths]) -> Lengths:
