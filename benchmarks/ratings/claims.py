@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from benchmarks.harness.claim import Claim, Comparison, compare
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.row import Row, mean
-from benchmarks.ratings.experiments import budget_share
+from benchmarks.ratings.noise import budget_share
 from common.text import count
 
 ERRORS = ("rmse", "mae", "f1")

@@ -4,8 +4,7 @@ A protocol is a table of the page: `once`, `planned`, `paper`, `honest`, `long` 
 """
 
 from benchmarks.harness.experiment import Experiment, Settings, method_options
-from benchmarks.ratings.paper_figures import DELTA
-from common.privacy.zcdp import rho_of
+from benchmarks.ratings.noise import NOISES, noise_settings
 
 TUNING_SEEDS = "100 to 109"
 """Splits on which the generic defaults were chosen; none of them is reported."""
@@ -29,7 +28,6 @@ Planners are thus not rewarded for test ratings.
 """
 
 EPSILONS = (1.0, 5.0, 10.0, 20.0)
-MECHANISMS = {"privunit": "PrivUnitG", "gaussian": "Gaussian", "laplace": "Laplace"}
 PLANNERS = {"uniform": "uniform (DPSGD)", "adpml": "ADPML", "adap": "ADAP", "bgtplanner": "**BGTplanner**"}
 CONTROLS = {"random_arm": "random arms", "fedsgd": "FedSGD"}
 AUTHORS_MECHANISMS = ("gaussian", "laplace")
@@ -49,16 +47,6 @@ BASELINES = {
     "all-positive": "all positive",
 }
 """Baselines: key -> title."""
-
-
-def mechanism_of(one: Experiment) -> str:
-    """Return the mechanism, such as `gaussian`; empty without noise."""
-    return str(one.settings.get("privacy.mechanism", ""))
-
-
-def epsilon_of_run(one: Experiment) -> float:
-    """Return ε of the run; 0 without noise."""
-    return float(one.settings.get("privacy.epsilon", 0.0))
 
 
 def held_out(one: Experiment) -> float:
@@ -81,26 +69,11 @@ def baseline_protocol(share: float) -> str:
     return "rewards" if share else "all"
 
 
-def budget_share(one: Experiment, spent: float) -> float:
-    """Return the share of the run's budget that an ε is, in the unit of its account."""
-    if mechanism_of(one) == "gaussian":
-        return rho_of(spent, DELTA) / rho_of(epsilon_of_run(one), DELTA)
-    return spent / epsilon_of_run(one)
-
-
-def _noise(mechanism: str, epsilon: float) -> Settings:
-    """Return user-level local privacy with every upload scaled to the clip; nothing without a mechanism."""
-    if not mechanism:
-        return {}
-    privacy: Settings = {"unit": "client", "mechanism": mechanism, "epsilon": epsilon, "normalise": True}
-    return {f"privacy.{key}": value for key, value in privacy.items()}
-
-
 def _row(
     protocol: str, key: str, title: str, seeds: int, settings: Settings, mechanism: str = "", epsilon: float = 10.0
 ) -> Experiment:
     shared: Settings = {"task": "ratings", "federation.min-clients": 1, "federation.cohort": 1.0}
-    whole = {**shared, **settings, **_noise(mechanism, epsilon)}
+    whole = {**shared, **settings, **noise_settings(mechanism, epsilon)}
     return Experiment(key, title, whole, seeds=seeds, protocol=protocol)
 
 
@@ -163,10 +136,10 @@ def long() -> Experiment:
 
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    *(once(mechanism, 10.0, 10) for mechanism in MECHANISMS),
+    *(once(mechanism, 10.0, 10) for mechanism in NOISES),
     once("privunit", 10.0, 10, tuned=True),
     once("", 0.0, 5),
-    *(once(mechanism, epsilon, 5) for mechanism in MECHANISMS for epsilon in EPSILONS if epsilon != 10),
+    *(once(mechanism, epsilon, 5) for mechanism in NOISES for epsilon in EPSILONS if epsilon != 10),
     *(paper(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
     *(planner_row(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
     paper("fedsgd", "", 5),

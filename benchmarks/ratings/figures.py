@@ -7,7 +7,8 @@ from statistics import fmean, stdev
 from benchmarks.harness.headline import Headline
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row
-from benchmarks.ratings.experiments import EPSILONS, MECHANISMS, OWN, PLANNERS
+from benchmarks.ratings.experiments import EPSILONS, OWN, PLANNERS
+from benchmarks.ratings.noise import MECHANISMS
 
 SPLITS = 5
 """Number of the first splits, which all rows have."""

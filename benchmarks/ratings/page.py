@@ -24,14 +24,13 @@ from benchmarks.ratings.experiments import (
     AUTHORS_ROUNDS,
     BASELINES,
     EXPERIMENTS,
-    MECHANISMS,
     OWN,
     REWARD_SHARE,
     has_true_cost,
     held_out,
-    mechanism_of,
 )
 from benchmarks.ratings.figures import describe
+from benchmarks.ratings.noise import MECHANISMS, mechanism_of
 from benchmarks.ratings.paper_figures import TABLE_II, mean_rows, pure_epsilon, true_epsilon
 from benchmarks.ratings.sets import SETTINGS
 from benchmarks.ratings.stored_rows import StoredRows, noise_of

@@ -8,13 +8,11 @@ from benchmarks.harness.row import Row, RowKey, in_order
 from benchmarks.ratings.experiments import (
     BASELINES,
     EXPERIMENTS,
-    MECHANISMS,
     OWN,
     baseline_protocol,
-    epsilon_of_run,
-    mechanism_of,
     uses_set_constants,
 )
+from benchmarks.ratings.noise import NOISES, epsilon_of_run, mechanism_of
 from benchmarks.ratings.sets import Setting
 
 
@@ -57,7 +55,7 @@ def _order(entry: tuple[Experiment, Row]) -> tuple[bool, int, float, bool]:
     one = entry[0]
     return (
         not mechanism_of(one),
-        [*MECHANISMS, ""].index(mechanism_of(one)),
+        [*NOISES, ""].index(mechanism_of(one)),
         epsilon_of_run(one),
         uses_set_constants(one),
     )
@@ -65,4 +63,4 @@ def _order(entry: tuple[Experiment, Row]) -> tuple[bool, int, float, bool]:
 
 def noise_of(one: Experiment) -> str:
     """Return the noise of a row in words."""
-    return f"{MECHANISMS[mechanism_of(one)]}, ε = {epsilon_of_run(one):g}" if mechanism_of(one) else "none"
+    return f"{NOISES[mechanism_of(one)]}, ε = {epsilon_of_run(one):g}" if mechanism_of(one) else "none"

@@ -6,12 +6,10 @@ from benchmarks.harness.experiment import Experiment
 from benchmarks.ratings.experiments import (
     EXPERIMENTS,
     REWARD_SHARE,
-    budget_share,
-    epsilon_of_run,
     has_true_cost,
     held_out,
-    mechanism_of,
 )
+from benchmarks.ratings.noise import budget_share, epsilon_of_run, mechanism_of
 from benchmarks.ratings.sets import SETTINGS
 from common.config.parse import parse
 from common.privacy.zcdp import epsilon_of, rho_of
