@@ -106,6 +106,18 @@ def test_a_profile_runs_its_task_only(project: Project, finished: subprocess.Com
     require_complete(result)
 
 
+def test_the_profile_with_helpers_sums_masked_updates(
+    project: Project, finished: subprocess.CompletedProcess[str]
+) -> None:
+    before = project.results()
+    end = project("--profile", "helpers", "up", "--abort-on-container-exit", "--exit-code-from", "run-helpers")
+    assert end.returncode == 0, end.stdout + end.stderr
+    [result] = [result for run, result in project.results().items() if run not in before]
+    require_complete(result)
+    assert [*result["privacy"]["helpers"]] == ["helper-1", "helper-2"]
+    assert result["privacy"]["sums"] == {"opened": ROUNDS, "lost": 0}
+
+
 def test_the_log_has_a_line_per_round_and_no_warning(finished: subprocess.CompletedProcess[str]) -> None:
     log = finished.stdout + finished.stderr  # a container's stderr is compose's stderr
     lines = [line.partition("| ")[2] for line in log.splitlines() if "run-1 " in line]
