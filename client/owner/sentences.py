@@ -20,6 +20,9 @@ UPDATES = {
 }
 """Noun of the arrays in a reply, by kind of the request."""
 
+MASKED_SUM = "masked/sum"
+"""Name of the array in an upload to a secure sum."""
+
 
 class RoundLog:
     """Acknowledged entries of the round under way; their log line follows the round's last request."""
@@ -108,14 +111,17 @@ def _left(entries: Sequence[RequestEntry]) -> str:
 
 
 def _arrays(entry: RequestEntry) -> str:
-    what = f"{size(entry.sent_bytes)} {UPDATES.get(entry.asked, 'arrays')}"
+    what = UPDATES.get(entry.asked, "arrays")
+    is_masked = MASKED_SUM in entry.tensors
+    what = f"{size(entry.sent_bytes)} {'masked ' * is_masked}{what}"
     if not entry.noised:
         return f"{what}, without noise"
     left = (
         f"; {amount(entry.epsilon_left_run or 0)} of this run's {entry.epsilon_run:g} left" if entry.epsilon_run else ""
     )
     total = f", {amount(entry.epsilon_left_total)} of yours" if entry.epsilon_left_total is not None else ""
-    return f"{what}, noised (ε {entry.epsilon_spent:.3g}{left}{total})"
+    noise = "with the helpers' noise on its sum" if is_masked else "noised"
+    return f"{what}, {noise} (ε {entry.epsilon_spent:.3g}{left}{total})"
 
 
 def _numbers(numbers: dict[str, float]) -> str:

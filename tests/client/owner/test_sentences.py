@@ -40,6 +40,12 @@ def test_an_update_without_noise_is_named_as_such() -> None:
     assert "81.6 kB model update, without noise, and 1 number in plaintext: loss 0.5" in round_line([plain])
 
 
+def test_a_masked_update_is_named_as_such_with_and_without_noise() -> None:
+    masked = replace(TRAINED, tensors={"masked/sum": (4,)})
+    assert "81.6 kB masked model update, with the helpers' noise on its sum (ε 0.31; 6.9 of" in round_line([masked])
+    assert "81.6 kB masked model update, without noise" in round_line([replace(masked, noised=False)])
+
+
 def test_a_refusal_speaks_of_the_owner_s_limits_and_says_what_it_cost() -> None:
     refused = replace(TRAINED, refused="asked for ε 4 in one round, this client's limit is 3", epsilon_spent=0.0)
     assert refusal(refused) == (
