@@ -1,0 +1,1 @@
+"""Cost of secure sums at clients, helpers and server."""

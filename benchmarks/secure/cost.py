@@ -1,0 +1,191 @@
+"""Cost of one secure sum with noise, in one process: the classes of clients, helpers and server, no network.
+
+Every sum is compared with the sum of the clients' integers and both helpers' noise, number by number.
+"""
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from client.helper.book import book_in_memory
+from client.helper.desk import Desk
+from common.arrays import Array, Floats, Ints
+from common.privacy.zcdp import rho_of
+from common.secure.cards import HelperCard, HelperRoster
+from common.secure.discrete import Stream, discrete_gaussian
+from common.secure.masking import box_context, dtype_of, seal, total_mask
+from common.secure.quantise import centre, decode, integer_clip, noise_scale, quantise
+from common.secure.terms import SumTerms
+from common.wire.sums import HelperRequest, OpenRequest, PrepareRequest
+
+HELPERS, MOST, BATCH = 2, 1_024, 16
+EPSILON, DELTA, ROUNDS = 1.0, 1e-5, 100
+RUN = "cost"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sum to measure.
+
+    Args:
+        clients: Number of clients that upload or vanish.
+        numbers: Size of a vector.
+        lost: Share of the clients that vanish.
+    """
+
+    clients: int
+    numbers: int
+    lost: float
+
+    @property
+    def survivors(self) -> int:
+        """Number of clients in the sum."""
+        return round(self.clients * (1 - self.lost))
+
+
+CASES = tuple(
+    Case(clients, 10**power, lost) for power in (4, 5, 6) for clients, lost in ((8, 0.1), (64, 0.3), (1_000, 0.1))
+)
+
+
+@dataclass
+class Clock:
+    """Processor seconds by name of the work."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    @contextmanager
+    def time(self, work: str) -> Iterator[None]:
+        """Add the processor seconds of the block."""
+        start = time.process_time()
+        yield
+        self.seconds.setdefault(work, []).append(time.process_time() - start)
+
+
+class Federation:
+    """Two helpers, and the server's running sums.
+
+    Args:
+        case: Sum to measure.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.clock = case, Clock()
+        keys = [bytes([number]) * 32 for number in range(HELPERS)]
+        self.desks = [_desk(number, key) for number, key in enumerate(keys)]
+        self.noise_keys = keys
+        self.roster = HelperRoster.read([desk.card(HelperRequest(RUN, "{}")).card for desk in self.desks], RUN)
+        self.terms = _terms(case.numbers, self.roster.digest)
+        self.total: Array = np.zeros(case.numbers, dtype_of(self.terms.bits))
+        self.exact = np.zeros(case.numbers, np.int64)
+        self.boxes: dict[str, list[str]] = {}
+        self.waiting: list[Array] = []
+        self.bytes = 0
+
+    def upload(self, number: int, vector: Floats, generator: np.random.Generator) -> None:
+        """Add one client's masked vector."""
+        client, terms = f"client-{number:06}", self.terms
+        with self.clock.time("quantise"):
+            numbers = quantise(vector, terms.clip, terms.bound, terms.sign, generator)
+        with self.clock.time("mask"):
+            seeds = [generator.bytes(32) for _ in self.desks]
+            masked = numbers.astype(self.total.dtype) + total_mask(seeds, terms.size, terms.bits)
+            pairs = zip(seeds, self.roster.cards, strict=True)
+            sealed = [seal(seed, card.helper_key, self.context(client, card)) for seed, card in pairs]
+        self.waiting.append(masked)
+        if len(self.waiting) == BATCH:
+            self.fold()
+        self.exact += numbers
+        self.boxes[client] = sealed
+        self.bytes = masked.nbytes + sum(map(len, sealed))
+
+    def fold(self) -> None:
+        """Add the waiting vectors to the server's sum."""
+        with self.clock.time("server"):
+            for masked in self.waiting:
+                self.total += masked
+        self.waiting.clear()
+
+    def open(self) -> Ints:
+        """Return the sum that the server opens."""
+        self.fold()
+        for place, desk in enumerate(self.desks):
+            with self.clock.time("helper"):
+                opened = self.ask(desk, place)
+            with self.clock.time("server"):
+                self.total -= opened
+        with self.clock.time("server"):
+            decode(self.total, self.terms)
+        return centre(self.total)
+
+    def ask(self, desk: Desk, place: int) -> Array:
+        """Return the answer of a helper, the first (0) or second of the roster, on the sum of all boxes."""
+        text, clients = self.terms.to_json(), sorted(self.boxes)
+        desk.prepare(PrepareRequest(text, clients, [self.boxes[client][place] for client in clients]))
+        return desk.open(OpenRequest(text, clients)).opened["sum"]
+
+    def context(self, client: str, card: HelperCard) -> bytes:
+        """Return the context of a client's box for a helper."""
+        terms = self.terms
+        return box_context(terms.run, terms.round, terms.channel, client, card.name, terms.digest, terms.roster)
+
+    def noise(self) -> Ints:
+        """Return the noise of both helpers."""
+        total = np.zeros(self.case.numbers, np.int64)
+        for key in self.noise_keys:
+            with self.clock.time("noise"):
+                total += discrete_gaussian(self.terms.noise, self.case.numbers, Stream(key))
+        return total
+
+
+def measure(case: Case) -> dict[str, float]:
+    """Return milliseconds of a client, seconds of server and helper, and bytes of an upload.
+
+    Raises:
+        AssertionError: The opened sum is not that of the integers and the noise.
+    """
+    federation, generator = Federation(case), np.random.default_rng(case.clients)
+    for number in range(case.survivors):
+        federation.upload(number, generator.standard_normal(case.numbers), generator)
+    opened = federation.open()
+    if not (opened == federation.exact + federation.noise()).all():
+        raise AssertionError(f"{case}: the opened sum differs from integers and noise")
+    seconds = federation.clock.seconds
+    return {
+        "quantise_ms": 1e3 * statistics.median(seconds["quantise"]),
+        "mask_ms": 1e3 * statistics.median(seconds["mask"]),
+        "server_s": sum(seconds["server"]),
+        "helper_s": statistics.median(seconds["helper"]),
+        "noise_s": statistics.median(seconds["noise"]),
+        "bytes": federation.bytes,
+    }
+
+
+def _desk(number: int, noise_key: bytes) -> Desk:
+    node_key = ec.generate_private_key(ec.SECP384R1())
+    return Desk(f"helper-{number}", node_key, book_in_memory(), noise_key=lambda terms: noise_key)
+
+
+def _terms(size: int, roster: str) -> SumTerms:
+    bound, rho = integer_clip(size), rho_of(EPSILON, DELTA) / ROUNDS
+    return SumTerms(
+        run=RUN,
+        round=1,
+        channel="train",
+        size=size,
+        bits=32,
+        bound=bound,
+        clip=1.0,
+        sign="signed",
+        rho=rho,
+        noise=noise_scale(rho, bound, "signed"),
+        most=MOST,
+        min_sum=5,
+        layout=(("update", size),),
+        roster=roster,
+    )
