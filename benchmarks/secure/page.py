@@ -41,9 +41,9 @@ use. Messages, disks and networks are left out. In every row the opened sum equa
 helpers' noise, number by number; a difference ends the measurement.
 `python -m benchmarks.secure run` measures once, `page` writes this page.
 
-The machine had {cores} cores under a load of {load:.1f}{remark}. Times of a client are medians over clients; of five turns the least
-counts, at a million numbers there is one. The noise is that of ε = 1, δ = 1e-5 over 100 rounds. Limits are the times of a
-prototype, at the precision of its table, and 40 ms for quantising a million numbers.
+The machine had {cores} cores under a load of {load:.1f}.{remark} Times of a client are medians over clients.
+The least of five turns counts; at a million numbers there is one turn. The noise is that of ε = 1, δ = 1e-5 over 100 rounds.
+Limits are the times of a prototype, at the precision of its table, and 40 ms for quantising a million numbers.
 
 {claims}
 
@@ -66,7 +66,7 @@ def write_page(stored: Mapping[str, Any]) -> str:
     return HEAD.format(
         cores=stored["cores"],
         load=stored["load"],
-        remark=f"; {stored['remark']}" if "remark" in stored else "",
+        remark=f" {stored['remark']}" if "remark" in stored else "",
         claims=bullet_list(map(str, claims(rows, stored["memory_mb"]))),
         table=Table(
             [
