@@ -16,7 +16,7 @@ SIZES = (10**5, LARGEST := 10**6)
 """Sizes of vectors at which the memory of a helper is measured."""
 
 TURNS = 5
-"""Number of turns of a case below `LARGEST`, of which the least times are kept: other work slows the machine."""
+"""Number of turns of a case below `LARGEST`; the least times are kept, since other work slows a turn."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Cost of one secure sum with noise, in one process: the classes of clients, helpers and server, no network.
+"""Cost of one secure sum with noise, in one process and without a network.
 
 Every sum is compared with the sum of the clients' integers and both helpers' noise, number by number.
 """

@@ -1,4 +1,7 @@
-"""Memory of a helper's process after one sum: `python -m benchmarks.secure.memory NUMBERS` prints its peak in MB."""
+"""Memory of a helper's process after one sum.
+
+`python -m benchmarks.secure.memory NUMBERS` prints its peak in MB.
+"""
 
 import re
 import subprocess
