@@ -15,6 +15,7 @@ from client.privacy.ledger.limits import Limits
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from client.privacy.release import Releaser
+from client.stacked_tensors import stack
 from client.state import MemoryStore
 from client.training.descent import _sample_inputs
 from client.training.participant import Participant
@@ -57,7 +58,7 @@ def test_masks_beside_noise_on_records_are_nobody_elses_to_know() -> None:
 
     def masks(noise: DpSgdNoise | None) -> np.ndarray:
         member = Participant("ann", "toy", 0, homes, MemoryStore(), request, 2, noise)
-        drawn = _sample_inputs(member, tensors(Asked(config).model), 1)
+        drawn = _sample_inputs(member, stack([tensors(Asked(config).model)]), 0, 1)
         return np.asarray(drawn["keep"].numpy())
 
     secret = [DpSgdNoise(1.0, 1.0, 0.5, partial(np.random.default_rng, seed)) for seed in (1, 2)]

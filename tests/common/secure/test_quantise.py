@@ -78,8 +78,14 @@ def test_the_integer_clip_of_the_specification(size: int, bound: int) -> None:
 def test_noise_is_the_least_that_keeps_the_cost(rho: float, sign: str) -> None:
     scale = noise_scale(rho, 1024, sign)
     squared = (4 if sign == "signed" else 2) * 1024**2
-    assert Fraction(squared, 2 * scale**2) <= Fraction(rho)
-    assert scale == 1 or Fraction(squared, 2 * (scale - 1) ** 2) > Fraction(rho)
+    largest = Fraction(rho) * (1 - Fraction(1, 10**9))  # rounded costs of a run's rounds stay within its total
+    assert Fraction(squared, 2 * scale**2) <= largest
+    assert scale == 1 or Fraction(squared, 2 * (scale - 1) ** 2) > largest
+
+
+def test_the_costs_of_all_rounds_stay_within_their_total() -> None:
+    """With Δ² = 2²² and ρ = 1/8 a noise of 4,096 would cost all of it."""
+    assert noise_scale(0.125, 1024, "signed") == 4097
 
 
 @pytest.mark.parametrize("rho", [0.0, -1.0, math.nan, math.inf, 1e-30])
