@@ -10,10 +10,10 @@ from flwr.app import Message
 from common.errors import QuorumError, RefusedError
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, TrainReply
-from common.wire.sums import OPEN, PREPARE, OpenReply, OpenRequest
+from common.wire.sums import HELPER, OPEN, PREPARE, HelperReply, OpenReply, OpenRequest
 from tests.support.sum_runs import MIN_SUM, SumFederation, losing, noised, summed
 
-FIRST, HELPER = 1, 5
+FIRST, FIRST_HELPER = 1, 5
 """Nodes of the first client and of the first helper."""
 
 
@@ -101,7 +101,7 @@ def test_numbers_beyond_what_clients_can_make_drop_the_round(tmp_path: Path) -> 
     federation = SumFederation(tmp_path)
 
     def spoil(message: Message) -> Message:
-        if message.metadata.message_type == OPEN and message.metadata.src_node_id == HELPER:
+        if message.metadata.message_type == OPEN and message.metadata.src_node_id == FIRST_HELPER:
             reply = decode(OpenReply, message.content)
             message.content = encode(
                 replace(reply, opened={"sum": reply.opened["sum"] + reply.opened["sum"].dtype.type(2**31)})
@@ -124,3 +124,33 @@ def test_helpers_open_no_second_set_of_a_round(tmp_path: Path) -> None:
     request = decode(OpenRequest, opened[0].content)
     with pytest.raises(RefusedError, match="opened for another set"):
         federation.desks[0].open(replace(request, clients=request.clients[1:]))
+
+
+@pytest.mark.parametrize("card", ["{}", "no card", ""])
+def test_a_node_whose_card_is_not_valid_does_not_help(card: str, tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
+
+    def forge(message: Message) -> Message:
+        if message.metadata.message_type == HELPER and message.metadata.src_node_id == FIRST_HELPER:
+            message.content = encode(HelperReply(card))
+        return message
+
+    federation.grid.after = forge
+    with pytest.raises(QuorumError, match="1 helper online, 2 required"):
+        federation.run(summed(**{"secure-sums__wait": 0.05}))
+
+
+def test_a_helper_that_refuses_is_named_and_loses_the_round(tmp_path: Path) -> None:
+    federation, config = SumFederation(tmp_path), summed(rounds=2)
+    opened: list[Message] = []
+
+    def end(message: Message) -> None:
+        if message.metadata.message_type == OPEN and not opened:
+            opened.append(message)
+            federation.desks[1].book.end("toy")
+
+    federation.grid.before = end
+    federation.run(config)
+    lost = federation.sums()
+    assert [(one.round, one.clients) for one in lost] == [(1, 0), (2, 0)]
+    assert lost[0].lost == "round 1: helper 'helper-1' refuses: run 'toy' is over here"
