@@ -7,6 +7,7 @@ from functools import partial
 from safetensors.numpy import save
 
 from client.enrolment import BuildLearner, EnrolledRun, Enrolments, fingerprint
+from client.privacy.plain_updates import passes_unchanged
 from client.privacy.release import Releaser
 from client.secure.join import join_training
 from client.secure.pins import Pins
@@ -134,6 +135,10 @@ class Session:
         part = join_training(self.client, run, self.policy, request, steps)
         request = replace(request, statics=self._statics(run, request.statics))
         return replace(self._participant(run, request, steps), noise=noise, reservation=reservation, part=part)
+
+    def passes_unchanged(self, participant: Participant) -> bool:
+        """Return True if `release` changes nothing but the encoding of the reply."""
+        return passes_unchanged(self.config(participant.request.enrolment), participant)
 
     def release(self, participant: Participant, work: Callable[[], TrainReply]) -> TrainReply:
         """Release the reply of local training as the configuration, the policy and the ledger allow."""

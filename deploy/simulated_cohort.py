@@ -8,7 +8,7 @@ from typing import TypeVar
 from flwr.app import Message, RecordDict
 
 from client.node.replies import failure_reply
-from client.privacy.plain_updates import passes_unchanged, sends_rows
+from client.privacy.plain_updates import sends_rows
 from client.session import Session
 from client.training.cohort import StackedReplies, train_stacked
 from client.training.participant import Participant
@@ -34,7 +34,7 @@ def train_cohort(jobs: Sequence[Job]) -> list[Message]:
     """Train clients stacked and return their replies."""
     config = jobs[0].session.config(jobs[0].participant.request.enrolment)
     trained = train_stacked(config.method_options, [job.participant for job in jobs])
-    unchanged = all(passes_unchanged(config, job.participant) for job in jobs)
+    unchanged = all(job.session.passes_unchanged(job.participant) for job in jobs)
     sizes = _sizes(config, trained) if unchanged else repeat(None)
     return [_reply(*each) for each in zip(jobs, trained.replies, sizes, strict=False)]
 

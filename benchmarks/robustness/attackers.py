@@ -55,6 +55,10 @@ class Attacker(Session):
     def __init__(self, honest: Session) -> None:
         super().__init__(honest.client, honest.build_learner, honest.store, honest.releaser)
 
+    def passes_unchanged(self, participant: Participant) -> bool:
+        """Return False: `release` makes the reply false."""
+        return False
+
 
 class Scaler(Attacker):
     """Client that multiplies its honest update and, in methods that send one, its honest gradient."""

@@ -95,7 +95,7 @@ def test_a_run_counts_the_named_and_measures_the_model_on_fresh_homes(attack: st
     assert metrics["attackers"] == (0 if attack == HONEST else 2)
     assert metrics["seconds"] > 0
     assert 0 <= metrics["hr20"] <= 1
-    assert (metrics["shown_hr20"] > 0.9) == (attack == METRICS)
+    assert (metrics["shown_hr20"] > 0.6) == (attack == METRICS)
     assert not [*tmp_path.iterdir()], "folders of runs are removed"
 
 
