@@ -25,7 +25,7 @@ flower-stop:  ## stop the SuperLink that `flwr run` leaves on this machine
 test: .venv/dev  ## all tests, quick ones on all cores; those that need a Docker engine or the real data say why they skip
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m "not system and not container"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m offline
-	$(BIN)/python -m pytest -q -m "(system or container) and not offline"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "(system or container) and not offline"
 
 check: .venv/dev  ## format, lint, types, layers, documentation
 	$(BIN)/ruff format --check .

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from threading import get_ident
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -139,12 +140,13 @@ class HasItemRows(Protocol):
         """Return the rows of the items in this client's data by that round, ascending."""
 
 
-@lru_cache(maxsize=2)
 def shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT]) -> nn.Module:
-    """Return the model module shared by all clients of a process; parameters are passed as arguments.
+    """Return the module shared by all clients of a thread; the vocabulary must be hashable."""
+    return _shell(spec, run, get_ident())
 
-    The vocabulary must be hashable.
-    """
+
+@lru_cache(maxsize=4)
+def _shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT], thread: int) -> nn.Module:
     return build_model(spec, run)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = {"client-1", "client-2", "client-3", "client-4"}
+HELPERS = {"helper-1", "helper-2"}
 ROUNDS = 3
 
 UNREGISTERED = """
@@ -129,7 +130,7 @@ def test_the_log_has_a_line_per_round_and_no_warning(finished: subprocess.Comple
 
 def test_only_its_owner_reads_a_private_key(project: Project, finished: subprocess.CompletedProcess[str]) -> None:
     listed = project.inside("init", "sh", "-c", "cd /volumes && find . -name '*.key' -printf '%m %u %P\\n'")
-    keys = {"server/ca.key", "server/server.key", *(f"{client}/node.key" for client in CLIENTS)}
+    keys = {"server/ca.key", "server/server.key", *(f"{node}/node.key" for node in CLIENTS | HELPERS)}
     assert set(listed.stdout.splitlines()) == {f"600 fedloom {key}" for key in keys}
     mounts = json.loads(project("config", "--format", "json").stdout)["services"]
     for client in CLIENTS:

@@ -36,7 +36,6 @@ from tests.system.desk import ROOT, Desk
 pytestmark = pytest.mark.system
 
 SAMPLE = 64  # bytes
-SNAPSHOTS = 3  # of the database while clients train
 OPTIONS = ("--task", "rules", "--clients", "5", "--helpers", "2", "--seed", "3", "--patience", "20", "--no-alone")
 
 
@@ -79,17 +78,26 @@ def test_equal_noise_gives_the_model_of_one_process_and_the_database_holds_no_ve
     expected = SumFederation(tmp_path / "here").run(config)
     monkeypatch.setattr(upload, "quantise", recorded)
     masked: list[Array] = []
-    contents: list[bytes] = []
-    result = _run_over_tls(SumFederation(tmp_path / "runs"), config, tmp_path, masked, contents)
+    stop, found = threading.Event(), [False, False]  # a masked vector, a vector
+
+    def search() -> None:
+        while not stop.wait(0.01):
+            database = _database(tmp_path)
+            found[0] |= any(one.tobytes()[:SAMPLE] in database for one in list(masked))
+            plain = [_telling(one).astype(kind).tobytes() for one in list(vectors) for kind in (np.uint32, np.int64)]
+            found[1] |= any(one in database for one in plain)
+
+    searcher = threading.Thread(target=search)
+    searcher.start()
+    try:
+        result = _run_over_tls(SumFederation(tmp_path / "runs"), config, tmp_path, masked)
+    finally:
+        stop.set()
+        searcher.join()
     assert (result.status, result.privacy.sums) == ("completed", {"opened": 3, "lost": 0})
     assert result.model_sha256 == expected.model_sha256
-
-    database = b"".join([*contents, _database(tmp_path)])
     assert len(vectors) == len(masked) == 12
-    assert any(one.tobytes()[:SAMPLE] in database for one in masked)
-    for vector in vectors:
-        for kind in (np.uint32, np.int64):
-            assert _telling(vector).astype(kind).tobytes() not in database
+    assert found == [True, False]
 
 
 def _database(folder: Path) -> bytes:
@@ -105,15 +113,12 @@ def _telling(vector: Ints) -> Ints:
     return found
 
 
-def _run_over_tls(
-    federation: SumFederation, config: RunConfig, folder: Path, masked: list[Array], contents: list[bytes]
-) -> Result:
-    """Run clients and helpers as residents in threads; record masked vectors, and the database while clients train."""
+def _run_over_tls(federation: SumFederation, config: RunConfig, folder: Path, masked: list[Array]) -> Result:
+    """Run clients and helpers as residents in threads; record masked vectors."""
 
     def upload_of(session: Session, message: Message) -> Message:
         reply = respond(session, message)
         if message.metadata.message_type == TRAIN:
-            contents.append(_database(folder) if len(masked) < SNAPSHOTS else b"")
             masked.append(decode(TrainReply, reply.content).masked["sum"])
         return reply
 
