@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from client.enrolment import ENROLMENT
-from client.session import MODEL
+from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from common.arrays import sha256
@@ -50,7 +50,7 @@ def test_replies_that_are_handed_over_count_the_bytes_of_messages(
 ) -> None:
     config = settings(rounds=1, federation__updates=updates)
     handed = simulate(config, toy_dataset(4), tmp_path / "handed", together=4)
-    monkeypatch.setattr("deploy.simulated_cohort.passes_unchanged", lambda config, participant: False)
+    monkeypatch.setattr(Session, "passes_unchanged", lambda session, participant: False)
     encoded = simulate(config, toy_dataset(4), tmp_path / "encoded", together=4)
     assert handed.bytes_up == encoded.bytes_up > 1000
     assert handed.model_sha256 == encoded.model_sha256
