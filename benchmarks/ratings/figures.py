@@ -8,7 +8,7 @@ from benchmarks.harness.headline import Headline
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row
 from benchmarks.ratings.experiments import EPSILONS, OWN, PLANNERS
-from benchmarks.ratings.noise import MECHANISMS
+from benchmarks.ratings.noise import MECHANISMS, NOISES
 
 SPLITS = 5
 """Number of the first splits, which all rows have."""
@@ -18,7 +18,7 @@ PANELS = {
     "default, one report": {
         f"once/{name}-{{}}": (title, marker, colour)
         for (name, title), marker, colour in zip(
-            MECHANISMS.items(), "Dos", ("#0072b2", "#d55e00", "#e69f00"), strict=True
+            NOISES.items(), "^Dos", ("#cc79a7", "#0072b2", "#d55e00", "#e69f00"), strict=True
         )
     },
     "paper's model, 20 rounds": {
@@ -92,7 +92,7 @@ def _draw_epsilon(results: Results, setting: str, path: Path) -> None:
             axes.spines[["top", "right"]].set_visible(False)
             axes.tick_params(length=0, labelsize=8)
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, fontsize=7, frameon=False)
-        figure.supxlabel("ε of a user (local privacy)", fontsize=9)
+        figure.supxlabel("ε of a user", fontsize=9)
         figure.supylabel("RMSE (lower is better)", fontsize=9)
         figure.savefig(path, format="svg", metadata={"Date": None})
 

@@ -13,6 +13,7 @@ upload is scaled to the clip. Gaussian noise is accounted in zCDP (δ = {DELTA:g
 filters that each client checks before it sends. Not covered: participation, release times, the float rounding of noise, and
 the metrics themselves, which a simulation may read. Noise is drawn from seeds here, which makes the tables reproducible; the
 noise of users is not seeded.
+In rows of two helpers, clients send masked sums, and one of the helpers is trusted to add its noise and to keep its key.
 
 A split is 4 : 1 at random, drawn anew for each seed from 0 on, as are noise and first models; all rows of a seed use the same
 split. Errors are on the scale [0, 1]. ± is the standard deviation over splits. Splits differ, so **read the paired columns**:
