@@ -7,6 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.harness.bench import run_folder
 from benchmarks.harness.row import Metrics, Trial
@@ -108,8 +109,5 @@ def timed_aggregation() -> Iterator[list[float]]:
         finally:
             seconds.append(time.thread_time() - started)
 
-    setattr(RoundStrategy, "aggregate_train", timed)  # noqa: B010 -- an assignment to a method has no type
-    try:
+    with patch.object(RoundStrategy, "aggregate_train", timed):
         yield seconds
-    finally:
-        setattr(RoundStrategy, "aggregate_train", aggregate)  # noqa: B010 -- as above

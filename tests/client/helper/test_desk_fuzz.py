@@ -48,7 +48,7 @@ def send(desk: Desk, request: Any) -> None:
     """Let a desk answer; only typed errors may leave."""
     kinds = {HelperRequest: desk.card, PrepareRequest: desk.prepare, OpenRequest: desk.open}
     with suppress(FedloomError):
-        kinds[type(request)](request)  # type: ignore[operator]  # the table pairs each request with its method
+        kinds[type(request)](request)
 
 
 def requests(room: Helpers, about: SumTerms) -> list[Any]:

@@ -33,7 +33,7 @@ def counting(unit: str = "none", *, offset: bool = True) -> RunConfig:
 
 
 def exact_counts() -> Arrays:
-    return learner(counting(), CATALOGUE).counts()  # type: ignore[attr-defined]  # the rules learner has counts
+    return learner(counting(), CATALOGUE).counts()
 
 
 def terms_of(server: Summing) -> SumTerms:

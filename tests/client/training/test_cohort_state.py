@@ -37,12 +37,12 @@ def rounds_of(config: RunConfig, stores: list[MemoryStore], orders: list[list[in
     for number, order in enumerate(orders, start=1):
         asked = []
         for k in order:
-            request = TrainRequest(number, "toy:0", model, shared if last.get(k) else {}, last.get(k, 0))  # type: ignore[arg-type]
+            request = TrainRequest(number, "toy:0", model, shared if last.get(k) else {}, last.get(k, 0))
             asked.append(replace(members[k], request=request))
         replies = train(config.method_options, asked)
         assert all(isinstance(reply, TrainReply) for reply in replies)
-        hashes += [sha256({**reply.update, **{f"g/{n}": a for n, a in reply.gradient.items()}}) for reply in replies]  # type: ignore[union-attr]
-        shared = {n: 0.1 * a for n, a in replies[0].gradient.items()}  # type: ignore[union-attr]
+        hashes += [sha256({**reply.update, **{f"g/{n}": a for n, a in reply.gradient.items()}}) for reply in replies]
+        shared = {n: 0.1 * a for n, a in replies[0].gradient.items()}
         last |= dict.fromkeys(order, number)
     return hashes
 
@@ -74,9 +74,9 @@ def test_a_repeated_round_starts_from_the_same_stacked_state() -> None:
     members = cohort(config, stores)
     first = train(config.method_options, members)
     model = members[0].request.model
-    request = TrainRequest(2, "toy:0", model, {n: 0.1 * a for n, a in first[0].gradient.items()}, 1)  # type: ignore[union-attr]
+    request = TrainRequest(2, "toy:0", model, {n: 0.1 * a for n, a in first[0].gradient.items()}, 1)
     asked = [replace(member, request=request) for member in members]
-    hashes = [[sha256(r.gradient) for r in train(config.method_options, asked)] for _ in range(2)]  # type: ignore[union-attr]
+    hashes = [[sha256(r.gradient) for r in train(config.method_options, asked)] for _ in range(2)]
     assert hashes[0] == hashes[1]
 
 
