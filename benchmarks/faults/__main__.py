@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import random
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -37,7 +38,7 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure all plans, and store their outcomes."""
+    """Measure all plans, and store the outcomes after each."""
     start, outcomes, loads = time.monotonic(), [], []
     plans = make_plans(options.tasks, options.kills, options.pauses, options.seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -46,9 +47,9 @@ def run(options: argparse.Namespace) -> None:
             outcomes.append(measure(plan, Path(folder), options.seed, until))
             loads.append(os.getloadavg()[0])
             print(outcomes[-1], flush=True)
-    about = {"seed": options.seed, "cores": os.cpu_count(), "load": round(sum(loads) / len(loads), 1)}
-    stored = {**about, "date": time.strftime("%Y-%m-%d"), "runs": as_json(outcomes)}
-    RESULTS.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
+            about = {"seed": options.seed, "cores": os.cpu_count(), "load": round(statistics.mean(loads), 1)}
+            stored = {**about, "date": time.strftime("%Y-%m-%d"), "runs": as_json(outcomes)}
+            RESULTS.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
 
 
 def make_plans(tasks: list[str], kills: int, pauses: int, seed: int) -> list[Plan]:
