@@ -125,6 +125,7 @@ def _arrays(entry: RequestEntry) -> str:
 
 
 def _numbers(numbers: dict[str, float]) -> str:
-    named = [f"{name.rpartition('/')[2]} {value:.3g}" for name, value in list(numbers.items())[:SHOWN_NUMBERS]]
+    shown = list(numbers.items())[:SHOWN_NUMBERS]
+    named = [f"{name.removeprefix('metrics/').replace('/', ' ')} {value:.3g}" for name, value in shown]
     more = ", …" if len(numbers) > SHOWN_NUMBERS else ""
     return f"{count(len(numbers), 'number')} in plaintext: {', '.join(named)}{more}"

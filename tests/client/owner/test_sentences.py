@@ -40,6 +40,11 @@ def test_an_update_without_noise_is_named_as_such() -> None:
     assert "81.6 kB model update, without noise, and 1 number in plaintext: loss 0.5" in round_line([plain])
 
 
+def test_scores_of_models_are_named_by_their_model() -> None:
+    assessed = replace(TRAINED, asked="assign", tensors={}, noised=False, clear={"losses/0": 0.5, "losses/1": 0.25})
+    assert round_line([assessed]).endswith("2 numbers in plaintext: losses 0 0.5, losses 1 0.25")
+
+
 def test_a_masked_update_is_named_as_such_with_and_without_noise() -> None:
     masked = replace(TRAINED, tensors={"masked/sum": (4,)})
     assert "81.6 kB masked model update, with the helpers' noise on its sum (ε 0.31; 6.9 of" in round_line([masked])

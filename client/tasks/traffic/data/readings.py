@@ -83,7 +83,7 @@ def order_variables(readings: Readings, variables: tuple[str, ...], path: Path) 
     """
     unknown = [name for name in readings.variables if name not in variables]
     if unknown:
-        message = f"{_list(variables)} are measured by the federation or the first file; leave {_list(unknown)} out"
+        message = f"not among the variables of the federation or of the first file, {_list(variables)}; leave {_list(unknown)} out"
         raise VocabularyError(message, path, 1, unknown[0])
     missing = [name for name in variables if name not in readings.variables]
     if missing:

@@ -68,7 +68,10 @@ def test_the_federations_variables_in_its_order(text: Writer) -> None:
     path = text("timestamp,speed,volume", "2024-05-31 13:00,50,5")
     dataset = read_series(path, SensorVariables(variables=("volume", "speed")))
     assert dataset.units[0].values.tolist() == [[5, 50]]
-    with pytest.raises(VocabularyError, match="column 'speed': 'volume' are measured by the federation"):
+    with pytest.raises(
+        VocabularyError,
+        match="column 'speed': not among the variables of the federation or of the first file, 'volume'; leave",
+    ):
         read_series(path, SensorVariables(variables=("volume",)))
     with pytest.raises(DataError, match="column 'rain': this variable is missing") as caught:
         read_series(path, SensorVariables(variables=("volume", "speed", "rain")))
