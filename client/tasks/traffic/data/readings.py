@@ -83,8 +83,8 @@ def order_variables(readings: Readings, variables: tuple[str, ...], path: Path) 
     """
     unknown = [name for name in readings.variables if name not in variables]
     if unknown:
-        message = f"not among the variables of the federation or of the first file, {_list(variables)}; leave {_list(unknown)} out"
-        raise VocabularyError(message, path, 1, unknown[0])
+        message = f"not among the variables of the federation or of the first file, {_list(variables)}"
+        raise VocabularyError(f"{message}; leave {_list(unknown)} out", path, 1, unknown[0])
     missing = [name for name in variables if name not in readings.variables]
     if missing:
         raise DataError(f"this variable is missing; the data need {_list(variables)}", path, 1, missing[0])
