@@ -28,7 +28,7 @@ from benchmarks.harness.study import (
 )
 from common.errors import FedloomError
 
-NOT_TIMED = ("__init__", "timing", "sessions_reference")
+NOT_TIMED = ("__init__", "timing", "sessions_reference", "noop_federation")
 
 
 def main() -> int:
@@ -101,8 +101,7 @@ def _speed(arguments: list[str]) -> int:
         print(f"usage: python -m benchmarks speed NAME [option ...]; names: {', '.join(names)}", file=sys.stderr)
         return 2
     sys.argv = [f"python -m benchmarks speed {arguments[0]}", *arguments[1:]]
-    import_module(f"benchmarks.speed.{arguments[0]}").main()
-    return 0
+    return int(import_module(f"benchmarks.speed.{arguments[0]}").main() or 0)
 
 
 if __name__ == "__main__":

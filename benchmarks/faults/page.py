@@ -35,7 +35,7 @@ The machine had {cores} cores under a load of {load:.1f}, so times are pessimist
 
 ## Not covered
 
-- 100 kills and 20 pauses over all five tasks: this is a sample, with ledgers in one run at most.
+- Machines that fail for longer than a minute, and disks that fill up.
 - Delays of a network. `tests/system/test_cut_networks.py` cuts one that loses a hundredth of all packets.
 """
 
