@@ -68,7 +68,7 @@ def respond(session: Session, message: Message) -> Message:
 def answer(session: Session, message: Message, request: Callable[[], Payload]) -> Message:
     """Return the answer to a message whose request may be decoded already."""
     try:
-        return Message(encode(_dispatch(session, request())), reply_to=message)
+        return Message(encode(dispatch(session, request())), reply_to=message)
     except Exception as error:
         return failure_reply(message, error)
 
@@ -95,7 +95,13 @@ _REQUESTS: dict[str, type[Payload]] = {
 }
 
 
-def _dispatch(session: Session, request: Payload) -> Payload:
+def dispatch(session: Session, request: Payload) -> Payload:
+    """Return a client's reply to a request.
+
+    Raises:
+        FedloomError: The client fails, or refuses.
+        WireError: The payload is no request.
+    """
     match request:
         case EnrolRequest():
             return session.enrol(request)

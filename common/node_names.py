@@ -17,6 +17,8 @@ from common.files import write_atomically
 FILE = "names.toml"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Form of a public name."""
+HOSTED_NAME = re.compile(rf"(?P<hub>{NAME.pattern})/(?P<client>{NAME.pattern})")
+"""Form of the public name of a hub's client; it belongs to the key that the hub's name belongs to."""
 
 
 class NamedKey(BaseModel):
@@ -29,6 +31,9 @@ class NamedKey(BaseModel):
 
     added: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     """Time of the binding."""
+
+    clients: int = Field(default=1, ge=1)
+    """Number of clients that the key may speak for; more than 1 for a hub."""
 
 
 _FORM = TypeAdapter(dict[str, NamedKey])
@@ -57,7 +62,8 @@ def read_names(folder: Path) -> dict[str, NamedKey]:
 
 def write_names(folder: Path, names: Mapping[str, NamedKey]) -> None:
     """Replace the file in the folder."""
-    stored = {name: names[name].model_dump() for name in sorted(names)}
+    hidden = {name: {"clients"} if key.clients == 1 else set() for name, key in names.items()}
+    stored = {name: names[name].model_dump(exclude=hidden[name]) for name in sorted(names)}
     write_atomically(folder / FILE, tomli_w.dumps(stored).encode(), mode=0o600)
 
 

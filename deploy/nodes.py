@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from common.errors import ConfigError
-from common.node_keys import PREFIX, NodeKey, file_name, fingerprint, from_word, openssh_line
+from common.node_keys import PREFIX, NodeKey, default_name, file_name, fingerprint, from_word, openssh_line
 from common.node_names import NamedKey, check_name, locked, read_names, write_names
 from deploy.files import write_file
 from deploy.keys import load_public_key, parse_public_key
@@ -48,10 +48,16 @@ def read_key(text: str) -> NodeKey:
     )
 
 
-def add_key(nodes: Path, key: NodeKey, name: str = "") -> Path:
+def add_key(nodes: Path, key: NodeKey, name: str = "", clients: int = 0) -> Path:
     """Register a key, and bind a name to it; return its file.
 
     A further name of the same key replaces the first.
+
+    Args:
+        nodes: Folder of the keys.
+        key: Public key.
+        name: Name of the key; empty keeps its name, or for a hub without one takes the default name of the key.
+        clients: Number of clients that the key may speak for; 0 keeps its number, 1 for a new key.
 
     Raises:
         ConfigError: The key was revoked, or the name belongs to another key.
@@ -60,15 +66,18 @@ def add_key(nodes: Path, key: NodeKey, name: str = "") -> Path:
     with locked(nodes):
         if any(entry.fingerprint == mark for entry in _entries(nodes / REVOKED, "revoked")):
             raise ConfigError(f"key {mark} was revoked; let its owner create a new key with fedloom keys node")
-        if name:
-            names = {bound: of for bound, of in read_names(nodes).items() if of.fingerprint != mark or bound == name}
-            holder = names.setdefault(check_name(name), NamedKey(fingerprint=mark))
+        names = read_names(nodes)
+        old = next((bound for bound, of in names.items() if of.fingerprint == mark), "")
+        if name := name or old or (default_name(mark) if clients else ""):
+            before = names.pop(old, NamedKey(fingerprint=mark))
+            holder = names.setdefault(check_name(name), before if name == old else NamedKey(fingerprint=mark))
             if holder.fingerprint != mark:
                 raise ConfigError(
                     f"name '{name}' belongs to key {holder.fingerprint}; choose another --name, or revoke that key with"
                     f" fedloom nodes revoke {name}"
                 )
-            write_names(nodes, names)
+            number = {"clients": clients or before.clients}
+            write_names(nodes, names | {name: holder.model_copy(update=number)})
         target = _find(nodes, mark) or nodes / f"{file_name(mark)}.pub"
         write_file(target, openssh_line(key) + b"\n", overwrite=True)
     return target
@@ -101,22 +110,25 @@ def rotate_key(nodes: Path, name: str, key: NodeKey) -> Path:
     Raises:
         ConfigError: No key has the name, or the new key was revoked or is the old one.
     """
-    if _holder(nodes, name).fingerprint == fingerprint(key):
+    holder = _holder(nodes, name)
+    if holder.fingerprint == fingerprint(key):
         raise ConfigError(f"{name} has this key already; let its owner create a new key with fedloom keys node")
     add_key(nodes, key)
     revoke_key(nodes, name)
-    return add_key(nodes, key, name)
+    return add_key(nodes, key, name, holder.clients)
 
 
 def accept_ledger(nodes: Path, name: str) -> str:
-    """Forget the ledgers of a client, so that its next one is accepted; return its fingerprint.
+    """Forget the ledgers of a client, or of all clients of a hub; return its fingerprint.
+
+    Its next ledgers are accepted.
 
     Raises:
         ConfigError: No key has the name, or the file of ledgers is damaged.
     """
     with locked(nodes):
         mark = _holder(nodes, name).fingerprint
-        write_heads(nodes, {key: heads for key, heads in read_heads(nodes).items() if key != mark})
+        write_heads(nodes, {key: heads for key, heads in read_heads(nodes).items() if key.partition("#")[0] != mark})
     return mark
 
 

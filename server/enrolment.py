@@ -10,13 +10,12 @@ from typing import Protocol
 from flwr.app import Message
 
 from common.errors import DataError, FedloomError, QuorumError, WireError
-from common.node_names import NAME
 from common.text import count, printable
-from common.wire.codec import decode, encode
-from common.wire.messages import ENROL, EnrolReply, EnrolRequest
-from server.exchange import content_size
+from common.wire.codec import encode
+from common.wire.hubs import is_from_hub
+from common.wire.messages import ENROL, EnrolRequest
+from server.admission import HubAdmission, accept
 from server.node_directory import NameBindings
-from server.plausible import MAX_EXAMPLES, SMALL_REPLY, check_size
 from server.roster import EnrolledClient, Roster
 
 log = logging.getLogger("fedloom.server")
@@ -52,6 +51,7 @@ class Enrolment:
         sleep: Function that waits a number of seconds.
         names: Names that belong to keys.
         check_ledger: Function that refuses a node by the head of its privacy ledger.
+        hubs: Admission of hubs; None refuses them.
     """
 
     def __init__(
@@ -63,9 +63,10 @@ class Enrolment:
         sleep: Callable[[float], None] = time.sleep,
         names: NameBindings | None = None,
         check_ledger: Callable[[int, str], None] = lambda node, head: None,
+        hubs: HubAdmission | None = None,
     ) -> None:
         self.roster, self.helpers, self._names = Roster(clock), invitation.helpers, names or NameBindings()
-        self._check_ledger = check_ledger
+        self._check_ledger, self._hubs = check_ledger, hubs or HubAdmission()
         self._invitation, self._wait, self._ask = invitation, wait, ask
         self._clock, self._sleep = clock, sleep
         self.on_wait: Callable[[Collection[int], int, float], None] = lambda online, wanted, seconds: None
@@ -150,11 +151,15 @@ class Enrolment:
         return bool(answered)
 
     def _take(self, reply: Message) -> int:
-        """Enrol the sender of a reply or record its refusal; return its node."""
+        """Enrol the sender of a reply, or all clients of a hub, or record its refusal; return its node."""
         node = reply.metadata.src_node_id
         before = self.roster.refused.get(node)
         try:
-            client = _accept(node, reply)
+            if node not in self.roster.hosted and reply.has_content() and is_from_hub(reply.content):
+                for hosted in self._hubs.admit(reply, self.roster.hosted):
+                    self._take(hosted)
+                return node
+            client = accept(node, reply, self.roster.hosted.get(node, ""))
             client = replace(client, name=self._names.resolve(node, client.name))
             self._check_ledger(node, client.ledger)
             self.roster.enrol(client)
@@ -162,7 +167,7 @@ class Enrolment:
             self.roster.refuse(node, printable(str(refusal)))
         reason = self.roster.refused.get(node, before)
         if reason != before:
-            log.warning("node %d refused: %s", node, reason)
+            log.warning("%s refused: %s", self.roster.hosted.get(node, f"node {node}"), reason)
         return node
 
     def _explain_shortage(self, able: int, at_least: int, waited: float, online: int) -> FedloomError:
@@ -174,19 +179,3 @@ class Enrolment:
             f"{count(able, 'client')} can train, {at_least} required after {waited:.0f} s "
             f"({online} online, {empty} without training data){reasons}"
         )
-
-
-def _accept(node: int, reply: Message) -> EnrolledClient:
-    if reply.has_error():
-        raise WireError(reply.error.reason or f"error {reply.error.code}")
-    check_size(content_size(reply.content), SMALL_REPLY)
-    enrolled = decode(EnrolReply, reply.content)
-    if not NAME.fullmatch(enrolled.client):
-        raise WireError(
-            f"invalid client name '{printable(enrolled.client, 80)}'; use up to 64 letters, digits, '.', '_' and"
-            " '-', starting with a letter or digit (--name)"
-        )
-    if not 0 <= enrolled.examples <= MAX_EXAMPLES:
-        raise WireError(f"{enrolled.examples} training records, at most {MAX_EXAMPLES:,} are accepted")
-    about = (enrolled.enrolment, enrolled.examples, enrolled.budget, enrolled.shares_metrics, enrolled.ledger)
-    return EnrolledClient(enrolled.client, node, *about)

@@ -11,6 +11,18 @@ from common.wire.codec import Handed
 from common.wire.sizes import record_size
 
 
+class Shared(RecordDict):
+    """Content of a message that travelled with others.
+
+    Args:
+        size: Bytes of the message's share.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+
 class Answer(NamedTuple):
     """Answer of a node, and the seconds until it arrived."""
 
@@ -93,8 +105,8 @@ def _content_bytes(messages: Iterable[Message]) -> list[int]:
 
 
 def content_size(content: RecordDict) -> int:
-    """Return the bytes of a content, or those of its encoding if it is handed over inside this process."""
-    if isinstance(content, Handed):
+    """Return the bytes of a content: of its share if it is shared, of its encoding if it is handed over."""
+    if isinstance(content, Handed | Shared):
         return content.size
     groups = (content.array_records, content.metric_records, content.config_records)
     return sum(record_size(record) for records in groups for record in records.values())

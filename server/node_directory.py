@@ -8,6 +8,7 @@ from typing import Protocol
 from common.errors import ConfigError, WireError
 from common.node_keys import default_name, file_name, fingerprint, from_pem
 from common.node_names import NamedKey, locked, read_names, write_names
+from common.wire.hubs import MAX_CLIENTS
 
 log = logging.getLogger("fedloom.server")
 
@@ -40,21 +41,18 @@ class NameBindings:
         """Return the name under which a node that calls itself `name` is enrolled.
 
         A node with a bound name may call itself by it, or by the default name of its key. The first other name of a key is
-        bound to it.
+        bound to it. The name `hub/client` belongs to the key of `hub`.
 
         Raises:
             WireError: The key was revoked, the name belongs to another key, or the key has another name.
         """
         if self._folder is None:
             return name
+        name, slash, client = name.partition("/")
         mark = self.fingerprint(node)
         if mark and (self._folder / "revoked" / f"{file_name(mark)}.pub").exists():
             raise WireError("the server's owner has revoked this key; create a new key with fedloom keys node")
-        try:
-            names = read_names(self._folder)
-        except ConfigError as error:
-            log.warning("%s", error)
-            raise WireError("the server cannot read its names of clients; ask the server's owner") from None
+        names = _read(self._folder)
         if (holder := names.get(name)) is not None and holder.fingerprint != mark:
             raise WireError(f"the name '{name}' belongs to another key; join with another --name")
         bound = next((own for own, key in names.items() if key.fingerprint == mark), "")
@@ -62,7 +60,18 @@ class NameBindings:
             raise WireError(f"this key is registered as '{bound}'; join with --name {bound}")
         if mark and not bound and name != default_name(mark):
             self._bind(self._folder, name, mark)
-        return bound or name
+        return f"{bound or name}{slash}{client}"
+
+    def most_clients(self, node: int) -> int:
+        """Return the number of clients that a node may host; without a folder of keys, as many as it likes.
+
+        Raises:
+            WireError: The names cannot be read.
+        """
+        if self._folder is None:
+            return MAX_CLIENTS
+        mark = self.fingerprint(node)
+        return next((key.clients for key in _read(self._folder).values() if key.fingerprint == mark), 1)
 
     def _bind(self, folder: Path, name: str, mark: str) -> None:
         try:
@@ -78,3 +87,11 @@ class NameBindings:
                 key = from_pem(one.public_key)
                 self._fingerprints[one.node_id] = fingerprint(key) if key else ""
         return self._fingerprints.get(node, "")
+
+
+def _read(folder: Path) -> dict[str, NamedKey]:
+    try:
+        return read_names(folder)
+    except ConfigError as error:
+        log.warning("%s", error)
+        raise WireError("the server cannot read its names of clients; ask the server's owner") from None

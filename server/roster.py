@@ -36,6 +36,9 @@ class Roster:
     later: dict[int, tuple[float, int]] = field(default_factory=dict)
     """Node that refused -> time of its next invitation, and the node whose departure allows it at once."""
 
+    hosted: dict[int, str] = field(default_factory=dict)
+    """Node of a hub's client -> its name."""
+
     present: frozenset[int] = frozenset()
     """Nodes that were online at the last call of `select_uninvited`."""
 
@@ -99,7 +102,7 @@ class Roster:
 
     def name(self, node: int) -> str:
         """Return the display name of a node."""
-        return self.clients[node].name if node in self.clients else f"node-{node}"
+        return self.clients[node].name if node in self.clients else self.hosted.get(node, f"node-{node}")
 
     def _pardon(self, node: int) -> None:
         self.refused.pop(node, None)

@@ -18,10 +18,12 @@ from common.models import build_model, parameters
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import EnrolRequest
+from server.admission import SUMS, HubAdmission
 from server.artifacts import LOCK_SECONDS, RunDirectory, make_run_id
 from server.enrolment import Enrolment
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
+from server.hub_grid import HubGrid
 from server.journal import Journal
 from server.ledger_heads import LedgerHeads
 from server.liveness import Liveness
@@ -60,12 +62,13 @@ def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) ->
     if config.resume:
         folder.config()  # raises at once if there is no such run, and creates no folder
     with folder.lock(wait=LOCK_SECONDS):
-        liveness = Liveness(grid.get_nodes)
-        return _run(grid, find_parties(grid, config, folder, liveness), catalogue, folder, nodes, liveness)
+        hubs = HubGrid(grid)
+        liveness = Liveness(hubs.get_nodes)
+        return _run(hubs, find_parties(hubs, config, folder, liveness), catalogue, folder, nodes, liveness)
 
 
 def _run(
-    grid: Grid, parties: Parties, catalogue: Vocabulary, folder: RunDirectory, nodes: Path | None, liveness: Liveness
+    grid: HubGrid, parties: Parties, catalogue: Vocabulary, folder: RunDirectory, nodes: Path | None, liveness: Liveness
 ) -> Result:
     config, federation = parties.config, parties.config.federation
     state, totals = _load_or_create(folder, config, catalogue)
@@ -75,7 +78,7 @@ def _run(
     connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=lambda: parties.exchange.helping)
     quiet = connect()
     invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json(), parties.cards)
-    enrolment = _build_enrolment(config, invitation, quiet, NameBindings(nodes, grid.get_nodes), nodes)
+    enrolment = _build_enrolment(config, invitation, quiet, grid, nodes)
     journal = Journal(folder, config, enrolment, grid.get_node_ids)
     enrolment.on_wait = journal.record_waiting
     if totals:
@@ -103,14 +106,22 @@ def _run(
 
 
 def _build_enrolment(
-    config: RunConfig, invitation: EnrolRequest, grid: PollingGrid, names: NameBindings, nodes: Path | None
+    config: RunConfig, invitation: EnrolRequest, grid: PollingGrid, hubs: HubGrid, nodes: Path | None
 ) -> Enrolment:
+    names = NameBindings(nodes, hubs.get_nodes)
+
+    def ledger_owner(node: int) -> str:
+        """Return the fingerprint of a node's key, with the client's name behind that of a hub."""
+        client = hubs.hosted(node)
+        return names.fingerprint(node) and names.fingerprint(node) + (f"#{client.name}" if client else "")
+
     return Enrolment(
         invitation,
         config.federation.wait,
         lambda messages, seconds: grid.send_and_receive(messages, timeout=seconds),
         names=names,
-        check_ledger=LedgerHeads(nodes, config.task, names.fingerprint).check,
+        check_ledger=LedgerHeads(nodes, config.task, ledger_owner).check,
+        hubs=HubAdmission(hubs, names, SUMS if config.privacy.resolved_trust == "helpers" else ""),
     )
 
 

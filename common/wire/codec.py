@@ -1,7 +1,8 @@
-"""Codec between payloads and Flower's RecordDict; the only module of `common` that imports Flower.
+"""Codec between payloads and Flower's RecordDict.
 
 A message is one ConfigRecord that holds all arrays as one safetensors blob. Flower sends every record, array and chunk
 of an array as an object in a call of its own. One blob makes every message 3 objects, whatever its number of arrays.
+Of `common`, this module and `common.wire.hubs` alone import Flower.
 """
 
 import dataclasses
@@ -19,7 +20,8 @@ from common.wire.messages import SCHEMA, Metrics, Payload
 from common.wire.sizes import record_size
 
 P = TypeVar("P", bound=Payload)
-_RECORD, _SCHEMA, _PAYLOAD, _ARRAYS = "fedloom", "wire.schema", "wire.payload", "wire.arrays"
+RECORD, VERSION, PAYLOAD, _ARRAYS = "fedloom", "wire.schema", "wire.payload", "wire.arrays"
+"""Name of a message's record, and its entries beside the payload's fields."""
 
 
 class Handed(RecordDict):
@@ -33,7 +35,7 @@ class Handed(RecordDict):
     """
 
     def __init__(self, payload: Payload, size: int) -> None:
-        super().__init__({_RECORD: ConfigRecord({_PAYLOAD: type(payload).__name__})})
+        super().__init__({RECORD: ConfigRecord({PAYLOAD: type(payload).__name__})})
         self.payload, self.size = payload, size
 
 
@@ -55,14 +57,14 @@ def encode(payload: Payload) -> RecordDict:
         WireError: A field holds a value that the schema does not allow; names payload and field.
     """
     config, arrays = _split(payload)
-    return RecordDict({_RECORD: ConfigRecord({**config, _ARRAYS: save(arrays)})})
+    return RecordDict({RECORD: ConfigRecord({**config, _ARRAYS: save(arrays)})})
 
 
 def _split(payload: Payload) -> tuple[dict[str, Any], Arrays]:
     """Return the entries of a record but its arrays, and the arrays by `field/key`."""
     name = type(payload).__name__
     arrays: Arrays = {}
-    config: dict[str, Any] = {_SCHEMA: SCHEMA, _PAYLOAD: name}
+    config: dict[str, Any] = {VERSION: SCHEMA, PAYLOAD: name}
     for field, kind in _SCHEMAS[type(payload)]:
         value = getattr(payload, field)
         if kind == Arrays:
@@ -84,13 +86,13 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
     """
     if isinstance(record, Handed) and isinstance(record.payload, payload_type):
         return record.payload
-    name, config = payload_type.__name__, record.get(_RECORD)
-    if not isinstance(config, ConfigRecord) or config.get(_PAYLOAD) != name:
+    name, config = payload_type.__name__, record.get(RECORD)
+    if not isinstance(config, ConfigRecord) or config.get(PAYLOAD) != name:
         raise WireError(
-            f"expected {name}, got {config.get(_PAYLOAD) if isinstance(config, ConfigRecord) else 'nothing'!r}"
+            f"expected {name}, got {config.get(PAYLOAD) if isinstance(config, ConfigRecord) else 'nothing'!r}"
         )
-    if config.get(_SCHEMA) != SCHEMA:
-        version = config.get(_SCHEMA)
+    if config.get(VERSION) != SCHEMA:
+        version = config.get(VERSION)
         raise WireError(f"{name}: schema version {version!r} differs from {SCHEMA} here; update the older side")
     arrays = _load(name, config.get(_ARRAYS))
     values: dict[str, Any] = {}
@@ -124,11 +126,11 @@ class Outline:
 
 def outline(record: RecordDict) -> Outline:
     """Describe a message, of any sender, without decoding its arrays."""
-    size, config = sum(map(_size, record.config_records.values())), record.get(_RECORD)
+    size, config = sum(map(_size, record.config_records.values())), record.get(RECORD)
     if not isinstance(config, ConfigRecord):
         return Outline(size=size)
-    values = {key: value for key, value in config.items() if key not in (_SCHEMA, _PAYLOAD, _ARRAYS) and value != []}
-    return Outline(str(config.get(_PAYLOAD, "")), values, _shapes(config.get(_ARRAYS)), size)
+    values = {key: value for key, value in config.items() if key not in (VERSION, PAYLOAD, _ARRAYS) and value != []}
+    return Outline(str(config.get(PAYLOAD, "")), values, _shapes(config.get(_ARRAYS)), size)
 
 
 def arrays_of(record: RecordDict) -> Arrays:
@@ -137,7 +139,7 @@ def arrays_of(record: RecordDict) -> Arrays:
     Raises:
         WireError: The record is not one of these messages, or its arrays cannot be decoded.
     """
-    config = record.get(_RECORD)
+    config = record.get(RECORD)
     return _load("message", config.get(_ARRAYS) if isinstance(config, ConfigRecord) else None)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from common.arrays import Arrays
 from common.wire.sums import HelperPayload, SumReply, SumRequest
 
-SCHEMA = 7
+SCHEMA = 8
 """Version of the schema, checked when a message is decoded."""
 
 Metrics = dict[str, float]

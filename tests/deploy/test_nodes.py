@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.errors import ConfigError
-from common.node_keys import fingerprint, from_word, openssh_line, to_word
+from common.node_keys import default_name, fingerprint, from_word, openssh_line, to_word
 from common.node_names import FILE, read_names
 from deploy.nodes import add_key, list_nodes, read_key, revoke_key, rotate_key
 
@@ -142,3 +142,18 @@ def test_a_damaged_file_of_names_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_bytes(text.replace("MARK", mark).encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigError, match=FILE):
         read_names(tmp_path)
+
+
+def test_a_hub_is_registered_with_a_number_of_clients(tmp_path: Path) -> None:
+    ward, shop = new_key(), new_key()
+    add_key(tmp_path, ward, clients=125)
+    add_key(tmp_path, shop, "shop", clients=3)
+    add_key(tmp_path, shop, "store")
+    numbers = {name: key.clients for name, key in read_names(tmp_path).items()}
+    assert numbers == {default_name(fingerprint(ward)): 125, "store": 3}
+    assert (tmp_path / FILE).read_text().count("clients") == 2
+    add_key(tmp_path, shop, clients=1)
+    assert (tmp_path / FILE).read_text().count("clients") == 1
+    renewed = new_key()
+    rotate_key(tmp_path, default_name(fingerprint(ward)), renewed)
+    assert read_names(tmp_path)[default_name(fingerprint(ward))].clients == 125

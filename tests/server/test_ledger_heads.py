@@ -9,7 +9,7 @@ from common.node_names import NamedKey, write_names
 from deploy.nodes import accept_ledger
 from server.ledger_heads import FILE, LedgerHeads, StoredHead, read_heads
 
-KEYS = {1: "SHA256:" + 43 * "A", 2: "SHA256:" + 43 * "B", 3: ""}
+KEYS = {1: "SHA256:" + 43 * "A", 2: "SHA256:" + 43 * "B", 3: "", 4: "SHA256:" + 43 * "A" + "#ward/a"}
 
 
 @pytest.fixture
@@ -72,3 +72,12 @@ def test_the_server_s_owner_accepts_a_new_ledger(heads: LedgerHeads, tmp_path: P
         accept_ledger(tmp_path, "home-8")
     assert accept_ledger(tmp_path, "home-7") == KEYS[1]
     heads.check(1, "bbbb:0:")
+
+
+def test_each_client_of_a_hub_has_a_ledger_of_its_own(heads: LedgerHeads, tmp_path: Path) -> None:
+    heads.check(4, "bbbb:2:two")
+    with pytest.raises(WireError, match="ledger cccc is new"):
+        heads.check(4, "cccc:0:")
+    write_names(tmp_path, {"ward": NamedKey(fingerprint=KEYS[1])})
+    accept_ledger(tmp_path, "ward")
+    assert read_heads(tmp_path) == {}

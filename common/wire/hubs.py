@@ -1,0 +1,121 @@
+"""Messages of a hub, a node that hosts several clients.
+
+A request to a hub is the request that a single client gets, with the names of the clients that it is for. The reply holds
+each client's own reply, entry by entry, or the error that the client has in its place. Both are one record, so a hub takes
+as many calls of Flower as a single client.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flwr.app import ConfigRecord, Error, RecordDict
+
+from common.errors import WireError
+from common.text import printable
+from common.wire.codec import PAYLOAD, RECORD, VERSION
+from common.wire.messages import FAILED, REFUSED, SCHEMA
+
+MAX_CLIENTS, MAX_NAME = 100_000, 200
+"""Largest number of clients in a message, and of characters in a name."""
+
+_REPLY, _CLIENTS, _CODES, _REASONS = "HubReply", "hub.clients", "hub.codes", "hub.reasons"
+_ANSWERED = 0
+
+Answer = RecordDict | Error
+"""Content of one client's reply, or its error."""
+
+
+def address(request: RecordDict, clients: Sequence[str]) -> RecordDict:
+    """Return a request for these clients of a hub."""
+    return RecordDict({RECORD: ConfigRecord({**_config(request), _CLIENTS: list(clients)})})
+
+
+def addressees(request: RecordDict) -> list[str]:
+    """Return the clients of a hub that a request is for; empty for all of them.
+
+    Raises:
+        WireError: The names are malformed or repeated.
+    """
+    config = _config(request)
+    return _names(config) if _CLIENTS in config else []
+
+
+def join_answers(answers: Mapping[str, Answer]) -> RecordDict:
+    """Return the reply of a hub, from its clients' answers by name."""
+    errors = [answer if isinstance(answer, Error) else None for answer in answers.values()]
+    config: dict[str, Any] = {
+        VERSION: SCHEMA,
+        PAYLOAD: _REPLY,
+        _CLIENTS: list(answers),
+        _CODES: [error.code if error else _ANSWERED for error in errors],
+        _REASONS: [error.reason or "" if error else "" for error in errors],
+    }
+    for k, answer in enumerate(answers.values()):
+        if isinstance(answer, RecordDict):
+            config |= {f"{k}/{key}": value for key, value in _config(answer).items()}
+    return RecordDict({RECORD: ConfigRecord(config)})
+
+
+def is_from_hub(reply: RecordDict) -> bool:
+    """Return True if a reply claims to be that of a hub."""
+    config = reply.get(RECORD)
+    return isinstance(config, ConfigRecord) and config.get(PAYLOAD) == _REPLY
+
+
+def split_answers(reply: RecordDict) -> dict[str, Answer]:
+    """Return the clients' answers in the reply of a hub, by name; inverse of `join_answers`.
+
+    Raises:
+        WireError: The reply is not that of a hub, or is malformed; the answers themselves are not decoded.
+    """
+    config = _config(reply)
+    if not is_from_hub(reply) or config.get(VERSION) != SCHEMA:
+        raise WireError(f"expected {_REPLY} of schema version {SCHEMA}")
+    names = _names(config)
+    codes, reasons = _column(config, _CODES, int, len(names)), _column(config, _REASONS, str, len(names))
+    entries: dict[str, dict[str, Any]] = {str(k): {} for k, code in enumerate(codes) if code == _ANSWERED}
+    for key, value in config.items():
+        place, slash, own = key.partition("/")
+        if slash and place not in entries:
+            raise WireError(f"{_REPLY}: entry '{printable(key, 40)}' belongs to no client with an answer")
+        if slash:
+            entries[place][own] = value
+    return {
+        name: _answer(code, reason, entries.get(str(k), {}))
+        for k, (name, code, reason) in enumerate(zip(names, codes, reasons, strict=True))
+    }
+
+
+def _answer(code: int, reason: str, entries: dict[str, Any]) -> Answer:
+    if code == _ANSWERED:
+        return RecordDict({RECORD: ConfigRecord(entries)})
+    if code not in (FAILED, REFUSED):
+        raise WireError(f"{_REPLY}: {code} is no error of a client")
+    return Error(code, reason)
+
+
+def _config(content: RecordDict) -> ConfigRecord:
+    config = content.get(RECORD)
+    if not isinstance(config, ConfigRecord):
+        raise WireError("the message holds no record of fedloom")
+    return config
+
+
+def _names(config: ConfigRecord) -> list[str]:
+    names = config.get(_CLIENTS)
+    if not isinstance(names, list) or not 0 < len(names) <= MAX_CLIENTS:
+        raise WireError(f"a message of a hub names 1 to {MAX_CLIENTS:,} clients")
+    if not all(isinstance(name, str) and 0 < len(name) <= MAX_NAME for name in names):
+        raise WireError(f"a message of a hub holds a name that is no text of 1 to {MAX_NAME} characters")
+    [(twice, times)] = Counter(map(str, names)).most_common(1)
+    if times > 1:
+        raise WireError(f"a message of a hub names client '{printable(twice, 40)}' twice")
+    return [str(name) for name in names]
+
+
+def _column(config: ConfigRecord, key: str, kind: type[Any], length: int) -> list[Any]:
+    column = config.get(key)
+    if not isinstance(column, list) or len(column) != length or not all(type(value) is kind for value in column):
+        raise WireError(f"{_REPLY}.{key}: not one {kind.__name__} for each of {length} clients")
+    return column

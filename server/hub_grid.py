@@ -1,0 +1,182 @@
+"""Grid in which each client of a hub is a node of its own.
+
+Messages to clients of one hub travel together.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flwr.app import Error, Message, RecordDict
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+
+from common.errors import WireError
+from common.text import printable
+from common.wire.hubs import Answer, address, split_answers
+from common.wire.messages import FAILED
+from server.exchange import Shared, content_size
+
+UNANSWERED = "the hub sent no answer of this client"
+
+
+@dataclass(frozen=True)
+class HostedClient:
+    """Client of a hub, in the form of Flower's description of a node.
+
+    Args:
+        node_id: Node of the client; below 0, as no node of Flower's is.
+        hub: Node of the hub.
+        name: Name of the client at the hub.
+        public_key: PEM of the hub's key.
+        heartbeat_interval: Interval that the hub promised, in seconds.
+        online_until: Time at which the SuperLink misses the hub.
+    """
+
+    node_id: int
+    hub: int
+    name: str
+    public_key: bytes = b""
+    heartbeat_interval: float = 0.0
+    online_until: float = 0.0
+
+
+class HubGrid(Grid):
+    """Wrapper of a Grid; nodes that are no hubs pass unchanged.
+
+    Args:
+        grid: The wrapped Grid.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._hosted: dict[int, HostedClient] = {}
+        self._hubs: dict[int, list[int]] = {}
+        self._sent: dict[str, dict[str, Message]] = {}
+        """Message to a hub -> the messages to its clients by their names."""
+
+    def admit(self, hub: int, names: Iterable[str]) -> dict[str, int]:
+        """Put nodes of its clients in place of a hub; return client -> node."""
+        nodes = {name: -len(self._hosted) - k for k, name in enumerate(names, start=1)}  # of earlier hubs, too
+        self._hosted |= {node: HostedClient(node, hub, name) for name, node in nodes.items()}
+        self._hubs[hub] = [*nodes.values()]
+        return nodes
+
+    def hosted(self, node: int) -> HostedClient | None:
+        """Return the client of a hub with this node; None for any other node."""
+        return self._hosted.get(node)
+
+    def get_node_ids(self) -> list[int]:
+        """Return the connected nodes, with the clients of hubs in place of the hubs."""
+        return [client for node in self._grid.get_node_ids() for client in self._hubs.get(node, [node])]
+
+    def get_nodes(self) -> Iterable[Any]:
+        """Return descriptions of the connected nodes; the clients of a hub have its key and its heartbeats."""
+        for one in self._grid.get_nodes():
+            if one.node_id not in self._hubs:
+                yield one
+            for node in self._hubs.get(one.node_id, ()):
+                about = one.public_key, one.heartbeat_interval, one.online_until
+                yield HostedClient(node, one.node_id, self._hosted[node].name, *about)
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        """Push messages; one message goes to all clients of a hub that get the same content."""
+        direct: list[Message] = []
+        groups: dict[tuple[int, int], list[Message]] = defaultdict(list)
+        for message in messages:
+            client = self._hosted.get(message.metadata.dst_node_id)
+            if client is None:
+                direct.append(message)
+            else:
+                groups[client.hub, id(message.content)].append(message)
+        together = [self._join(hub, group) for (hub, _), group in groups.items()]
+        self._sent = {}
+        accepted = {*self._grid.push_messages([*direct, *together])}
+        for message, group in zip(together, groups.values(), strict=True):
+            identity = message.metadata.message_id
+            if identity in accepted:
+                accepted.remove(identity)
+                accepted |= self._record(identity, group)
+        return [*accepted]
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Pull the replies of nodes, and those of clients from the replies of their hubs."""
+        wanted = {*message_ids}
+        shared = {identity for identity, asked in self._sent.items() if not wanted.isdisjoint(_ids(asked))}
+        replies: list[Message] = []
+        for reply in self._grid.pull_messages(wanted.difference(*map(_ids, self._sent.values())) | shared):
+            asked = self._sent.pop(reply.metadata.reply_to_message_id, None)
+            replies += [reply] if asked is None else split_reply(reply, asked)
+        return [reply for reply in replies if reply.metadata.reply_to_message_id in wanted]
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        """Refuse; `PollingGrid` waits.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError("a grid of hubs does not wait; wrap it in PollingGrid")
+
+    def create_message(
+        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
+    ) -> Message:
+        """Create a message by the wrapped Grid."""
+        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    @property
+    def run(self) -> Run:
+        """Run of the wrapped Grid."""
+        return self._grid.run
+
+    def set_run(self, run: Run) -> None:
+        """Set the run on the wrapped Grid."""
+        self._grid.set_run(run)
+
+    def _join(self, hub: int, group: Sequence[Message]) -> Message:
+        """Return the message to a hub in place of those to its clients; each of these keeps a share of the bytes."""
+        content, about = address(group[0].content, [self._name(message) for message in group]), group[0].metadata
+        size = content_size(content)
+        for k, message in enumerate(group):
+            message.content = Shared(size * (k + 1) // len(group) - size * k // len(group))
+        return Message(content, hub, about.message_type, ttl=about.ttl, group_id=about.group_id)
+
+    def _record(self, identity: str, group: Sequence[Message]) -> set[str]:
+        """Note a message that a hub was sent; return the ids of the messages to its clients."""
+        self._sent[identity] = {self._name(message): message for message in group}
+        for k, message in enumerate(group):
+            message.metadata.__dict__["_message_id"] = f"{identity}/{k}"
+        return {*_ids(self._sent[identity])}
+
+    def _name(self, message: Message) -> str:
+        return self._hosted[message.metadata.dst_node_id].name
+
+
+def split_reply(reply: Message, asked: Mapping[str, Message]) -> list[Message]:
+    """Return a reply of each client of a hub to the message that it was sent."""
+    pairs = [(answer, asked[name]) for name, answer in _answers_of(reply, asked).items()]
+    return [
+        Message(error=one, reply_to=to) if isinstance(one, Error) else Message(content=one, reply_to=to)
+        for one, to in pairs
+    ]
+
+
+def _answers_of(reply: Message, asked: Mapping[str, Message]) -> dict[str, Answer]:
+    if reply.has_error():
+        return dict.fromkeys(asked, reply.error)
+    try:
+        answers = _split(reply.content, asked)
+    except WireError as error:
+        return dict.fromkeys(asked, Error(FAILED, f"the whole reply of the hub is left out: {error}"))
+    return {name: answers.get(name, Error(FAILED, UNANSWERED)) for name in asked}
+
+
+def _split(content: RecordDict, asked: Mapping[str, Message]) -> dict[str, Answer]:
+    answers = split_answers(content)
+    if strangers := answers.keys() - asked.keys():
+        raise WireError(f"it answers for '{printable(min(strangers), 40)}', which was not asked")
+    return answers
+
+
+def _ids(asked: Mapping[str, Message]) -> list[str]:
+    return [message.metadata.message_id for message in asked.values()]

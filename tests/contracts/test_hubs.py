@@ -1,0 +1,133 @@
+"""A federation of hubs ends as the same clients on nodes of their own, also in runs with noise."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import Message
+
+from client.policy import Policy
+from common.config.run import RunConfig
+from common.errors import WireError
+from common.node_names import NamedKey, write_names
+from common.options import Scalar
+from common.wire.codec import encode
+from common.wire.messages import ENROL
+from server.admission import SUMS, HubAdmission
+from server.grid import PollingGrid
+from server.hub_grid import HostedClient, HubGrid
+from server.ledger_heads import read_heads
+from server.result import Result
+from server.run import run
+from tests.server.fake_grid import LIMITS
+from tests.server.simulated_nodes import INVITATION
+from tests.server.test_node_directory import MARKS, NODES
+from tests.support.hubs import NodeGrid, direct, nodes_of, settings, with_names
+from tests.support.owners import Owners, model_of, noisy, owners
+from tests.support.sensors import rounds_of
+
+
+def hubs(people: Owners, together: int = 1) -> NodeGrid:
+    return NodeGrid({node: one if callable(one) else one.respond for node, one in nodes_of(people, together).items()})
+
+
+def run_flat(config: RunConfig, folder: Path, monkeypatch: pytest.MonkeyPatch, people: Owners) -> Result:
+    """Run the same clients on nodes of their own, under the same names."""
+    with monkeypatch.context() as patch:
+        patch.setattr("server.admission.NAME", re.compile(".*"))
+        return run(NodeGrid({node: direct(s) for node, s in with_names(people).items()}), config, folder)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("fedrule", {}),
+        ("fedrule", {"federation__cohort": 0.6, "federation__min_replies": 2}),
+        ("fedga", {}),
+        ("ifca", {"clusters": 2}),
+        ("ditto", {}),
+    ],
+)
+def test_hubs_end_in_the_bits_of_single_nodes(
+    method: str, options: dict[str, Scalar], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = settings(tmp_path, method, **options)
+    flat = run_flat(config, tmp_path / "flat", monkeypatch, owners(5))
+    hosted = run(hubs(owners(5)), config, tmp_path / "hubs")
+    assert hosted.model_sha256 == flat.model_sha256
+    assert hosted.metrics == flat.metrics
+    assert (
+        hosted.clients.keys()
+        == flat.clients.keys()
+        == {"a/client-0", "b/client-1", "client-2", "a/client-3", "b/client-4"}
+    )
+    both = zip(rounds_of(tmp_path / "hubs"), rounds_of(tmp_path / "flat"), strict=True)
+    assert all((h.asked, h.answered, h.loss) == (f.asked, f.answered, f.loss) for h, f in both)
+
+
+def test_stacked_clients_of_hubs_end_as_single_nodes_up_to_rounding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = settings(tmp_path)
+    run_flat(config, tmp_path / "flat", monkeypatch, owners(5))
+    run(hubs(owners(5), together=8), config, tmp_path / "hubs")
+    flat, hosted = model_of(tmp_path / "flat"), model_of(tmp_path / "hubs")
+    for name, a in flat.items():
+        np.testing.assert_allclose(hosted[name], a, rtol=1e-6, atol=1e-6)
+
+
+def test_each_client_of_a_hub_adds_its_own_noise_and_pays_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = noisy(tmp_path, rounds=2)
+    alone, together = owners(5), owners(5)
+    flat = run_flat(config, tmp_path / "flat", monkeypatch, alone)
+    hosted = run(hubs(together), config, tmp_path / "hubs")
+    assert hosted.model_sha256 == flat.model_sha256
+    assert together.spent(config) == alone.spent(config)
+    assert all(cost > 0 for cost in together.spent(config).values())
+
+
+def test_a_client_of_a_hub_keeps_its_own_policy(tmp_path: Path) -> None:
+    people = owners(5)
+    people.sessions[1].policy = people.sessions[1].runs._policy = Policy(methods=("fedavg",))
+    result = run(hubs(people), settings(tmp_path, federation__min_clients=4), tmp_path / "hubs")
+    assert sorted(result.clients) == ["a/client-3", "b/client-1", "b/client-4", "client-2"]
+    [first, *_] = rounds_of(tmp_path / "hubs")
+    assert "fedrule" in first.refused["a/client-0"]
+
+
+def test_one_message_serves_all_clients_of_a_hub(tmp_path: Path) -> None:
+    grid = hubs(owners(5))
+    result = run(grid, settings(tmp_path, "fedavg", rounds=1), tmp_path / "hubs")
+    kinds = [message.metadata.message_type for message in grid.pushed if message.metadata.dst_node_id == 8]
+    assert kinds == ["query.enrol", "train", "evaluate"]
+    flat = run(
+        NodeGrid({n: direct(s) for n, s in owners(5).sessions.items()}),
+        settings(tmp_path, "fedavg", rounds=1),
+        tmp_path / "f",
+    )
+    assert result.bytes_down < 0.65 * flat.bytes_down  # three messages in place of five
+    assert result.bytes_up == pytest.approx(flat.bytes_up, rel=0.02)
+
+
+def test_runs_with_helpers_refuse_hubs(tmp_path: Path) -> None:
+    grid = HubGrid(hubs(owners(5)))
+    [reply] = PollingGrid(grid, LIMITS).send_and_receive([Message(encode(INVITATION), 8, ENROL)])
+    with pytest.raises(WireError, match="hubs do not take part in runs with helpers"):
+        HubAdmission(grid, refusal=SUMS).admit(reply, {})
+
+
+def test_clients_of_one_key_have_ledgers_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nodes").mkdir()
+    write_names(tmp_path / "nodes", {"a": NamedKey(fingerprint=MARKS[1], clients=2)})
+    grid = hubs(owners(5))
+    keys = [replace(NODES[0], node_id=8), replace(NODES[1], node_id=9)]
+    monkeypatch.setattr(grid, "get_nodes", lambda: [HostedClient(k.node_id, 0, "", k.public_key) for k in keys])
+    config = noisy(tmp_path, rounds=2, federation__min_clients=2)
+    for again in (False, True):  # the second enrolment finds the heads of the first
+        result = run(grid, config.model_copy(update={"run_id": f"r{again}"}), tmp_path / "runs", tmp_path / "nodes")
+        assert sorted(result.clients) == ["a/client-0", "a/client-3", "client-2"]
+    assert read_heads(tmp_path / "nodes").keys() == {f"{MARKS[1]}#a/client-0", f"{MARKS[1]}#a/client-3"}

@@ -1,0 +1,87 @@
+"""Hubs and single clients as nodes of one process."""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from pathlib import Path
+
+from flwr.app import Message, RecordDict
+
+from client.app import respond
+from client.hub import Hub
+from client.session import Session
+from common.config.run import RunConfig
+from common.options import Scalar
+from common.wire.hubs import Answer, is_from_hub, join_answers, split_answers
+from deploy.simulation import InProcessGrid
+from tests.support.liars import Lie
+from tests.support.owners import Owners
+from tests.support.toys import CATALOGUE, configured
+
+HUBS = {"a": [1, 4], "b": [2, 5]}
+"""Hub -> its clients by their numbers."""
+
+Node = Callable[[Message], Message | None]
+
+
+class NodeGrid(InProcessGrid):
+    """Grid whose nodes are functions that answer messages; none of them may be asked for another node's client."""
+
+    def __init__(self, nodes: Mapping[int, Node]) -> None:
+        super().__init__({}, 1)
+        self._nodes, self._numbers = nodes, count(1)
+        self.pushed: list[Message] = []
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        messages = list(messages)
+        for message in messages:
+            message.metadata.__dict__["_message_id"] = f"m{next(self._numbers)}"
+            self.pushed.append(message)
+            if (reply := self._nodes[message.metadata.dst_node_id](message)) is not None:
+                self._replies[message.metadata.message_id] = reply
+        return [message.metadata.message_id for message in messages]
+
+    def get_node_ids(self) -> list[int]:
+        return [*self._nodes]
+
+
+def direct(session: Session) -> Node:
+    return lambda message: respond(session, message)
+
+
+def settings(folder: Path, method: str = "fedrule", **options: Scalar) -> RunConfig:
+    """Return the configuration of a quick run of five clients; its vocabulary is written to `folder`."""
+    path = folder / "catalogue.json"
+    path.write_text(CATALOGUE.to_json(), "utf-8")
+    quick: dict[str, Scalar] = {"rounds": 3, "federation__wait": 0.1, "federation__min_clients": 5}
+    return configured(method, **{**quick, "catalogue": str(path), **options})
+
+
+def with_names(people: Owners) -> dict[int, Session]:
+    """Return the clients with the names that they have at the hubs of `nodes_of`."""
+    for hub, members in HUBS.items():
+        for node in members:
+            people.sessions[node].client = f"{hub}/client-{node - 1}"
+    return people.sessions
+
+
+def nodes_of(people: Owners, together: int = 1) -> dict[int, Hub | Node]:
+    """Return five clients on three nodes: hub 8, hub 9, and the third client by itself."""
+    sessions = with_names(people)
+    hubs = [Hub({sessions[node].client: sessions[node] for node in members}, together) for members in HUBS.values()]
+    return {3: direct(sessions[3]), **dict(enumerate(hubs, start=8))}
+
+
+def lying(hub: Hub, kind: str, lie: Lie) -> Node:
+    """Return a node whose hub changes its reply to requests of a kind."""
+    return lambda message: lie(hub.respond(message)) if message.metadata.message_type == kind else hub.respond(message)
+
+
+def with_answers(change: Callable[[dict[str, Answer]], dict[str, Answer]]) -> Lie:
+    """Return the lie that changes the answers in a hub's reply."""
+    return lambda reply: _with_content(reply, join_answers(change(split_answers(reply.content))))
+
+
+def _with_content(reply: Message, content: RecordDict) -> Message:
+    assert is_from_hub(reply.content)
+    reply.content = content
+    return reply
