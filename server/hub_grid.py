@@ -134,7 +134,7 @@ class HubGrid(Grid):
         self._grid.set_run(run)
 
     def _join(self, hub: int, group: Sequence[Message]) -> Message:
-        """Return the message to a hub in place of those to its clients; each of these keeps a share of the bytes."""
+        """Return the message to a hub in place of its clients', which keep their shares of the bytes."""
         content, about = address(group[0].content, [self._name(message) for message in group]), group[0].metadata
         size = content_size(content)
         for k, message in enumerate(group):
