@@ -12,6 +12,7 @@ from client.privacy.release import Releaser
 from client.secure.join import join_training
 from client.secure.pins import Pins
 from client.secure.summed_counts import upload_counts, with_own_part
+from client.secure.summed_metrics import upload_metrics
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
 from client.tasks.learner import check_model
@@ -102,15 +103,18 @@ class Session:
         return self.release(participant, work)
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
-        """Return metrics of the shared model if the policy allows, and store the finished model."""
+        """Return metrics of the shared model if the policy allows, masked under terms, and store the finished model."""
         run, empty = self.runs.find(request.enrolment), EvaluateReply(request.round, {}, {})
-        shares_metrics = self.policy.shares_metrics(run.config.privacy)
+        masks = bool(request.terms) and self.policy.sums_metrics(run.config.privacy)
+        shares_metrics = masks or self.policy.shares_metrics(run.config.privacy)
         if not shares_metrics and not request.final:
             return empty
         check_model(request.model, run.learner.module)
         if request.final:
             self.store.write(run.run, MODEL, save({**request.model, **request.statics}))
         work = partial(self._evaluate, run, request, compares=shares_metrics and request.final)
+        if masks:
+            return upload_metrics(self.client, run, self.releaser, request, work)
         if shares_metrics:
             return work()
         run_or_zeros(work, lambda: empty)  # the shared model is adapted and stored in any case

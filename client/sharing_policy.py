@@ -19,11 +19,12 @@ class SharingPolicy(Options):
     `true` stand for `never` and `clear`.
     """
 
-    share_metrics: Literal["without_noise", "always", "never"] = "without_noise"
+    share_metrics: Literal["without_noise", "summed", "always", "never"] = "without_noise"
     """Runs in which metrics of held-out data are sent to the server.
 
-    They are sent in plaintext. `always` includes runs with noise and opts in to that: no claim of such a run
-    covers the metrics.
+    In runs with helpers and without noise they are in secure sums. In other runs without noise, `without_noise` sends
+    them in plaintext; `always` includes runs with noise and opts in to that: no claim of such a run covers them. `summed` sends
+    none in plaintext; it and `always` add them to sums with noise.
     """
 
     trust: tuple[ResolvedTrust, ...] = ("local", "helpers")
@@ -67,5 +68,12 @@ class SharingPolicy(Options):
             raise RefusedError(f"the policy does not allow sending counts {way} (allow-counts = {self.allow_counts})")
 
     def shares_metrics(self, options: PrivacyOptions) -> bool:
-        """Return True if metrics are sent to the server in a run with these options."""
-        return self.share_metrics == "always" or (self.share_metrics == "without_noise" and options.unit == "none")
+        """Return True if metrics are sent to the server in plaintext in a run with these options."""
+        is_exact = options.unit == "none" and options.resolved_trust == "local"
+        return self.share_metrics == "always" or (self.share_metrics == "without_noise" and is_exact)
+
+    def sums_metrics(self, options: PrivacyOptions) -> bool:
+        """Return True if metrics are added to secure sums in a run with these options."""
+        if options.resolved_trust != "helpers" or self.share_metrics == "never":
+            return False
+        return options.unit == "none" or (options.metric_share > 0 and self.share_metrics != "without_noise")

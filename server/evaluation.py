@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from common.metrics.spec import power_of
 from common.tasks.comparison import ALONE_PREFIX
 from common.text import count, printable
 from common.wire.messages import EvaluateReply, Metrics
+from server.metric_sum import MetricSum
 from server.paired_sums import PairedSums, pool_sums
 
 WeightedValue = tuple[float, float]
@@ -39,12 +41,22 @@ class Evaluation:
     """Client -> note on its metrics that are non-finite or implausible; they are left out."""
     diverged: frozenset[str] = frozenset()
     """Clients that reported a loss which is non-finite or implausible."""
+    summed: MetricSum | None = None
+    """Secure sum that the metrics are plain means of; None for means of single replies."""
+
+    @property
+    def sharing(self) -> set[str]:
+        """Clients that sent metrics in plaintext."""
+        return set() if self.summed else {name for name, own in self.clients.items() if own} | self.dropped.keys()
 
     def values_of(self, name: str) -> dict[str, WeightedValue]:
         """Return each client's value and weight of a metric.
 
         Implausible values and values without weight are omitted: a home whose test rules are of one class has no AUC.
+        In means of a secure sum, all clients stand for one, without a name.
         """
+        if self.summed:
+            return {"": (self.metrics[name], 1.0)} if name in self.metrics else {}
         reported = {c: (m[name], self.weights.get(c, {}).get(name, 0.0)) for c, m in self.clients.items() if name in m}
         return {
             c: (value, w)
@@ -71,12 +83,12 @@ def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
     reported = Evaluation({}, clients, weights=weights, dropped=notes, paired=paired, diverged=diverged)
     names = dict.fromkeys(name for metrics in clients.values() for name in metrics)
     values = {name: limit_weights(reported.values_of(name)) for name in names}
-    alone, metrics = _split_alone({name: pool(name, v) for name, v in values.items() if v})
-    clients = {client: _split_alone(reported)[1] for client, reported in clients.items()}
+    alone, metrics = split_alone({name: pool(name, v) for name, v in values.items() if v})
+    clients = {client: split_alone(reported)[1] for client, reported in clients.items()}
     return replace(reported, metrics=metrics, clients=clients, alone=alone)
 
 
-def _split_alone(metrics: Metrics) -> tuple[Metrics, Metrics]:
+def split_alone(metrics: Metrics) -> tuple[Metrics, Metrics]:
     """Return the metrics of models trained alone, without their prefix, and the other metrics."""
     alone = {name for name in metrics if name.startswith(ALONE_PREFIX)}
     return (
@@ -97,7 +109,7 @@ def _note(metrics: Metrics, names: Sequence[str]) -> str:
 
 def pool(name: str, values: Mapping[str, WeightedValue]) -> float:
     """Return Σ w_k m_k / Σ w_k of a metric over at least one client; an RMSE is averaged by its squares."""
-    power, total = _power(name), sum(weight for _, weight in values.values())
+    power, total = power_of(name), sum(weight for _, weight in values.values())
     mean = sum(weight * value**power for value, weight in values.values()) / total
     return float(mean ** (1 / power))
 
@@ -126,8 +138,3 @@ def pool_trimmed(name: str, values: Mapping[str, WeightedValue]) -> float:
     """Return the mean of `pool` over trimmed clients of limited weights."""
     kept, limited = trim({client: value for client, (value, _) in values.items()}), limit_weights(values)
     return pool(name, {client: limited[client] for client in sorted(kept)})
-
-
-def _power(name: str) -> int:
-    """Return 2 for root mean squares, which average as their squares, else 1."""
-    return 2 if "rmse" in name.split("_") else 1

@@ -110,7 +110,7 @@ class Journal:
 
     def record_evaluation(self, number: int, evaluation: Evaluation) -> None:
         """Record an evaluation, empty in rounds without one, and write the round's line."""
-        self._sharing |= {name for name, metrics in evaluation.clients.items() if metrics} | evaluation.dropped.keys()
+        self._sharing |= evaluation.sharing
         if evaluation.metrics or self._final(number):  # else the result would hold metrics of an earlier model
             self._last = evaluation if evaluation.metrics else Evaluation({}, evaluation.clients)
         state = self._trained.state if self._trained is not None else self._opened
@@ -134,8 +134,8 @@ class Journal:
         return None
 
     def can_return(self, quorum: int) -> bool:
-        """Return True if clients that did not answer could complete the round."""
-        return has_missing(self._exchanges, quorum)
+        """Return True if clients that did not answer could complete the round; its step is not made then."""
+        return self._trained is None and has_missing(self._exchanges, quorum)
 
     def repeat_round(self) -> None:
         """Prepare to ask a round again."""

@@ -72,6 +72,7 @@ def build_result(
         privacy=totals.privacy,
         model_sha256=sha256(state.model),
         error=type(error).__name__ if error else "",
+        summed=last.summed,
         verdict=_judge(config, used, totals.best, state.round),
         versions={**{p: version(p) for p in ("fedloom", "flwr", "torch")}, "python": python_version()},
     )

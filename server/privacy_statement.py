@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from common.config.run import RunConfig
-from common.config.secure_sums import count_cost
+from common.config.secure_sums import count_cost, metric_cost
 from common.privacy.claims import HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED, UNCOVERED_SUMS
 from common.privacy.mechanisms.registry import build_account, select_spec
 from common.privacy.sum_claims import describe_sums
@@ -23,7 +23,7 @@ UNPROTECTED = Privacy(
 MASKED = replace(
     UNPROTECTED,
     mechanism="none: clients send masked updates without clipping and noise; the server learns their sums alone",
-    uncovered=["sums of model updates", "metrics", *UNCOVERED_SUMS],
+    uncovered=["sums of model updates", "sums of metrics", *UNCOVERED_SUMS],
 )
 """Statement of a run of secure sums without differential privacy, apart from its guarantee."""
 
@@ -72,7 +72,7 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         bare = MASKED if is_summed else UNPROTECTED
         return replace(bare, counts=_guarantee_of_counts(config), uncovered=[*plaintext, *bare.uncovered])
     account = build_account(options)
-    most = max(spent.values(), default=0.0) + count_cost(config)
+    most = max(spent.values(), default=0.0) + count_cost(config) + metric_cost(config)
     metrics = [f"metrics: {sharing} clients send theirs in plaintext, as their policies allow"] if sharing else []
     ids = [ITEM_IDS] if config.task_options.named_rows else []
     size = ["size: how many records a client has", HELD_OUT] if options.unit == "record" else []

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from common.errors import DataError
 from common.privacy.options import ResolvedTrust
 from server.events import Metrics, Number, Split
+from server.metric_sum import MetricSum
 
 Status = Literal["completed", "failed"]
 """Outcome of a run."""
@@ -147,6 +148,8 @@ class Result:
     local: Metrics = field(default_factory=dict)
     """Metrics that `fedloom up` read from its own clients on this machine; not sent to the server."""
     error: str = ""
+    summed: MetricSum | None = None
+    """Secure sum that `metrics` are plain means of; None for weighted means of single replies."""
     state: str = ""
     """Round after which a resumed simulation started its clients' state anew; empty if it did not."""
 

@@ -10,7 +10,7 @@ from client.privacy.ledger.records import Slot
 from client.privacy.payload import with_clip
 from client.privacy.reservation import Reservation
 from common.config.run import RunConfig
-from common.config.secure_sums import count_cost
+from common.config.secure_sums import count_cost, metric_cost
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Rdp
 from common.privacy.mechanisms.registry import VECTOR_MECHANISMS, build_account
@@ -111,6 +111,14 @@ class Budget:
             RefusedError: The cost exceeds the policy or the ledger's budget.
         """
         return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="counts"), count_cost(config))
+
+    def reserve_metrics_in_sums(self, config: RunConfig, run: str) -> Reservation:
+        """Reserve the release of the final model's metrics inside a secure sum with noise.
+
+        Raises:
+            RefusedError: The cost exceeds the policy or the ledger's budget.
+        """
+        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), metric_cost(config))
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
         """Reserve the requested cost, by default the run's budget, less a margin for rounding."""

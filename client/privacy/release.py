@@ -72,7 +72,9 @@ class Releaser:
         Raises:
             RefusedError: The budget is exhausted.
         """
-        reply = replace(reply, shares_metrics=self.policy.shares_metrics(config.privacy))
+        shares = self.policy.shares_metrics(config.privacy)
+        shares = shares or (config.privacy.unit == "none" and self.policy.sums_metrics(config.privacy))
+        reply = replace(reply, shares_metrics=shares)
         if config.privacy.resolved_trust == "helpers":
             reply = replace(reply, examples=1)
         if config.privacy.unit == "none":

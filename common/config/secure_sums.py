@@ -50,6 +50,8 @@ def find_obstacle(config: "RunConfig") -> str:
         return "privacy.unit=record adds its noise at the clients"
     if privacy.unit == "client" and privacy.mechanism != "gaussian":
         return f"privacy.mechanism={privacy.mechanism} is noise of one client's own"
+    if config.task_options.count_offset and privacy.count_share + privacy.metric_share >= 1:
+        return "privacy.count-share and privacy.metric-share leave nothing for updates"
     return ""
 
 
@@ -59,3 +61,11 @@ def count_cost(config: "RunConfig") -> float:
     if privacy.resolved_trust != "helpers" or privacy.unit == "none" or not config.task_options.count_offset:
         return 0.0
     return privacy.count_share * rho_of(privacy.epsilon, privacy.delta)
+
+
+def metric_cost(config: "RunConfig") -> float:
+    """Return the cost ρ of summed metrics of the final model, for each client; 0 without noise or without a share."""
+    privacy = config.privacy
+    if privacy.resolved_trust != "helpers" or privacy.unit == "none" or not privacy.metric_share:
+        return 0.0
+    return privacy.metric_share * rho_of(privacy.epsilon, privacy.delta)

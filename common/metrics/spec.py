@@ -24,6 +24,8 @@ class MetricSpec:
         short_table: True if short tables show it.
         low: Smallest possible value.
         high: Largest possible value.
+        cuts: Cut-offs that stand for `*` in secure sums.
+        summed_to: Largest value in secure sums if `high` is infinite; larger ones count as this one.
     """
 
     key: str
@@ -37,6 +39,13 @@ class MetricSpec:
     short_table: bool = True
     low: float = -math.inf
     high: float = math.inf
+    cuts: tuple[int, ...] = ()
+    summed_to: float = 5.0
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the metric; without cut-offs none of those that `*` stands for."""
+        return tuple(self.key.replace("*", str(cut)) for cut in self.cuts) if "*" in self.key else (self.key,)
 
 
 @dataclass(frozen=True)
@@ -69,3 +78,8 @@ def find_metric(key: str, metrics: Sequence[MetricSpec], families: Sequence[Metr
             return spec
     rests = (key.removeprefix(family.prefix) for family in families if key.startswith(family.prefix))
     return next((found for rest in rests if (found := find_metric(rest, metrics, families))), None)
+
+
+def power_of(key: str) -> int:
+    """Return 2 for root mean squares, which average as their squares, else 1."""
+    return 2 if "rmse" in key.split("_") else 1

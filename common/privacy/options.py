@@ -65,6 +65,9 @@ class PrivacyOptions(Options):
     count_share: float = Field(0.5, ge=0, lt=1)
     """Share of ε's cost for summed counts, if the run has some, under trust `helpers`."""
 
+    metric_share: float = Field(0.0, ge=0, lt=1)
+    """Share of ε's cost for summed metrics of the final model, under trust `helpers`; 0: they are not summed."""
+
     @property
     def resolved_trust(self) -> ResolvedTrust:
         """Trust of a run that started; `auto` that nothing resolved is `local`."""

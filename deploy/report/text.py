@@ -23,7 +23,10 @@ def duration(seconds: float) -> str:
 
 
 def measured_by(result: Result) -> str:
-    """Return the number of clients behind the metrics; empty if all or none."""
+    """Return the number of clients behind the metrics; empty if all or none of them sent single replies."""
+    if result.summed:
+        noise = f", each ± {2 * result.summed.noise:.1%} of its range by noise" if result.summed.noise else ""
+        return f"plain means over {count(result.summed.clients, 'client')}, from secure sums{noise}"
     shared = (client.metrics.values() for client in result.clients.values())
     measuring, clients = sum(not all(map(math.isnan, values)) for values in shared), len(result.clients)
     if not 0 < measuring < clients:
@@ -36,6 +39,8 @@ def unmeasured(result: Result) -> str:
     if result.metrics or result.privacy.unit == "none" or not result.clients:
         return ""
     trained = count(len(result.clients), "client")
+    if result.privacy.trust == "helpers":
+        return f"no metrics: none are summed (`privacy.metric-share`) or shared (`share-metrics = always`); {trained} trained"
     return f"no metrics: owners share none beside noise (policy `share-metrics = always`); {trained} trained"
 
 

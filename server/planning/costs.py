@@ -7,7 +7,7 @@ import numpy as np
 
 from common.arrays import Arrays
 from common.config.run import RunConfig
-from common.config.secure_sums import count_cost
+from common.config.secure_sums import count_cost, metric_cost
 from common.privacy.mechanisms.registry import build_account, select_spec
 from server.planning.planner import Decision, RoundDecision, RunBudget
 from server.roster import EnrolledClient, Roster
@@ -39,7 +39,7 @@ def budget_of(config: RunConfig) -> RunBudget:
     options = config.privacy
     if options.unit == "none":
         return RunBudget(np.inf, config.rounds, 1)
-    total = build_account(options).total(options.epsilon, options.delta) - count_cost(config)
+    total = build_account(options).total(options.epsilon, options.delta) - count_cost(config) - metric_cost(config)
     return RunBudget(total, config.rounds, 1, select_spec(options).cost_power, planned=options.participations)
 
 

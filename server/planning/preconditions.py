@@ -5,6 +5,7 @@ from collections.abc import Collection
 from common.config.run import RunConfig
 from common.errors import RunError
 from common.tasks.registry import TASKS
+from common.text import count
 from server.roster import EnrolledClient
 
 METRICS_REMEDY = (
@@ -24,8 +25,15 @@ def check_metrics_shared(config: RunConfig, clients: Collection[EnrolledClient])
     Raises:
         RunError: The planner needs metrics, and no client shares them.
     """
-    if not config.planner.by_rewards or any(client.shares_metrics for client in clients):
+    sharing = sum(client.shares_metrics for client in clients)
+    is_summed = config.privacy.unit == "none" and config.privacy.resolved_trust == "helpers"
+    if not config.planner.by_rewards or sharing >= (config.secure_sums.min_sum if is_summed else 1):
         return
+    if sharing:
+        raise RunError(
+            f"{config.method} needs metrics, which {count(sharing, 'client')} share;"
+            f" a secure sum has at least {config.secure_sums.min_sum} (no budget was charged)"
+        )
     metric = TASKS[config.task].objective.metric
     raise RunError(
         f"{config.method} needs the metric '{metric}', which none of the {len(clients)} enrolled clients shares"

@@ -24,6 +24,9 @@ from server.sum_event import Sum
 NORM_SLACK = 1.1
 """Factor on the expected norm of the noise, in the bound on a mean."""
 
+PAID_CHANNELS = ("train", "counts")
+"""Channels whose next sum clients may have paid for under the helpers that were replaced."""
+
 MOST_BY_DEFAULT = 64
 """Smallest `most` of terms; a few clients more or less then leave the terms of a round as they were."""
 
@@ -100,7 +103,7 @@ class HelperSums:
         start, rejected = self._clock(), dict[str, str]()
         self._exchange.exchanges.clear()
         fixed = self.pending(terms.round, terms.channel)
-        if self.is_renewed:
+        if self.is_renewed and terms.channel in PAID_CHANNELS:
             self.is_renewed = False
             raise self._lose(terms, {}, start, SumLostError(f"round {terms.round}: the run's helpers were replaced"))
         opening = Opening(fixed.terms if fixed else terms, self._roster, self._exchange, self._store)
@@ -113,14 +116,18 @@ class HelperSums:
         self._record(terms, len(fixed.boxes), rejected, start)
         return Total(vector, fixed.clients, fixed.steps, self._longest(fixed), self._spread(fixed), rejected)
 
-    def forget(self, number: int) -> None:
-        """Remove the files of sums up to a round."""
-        self._store.clear(number)
+    def next_number(self, channel: str) -> int:
+        """Return a number that no sum of the channel had."""
+        return self._store.next_number(channel)
+
+    def forget(self, number: int, *channels: str) -> None:
+        """Remove the files of the channels' sums up to a round."""
+        self._store.clear(number, *channels)
 
     def _lose(self, terms: SumTerms, rejected: Mapping[str, str], start: float, lost: SumLostError) -> SumLostError:
         """Record a lost sum and remove its files."""
         self._record(terms, 0, rejected, start, str(lost))
-        self._store.clear(terms.round)
+        self._store.clear(terms.round, terms.channel)
         return lost
 
     def _noise(self, release: Release, bound: int, size: int) -> int:

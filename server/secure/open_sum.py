@@ -29,6 +29,10 @@ class SumLostError(RefusedError):
     """Sum that will never be opened; the next round has another number."""
 
 
+class TooFewUploadsError(QuorumError):
+    """Fewer usable uploads than a sum needs."""
+
+
 class Opening:
     """Opening of the sum of one round and channel.
 
@@ -140,6 +144,6 @@ class Opening:
     def _require(self, usable: int, rejected: Mapping[str, str]) -> None:
         if usable < self.terms.min_sum:
             reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
-            raise QuorumError(
+            raise TooFewUploadsError(
                 f"round {self.terms.round}: {usable} usable uploads, {self.terms.min_sum} needed for a sum{reasons}"
             )

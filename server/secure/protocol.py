@@ -85,5 +85,8 @@ class SumProtocol(Protocol):
             SumLostError: The sum will never be opened.
         """
 
-    def forget(self, number: int) -> None:
-        """Remove the files of sums up to a round, whose checkpoint is written."""
+    def next_number(self, channel: str) -> int:
+        """Return a number that no sum of the channel had, for channels whose numbers are not those of rounds."""
+
+    def forget(self, number: int, *channels: str) -> None:
+        """Remove the files of the channels' sums up to a round, whose checkpoint is written."""

@@ -97,10 +97,18 @@ class SumStore:
                 found[k] = numbers
         return found
 
-    def clear(self, round_: int) -> None:
-        """Remove the files of sums up to a round."""
+    def next_number(self, channel: str) -> int:
+        """Return a number that no sum of the channel had, also before a restart."""
+        path = self._folder / f"{channel}-number.json"
+        number = 1 + (json.loads(path.read_text("utf-8")) if path.exists() else 0)
+        self._write(path.name, json.dumps(number).encode())
+        return int(number)
+
+    def clear(self, round_: int, *channels: str) -> None:
+        """Remove the files of the channels' sums up to a round."""
+        names = tuple(channel.replace("/", "-") for channel in channels)
         for path in self._folder.glob("??????-*"):
-            if path.name[:6].isdigit() and int(path.name[:6]) <= round_:
+            if path.name[7:].partition(".")[0] in names and path.name[:6].isdigit() and int(path.name[:6]) <= round_:
                 path.unlink(missing_ok=True)
 
     def _write(self, name: str, content: bytes) -> None:

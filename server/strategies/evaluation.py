@@ -15,8 +15,10 @@ from common.wire.messages import EVALUATE, EvaluateReply, EvaluateRequest
 from server.evaluation import Evaluation, summarize
 from server.plausible import SMALL_REPLY, check_metrics, check_paired, limit_weight
 from server.roster import EnrolledClient
+from server.secure.summed_metrics import MetricSums
 from server.strategies.base import StrategyBase
 from server.strategies.replies import content_of
+from server.strategies.spec import RoundParts
 
 log = logging.getLogger("fedloom.server")
 
@@ -26,6 +28,10 @@ RequestKey = tuple[str, int, int, tuple[str, ...]]
 
 class EvaluatedStrategy(StrategyBase):
     """Base of strategies whose model all clients evaluate."""
+
+    def __init__(self, parts: RoundParts) -> None:
+        super().__init__(parts)
+        self._metric_sums = MetricSums(parts.config, parts.sums) if parts.sums else None
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -63,19 +69,23 @@ class EvaluatedStrategy(StrategyBase):
         if model is None:
             self.prepare(clients, grid.send_and_receive, training=False)
         encoded: dict[RequestKey, RecordDict] = {}
+        is_last, enrolled = final and model is None, len(self.enrolment.roster.clients)
+        terms = self._metric_sums.announce(enrolled, last=is_last) if self._metric_sums else ""
         messages = []
         for name, client in sorted(clients.items()):
             statics = self.statics_for(name)
             key = client.enrolment, 0, self.group_of(name), tuple(statics)
             if key not in encoded:
                 sent = self.model_for(name) if model is None else model
-                request = EvaluateRequest(self.state.round, client.enrolment, sent, split, statics, final)
+                request = EvaluateRequest(self.state.round, client.enrolment, sent, split, statics, final, terms=terms)
                 encoded[key] = encode(request)
             messages.append(self._message(client, EVALUATE, encoded[key]))
         return messages
 
     def _summarize(self, replies: Iterable[Message]) -> Evaluation:
         """Return the means over the clients; replies that cannot be honest are left out and named."""
+        if self._metric_sums and self._metric_sums.is_announced:
+            return self._metric_sums.evaluate(replies, self.enrolment.roster.name)
         decoded: dict[str, EvaluateReply] = {}
         dropped: dict[str, str] = {}
         enrolled = self.enrolment.roster.by_name()

@@ -17,6 +17,7 @@ from server.aggregation.round_results import Opened
 from server.secure.helper_sums import bounded
 from server.secure.open_sum import SumLostError
 from server.secure.protocol import Release, SumProtocol, Total
+from server.secure.summed_counts import CHANNEL as COUNTS_CHANNEL
 from server.secure.uploads import Upload
 from server.state import RunState, Trained
 from server.strategies.replies import content_of
@@ -95,7 +96,7 @@ class SummedStrategy(StepStrategy):
         self.state = state
         self._trained = Trained(self.state, float("nan"), rejected, numbers, self.groups())
         self._on_trained(self._trained)
-        sums.forget(terms.round)
+        sums.forget(terms.round, CHANNEL, COUNTS_CHANNEL)
         return True
 
     def _state_after(self, total: Total) -> RunState:

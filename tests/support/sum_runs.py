@@ -95,8 +95,9 @@ class SumFederation:
         node = len(self.sessions) + 1 + number
         self.grid._desks[node] = self.desks[number] = _desk(number, self.desks[number])
 
-    def sums(self) -> list[Sum]:
-        return [event for event in RunDirectory(self.runs, "toy").events() if isinstance(event, Sum)]
+    def sums(self, channel: str = "train") -> list[Sum]:
+        events = RunDirectory(self.runs, "toy").events()
+        return [event for event in events if isinstance(event, Sum) and event.channel == channel]
 
     def spent(self, config: RunConfig) -> list[float]:
         """Return what each client has spent."""

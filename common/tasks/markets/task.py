@@ -1,5 +1,6 @@
 """Markets task: related items in a small market, trained with larger markets (algorithms.md §5)."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common.methods.pfgnn import PFGNN
@@ -15,6 +16,10 @@ from common.tasks.spec import Objective, TaskRun, TaskSpec
 
 if TYPE_CHECKING:
     from torch import nn
+
+
+TOPS = (10, 20)
+"""Cut-offs of the ranking metrics."""
 
 
 def build_model(run: TaskRun[MarketsOptions, MarketCatalogue]) -> "nn.Module":
@@ -34,8 +39,8 @@ TASK = TaskSpec(
     build_model=build_model,
     metrics=(
         LOSS,
-        MRR,
-        NDCG,
+        replace(MRR, cuts=TOPS),
+        replace(NDCG, cuts=TOPS),
         MetricSpec(
             "recall*",
             "recall@*",
@@ -45,6 +50,7 @@ TASK = TaskSpec(
             "Share of all right answers among the first *.",
             low=0,
             high=1,
+            cuts=(20,),
         ),
     ),
     families=(

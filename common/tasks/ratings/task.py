@@ -38,6 +38,7 @@ TASK = TaskSpec(
             4,
             "Root mean squared error of a predicted rating, as a share of the scale.",
             low=0,
+            summed_to=1.0,
         ),
         MetricSpec(
             "rmse_local_mean",
@@ -48,6 +49,7 @@ TASK = TaskSpec(
             "Baseline: each rater's own mean.",
             baseline=True,
             low=0,
+            summed_to=1.0,
         ),
         MetricSpec(
             "rmse_prior_mean",
@@ -59,6 +61,7 @@ TASK = TaskSpec(
             headline=False,
             baseline=True,
             low=0,
+            summed_to=1.0,
         ),
         MetricSpec(
             "rmse_half",
@@ -70,6 +73,7 @@ TASK = TaskSpec(
             headline=False,
             baseline=True,
             low=0,
+            summed_to=1.0,
         ),
         MetricSpec(
             "mae",
@@ -80,6 +84,7 @@ TASK = TaskSpec(
             "Mean absolute error of a predicted rating, as a share of the scale.",
             headline=False,
             low=0,
+            summed_to=1.0,
         ),
         MetricSpec(
             "f1",

@@ -1,5 +1,6 @@
 """Rules task: IF-THEN rule recommendation as link prediction on each home's graph (algorithms.md §1)."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES
@@ -8,13 +9,17 @@ from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
 from common.tasks.rules.counts import add_counts, check_counts, label, template
 from common.tasks.rules.demo import demo_catalogue
-from common.tasks.rules.metrics import SHOWN_TOPS
+from common.tasks.rules.metrics import SHOWN_TOPS, TOPS
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.tasks.spec import Objective, TaskRun, TaskSpec
 
 if TYPE_CHECKING:
     from torch import nn
+
+
+MOST_RELATIONS = 1000.0
+"""Largest mean rank in secure sums of metrics."""
 
 
 def build_model(run: TaskRun[RulesOptions, RuleCatalogue]) -> "nn.Module":
@@ -52,6 +57,7 @@ TASK = TaskSpec(
             2,
             "Mean number of wrong relations that score above the right one; 0 is best.",
             low=0,
+            summed_to=MOST_RELATIONS,
         ),
         MetricSpec(
             "mr1",
@@ -62,6 +68,7 @@ TASK = TaskSpec(
             "Mean position of the right relation; 1 is best.",
             headline=False,
             low=1,
+            summed_to=MOST_RELATIONS,
         ),
         MetricSpec(
             "mr_rt",
@@ -72,8 +79,9 @@ TASK = TaskSpec(
             "Mean rank without relations that the pair has in training.",
             headline=False,
             low=0,
+            summed_to=MOST_RELATIONS,
         ),
-        HIT_RATE,
+        replace(HIT_RATE, cuts=TOPS),
         *(
             MetricSpec(
                 f"hr{top}_shown",

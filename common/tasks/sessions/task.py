@@ -1,5 +1,6 @@
 """Sessions task: next item of a session by SR-GNN or TAGNN (algorithms.md §2)."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
@@ -8,6 +9,7 @@ from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
 from common.tasks.sessions.counts import add_rules, check_rules
 from common.tasks.sessions.demo import demo_items
+from common.tasks.sessions.metrics import TOPS
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Items
 from common.tasks.spec import Objective, TaskRun, TaskSpec
@@ -33,10 +35,10 @@ TASK = TaskSpec(
     demo=demo_items,
     build_model=build_model,
     metrics=(
-        LOSS,
-        HIT_RATE,
-        MRR,
-        NDCG,
+        replace(LOSS, summed_to=20.0),  # log of the number of items
+        replace(HIT_RATE, cuts=TOPS),
+        replace(MRR, cuts=TOPS),
+        replace(NDCG, cuts=(20,)),
         MetricSpec(
             "hr20_history",
             "hr@20(history)",
