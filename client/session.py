@@ -103,7 +103,10 @@ class Session:
         return self.release(participant, work)
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
-        """Return metrics of the shared model if the policy allows, masked under terms, and store the finished model."""
+        """Return metrics of the shared model if the policy allows, and store the finished model.
+
+        Under terms, the metrics are masked.
+        """
         run, empty = self.runs.find(request.enrolment), EvaluateReply(request.round, {}, {})
         masks = bool(request.terms) and self.policy.sums_metrics(run.config.privacy)
         shares_metrics = masks or self.policy.shares_metrics(run.config.privacy)

@@ -16,7 +16,10 @@ from common.tasks.summed_metrics import summed_metrics
 from common.wire.messages import EvaluateReply, EvaluateRequest
 
 CHANNEL = "evaluate"
-"""Channel of the sums of metrics; its numbers are those of evaluations, and 0 for the only one with noise."""
+"""Channel of the sums of metrics.
+
+Its numbers are those of evaluations, and 0 for the only one with noise.
+"""
 
 
 def upload_metrics(

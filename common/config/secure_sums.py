@@ -64,7 +64,7 @@ def count_cost(config: "RunConfig") -> float:
 
 
 def metric_cost(config: "RunConfig") -> float:
-    """Return the cost ρ of summed metrics of the final model, for each client; 0 without noise or without a share."""
+    """Return the cost ρ of summed metrics of the final model, for each client; 0 for none."""
     privacy = config.privacy
     if privacy.resolved_trust != "helpers" or privacy.unit == "none" or not privacy.metric_share:
         return 0.0

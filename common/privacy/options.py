@@ -66,7 +66,7 @@ class PrivacyOptions(Options):
     """Share of ε's cost for summed counts, if the run has some, under trust `helpers`."""
 
     metric_share: float = Field(0.0, ge=0, lt=1)
-    """Share of ε's cost for summed metrics of the final model, under trust `helpers`; 0: they are not summed."""
+    """Share of ε's cost for summed metrics of the final model; 0: they are not summed under noise."""
 
     @property
     def resolved_trust(self) -> ResolvedTrust:

@@ -1,4 +1,4 @@
-"""Metrics of clients in secure sums: a value in [0, 1] and a 1 for each metric that a client has. Pure."""
+"""Metrics of clients in secure sums: a value in [0, 1] and a 1 for each one that a client has."""
 
 import itertools
 import math

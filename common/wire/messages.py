@@ -51,7 +51,7 @@ class EnrolReply:
     budget: float = 0.0
     """Remaining budget of this client in this run, in the unit of the run's costs; 0 without noise."""
     shares_metrics: bool = False
-    """True if metrics of this client's held-out data are sent to the server in this run, in sums or by themselves."""
+    """True if metrics of this client's held-out data are sent in this run, in plaintext or in sums."""
     ledger: str = ""
     """Head of the client's privacy ledger, `lineage:sequence:link`; empty without noise."""
 

@@ -26,7 +26,10 @@ from server.strategies.replies import content_of
 log = logging.getLogger("fedloom.server")
 
 CHANNEL = "evaluate"
-"""Channel of the sums of metrics; its numbers are those of evaluations, and 0 for the only one with noise."""
+"""Channel of the sums of metrics.
+
+Its numbers are those of evaluations, and 0 for the only one with noise.
+"""
 
 
 class MetricSums:
