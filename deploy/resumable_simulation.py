@@ -11,7 +11,7 @@ from common.config.run import RunConfig
 from deploy.client_snapshot import REMOVED, ClientSnapshot, KeptState
 from deploy.simulated_helper import open_desks
 from deploy.simulated_session import open_sessions
-from deploy.simulation import InProcessGrid, choose_cohort
+from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.result import Result
 from server.run import run
@@ -53,9 +53,7 @@ def simulate_measured(
         snapshot.restore(checkpoint.round, has_noise=config.privacy.unit != "none")
     helpers = folder.path / HELPERS
     with open_desks(config, noise_seed, helpers) as desks:
-        result = run(
-            InProcessGrid(sessions, together or choose_cohort(len(parts)), snapshot.write, desks), config, runs
-        )
+        result = run(InProcessGrid(sessions, together, snapshot.write, desks), config, runs)
     if checkpoint and state.forget:
         result = replace(result, state=f"restarted after round {checkpoint.round}")
     if not state.keep:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import TypeVar
 
 from flwr.app import Message, RecordDict
@@ -34,9 +33,14 @@ def train_cohort(jobs: Sequence[Job]) -> list[Message]:
     """Train clients stacked and return their replies."""
     config = jobs[0].session.config(jobs[0].participant.request.enrolment)
     trained = train_stacked(config.method_options, [job.participant for job in jobs])
-    unchanged = all(job.session.passes_unchanged(job.participant) for job in jobs)
-    sizes = _sizes(config, trained) if unchanged else repeat(None)
-    return [_reply(*each) for each in zip(jobs, trained.replies, sizes, strict=False)]
+    if all(job.session.passes_unchanged(job.participant) for job in jobs):
+        return answer_cohort(config, jobs, trained)
+    return [_reply(job, outcome, None) for job, outcome in zip(jobs, trained.replies, strict=True)]
+
+
+def answer_cohort(config: RunConfig, jobs: Sequence[Job], trained: StackedReplies) -> list[Message]:
+    """Return the replies of clients whose release changes nothing but the encoding."""
+    return [_reply(*each) for each in zip(jobs, trained.replies, _sizes(config, trained), strict=True)]
 
 
 def _sizes(config: RunConfig, trained: StackedReplies) -> list[int]:

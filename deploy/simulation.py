@@ -26,6 +26,7 @@ from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.wire.codec import decode
 from common.wire.messages import TRAIN, TrainRequest
+from deploy.population import Population
 from deploy.simulated_cohort import Job, decode_once, train_cohort
 from deploy.simulated_helper import open_desks
 from deploy.simulated_session import open_sessions
@@ -70,7 +71,7 @@ def simulate_clients(
     """
     sessions, _ = open_sessions(parts, noise_seed)
     with open_desks(config, noise_seed) as desks:
-        return run(InProcessGrid(sessions, together or choose_cohort(len(parts)), desks=desks), config, runs)
+        return run(InProcessGrid(sessions, together, desks=desks), config, runs)
 
 
 def choose_cohort(clients: int) -> int:
@@ -83,7 +84,7 @@ class InProcessGrid(Grid):
 
     Args:
         sessions: Clients by node id.
-        together: Number of clients that train stacked.
+        together: Number of clients that train stacked; 0 chooses.
         on_trained: Callback after clients have trained, before the server has their replies.
         desks: Helpers of secure sums; their nodes follow those of the clients.
     """
@@ -95,7 +96,12 @@ class InProcessGrid(Grid):
         on_trained: Callable[[], None] = lambda: None,
         desks: Sequence[Desk] = (),
     ) -> None:
-        self._sessions, self._together, self._on_trained = sessions, together, on_trained
+        self._sessions, self._together, self._on_trained = (
+            sessions,
+            together or choose_cohort(len(sessions)),
+            on_trained,
+        )
+        self._population = Population(together)
         self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
@@ -159,8 +165,11 @@ class InProcessGrid(Grid):
                 jobs.append(Job(message, self._session(message), self._session(message).participant(request(message))))
             except FedloomError as error:
                 replies.append(failure_reply(message, error))
-        jobs.sort(key=lambda job: job.participant.learner.size)
-        for first in range(0, len(jobs), self._together):
-            replies += train_cohort(jobs[first : first + self._together])
+        if self._together > 1 and self._population.trains(jobs):
+            replies += self._population.train(jobs)
+        else:
+            jobs.sort(key=lambda job: job.participant.learner.size)
+            for first in range(0, len(jobs), self._together):
+                replies += train_cohort(jobs[first : first + self._together])
         self._on_trained()
         return replies

@@ -27,7 +27,7 @@ from client.tasks.registry import CLIENT_TASKS
 from common.config.parse import parse
 from common.wire.messages import ENROL, EVALUATE, TRAIN
 from deploy.simulated_session import open_sessions
-from deploy.simulation import InProcessGrid, choose_cohort
+from deploy.simulation import InProcessGrid
 from server.run import run
 
 HOMES, TRAINED = 76_218, 73_700
@@ -78,7 +78,7 @@ def measure(clients: int, rounds: int, together: int) -> dict[str, float | str]:
     before = psutil.Process().memory_info().rss / MEGABYTE
     parts = partition(read_all("rules", f"demo:0-{clients}"), 0, unit=CLIENT_TASKS["rules"].unit)
     sessions, _ = open_sessions(parts)
-    grid = MeasuredGrid(sessions, together or choose_cohort(len(parts)))
+    grid = MeasuredGrid(sessions, together)
     with tempfile.TemporaryDirectory() as folder:
         result = run(grid, config, Path(folder))
     update = grid.per_message(TRAIN, TRAIN)

@@ -25,7 +25,13 @@ class FedRuleTrainer(FedAvgTrainer):
         self.rule = options
 
     def settle(self, state: Mapping[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
-        """Return δ_k ← δ_k + d_k − d̄ if the pending round was aggregated, else δ_k; δ_k⁰ = 0 is empty."""
+        """Return δ_k ← δ_k + d_k − d̄ if the pending round was aggregated, else δ_k; δ_k⁰ = 0 is empty.
+
+        Of a merged state, whose δ_k is not stored, 0 remains if the pending round was not aggregated.
+        """
+        if merged := state.get("merged", {}):
+            is_settled = is_counted and bool(shared)
+            return {n: t - shared[n] if n in shared else torch.zeros_like(t) for n, t in merged.items() if is_settled}
         delta, pending = state.get("delta", {}), state.get("pending", {})
         if not (is_counted and pending and shared):
             return delta
@@ -40,6 +46,11 @@ class FedRuleTrainer(FedAvgTrainer):
         """Return s_k if `control` is `grad_mean`, and δ_k with the pending d_k as state."""
         d = self._d(displacement, gradient, steps)
         return LocalResult(gradient if self._by_gradient else {}, {"delta": control, "pending": d})
+
+    def merge_state(self, state: dict[str, Tensors]) -> dict[str, Tensors]:
+        """Return δ_k + d_k as one group."""
+        delta, pending = state["delta"], state["pending"]
+        return {"merged": {n: delta[n] + d for n, d in pending.items()} if delta else pending}
 
     def released_state(self, update: Arrays, gradient: Arrays, steps: int) -> dict[str, Tensors]:
         """Return the pending d_k as the server averages it; the exact d_k would leave Σδ_k ≠ 0."""

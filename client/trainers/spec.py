@@ -105,6 +105,10 @@ class Trainer(Protocol):
         """Return the client state, by group, that must hold the released (clipped and noisy) values."""
         return {}
 
+    def merge_state(self, state: dict[str, Tensors]) -> dict[str, Tensors]:
+        """Return the groups of `conclude` in the form of one version; `settle` reads both forms."""
+        return state
+
     def settle(self, state: Mapping[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
         """Return the control variate of this round.
 

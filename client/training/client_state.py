@@ -41,7 +41,12 @@ class KeepReleased:
 
 
 def load_group(state: ClientMemory, request: TrainRequest, group: str) -> Tensors:
-    """Return a group at the start of this request; empty before the first round."""
+    """Return a group at the start of this request; empty before the first round.
+
+    A group that is stored in one version is that after the last round, also if a round is repeated.
+    """
+    if group in state.groups:
+        return state.groups[group]
     is_repeated = state.round == request.round and request.phase == LOCAL
     return state.groups.get(f"{group}.{'before' if is_repeated else 'after'}", {})
 
@@ -84,6 +89,11 @@ def save_moments(options: MethodOptions, before: Moments, after: Moments, k: int
         return {}
     old, new = _moment_groups(before, k), _moment_groups(after, k)
     return {name: group for key in old for name, group in save_group(key, old[key], new[key]).items()}
+
+
+def save_newest_moments(options: MethodOptions, moments: Moments) -> dict[str, Tensors]:
+    """Return the stacked moments to store in one version; empty if the method keeps none."""
+    return _moment_groups(moments, None) if _has_persistent_moments(options) else {}
 
 
 def _moment_groups(moments: Moments, k: int | None) -> dict[str, Tensors]:

@@ -12,6 +12,7 @@ import torch
 from client.stacked_tensors import Tensors, are_finite, at, select, to_arrays
 from client.tasks.learner import Learner
 from client.trainers.registry import build_trainer
+from client.trainers.spec import Cohort, CohortResult, LocalResult, Trainer
 from client.training.cohort_state import build_cohort, save_states
 from client.training.failures import DivergedError
 from client.training.participant import Participant
@@ -21,6 +22,29 @@ from common.methods.spec import MethodOptions
 from common.models import tensors
 from common.tasks.registry import TASKS
 from common.wire.messages import LOCAL, TrainReply, TrainRequest
+
+
+@dataclass(frozen=True)
+class TrainedCohort:
+    """Result of a cohort's training, before its states are stored.
+
+    Args:
+        trainer: Trainer of the method.
+        cohort: The cohort.
+        result: Parameters and personalized models.
+        local: Gradients to send, and groups of the method's state.
+        update: Δ_k as sent, K × ….
+        gradient: s_k as sent, K × ….
+        is_finite: True for each participant whose update is finite.
+    """
+
+    trainer: Trainer
+    cohort: Cohort
+    result: CohortResult
+    local: LocalResult
+    update: Tensors
+    gradient: Tensors
+    is_finite: list[bool]
 
 
 @dataclass(frozen=True)
@@ -48,31 +72,40 @@ def train_stacked(options: MethodOptions, participants: Sequence[Participant]) -
 
     A participant with non-finite parameters gets an error in place of a reply; its client state does not change.
     """
-    trainer, steps, phase = build_trainer(options), participants[0].steps, participants[0].request.phase
+    trained = descend_together(options, participants)
+    personalized, is_finite = trained.result.personalized, trained.is_finite
+    is_usable = are_finite(personalized) if personalized else [True] * len(participants)
+    # noise on records covers a failure of the update, but not of the personalized model
+    counted = [k for k, p in enumerate(participants) if is_finite[k] and (is_usable[k] or p.noise is not None)]
+    if participants[0].request.phase == LOCAL:
+        save_states(options, trained.cohort, trained.result, trained.local.state, counted, is_usable)
+    return StackedReplies(build_replies(trained, counted), trained.update, trained.gradient)
+
+
+def descend_together(options: MethodOptions, participants: Sequence[Participant]) -> TrainedCohort:
+    """Train all participants for the same number of steps."""
+    trainer, steps = build_trainer(options), participants[0].steps
     names = set(participants[0].request.model)
     private = TASKS[participants[0].learner.task].private(names, options.capabilities())
     cohort = build_cohort(trainer, participants, private)
     result = trainer.train_cohort(cohort)
-    descent, personalized = result.descent, result.personalized
+    updates = {n: cohort.start[n] - p for n, p in result.descent.params.items()}
+    local = trainer.conclude(cohort.control, updates, result.descent.gradient, steps)
+    update, gradient = select(trainer.upload(updates), names - private), select(local.gradient, names - private)
+    return TrainedCohort(trainer, cohort, result, local, update, gradient, are_finite(updates))
 
-    updates = {n: cohort.start[n] - p for n, p in descent.params.items()}
-    is_finite = are_finite(updates)
-    is_usable = are_finite(personalized) if personalized else [True] * len(participants)
-    local = trainer.conclude(cohort.control, updates, descent.gradient, steps)
-    sent = StackedReplies([], select(trainer.upload(updates), names - private), select(local.gradient, names - private))
-    update, gradient, losses = to_arrays(sent.update), to_arrays(sent.gradient), descent.loss.tolist()
-    # noise on records covers a failure of the update, but not of the personalized model
-    counted = [k for k, p in enumerate(participants) if is_finite[k] and (is_usable[k] or p.noise is not None)]
-    if phase == LOCAL:
-        save_states(options, cohort, result, local.state, counted, is_usable)
-    for k, participant in enumerate(participants):
-        request = participant.request
-        if k not in counted:
-            sent.replies.append(DivergedError())
-            continue
-        reply = _build_reply(request, at(update, k), at(gradient, k), losses[k], participant.learner.examples, steps)
-        sent.replies.append(reply)
-    return sent
+
+def build_replies(trained: TrainedCohort, counted: Sequence[int]) -> list[TrainReply | FedloomError]:
+    """Return the reply of each counted participant, as views, and an error for the others."""
+    update, gradient, losses = (
+        to_arrays(trained.update),
+        to_arrays(trained.gradient),
+        trained.result.descent.loss.tolist(),
+    )
+    return [
+        build_reply(p, at(update, k), at(gradient, k), losses[k]) if k in counted else DivergedError()
+        for k, p in enumerate(trained.cohort.participants)
+    ]
 
 
 def zero_reply(options: MethodOptions, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
@@ -83,6 +116,12 @@ def zero_reply(options: MethodOptions, learner: Learner, request: TrainRequest, 
     gradient = trainer.conclude({}, zeros, zeros, steps).gradient
     update = to_arrays(select(trainer.upload(zeros), names - private))
     return _build_reply(request, update, to_arrays(select(gradient, names - private)), 0.0, learner.examples, steps)
+
+
+def build_reply(participant: Participant, update: Arrays, gradient: Arrays, loss: float) -> TrainReply:
+    """Return the reply of a participant."""
+    request, examples = participant.request, participant.learner.examples
+    return _build_reply(request, update, gradient, loss, examples, participant.steps)
 
 
 def _build_reply(

@@ -14,6 +14,7 @@ from client.training.client_state import (
     load_moments,
     save_group,
     save_moments,
+    save_newest_moments,
     stacked_moments,
 )
 from client.training.participant import Participant
@@ -85,6 +86,38 @@ def save_states(
         _save(participant, {g: t for g, t in groups.items() if t})
 
 
+def save_newest(
+    trainer: Trainer,
+    cohort: Cohort,
+    result: CohortResult,
+    method: dict[str, Tensors],
+    counted: Sequence[int],
+    alone: Sequence[int],
+) -> None:
+    """Store the states of counted participants stacked, with one version of the moments.
+
+    Args:
+        trainer: Trainer of the method.
+        cohort: The cohort.
+        result: Result of its training.
+        method: Groups of the method's state, K × ….
+        counted: Numbers of the participants whose update is finite.
+        alone: Those of them whose reply the server may leave out; their state keeps every group of the method.
+    """
+    models, trained = cohort.personalized, result.personalized
+    earlier = stack([model or row(cohort.start, k) for k, model in enumerate(models)]) if any(models) else {}
+    groups = save_newest_moments(trainer.options, result.descent.moments)
+    groups |= save_group(HEAD, select(cohort.start, cohort.private), select(result.descent.params, cohort.private))
+    groups |= save_group(PERSONALIZED, earlier, trained)
+    merged = groups | trainer.merge_state(method)
+    together = [k for k in counted if k not in alone] if cohort.stays_stacked else []
+    _save_rows(cohort, merged, together)
+    for k in counted:
+        if k not in together:
+            kept = groups | method if k in alone else merged
+            _save(cohort.participants[k], {g: row(t, k) for g, t in kept.items() if t})
+
+
 def _save_stacked(
     options: MethodOptions, cohort: Cohort, result: CohortResult, method: dict[str, Tensors], counted: Sequence[int]
 ) -> None:
@@ -93,6 +126,11 @@ def _save_stacked(
     groups = {**method, **save_moments(options, cohort.moments, result.descent.moments)}
     groups |= save_group(HEAD, heads, select(result.descent.params, cohort.private))
     groups |= save_group(PERSONALIZED, personalized, result.personalized)
+    _save_rows(cohort, groups, counted)
+
+
+def _save_rows(cohort: Cohort, groups: dict[str, Tensors], counted: Sequence[int]) -> None:
+    """Store stacked groups, of which these participants keep their rows together."""
     kept = {g: t for g, t in groups.items() if t}
     if len(counted) < len(cohort.participants):
         index = torch.tensor(counted, dtype=torch.int64)

@@ -36,6 +36,10 @@ class LocalTraining(Options):
         """Return the number of local steps of an exchange; a method may have a second exchange."""
         return self.local_steps
 
+    def weight(self, examples: int) -> float:
+        """Return the weight of a client with so many training records."""
+        return 1.0 if self.weighting == "uniform" else float(examples)
+
     def rate(self, parameter: str) -> float:
         """Return η of a parameter, by its name; `predictor.…` may have its own."""
         return self.lr_predictor if self.lr_predictor and parameter.startswith("predictor.") else self.lr

@@ -62,10 +62,11 @@ def encode(payload: Payload) -> RecordDict:
 
 def _split(payload: Payload) -> tuple[dict[str, Any], Arrays]:
     """Return the entries of a record but its arrays, and the arrays by `field/key`."""
-    name = type(payload).__name__
+    schema = next(kind for kind in type(payload).__mro__ if kind in _SCHEMAS)
+    name = schema.__name__
     arrays: Arrays = {}
     config: dict[str, Any] = {VERSION: SCHEMA, PAYLOAD: name}
-    for field, kind in _SCHEMAS[type(payload)]:
+    for field, kind in _SCHEMAS[schema]:
         value = getattr(payload, field)
         if kind == Arrays:
             arrays |= {f"{field}/{key}": _plain(f"{name}.{field}", key, a) for key, a in value.items()}

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from common.arrays import Arrays
+from common.reply_sums import BlockReply
+from common.wire.messages import TrainReply
 
 LARGE_ROUND = 5
 """Number of replies from which a round's own median is the reference."""
@@ -18,10 +20,13 @@ Lengths = dict[str, float]
 """`update` and `gradient` -> L2 norm."""
 
 
-def measure(update: Arrays, gradient: Arrays, factor: float) -> Lengths:
+def measure(reply: TrainReply, factor: float) -> Lengths:
     """Return the norms of a reply; `factor` scales the update to the number of local steps of the round."""
+    if isinstance(reply, BlockReply):
+        return {kind: (factor if kind == "update" else 1.0) * length for kind, length in reply.lengths.items()}
+    gradient = {"gradient": _length(reply.gradient)} if reply.gradient else {}
     with np.errstate(over="ignore"):
-        return {"update": factor * _length(update), **({"gradient": _length(gradient)} if gradient else {})}
+        return {"update": factor * _length(reply.update), **gradient}
 
 
 def _length(arrays: Arrays) -> float:

@@ -8,10 +8,11 @@ from flwr.app import Message, RecordDict
 
 from common.arrays import Arrays, check_like
 from common.errors import WireError
+from common.reply_sums import BlockReply
 from common.tasks.spec import AnyTask
 from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
-from common.wire.sparse_rows import rows_of
+from common.wire.sparse_rows import expand_reply, rows_of
 from server.aggregation.round_results import Reply
 from server.aggregation.row_mean import rescale_rows
 from server.exchange import content_size
@@ -39,21 +40,28 @@ class ExpectedReply:
     needs_gradient: bool
 
 
-def check_reply(reply: TrainReply, expected: ExpectedReply) -> None:
-    """Check that a reply can enter a mean.
+def accept_reply(reply: TrainReply, expected: ExpectedReply, *, names_rows: bool) -> tuple[TrainReply, Arrays]:
+    """Return a reply that can enter a mean, with full tables, and the row ids that it names.
+
+    The arrays of a client of a block are in a sum, whose maker is in this process.
 
     Raises:
         WireError: The round, the number of steps or records, the loss or the arrays are not as expected.
     """
+    rows = _read_row_ids(reply.update) if names_rows else {}
     if reply.round != expected.round:
         raise WireError(f"reply is of round {reply.round}, not of round {expected.round}")
     if not 1 <= reply.steps <= expected.max_steps or not 1 <= reply.examples <= expected.max_examples:
         most = f"at most {expected.max_steps} on {expected.max_examples} are possible"
         raise WireError(f"invalid reply: {reply.steps} local steps on {reply.examples} records; {most}")
     check_loss(reply.loss, expected.task)
+    if isinstance(reply, BlockReply):
+        return reply, rows
+    reply = expand_reply(reply, expected.model)
     check_like(reply.update, expected.model, "update")
     if reply.gradient or expected.needs_gradient:
         check_like(reply.gradient, expected.model, "gradient")
+    return reply, rows
 
 
 def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:
@@ -76,7 +84,7 @@ def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignRe
     return reply
 
 
-def read_row_ids(update: Arrays) -> Arrays:
+def _read_row_ids(update: Arrays) -> Arrays:
     """Return the row ids in an update, in runs whose clients send them in plaintext.
 
     Raises:

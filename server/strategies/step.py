@@ -13,15 +13,15 @@ from flwr.serverapp import Grid
 from common.arrays import all_finite, norm
 from common.errors import QuorumError
 from common.wire.messages import LOCAL, TrainReply
-from common.wire.sparse_rows import expand_reply
+from server.aggregation.folded_replies import are_folded, collect, select_whole
 from server.aggregation.lengths import FIRST_REFERENCE, Lengths, allowances, find_excess, measure, references, typical
 from server.aggregation.outliers import find_outliers
-from server.aggregation.round_results import Replies, Reply
+from server.aggregation.round_results import Collected, Replies, Reply
 from server.evaluation import Evaluation
 from server.plausible import MAX_EXAMPLES, limit_reply
 from server.state import RunState, Trained
 from server.strategies.evaluation import EvaluatedStrategy
-from server.strategies.replies import ExpectedReply, average_by_row, check_reply, read_row_ids, split_replies
+from server.strategies.replies import ExpectedReply, accept_reply, average_by_row, split_replies
 from server.strategies.robust_replies import robust_replies
 from server.strategies.spec import RoundParts
 
@@ -65,12 +65,13 @@ class StepStrategy(EvaluatedStrategy):
         """
         self._before, blamed = self.state, list[str]()
         while True:
+            usable = select_whole(usable, rejected)
             self._require_quorum(usable, rejected)
             with np.errstate(over="ignore", invalid="ignore"):
                 state = self._next_state(usable)
             if all_finite(state.model) and all(map(all_finite, state.memory.values())):
                 break
-            longest = max(usable, key=lambda reply: norm(reply.train.update))
+            longest = max(usable, key=lambda reply: measure(reply.train, 1.0)["update"])
             rejected[longest.client] = self._blame("the step with its update is not finite", self.state.round + 1)
             blamed.append(longest.client)
             usable = [reply for reply in usable if reply is not longest]
@@ -82,10 +83,15 @@ class StepStrategy(EvaluatedStrategy):
     def _next_state(self, usable: list[Reply]) -> RunState:
         shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
         self.row_ids = [reply.rows for reply in usable]
-        collected = Replies(self.combine(usable), self.capabilities.per_step)
-        updated, memory = self.update(self.state.memory, shared, collected)
+        updated, memory = self.update(self.state.memory, shared, self._collect(usable))
         names = [reply.client for reply in usable]
         return self.state.next(self.refine({**self.state.model, **updated}, names), memory, names)
+
+    def _collect(self, usable: list[Reply]) -> Collected:
+        per_step = self.capabilities.per_step
+        if are_folded(usable):
+            return collect(usable, per_step=per_step, with_magnitude=self.capabilities.needs_magnitude)
+        return Replies(self.combine(usable), per_step)
 
     def combine(self, usable: list[Reply]) -> list[Reply]:
         """Return replies whose weighted mean is the aggregate by `federation.robust`."""
@@ -104,14 +110,16 @@ class StepStrategy(EvaluatedStrategy):
     def _retry(self, evaluation: Evaluation) -> Evaluation:
         """Return the evaluation of the step, or of the one without outliers if its validation loss exploded.
 
-        If that one fails as well, no client is to blame: the model before the step stays.
+        If that one fails as well, no client is to blame: the model before the step stays. It also stays if the round has
+        sums in place of single updates, among which no outlier can be found.
         """
         reason, before, trained = self._find_explosion(evaluation), self._before, self._trained
         if not reason or before is None or trained is None or self._grid is None:
             return evaluation
         log.warning("round %d is taken back: %s", self.state.round, reason)
         after, number = self.state, self.state.round
-        outliers = find_outliers({reply.client: reply.train.update for reply in self._replies})
+        single = [] if are_folded(self._replies) else self._replies
+        outliers = find_outliers({reply.client: reply.train.update for reply in single})
         kept = [reply for reply in self._replies if reply.client not in outliers]
         rejected = {**trained.rejected, **dict.fromkeys(outliers, self._blame(reason, number))}
         if outliers and len(kept) >= self.config.federation.min_replies:
@@ -155,7 +163,7 @@ class StepStrategy(EvaluatedStrategy):
         """Return client -> reason, for replies that are longer than `federation.norm-bound` allows."""
         steps = self.config.method_options.steps(phase)
         factors = {r.client: steps / r.train.steps if self.capabilities.per_step else 1.0 for r in usable}
-        lengths = {r.client: measure(r.train.update, r.train.gradient, factors[r.client]) for r in usable}
+        lengths = {r.client: measure(r.train, factors[r.client]) for r in usable}
         first = math.inf if self.cost else FIRST_REFERENCE * max(1.0, norm(self.state.model))
         past = self.state.guard.past(self._noise) if phase == LOCAL else []
         limits = references([*lengths.values()], past, first)
@@ -175,10 +183,8 @@ class StepStrategy(EvaluatedStrategy):
             model=template,
             needs_gradient=self.capabilities.needs_gradient,
         )
-        rows = read_row_ids(reply.update) if self.config.task_options.named_rows else {}
-        reply = expand_reply(reply, template)
-        check_reply(reply, expected)
-        return Reply(name, 1.0 if options.weighting == "uniform" else float(reply.examples), reply, rows)
+        reply, rows = accept_reply(reply, expected, names_rows=bool(self.config.task_options.named_rows))
+        return Reply(name, options.weight(reply.examples), reply, rows)
 
     @property
     def _noise(self) -> str:

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from common.reply_sums import BlockReply
+from common.wire.messages import TrainReply
 from server.aggregation.lengths import allowances, find_excess, measure, references, typical
 
 Lengths = dict[str, float]
@@ -17,8 +19,10 @@ def updates(*lengths: float) -> list[Lengths]:
 def test_a_length_is_scaled_to_the_steps_of_the_round() -> None:
     """‖(3, 4)‖ = 5 over one of three steps counts 15; gradients are means, whatever the steps."""
     vector = {"w": np.array([3.0, 4.0], np.float32)}
-    assert measure(vector, vector, 3.0) == {"update": 15.0, "gradient": 5.0}
-    assert measure(vector, {}, 1.0) == {"update": 5.0}
+    assert measure(TrainReply(1, vector, vector, 0.0, 1, 1), 3.0) == {"update": 15.0, "gradient": 5.0}
+    assert measure(TrainReply(1, vector, {}, 0.0, 1, 1), 1.0) == {"update": 5.0}
+    of_block = BlockReply(1, {}, {}, 0.0, 1, 1, lengths={"update": 5.0, "gradient": 5.0})
+    assert measure(of_block, 3.0) == {"update": 15.0, "gradient": 5.0}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""Sums of the replies of clients that train together in one process. Pure, NumPy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from common.arrays import Array, Arrays, Floats
+from common.wire.messages import TrainReply
+
+
+class Folded:
+    """Weighted sums in float64 over clients, apart for each number of local steps.
+
+    Attributes:
+        updates: Steps τ -> Σ w_k Δ_k over the clients with τ_k = τ.
+        magnitudes: The same of |Δ_k|; empty unless the method needs it.
+        gradient: Σ w_k s_k over all clients; empty unless they send s_k.
+        weights: Steps τ -> Σ w_k.
+        dtypes: Dtype of each parameter.
+    """
+
+    def __init__(self) -> None:
+        self.updates: dict[int, Arrays] = {}
+        self.magnitudes: dict[int, Arrays] = {}
+        self.gradient: Arrays = {}
+        self.weights: dict[int, float] = {}
+        self.dtypes: dict[str, np.dtype[np.generic]] = {}
+
+    def add(
+        self, steps: int, weights: Floats, update: Arrays, gradient: Arrays, *, with_magnitude: bool = False
+    ) -> None:
+        """Add K clients that made the same number of steps.
+
+        Args:
+            steps: Their number of local steps.
+            weights: Weight of each client, (K,); one of weight 0 does not change any sum.
+            update: Δ_k, K × ….
+            gradient: s_k, K × …; empty if the method sends none.
+            with_magnitude: True if the method needs the sum of |Δ_k|.
+        """
+        self.dtypes |= {name: a.dtype for name, a in update.items()}
+        _add(self.updates.setdefault(steps, {}), _sum(weights, update))
+        if with_magnitude:
+            _add(self.magnitudes.setdefault(steps, {}), _sum(weights, {n: np.abs(a) for n, a in update.items()}))
+        _add(self.gradient, _sum(weights, gradient))
+        self.weights[steps] = self.weights.get(steps, 0.0) + float(weights.sum())
+
+    def merge(self, other: "Folded") -> None:
+        """Add the clients of another sum."""
+        self.dtypes |= other.dtypes
+        for own, added in ((self.updates, other.updates), (self.magnitudes, other.magnitudes)):
+            for steps, arrays in added.items():
+                _add(own.setdefault(steps, {}), arrays)
+        _add(self.gradient, other.gradient)
+        for steps, weight in other.weights.items():
+            self.weights[steps] = self.weights.get(steps, 0.0) + weight
+
+
+@dataclass(frozen=True, eq=False)
+class ClientBlock:
+    """Clients whose replies are one sum.
+
+    Args:
+        number: Place of the block in its round.
+        clients: Their names.
+        sums: The sum of their replies.
+    """
+
+    number: int
+    clients: tuple[str, ...]
+    sums: Folded
+
+
+@dataclass(frozen=True)
+class BlockReply(TrainReply):
+    """Reply of a client of a block; its arrays are in the block's sums alone."""
+
+    block: ClientBlock = field(default_factory=lambda: ClientBlock(0, (), Folded()))
+    lengths: Mapping[str, float] = field(default_factory=dict)
+    """`update` and `gradient` -> L2 norm."""
+
+
+def _sum(weights: Floats, stacked: Arrays) -> Arrays:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return {n: (weights @ a.reshape(len(a), -1)).reshape(a.shape[1:]) for n, a in stacked.items() if len(a)}
+
+
+def _add(sums: Arrays, added: Mapping[str, Array]) -> None:
+    for name, a in added.items():
+        if name in sums:
+            sums[name] += a
+        else:
+            sums[name] = np.array(a, np.float64)

@@ -1,0 +1,113 @@
+"""Replies of a round whose arrays are in sums of blocks. Pure, NumPy."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.arrays import Arrays
+from common.errors import ConfigError
+from common.reply_sums import BlockReply, ClientBlock, Folded
+from server.aggregation.round_results import Rate, Reply
+
+
+@dataclass(frozen=True)
+class FoldedReplies:
+    """Sums over all clients of whole blocks, and over single replies.
+
+    Args:
+        members: Replies in the order of client names.
+        sums: Sums over all of them.
+        per_step: True if means are of updates per local step.
+    """
+
+    members: list[Reply]
+    sums: Folded
+    per_step: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the clients, in order."""
+        return [reply.client for reply in self.members]
+
+    @property
+    def steps(self) -> Mapping[str, int]:
+        """Client -> number τ_k of its local steps."""
+        return {reply.client: reply.train.steps for reply in self.members}
+
+    @property
+    def replies(self) -> list[Reply]:
+        """Single replies, which sums do not have.
+
+        Raises:
+            ConfigError: Always; replies are summed for methods with the capability `sum_only` alone.
+        """
+        raise ConfigError("this method needs single replies, and this round has sums alone")
+
+    def mean_update(self) -> Arrays:
+        """Return Δ̄."""
+        return self._scaled(self.sums.updates)
+
+    def mean_gradient(self) -> Arrays:
+        """Return s̄."""
+        return self._as_stored({name: a / self._weight for name, a in self.sums.gradient.items()})
+
+    def mean_direction(self, rate: Rate) -> Arrays:
+        """Return the weighted mean of Δ_k/(ητ_k)."""
+        summed = _sum_over_steps(self.sums.updates, {steps: 1 / steps for steps in self.sums.updates})
+        return self._as_stored({name: a / (rate(name) * self._weight) for name, a in summed.items()})
+
+    def mean_and_magnitude(self) -> tuple[Arrays, Arrays]:
+        """Return Δ̄ and Δ'."""
+        return self.mean_update(), self._scaled(self.sums.magnitudes)
+
+    @property
+    def _weight(self) -> float:
+        return sum(self.sums.weights.values())
+
+    def _scaled(self, sums: Mapping[int, Arrays]) -> Arrays:
+        """Return τ̄ · Σ_τ sum/τ over Σw, or without steps if means are not per step."""
+        mean_steps = sum(weight * steps for steps, weight in self.sums.weights.items()) / self._weight
+        factors = {steps: mean_steps / steps if self.per_step else 1.0 for steps in sums}
+        return self._as_stored({n: a / self._weight for n, a in _sum_over_steps(sums, factors).items()})
+
+    def _as_stored(self, arrays: Arrays) -> Arrays:
+        return {name: a.astype(self.sums.dtypes[name]) for name, a in arrays.items()}
+
+
+def collect(replies: list[Reply], *, per_step: bool, with_magnitude: bool) -> FoldedReplies:
+    """Return the sums over all blocks and single replies, in their order."""
+    total = Folded()
+    for block in _blocks(replies):
+        total.merge(block.sums)
+    for reply in replies:
+        if not isinstance(reply.train, BlockReply):
+            update, gradient = ({n: a[None] for n, a in x.items()} for x in (reply.train.update, reply.train.gradient))
+            total.add(reply.train.steps, np.array([reply.weight]), update, gradient, with_magnitude=with_magnitude)
+    return FoldedReplies(replies, total, per_step)
+
+
+def are_folded(replies: Sequence[Reply]) -> bool:
+    """Return True if the arrays of a reply are in the sums of a block."""
+    return any(isinstance(reply.train, BlockReply) for reply in replies)
+
+
+def select_whole(replies: list[Reply], rejected: dict[str, str]) -> list[Reply]:
+    """Return the replies of whole blocks and single ones; add clients of other blocks to `rejected`."""
+    if not are_folded(replies):
+        return replies
+    usable = {reply.client for reply in replies}
+    missing = {id(b): next((c for c in b.clients if c not in usable), "") for b in _blocks(replies)}
+    lost = {r.client: missing[id(r.train.block)] for r in replies if isinstance(r.train, BlockReply)}
+    rejected |= {name: f"its reply is in one sum with that of {other}" for name, other in lost.items() if other}
+    return [reply for reply in replies if not lost.get(reply.client)]
+
+
+def _blocks(replies: Sequence[Reply]) -> list[ClientBlock]:
+    found = {id(r.train.block): r.train.block for r in replies if isinstance(r.train, BlockReply)}
+    return sorted(found.values(), key=lambda block: block.number)
+
+
+def _sum_over_steps(sums: Mapping[int, Arrays], factors: Mapping[int, float]) -> Arrays:
+    ordered = sorted(sums)
+    return {name: sum((factors[t] * sums[t][name] for t in ordered), np.zeros(())) for name in sums[ordered[0]]}

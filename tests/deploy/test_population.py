@@ -1,0 +1,131 @@
+"""Populations whose replies are summed block by block, against single replies."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.data.read import read_all
+from client.training import folded_cohort
+from client.training.cohort import TrainedCohort
+from common.arrays import norm
+from common.config.parse import parse
+from common.config.run import RunConfig
+from deploy import population
+from deploy.population import find_doubtful
+from deploy.simulation import simulate
+from server.aggregation.folded_replies import FoldedReplies
+from server.artifacts import RunDirectory
+from server.strategies import step
+from tests.support.sensors import rounds_of
+from tests.support.toys import METHODS, toy_dataset
+
+Settings = Callable[..., RunConfig]
+ALL = (*METHODS, "pfedme")
+
+
+@pytest.fixture
+def folds(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    return lambda on: monkeypatch.setattr(population, "FOLDED_BYTES", 0 if on else 10**12)
+
+
+def both(config: RunConfig, data: object, folder: Path, folds: Callable[[bool], None]) -> list[Path]:
+    """Train with single replies and with sums, in blocks of four; return the folders of the runs."""
+    for on in (False, True):
+        folds(on)
+        simulate(config, data, folder / str(on), together=4)  # type: ignore[arg-type]  # a data set of any task
+    return [folder / str(on) for on in (False, True)]
+
+
+def assert_equal_models(folders: list[Path]) -> None:
+    single, summed = (RunDirectory(folder, "toy").load_model()[0] for folder in folders)
+    assert norm(summed) == pytest.approx(norm(single), rel=1e-5)
+    for name, a in single.items():
+        np.testing.assert_allclose(summed[name], a, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_sums_train_the_model_of_single_replies(
+    method: str, settings: Settings, tmp_path: Path, folds: Callable[[bool], None]
+) -> None:
+    folders = both(settings(method), toy_dataset(7), tmp_path, folds)
+    assert_equal_models(folders)
+    single, summed = (rounds_of(folder) for folder in folders)
+    for one, other in zip(single, summed, strict=True):
+        assert other.loss == pytest.approx(one.loss, rel=1e-5)
+        assert (other.answered, other.bytes_up) == (one.answered, one.bytes_up)
+
+
+@pytest.mark.parametrize(("task", "method"), [("ratings", "fedrule"), ("sessions", "fedga"), ("traffic", "fedrep")])
+def test_sums_train_the_models_of_all_tasks(
+    task: str, method: str, tmp_path: Path, folds: Callable[[bool], None]
+) -> None:
+    flat = {"run-id": "toy", "task": task, "method": method, "rounds": 2, "privacy.unit": "none"}
+    assert_equal_models(both(parse(flat), read_all(task, "demo:0-5"), tmp_path, folds))
+
+
+def test_sampled_clients_keep_their_state(settings: Settings, tmp_path: Path, folds: Callable[[bool], None]) -> None:
+    config = settings("fedrule", rounds=4, federation__cohort=0.5, federation__min_replies=2)
+    assert_equal_models(both(config, toy_dataset(12), tmp_path, folds))
+
+
+def test_a_long_update_is_left_out_as_a_single_reply_and_its_state_stays(
+    settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One home has rules that no other has, so that its gradient is far longer than a bound of 1.2 allows."""
+    config = settings("fedrule", rounds=3, federation__norm_bound=1.2)
+    folders = both(config, toy_dataset(9), tmp_path, folds)
+    left_out = [[sorted(event.refused) for event in rounds_of(folder)] for folder in folders]
+    assert left_out[0] == left_out[1]
+    assert any(left_out[0])
+    assert_equal_models(folders)
+
+
+def test_a_client_that_diverges_is_left_out_of_its_block(
+    settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = folded_cohort.descend_together
+
+    def spoilt(*arguments: object) -> TrainedCohort:
+        trained = train(*arguments)  # type: ignore[arg-type]  # the arguments are passed on
+        for tensor in trained.update.values():
+            tensor[1] = float("nan")
+        trained.is_finite[1] = False
+        return trained
+
+    monkeypatch.setattr(folded_cohort, "descend_together", spoilt)
+    folds(True)
+    result = simulate(settings("fedrule"), toy_dataset(8), tmp_path, together=4)
+    assert [(event.asked, event.answered) for event in rounds_of(tmp_path)] == [(8, 6)] * 3
+    assert result.status == "completed"
+
+
+def test_a_round_keeps_sums_in_place_of_replies(
+    settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[FoldedReplies] = []
+    collect = step.collect
+
+    def watched(*arguments: object, **options: bool) -> FoldedReplies:
+        seen.append(collect(*arguments, **options))  # type: ignore[arg-type]  # the arguments are passed on
+        return seen[-1]
+
+    monkeypatch.setattr(step, "collect", watched)
+    folds(True)
+    simulate(settings("fedrule", rounds=1), toy_dataset(8), tmp_path, together=4)
+    assert not any(reply.train.update or reply.train.gradient for reply in seen[0].members)
+    assert len(seen[0].names) == 8
+
+
+@pytest.mark.parametrize(
+    ("bound", "reference", "expected"), [(10.0, {}, [2, 3]), (10.0, {"update": 5.0}, [3]), (0.0, {}, [3])]
+)
+def test_doubtful_are_lengths_from_half_of_the_bound_on_and_numbers_that_are_none(
+    bound: float, reference: dict[str, float], expected: list[int]
+) -> None:
+    lengths = {"update": np.array([1.0, 1.0, 6.0, np.nan, 1.0])}
+    seen: list[dict[str, float]] = []
+    assert find_doubtful(reference, np.full(5, bound), seen, lengths, np.zeros(5)) == expected
+    assert len(seen) == 5
+    assert find_doubtful(reference, np.full(5, bound), [], lengths, np.full(5, np.inf)) == [0, 1, 2, 3, 4]

@@ -1,0 +1,74 @@
+"""Sums over blocks of clients, against single replies."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from common.arrays import Arrays
+from common.errors import ConfigError
+from common.reply_sums import BlockReply, ClientBlock, Folded
+from common.wire.messages import TrainReply
+from server.aggregation.folded_replies import collect, select_whole
+from server.aggregation.round_results import Collected, Replies, Reply
+
+STEPS = (3, 3, 1, 1, 2)
+RNG = np.random.default_rng(4)
+SINGLE = [
+    Reply(
+        f"client-{k}",
+        1.0 + k,
+        TrainReply(1, *({"w": RNG.normal(size=(3, 2)).astype(np.float32)} for _ in range(2)), 0.5, 4, steps),
+    )
+    for k, steps in enumerate(STEPS)
+]
+
+
+def blocks() -> list[Reply]:
+    """Return the replies with the first two clients in one block, the next two in another, and the last alone."""
+    replies = list(SINGLE)
+    for number, members in enumerate(((0, 1), (2, 3))):
+        sums, trained = Folded(), [SINGLE[k].train for k in members]
+        update, gradient = (
+            {"w": np.stack([getattr(t, kind)["w"] for t in trained])} for kind in ("update", "gradient")
+        )
+        sums.add(trained[0].steps, np.array([1.0 + k for k in members]), update, gradient, with_magnitude=True)
+        block = ClientBlock(number, tuple(SINGLE[k].client for k in members), sums)
+        for k in members:
+            train = BlockReply(1, {}, {}, 0.5, 4, STEPS[k], block=block)
+            replies[k] = Reply(SINGLE[k].client, SINGLE[k].weight, train)
+    return replies
+
+
+MEANS: dict[str, Callable[[Collected], Arrays]] = {
+    "update": lambda c: c.mean_update(),
+    "gradient": lambda c: c.mean_gradient(),
+    "direction": lambda c: c.mean_direction(lambda name: 0.1),
+    "magnitude": lambda c: c.mean_and_magnitude()[1],
+}
+
+
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("per_step", [True, False])
+def test_means_of_sums_equal_those_of_replies(mean: str, per_step: bool) -> None:
+    if mean == "magnitude" and not per_step:
+        return
+    single = MEANS[mean](Replies(SINGLE, per_step))["w"]
+    summed = MEANS[mean](collect(blocks(), per_step=per_step, with_magnitude=True))["w"]
+    assert summed.dtype == np.float32
+    np.testing.assert_allclose(summed, single, rtol=1e-6, atol=1e-7)
+
+
+def test_sums_name_their_clients_and_have_no_single_replies() -> None:
+    collected = collect(blocks(), per_step=True, with_magnitude=False)
+    assert (collected.names, [*collected.steps.values()]) == ([r.client for r in SINGLE], [*STEPS])
+    with pytest.raises(ConfigError, match="single replies"):
+        _ = collected.replies
+
+
+def test_a_block_with_a_client_that_is_left_out_is_left_out_whole() -> None:
+    rejected: dict[str, str] = {}
+    kept = select_whole([reply for reply in blocks() if reply.client != "client-1"], rejected)
+    assert [reply.client for reply in kept] == ["client-2", "client-3", "client-4"]
+    assert rejected == {"client-0": "its reply is in one sum with that of client-1"}
+    assert select_whole(SINGLE[1:], rejected) == SINGLE[1:]
