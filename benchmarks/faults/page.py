@@ -30,12 +30,13 @@ client is started again.
 
 {stalls}
 
-The machine had {cores} cores under a load of {load:.1f}, so times are pessimistic. The goal of {median:.0f} s (median) and
-{p95:.0f} s (95th percentile) is {met}. {remark}
+The machine had {cores} cores under a load of {load:.1f}. The goal of {median:.0f} s (median) and {p95:.0f} s (95th
+percentile) is {met}. {remark}
 
 ## Not covered
 
 - Machines that fail for longer than a minute, and disks that fill up.
+- Ledgers of more than one run: only `ratings` runs with noise here.
 - Delays of a network. `tests/system/test_cut_networks.py` cuts one that loses a hundredth of all packets.
 """
 
