@@ -34,6 +34,7 @@ from server.result import Result
 from server.round_limits import RoundLimits
 from server.secure.parties import Parties, find_parties
 from server.secure.protocol import SumProtocol
+from server.secure.sizes import find_oversize
 from server.secure.summed_counts import sum_masked_counts
 from server.state import RunState, restore
 from server.strategies.planned import PlannedStrategy
@@ -64,7 +65,8 @@ def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) ->
     with folder.lock(wait=LOCK_SECONDS):
         hubs = HubGrid(grid)
         liveness = Liveness(hubs.get_nodes)
-        return _run(hubs, find_parties(hubs, config, folder, liveness), catalogue, folder, nodes, liveness)
+        parties = find_parties(hubs, config, folder, liveness, partial(find_oversize, vocabulary=catalogue))
+        return _run(hubs, parties, catalogue, folder, nodes, liveness)
 
 
 def _run(

@@ -44,7 +44,7 @@ def upload_counts(
     rho = count_cost(run.config)
     if not rho:
         releaser.policy.check_counts(summed=True)
-    template = statistics.template(run.vocabulary)
+    template = statistics.template(run.config.task_options, run.vocabulary)
     expected = ExpectedSum(
         run=run.run,
         round=0,
@@ -61,8 +61,13 @@ def upload_counts(
     select = (ZerosOnFailure(lambda: Update(template)),) if reservation else ()
     chain = UpdateChain(select, ForSum(part, reservation, releaser.generator))
     most = statistics.largest if rho else np.inf
-    released = chain(lambda: Update({name: np.minimum(a, most) for name, a in learner.counts().items()}))
-    store.write(run.run, COUNTS, save(released.own))
+
+    def counts() -> Update:
+        packed = statistics.pack(learner.counts(), template)
+        return Update({name: np.minimum(a, most) for name, a in packed.items()})
+
+    released = chain(counts)
+    store.write(run.run, COUNTS, save(statistics.label(released.own, 0.0)))
     return CountsReply({}, masked=released.masked, sealed=released.sealed)
 
 

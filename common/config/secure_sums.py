@@ -43,14 +43,24 @@ def find_obstacle(config: "RunConfig") -> str:
         return f"federation.robust={config.federation.robust} needs the replies of single clients"
     if capabilities.plaintext or config.task_options.named_rows:
         return "clients of this run name rows or send data in plaintext"
-    statistics = TASKS[config.task].counts
-    if config.task_options.count_offset and (statistics is None or statistics.template is None):
-        return "counts of the model's offset are sent in plaintext"
+    if config.task_options.count_offset and (obstacle := _find_count_obstacle(config)):
+        return obstacle
     if privacy.unit == "record":
         return "privacy.unit=record adds its noise at the clients"
     if privacy.unit == "client" and privacy.mechanism != "gaussian":
         return f"privacy.mechanism={privacy.mechanism} is noise of one client's own"
-    if config.task_options.count_offset and privacy.count_share + privacy.metric_share >= 1:
+    return ""
+
+
+def _find_count_obstacle(config: "RunConfig") -> str:
+    statistics, privacy = TASKS[config.task].counts, config.privacy
+    if statistics is None or statistics.template is None:
+        return "counts of the model's offset are sent in plaintext"
+    if config.task_options.count_privacy.unit == "record":
+        return "clients themselves add noise to their counts (count-epsilon)"
+    if privacy.unit != "none" and not statistics.clip:
+        return f"secure sums of the counts of task '{config.task}' have no noise (count-offset)"
+    if privacy.unit != "none" and privacy.count_share + privacy.metric_share >= 1:
         return "privacy.count-share and privacy.metric-share leave nothing for updates"
     return ""
 

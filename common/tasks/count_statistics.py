@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from common.arrays import Arrays
 from common.tasks.vocabulary import Vocabulary
@@ -14,6 +14,10 @@ def _unlabelled(sums: Arrays, noise: float) -> Arrays:
     return sums
 
 
+def _unpacked(counts: Arrays, template: Arrays) -> Arrays:
+    return counts
+
+
 @dataclass(frozen=True)
 class CountStatistics(Generic[VocabularyT]):
     """Statistics summed over clients from which a model starts.
@@ -21,15 +25,18 @@ class CountStatistics(Generic[VocabularyT]):
     Args:
         check: Accept one client's statistics under the vocabulary; raises WireError.
         add: Sum the statistics of several clients.
-        template: Zeros of the sums' names, shapes and dtypes; None if secure sums cannot carry them.
-        clip: Largest L2 norm of a client's statistics in secure sums with noise.
-        largest: Largest single number in them; none is negative.
-        label: Sums and the standard deviation of their noise -> statics of the model.
+        template: (options, vocabulary) -> zeros of the names, shapes and dtypes of a client's vector in secure
+            sums; None if these cannot carry the statistics.
+        pack: (statistics, template) -> this vector; by default the statistics themselves.
+        label: (opened sums, standard deviation of their noise) -> statics of the model.
+        clip: Largest L2 norm of a client's vector in secure sums with noise; 0 if these sums are exact only.
+        largest: Largest single number in it, with noise; none is negative.
     """
 
     check: Callable[[Arrays, VocabularyT], None]
     add: Callable[[Sequence[Arrays]], Arrays]
-    template: Callable[[VocabularyT], Arrays] | None = None
-    clip: float = 1.0
-    largest: float = 1.0
+    template: Callable[[Any, VocabularyT], Arrays] | None = None
+    pack: Callable[[Arrays, Arrays], Arrays] = _unpacked
     label: Callable[[Arrays, float], Arrays] = _unlabelled
+    clip: float = 0.0
+    largest: float = 1.0

@@ -81,12 +81,19 @@ class Parties:
 
 
 def find_parties(
-    grid: Grid, config: RunConfig, folder: RunDirectory, liveness: Liveness, sleep: Callable[[float], None] = time.sleep
+    grid: Grid,
+    config: RunConfig,
+    folder: RunDirectory,
+    liveness: Liveness,
+    find_oversize: Callable[[RunConfig], str] = lambda config: "",
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Parties:
     """Return the parties of a new or resumed run; the trust of a run never changes.
 
+    `find_oversize` returns the reason why the vectors of a run are too large for sums.
+
     Raises:
-        ConfigError: A resumed run has another trust, or is complete.
+        ConfigError: A resumed run has another trust, or is complete; or vectors are too large for sums.
         QuorumError: Too few helpers came within `secure-sums.wait`.
         StateError: The stored roster is damaged.
     """
@@ -101,8 +108,10 @@ def find_parties(
             exchange.call(config.secure_sums.wait)
     elif config.privacy.trust == "auto":
         summed, local = _with_noise_of_helpers(config), _resolved(config, "local")
-        roster = _find_helpers(exchange, summed)
+        roster = _find_helpers(exchange, summed, find_oversize)
         config = summed if roster else config
+    elif config.privacy.trust == "helpers" and (reason := find_oversize(config)):
+        raise ConfigError(f"{reason}; set privacy.trust=local")
     if roster is None and config.privacy.trust == "helpers":
         roster = _await_helpers(exchange, config, sleep)
     return Parties(_resolved(config, "helpers" if roster else "local"), exchange, store, roster, local, renews)
@@ -135,7 +144,9 @@ def _await_helpers(exchange: HelperExchange, config: RunConfig, sleep: Callable[
     return roster
 
 
-def _find_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster | None:
+def _find_helpers(
+    exchange: HelperExchange, config: RunConfig, find_oversize: Callable[[RunConfig], str]
+) -> HelperRoster | None:
     """Return the helpers of a run with trust `auto`; None if a sum is not possible."""
     options, obstacle = config.secure_sums, find_obstacle(config)
     if obstacle or len(exchange.online) < options.min_sum + options.helpers:
@@ -143,6 +154,9 @@ def _find_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster |
     exchange.call(options.wait)
     roster = _choose(exchange, config)
     if roster is None or len(exchange.online - exchange.helping) < options.min_sum:
+        return None
+    if reason := find_oversize(config):
+        log.warning("privacy.trust=auto: %s, so updates are not masked", reason)
         return None
     log.info("privacy.trust=auto: %s are online, so sums are masked", ", ".join(roster.names))
     return roster

@@ -43,7 +43,7 @@ def sum_masked_counts(
     clients = sorted(roster.select_trainable(grid.get_node_ids()).values(), key=lambda client: client.name)
     if not clients:
         raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
-    template, rho = statistics.template(vocabulary), count_cost(config)
+    template, rho = statistics.template(config.task_options, vocabulary), count_cost(config)
     release = Release(rho, statistics.clip, "positive") if rho else Release()
     terms = sums.terms(0, CHANNEL, template, len(clients), release)
     requests = [Message(encode(CountsRequest(c.enrolment, terms=terms.to_json())), c.node, COUNTS) for c in clients]

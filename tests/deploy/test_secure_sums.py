@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.tasks.registry import TASKS
@@ -137,11 +136,6 @@ def test_clients_of_other_runs_send_single_replies(tmp_path: Path) -> None:
 def test_runs_that_need_single_replies_are_refused(method: str, options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         summed(method, **options)
-
-
-def test_counts_whose_size_depends_on_data_are_refused() -> None:
-    with pytest.raises(ConfigError, match="counts of the model's offset are sent in plaintext"):
-        parse({"task": "sessions", "privacy.trust": "helpers", "tasks.sessions.count-offset": True})
 
 
 def test_a_run_waits_for_its_helpers(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from common.tasks.sparse_counts import MIN_COUNT, check_sparse, sum_by_key
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-KEYS, VALUES, DEGREES = "pairs.keys", "pairs.values", "pairs.degrees"
+KEYS, VALUES, DEGREES, DENSE = "pairs.keys", "pairs.values", "pairs.degrees", "pairs.dense"
 
 
 def counts_of(pairs: Ints, values: NDArray[Any], degrees: NDArray[Any], items: int, dtype: type = np.float32) -> Arrays:
@@ -57,6 +57,29 @@ def add_pairs(parts: Sequence[Arrays], weights: Sequence[float] | None = None, d
     degrees = np.sum([w * p[DEGREES].astype(np.float64) for p, w in zip(parts, factors, strict=True)], axis=0)
     degrees = np.where(degrees > MIN_COUNT, degrees, 0)
     return {KEYS: keys, VALUES: values.astype(dtype), DEGREES: degrees.astype(dtype)}
+
+
+def dense_pairs(items: int) -> Arrays:
+    """Return zero counts of all pairs a < b of items, and of all items, for secure sums."""
+    pairs = items * (items - 1) // 2
+    return {DENSE: np.broadcast_to(np.float32(0), (pairs,)), DEGREES: np.zeros(items, np.float32)}
+
+
+def to_dense(counts: Arrays, template: Arrays) -> Arrays:
+    """Return a client's counts of all pairs, row by row of the upper triangle, and of all items."""
+    size, dense = len(template[DEGREES]), np.zeros(len(template[DENSE]), np.float32)
+    first, second = np.divmod(counts[KEYS], size)
+    dense[first * size - first * (first + 1) // 2 + second - first - 1] = counts[VALUES]
+    return {DENSE: dense, DEGREES: counts[DEGREES]}
+
+
+def to_sparse(sums: Arrays, noise: float = 0.0) -> Arrays:
+    """Return dense sums as sorted keys and values; those below `MIN_COUNT` are rounding errors."""
+    size = len(sums[DEGREES])
+    place = np.flatnonzero(sums[DENSE] > MIN_COUNT)
+    pairs = np.stack(np.triu_indices(size, 1), axis=1)[place].astype(np.int64)
+    degrees = np.where(sums[DEGREES] > MIN_COUNT, sums[DEGREES], 0)
+    return counts_of(pairs, sums[DENSE][place], degrees, size)
 
 
 def check_pairs(counts: Arrays, items: int) -> None:

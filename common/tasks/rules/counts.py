@@ -33,10 +33,10 @@ def check_counts(counts: Arrays, catalogue: RuleCatalogue) -> None:
     Raises:
         WireError: The counts are not one array `counts` of shape 2 × F × R and type float32.
     """
-    check_like(counts, template(catalogue), "counts")
+    check_like(counts, zeros(catalogue), "counts")
 
 
-def template(catalogue: RuleCatalogue) -> Arrays:
+def zeros(catalogue: RuleCatalogue) -> Arrays:
     """Return counts of zero."""
     return {COUNTS: np.zeros((2, len(catalogue.entities), len(catalogue.relations)), np.float32)}
 
@@ -58,7 +58,7 @@ def offset_of(statics: Mapping[str, Array], catalogue: RuleCatalogue) -> Array:
     """
     counts = statics.get(COUNTS)
     if counts is None:
-        return template(catalogue)[COUNTS]
+        return zeros(catalogue)[COUNTS]
     if NOISE in statics:
         own = statics[OWN].tobytes() if OWN in statics else b""
         return _noised_offset(counts.tobytes(), own, float(statics[NOISE].item()), counts.shape)

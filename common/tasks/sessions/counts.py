@@ -12,9 +12,9 @@ import numpy as np
 from common.arrays import Array, Arrays
 from common.errors import WireError
 from common.tasks.sessions.vocabulary import Clicks
-from common.tasks.sparse_counts import check_sparse, sum_by_key
+from common.tasks.sparse_counts import MIN_COUNT, check_sparse, sum_by_key
 
-KEYS, VALUES = "rules.keys", "rules.values"
+KEYS, VALUES, DENSE = "rules.keys", "rules.values", "rules.dense"
 FADING = 0.8
 """Weight per step of age of a click: .8^age."""
 MAX_RULE_ITEMS = 200
@@ -38,6 +38,25 @@ def add_rules(parts: Sequence[Arrays], weights: Sequence[float] | None = None) -
     scaled = [p[VALUES] * w for p, w in zip(parts, weights or [1.0] * len(parts), strict=True)]
     keys, values = sum_by_key([p[KEYS] for p in parts], scaled)
     return {KEYS: keys, VALUES: values.astype(np.float32)}
+
+
+def dense_rules(items: int) -> Arrays:
+    """Return zero counts of all ordered pairs of items, for secure sums."""
+    return {DENSE: np.broadcast_to(np.float32(0), (items, items))}
+
+
+def to_dense(counts: Arrays, template: Arrays) -> Arrays:
+    """Return a client's counts of all ordered pairs of items."""
+    dense = np.zeros(template[DENSE].shape, np.float32)
+    dense.ravel()[counts[KEYS]] = counts[VALUES]
+    return {DENSE: dense}
+
+
+def to_sparse(sums: Arrays, noise: float = 0.0) -> Arrays:
+    """Return dense sums as sorted keys and values; those below `MIN_COUNT` are rounding errors."""
+    values = sums[DENSE].ravel()
+    keys = np.flatnonzero(values > MIN_COUNT).astype(np.int64)
+    return {KEYS: keys, VALUES: values[keys].astype(np.float32)}
 
 
 def check_rules(counts: Arrays, items: int) -> None:

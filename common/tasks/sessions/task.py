@@ -7,7 +7,7 @@ from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
 from common.metrics.spec import MetricSpec
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
-from common.tasks.sessions.counts import add_rules, check_rules
+from common.tasks.sessions.counts import add_rules, check_rules, dense_rules, to_dense, to_sparse
 from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.metrics import TOPS
 from common.tasks.sessions.options import SessionsOptions
@@ -56,7 +56,13 @@ TASK = TaskSpec(
     objective=Objective("loss"),
     head=("scale", "weight"),  # weights of the blend
     record_dp=frozenset({"paper"}),
-    counts=CountStatistics(lambda counts, items: check_rules(counts, len(items.items)), add_rules),
+    counts=CountStatistics(
+        lambda counts, items: check_rules(counts, len(items.items)),
+        add_rules,
+        lambda _, items: dense_rules(len(items.items)),
+        to_dense,
+        to_sparse,
+    ),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},
     comparison=Comparison("hr20", "visitors", "own history", higher_is_better=True),

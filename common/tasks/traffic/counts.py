@@ -17,6 +17,9 @@ from common.tasks.traffic.ranges import POOLED
 SUMS = LAGS, PAIRS = "lags.products", "lags.pairs"
 """Names of the sums: Σ_t d_t·d_{t+ℓ}ᵀ, L × D × D, and their numbers of pairs of readings, L."""
 
+COVARIANCES, CLIENTS = "lags.covariances", "lags.clients"
+"""Names of the same in secure sums: Σ of the clients' autocovariances, L × D × D, and their number."""
+
 STATICS = (*POOLED, *SUMS)
 """Names of all untrained inputs of a model."""
 
@@ -68,6 +71,27 @@ def add_lags(parts: Sequence[Arrays]) -> Arrays:
     for part in parts:
         check_like(part, parts[0], "counts")
     return reduce(add, parts)
+
+
+def covariance_template(variables: int, lags: int) -> Arrays:
+    """Return zero autocovariances of a client, and its zero part in the number of clients, for secure sums."""
+    return {COVARIANCES: np.zeros((lags, variables, variables)), CLIENTS: np.zeros(1)}
+
+
+def to_covariances(sums: Arrays, template: Arrays) -> Arrays:
+    """Return a client's autocovariances within ±1 and a 1, by which every client has equal weight.
+
+    They are zeros if it has too few readings at some lag.
+    """
+    if not (sums[PAIRS] > 0).all():
+        return template
+    covariances = sums[LAGS] / sums[PAIRS][:, None, None]
+    return {COVARIANCES: np.clip(covariances, -1.0, 1.0), CLIENTS: np.ones(1)}
+
+
+def to_sums(sums: Arrays, noise: float = 0.0) -> Arrays:
+    """Return sums of autocovariances as sums over lags, with clients for pairs of readings."""
+    return {LAGS: sums[COVARIANCES], PAIRS: np.full(len(sums[COVARIANCES]), np.rint(sums[CLIENTS].item()))}
 
 
 def linear_forecast(sums: Arrays, history: int, horizon: int) -> Floats:

@@ -8,7 +8,7 @@ from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
 from common.tasks.spec import Objective, TaskRun, TaskSpec
-from common.tasks.traffic.counts import add_lags, check_lags
+from common.tasks.traffic.counts import add_lags, check_lags, covariance_template, to_covariances, to_sums
 from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.ranges import POOLED
@@ -146,7 +146,13 @@ TASK = TaskSpec(
     ),
     objective=Objective("mse"),
     head=("head.", "network.head."),  # dense layer of a recurrent network, blocks of a transformer (§3.7)
-    counts=CountStatistics(lambda sums, variables: check_lags(sums, len(variables.variables)), add_lags),
+    counts=CountStatistics(
+        lambda sums, variables: check_lags(sums, len(variables.variables)),
+        add_lags,
+        lambda options, variables: covariance_template(len(variables.variables), options.history + options.horizon),
+        to_covariances,
+        to_sums,
+    ),
     pooled=frozenset(POOLED),
     defaults={"method": "fedstl"},
     simple={"mse": "ridge_mse"},

@@ -19,13 +19,13 @@ from common.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
 from common.privacy.zcdp import rho_of
 from common.secure.quantise import decode, noise_scale
 from common.secure.terms import SumTerms
-from common.tasks.rules.counts import template
+from common.tasks.rules.counts import zeros
 from common.wire.messages import CountsRequest
 from tests.support.asked import Asked, configured, learner
 from tests.support.summing import POLICY, Summing
 from tests.support.toys import CATALOGUE
 
-ZEROS = template(CATALOGUE)
+ZEROS = zeros(CATALOGUE)
 
 
 def counting(unit: str = "none", *, offset: bool = True) -> RunConfig:

@@ -1,0 +1,94 @@
+"""Counts of sessions, sensors and markets in secure sums: the sums of plain counts, and refusals."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from client.data.read import read_all
+from client.tasks.traffic.data.series import Sensors
+from common.config.parse import parse
+from common.errors import ConfigError
+from common.options import Scalar
+from common.tasks.traffic.counts import LAGS, PAIRS
+from deploy.simulation import simulate
+from server.artifacts import RunDirectory
+from server.secure import sizes
+from tests.support.sensors import MEASURES, QUICK, sensor
+from tests.support.sum_runs import SumFederation, summed
+
+SENSORS = Sensors(tuple(sensor(number) for number in range(3)), MEASURES)
+SMALL: dict[str, dict[str, Scalar]] = {
+    "sessions": {"tasks.sessions.hidden": 4},
+    "markets": {"tasks.markets.width": 16},
+    "traffic": {key: value for key, value in QUICK.items() if key.startswith("tasks.traffic.")},
+}
+
+
+def counting(task: str, trust: str, **options: Scalar) -> dict[str, Scalar]:
+    federation = {"federation.min-clients": 3, "federation.wait": 0.1, "secure-sums.min-sum": 3, "catalogue": "demo"}
+    flat = {"task": task, "method": "fedavg", "rounds": 1, "run-id": "toy", "privacy.trust": trust, **SMALL[task]}
+    return {**flat, **federation, "algorithm.fedavg.local-steps": 1, f"tasks.{task}.count-offset": True, **options}
+
+
+def data_of(task: str) -> Any:
+    return SENSORS if task == "traffic" else read_all(task, "demo:3-6")
+
+
+def model_of(task: str, trust: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the arrays of the model of a run, the sums among them."""
+    if task == "traffic":
+        monkeypatch.setattr("server.run.demo_vocabulary", lambda name: MEASURES)
+    assert simulate(parse(counting(task, trust)), data_of(task), folder).status == "completed"
+    return RunDirectory(folder, "toy").load_model()[0]
+
+
+@pytest.mark.parametrize("task", ["sessions", "markets", "traffic"])
+def test_opened_counts_are_the_sums_of_plain_ones(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local, opened = (model_of(task, trust, tmp_path / trust, monkeypatch) for trust in ("local", "helpers"))
+    assert local.keys() == opened.keys()
+    if task == "traffic":  # every sensor has equal weight, and these have equal numbers of readings
+        assert (opened[PAIRS] == 3).all()
+        pairs = local.pop(PAIRS)[:, None, None]
+        local[LAGS], opened[LAGS] = local[LAGS] / pairs, opened[LAGS] / opened.pop(PAIRS)[:, None, None]
+    for name in local:
+        np.testing.assert_allclose(opened[name], local[name], atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "reason"),
+    [
+        ("sessions", {"privacy.unit": "client"}, "secure sums of the counts of task 'sessions' have no noise"),
+        ("traffic", {"privacy.unit": "client"}, "secure sums of the counts of task 'traffic' have no noise"),
+        ("markets", {"tasks.markets.count-epsilon": 8.0}, "clients themselves add noise to their counts"),
+    ],
+)
+def test_counts_that_sums_cannot_carry_are_refused(task: str, options: dict[str, Scalar], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse(counting(task, "helpers", **options))
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ("MOST_COUNTS", r"counts of 186,624 numbers exceed the 1,000 of a secure sum"),
+        ("MOST_NUMBERS", r"an update of [\d,]+ numbers exceeds the 1,000 of a secure sum"),
+    ],
+)
+def test_vectors_beyond_a_sum_are_local_or_refused_at_the_start(
+    limit: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, limit, 1000)
+    with pytest.raises(ConfigError, match=f"{reason}.*; set privacy.trust=local"):
+        simulate(parse(counting("sessions", "helpers")), data_of("sessions"), tmp_path)
+    assert not (tmp_path / "toy" / "config.toml").exists()
+
+
+def test_updates_beyond_a_sum_are_local_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sizes, "MOST_NUMBERS", 10)
+    result = SumFederation(tmp_path).run(summed(trust="auto"))
+    assert (result.status, result.privacy.trust) == ("completed", "local")
+    assert "numbers exceeds the 10 of a secure sum, so updates are not masked" in caplog.text
