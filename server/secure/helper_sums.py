@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -81,7 +82,18 @@ class HelperSums:
             roster=self._roster.digest,
         )
         self._require_room(terms)
-        return terms
+        announced, _ = self._store.announced(number, channel)
+        return announced if announced and replace(announced, most=terms.most) == terms else terms
+
+    def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
+        """Return the clients that are asked, at most as many as the terms allow; earlier ones of a sum come first."""
+        if not terms.has_noise:
+            return sorted(clients)
+        announced, earlier = self._store.announced(terms.round, terms.channel)
+        earlier = earlier if announced == terms else []
+        admitted = sorted(clients, key=lambda name: (name not in earlier, name))[: terms.most]
+        self._store.announce(terms, sorted({*earlier, *admitted}))
+        return sorted(admitted)
 
     def pending(self, number: int, channel: str) -> FixedSum | None:
         """Return the sum whose set of clients was final when the server stopped."""

@@ -1,7 +1,7 @@
 """Protocol of secure sums, as strategies use it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -56,11 +56,14 @@ class SumProtocol(Protocol):
         """True once after the parties were replaced: the next round, which may be paid for, is lost."""
 
     def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
-        """Return the terms of a sum over at most so many clients.
+        """Return the terms of a sum over at most so many clients; those that were announced stand.
 
         Raises:
             ConfigError: No sum of that many clients and numbers is possible.
         """
+
+    def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
+        """Return the clients that are asked, at most as many as the terms allow; earlier ones of a sum come first."""
 
     def pending(self, number: int, channel: str) -> FixedSum | None:
         """Return the sum whose set of clients was final when the server stopped."""

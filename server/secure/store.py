@@ -1,7 +1,7 @@
 """Folder `secure/` of a run: its roster, and the sum that is being opened, for `--resume`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +61,19 @@ class SumStore:
             return HelperRoster.read(json.loads(path.read_text("utf-8")), self._run) if path.exists() else None
         except (WireError, ValueError, TypeError) as error:
             raise StateError(f"{path} is damaged ({error}); start a new run") from None
+
+    def announce(self, terms: SumTerms, clients: Sequence[str]) -> None:
+        """Write the terms of a sum, and the clients that may pay for it."""
+        content = {"terms": terms.to_json(), "clients": sorted(clients)}
+        self._write(f"{_name(terms.round, terms.channel)}.terms.json", json.dumps(content).encode())
+
+    def announced(self, round_: int, channel: str) -> tuple[SumTerms | None, list[str]]:
+        """Return the terms of an announced sum and its clients; None and no clients without valid ones."""
+        try:
+            content = json.loads((self._folder / f"{_name(round_, channel)}.terms.json").read_text("utf-8"))
+            return SumTerms.from_json(content["terms"]), [str(name) for name in content["clients"]]
+        except (OSError, ValueError, KeyError, TypeError, WireError):
+            return None, []
 
     def fix(self, fixed: FixedSum) -> None:
         """Write a sum whose set is final; the JSON file is the last one."""

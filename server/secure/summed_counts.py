@@ -40,13 +40,14 @@ def sum_masked_counts(
     statistics = TASKS[config.task].counts
     if statistics is None or statistics.template is None:
         raise ConfigError(f"task '{config.task}' has no counts for secure sums; leave count-offset out")
-    clients = sorted(roster.select_trainable(grid.get_node_ids()).values(), key=lambda client: client.name)
+    clients = {client.name: client for client in roster.select_trainable(grid.get_node_ids()).values()}
     if not clients:
         raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
     template, rho = statistics.template(config.task_options, vocabulary), count_cost(config)
     release = Release(rho, statistics.clip, "positive") if rho else Release()
     terms = sums.terms(0, CHANNEL, template, len(clients), release)
-    requests = [Message(encode(CountsRequest(c.enrolment, terms=terms.to_json())), c.node, COUNTS) for c in clients]
+    asked = [clients[name] for name in sums.admit(terms, sorted(clients))]
+    requests = [Message(encode(CountsRequest(c.enrolment, terms=terms.to_json())), c.node, COUNTS) for c in asked]
     uploads: dict[str, Upload] = {}
     failed: dict[str, str] = {}
     if sums.pending(0, CHANNEL) is None:

@@ -63,6 +63,7 @@ class MetricSums:
         release = Release(self._rho, self._metrics.clip, "positive") if self._has_noise else Release()
         number = 0 if self._has_noise else self._sums.next_number(CHANNEL)
         self._terms = self._sums.terms(number, CHANNEL, self._metrics.template, clients, release)
+        self._sums.admit(self._terms, [])
         return self._terms.to_json()
 
     def evaluate(self, replies: Iterable[Message], name: Callable[[int], str]) -> Evaluation:
@@ -84,6 +85,7 @@ class MetricSums:
                 log.warning("%s: left out of the evaluation: %s", client, printable(str(error)))
                 if not message.has_error():  # the exchange has the reasons of errors
                     dropped[client] = f"left out, {error}"
+        uploads = {client: uploads[client] for client in self._sums.admit(self._terms, sorted(uploads))}
         try:
             total = self._sums.total(self._terms, uploads, {}, dropped)
         except (SumLostError, TooFewUploadsError) as lost:

@@ -42,7 +42,7 @@ class RoundStrategy(SummedStrategy):
         trusted = {name: c for name, c in clients.items() if not self.state.guard.sits_out(name, number)}
         clients = trusted if len(trusted) >= federation.min_replies else clients
         sampled = cohort(self.config.seed, number, clients, federation.cohort, federation.min_replies)
-        self.announce(sampled)
+        sampled = self.announce(sampled)
         self.prepare({name: clients[name] for name in sampled}, self._send, training=True)
         encoded: dict[RequestKey, RecordDict] = {}
         return [self._message(clients[name], TRAIN, self._encode_for(clients[name], encoded)) for name in sampled]

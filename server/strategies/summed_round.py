@@ -52,14 +52,16 @@ class SummedStrategy(StepStrategy):
         """Terms of the round's sum; empty without secure sums."""
         return self._terms.to_json() if self._terms else ""
 
-    def announce(self, clients: list[str]) -> None:
-        """Fix the terms of the next round's sum over at most these clients."""
+    def announce(self, clients: list[str]) -> list[str]:
+        """Fix the terms of the next round's sum over these clients; return those that it admits."""
         self.paying = clients
         if self._sums is not None:
             release = Release(self.cost, self.clip * self.config.privacy.clip)
             number = self.state.round + 1
             most = len(self.enrolment.roster.clients)
             self._terms = self._sums.terms(number, CHANNEL, self._blocks(), most, release)
+            self.paying = self._sums.admit(self._terms, clients)
+        return self.paying
 
     def resume_sum(self) -> bool:
         """Return True if clients are not asked: the next round's sum is still to be opened, or is lost."""

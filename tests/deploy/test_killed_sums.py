@@ -13,6 +13,7 @@ from common.wire.messages import TRAIN
 from common.wire.sums import OPEN
 from server.artifacts import RunDirectory
 from server.journal import Journal
+from server.secure import helper_sums
 from server.secure.store import SumStore
 from tests.support.sum_runs import SumFederation, SumGrid, losing, noised, summed
 
@@ -125,3 +126,23 @@ def test_helpers_that_are_gone_are_replaced(config: RunConfig, tmp_path: Path) -
     assert [(one.round, one.clients) for one in federation.sums()] == [(1, 0), (2, 4), (3, 4)]
     assert federation.sums()[0].lost == "round 1: the run's helpers were replaced"
     assert not RunDirectory(tmp_path, "toy").config()["secure-sums.renew"]
+
+
+def test_terms_that_clients_paid_for_stand_after_more_clients_have_enrolled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(helper_sums, "MOST_BY_DEFAULT", 4)
+    federation, config = SumFederation(tmp_path, clients=5), noised()
+    late = federation.sessions.pop(FIRST)
+    federation.connect()
+    kill(monkeypatch, SumStore, "fix", after=False)
+    with pytest.raises(KilledError):
+        federation.run(config)
+    federation.sessions = {FIRST: late, **federation.sessions}
+    federation.connect()
+    resumed = federation.run(config, resume=True)
+    assert [one.clients for one in federation.sums()] == [4, 4, 5]
+    assert not any(one.rejected for one in federation.sums())
+    spent = [s.releaser.budget.ledger(config.privacy).entries() for s in federation.sessions.values()]
+    assert [len(entries) for entries in spent] == [1, 3, 3, 3, 3]
+    assert resumed.rounds_done == 3
