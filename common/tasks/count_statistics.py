@@ -27,16 +27,16 @@ class CountStatistics(Generic[VocabularyT]):
         add: Sum the statistics of several clients.
         template: (options, vocabulary) -> zeros of the names, shapes and dtypes of a client's vector in secure
             sums; None if these cannot carry the statistics.
-        pack: (statistics, template) -> this vector; by default the statistics themselves.
-        label: (opened sums, standard deviation of their noise) -> statics of the model.
         clip: Largest L2 norm of a client's vector in secure sums with noise; 0 if these sums are exact only.
         largest: Largest single number in it, with noise; none is negative.
+        label: (opened sums, standard deviation of their noise) -> statics of the model.
+        pack: (statistics, template) -> this vector; by default the statistics themselves.
     """
 
     check: Callable[[Arrays, VocabularyT], None]
     add: Callable[[Sequence[Arrays]], Arrays]
     template: Callable[[Any, VocabularyT], Arrays] | None = None
-    pack: Callable[[Arrays, Arrays], Arrays] = _unpacked
-    label: Callable[[Arrays, float], Arrays] = _unlabelled
     clip: float = 0.0
     largest: float = 1.0
+    label: Callable[[Arrays, float], Arrays] = _unlabelled
+    pack: Callable[[Arrays, Arrays], Arrays] = _unpacked

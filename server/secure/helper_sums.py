@@ -86,7 +86,7 @@ class HelperSums:
         return announced if announced and replace(announced, most=terms.most) == terms else terms
 
     def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
-        """Return the clients that are asked, at most as many as the terms allow; earlier ones of a sum come first."""
+        """Return the clients that are asked, at most as many as the terms allow; earlier ones come first."""
         if not terms.has_noise:
             return sorted(clients)
         announced, earlier = self._store.announced(terms.round, terms.channel)

@@ -63,7 +63,7 @@ class SumProtocol(Protocol):
         """
 
     def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
-        """Return the clients that are asked, at most as many as the terms allow; earlier ones of a sum come first."""
+        """Return the clients that are asked, at most as many as the terms allow; earlier ones come first."""
 
     def pending(self, number: int, channel: str) -> FixedSum | None:
         """Return the sum whose set of clients was final when the server stopped."""

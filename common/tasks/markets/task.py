@@ -68,8 +68,8 @@ TASK = TaskSpec(
         lambda counts, catalogue: check_pairs(counts, len(catalogue.items)),
         add_pairs,
         lambda _, catalogue: dense_pairs(len(catalogue.items)),
-        to_dense,
-        to_sparse,
+        label=to_sparse,
+        pack=to_dense,
     ),
     # Noisy counts improve the ranking for items that are new in a market (docs/results/markets.md).
     defaults={

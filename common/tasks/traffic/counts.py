@@ -74,7 +74,7 @@ def add_lags(parts: Sequence[Arrays]) -> Arrays:
 
 
 def covariance_template(variables: int, lags: int) -> Arrays:
-    """Return zero autocovariances of a client, and its zero part in the number of clients, for secure sums."""
+    """Return zeros for a client's autocovariances and its presence, for secure sums."""
     return {COVARIANCES: np.zeros((lags, variables, variables)), CLIENTS: np.zeros(1)}
 
 
