@@ -1,24 +1,31 @@
-"""Private state of simulated clients in the run's folder, from which a simulation resumes."""
+"""Snapshots of a simulation's clients, each with the server's checkpoint of the same round."""
 
 import hashlib
-import json
 import logging
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-import numpy as np
-import torch
-
-from client.state import ClientMemory, MemoryStore
-from common.arrays import Arrays
+from client.snapshot.folder import ClientsState, Manifest, SnapshotFolder, state_files
+from client.snapshot.stores import dump_stores, load_stores
+from common.arrays import sha256
 from common.errors import StateError
-from common.files import write_atomically
-from server import tensor_file
+from deploy.simulated_ledgers import LedgerFile
+from deploy.simulated_session import SharedStore
+from server.artifacts import RunDirectory
+from server.rewind import replay_after
+from server.state import RunState, restore
 
-FILE = "clients.safetensors"
-MAX_BYTES = 256 * 2**20
-"""Size of all clients' state above which it is not stored."""
+EVERY_ROUND_BYTES = 256 * 2**20
+"""Size of the state up to which a snapshot follows every round."""
+
+SHARE = 10.0
+"""Pause between two snapshots of a larger state, in times of what the last one took."""
+
+DRAWN = "noise"
+"""Name of a document: number of seeded generators of noise that a client has used."""
+
+log = logging.getLogger("fedloom.server")
 
 
 @dataclass(frozen=True)
@@ -28,90 +35,148 @@ class KeptState:
     Args:
         forget: A resumed run starts it anew.
         keep: It stays after the last round, for further rounds.
+        every: Number of rounds between two snapshots; 0 for none, None chooses. With noise, every round has one.
     """
 
     forget: bool = False
     keep: bool = False
+    every: int | None = None
 
 
 REMOVED = KeptState()
 """Resumed where it was, and removed at the end."""
 
-log = logging.getLogger("fedloom.server")
 
-
-class ClientSnapshot:
-    """File with the state of all clients after their newest round.
-
-    It is written before the server's checkpoint of that round. A client that is asked for a round again starts from its state
-    before that round, so both checkpoints of before and after fit.
+class ClientSnapshots:
+    """State of a run's clients on disk: the newest snapshot, and the ledgers of the moment.
 
     Args:
         folder: Folder of the run.
         stores: State of each client, in the order of their nodes.
+        layout: Digest of the clients and their data.
+        every: See `KeptState`.
     """
 
-    def __init__(self, folder: Path, stores: Sequence[MemoryStore]) -> None:
-        self._path, self._run, self._stores = folder / FILE, folder.name, stores
-        self._is_too_large, self._has_tensors = False, False
+    def __init__(
+        self, folder: RunDirectory, stores: Sequence[SharedStore], layout: str, every: int | None = None
+    ) -> None:
+        self._folder, self._stores, self._layout, self._every = folder, stores, layout, every
+        self._run, self._snapshots = folder.path.name, SnapshotFolder(folder.clients)
+        self.ledgers = LedgerFile(folder.clients, self._run, stores)
+        self._state: RunState | None = None
+        self._newest, self._bytes, self._end, self._took, self._is_failing = -1, 0, 0.0, 0.0, False
 
-    def write(self) -> None:
-        """Replace the file; state above `MAX_BYTES` removes it, with one warning."""
-        arrays: Arrays = {}
-        clients = []
-        for k, store in enumerate(self._stores):
-            memory, documents = store.load(self._run), store.documents(self._run)
-            marks = {name: hashlib.sha256(content).hexdigest() for name, content in documents.items()}
-            for group, tensors in memory.groups.items():
-                arrays |= {f"client/{k}/{group}/{name}": tensor.numpy() for name, tensor in tensors.items()}
-            for name, content in documents.items():
-                arrays[f"document/{marks[name]}"] = np.frombuffer(content, np.uint8)
-            clients.append({"round": memory.round, "documents": marks})
-        self._has_tensors = any(name.startswith("client/") for name in arrays)
-        if sum(array.nbytes for array in arrays.values()) <= MAX_BYTES:
-            write_atomically(self._path, tensor_file.dump(arrays, {"clients": json.dumps(clients)}), mode=0o600)
-        elif not self._is_too_large:
-            log.warning(
-                "the clients' state exceeds %d MB and is not stored; a resumed run starts it anew", MAX_BYTES >> 20
-            )
-            self.remove()
-            self._is_too_large = True
+    def before_round(self, state: RunState) -> None:
+        """Write the snapshot of a round that is done, if one is due."""
+        self._state = state
+        if state.round != self._newest and self._is_due(state.round):
+            self._write(state)
 
-    def remove(self) -> None:
-        """Remove the file, if it holds state of the method; without any, further rounds need nothing else."""
-        if self._has_tensors:
-            self._path.unlink(missing_ok=True)
+    def conclude(self, *, keep: bool) -> None:
+        """Remove the snapshots of a finished run, or keep its last state.
 
-    def restore(self, done: int, *, has_noise: bool) -> None:
-        """Give the clients the state that they had after `done` rounds.
+        State without tensors or ledgers is kept in any case: further rounds need nothing else.
+        """
+        checkpoint = self._folder.checkpoints.load_latest()
+        size = self._bytes if self._newest > 0 else self._dump().bytes  # the last evaluation may leave models
+        if checkpoint and (keep or not (size or self.ledgers.releases)):
+            self._write(restore(checkpoint))
+        else:
+            self._snapshots.clear()
+
+    def interrupt(self) -> None:
+        """Write the snapshot of the last round on Ctrl-C, unless clients have trained since."""
+        state = self._state
+        is_new = state is not None and self._every != 0 and state.round != self._newest
+        if state and is_new and all(store.load(self._run).round <= state.round for store in self._stores):
+            self._write(state)
+
+    def restore(self) -> int:
+        """Restore the newest snapshot, and return its round, to which the server goes back.
 
         Raises:
-            StateError: The file is missing, damaged, or belongs to other clients or another round; or the run has noise, and
-                the privacy ledgers of simulated clients ended with their process.
+            StateError: There is no snapshot, it or the file of ledgers is damaged, or they do not belong to this run.
         """
-        if has_noise:
-            raise self._refusal("the privacy ledgers of simulated clients ended with their process")
         try:
-            arrays, about = tensor_file.load(self._path)
-            clients = json.loads(about["clients"])
-            newest = max(client["round"] for client in clients)
-            self._has_tensors = any(name.startswith("client/") for name in arrays)
-        except (StateError, KeyError, ValueError) as error:
-            raise self._refusal(str(error)) from None
-        if len(clients) != len(self._stores) or (self._has_tensors and newest not in (done, done + 1)):
-            raise self._refusal(f"{self._path} holds round {newest} of {len(clients)} clients, not round {done}")
-        groups: list[dict[str, dict[str, torch.Tensor]]] = [{} for _ in clients]
-        for name, array in arrays.items():
-            kind, k, group, tensor = (*name.split("/", 3), "", "")[:4]
-            if kind == "client":
-                groups[int(k)].setdefault(group, {})[tensor] = torch.from_numpy(array)
-        for store, client, own in zip(self._stores, clients, groups, strict=True):
-            store.save(self._run, ClientMemory(client["round"], own))
-            for name, mark in client["documents"].items():
-                store.write(self._run, name, arrays[f"document/{mark}"].tobytes())
+            return self._restore()
+        except StateError as error:
+            raise StateError(
+                f"{error}; start again with a new --run-id, or use --resume {self._run} --forget-state, which starts the"
+                " clients' state anew"
+            ) from None
 
-    def _refusal(self, reason: str) -> StateError:
-        return StateError(
-            f"{reason}; continue with --resume {self._run} --forget-state, which starts the clients' state anew, or start a"
-            " new run"
-        )
+    def forget(self) -> bool:
+        """Remove the snapshots; return True if the privacy ledgers go on."""
+        self._snapshots.clear(keep=(self.ledgers.path.name,))
+        try:
+            self.ledgers.restore(0)
+        except StateError as error:
+            log.warning("%s; the privacy ledgers start anew", error)
+            self._snapshots.clear()
+            return False
+        return True
+
+    def _restore(self) -> int:
+        checkpoints, rounds = self._folder.checkpoints, self._snapshots.rounds()
+        newest = max(checkpoints.rounds(), default=0)
+        if not rounds and newest == 0:  # killed before the first round
+            self.ledgers.restore(0)
+            return 0
+        if not rounds:
+            raise StateError(f"{self._folder.clients} has no snapshot")
+        number = rounds[-1]
+        is_ahead = number > newest  # the run went back on request
+        model = "" if is_ahead else sha256(checkpoints.load(number).groups["model"])
+        found, state = self._snapshots.read(Manifest(self._run, number, model, self._layout))
+        if is_ahead and (found.releases or state.bytes):
+            raise StateError(f"{self._folder.clients} holds round {number}, and the server goes back to round {newest}")
+        self.ledgers.restore(found.releases)
+        self._load(state)
+        self._newest, self._bytes = number, state.bytes
+        if newest > number:
+            replay_after(self._folder, number)
+        return min(number, newest)
+
+    def _is_due(self, number: int) -> bool:
+        if self._every == 0:
+            return False
+        if number == 0 or self.ledgers.releases:
+            return True
+        if self._every:
+            return number % self._every == 0
+        return self._bytes < EVERY_ROUND_BYTES or time.monotonic() - self._end >= SHARE * self._took
+
+    def _write(self, state: RunState) -> None:
+        start = time.monotonic()
+        dumped = self._dump()
+        origin = Manifest(self._run, state.round, sha256(state.model), self._layout, self.ledgers.releases)
+        try:
+            self._snapshots.write(origin, state_files(dumped))
+        except OSError as error:
+            if not self._is_failing:
+                log.warning("no snapshot of the clients' state (%s); training goes on", error.strerror or error)
+            self._is_failing = True
+            return
+        self._newest, self._is_failing = state.round, False
+        self._bytes, self._end = dumped.bytes, time.monotonic()
+        self._took = self._end - start
+
+    def _dump(self) -> ClientsState:
+        state = dump_stores(self._stores, self._run)
+        drawn = ({DRAWN: str(s.noise.drawn).encode()} if s.noise else {} for s in self._stores)
+        return replace(state, documents=[{**own, **more} for own, more in zip(state.documents, drawn, strict=True)])
+
+    def _load(self, state: ClientsState) -> None:
+        plain = [{name: c for name, c in own.items() if name != DRAWN} for own in state.documents]
+        load_stores(replace(state, documents=plain), self._stores, self._run)
+        for store, own in zip(self._stores, state.documents, strict=True):
+            if store.noise and DRAWN in own:
+                store.noise.drawn = int(own[DRAWN])
+
+
+def layout_of(names: Sequence[Sequence[str]]) -> str:
+    """Return the digest of the names of each client's units of data."""
+    digest = hashlib.sha256()
+    for own in names:
+        digest.update("\n".join(own).encode() + b"\0")
+    return digest.hexdigest()

@@ -8,13 +8,14 @@ from pathlib import Path
 from client.data.dataset import AnyDataset
 from client.training.comparison import MEASURED, Measured, from_document
 from common.config.run import RunConfig
-from deploy.client_snapshot import REMOVED, ClientSnapshot, KeptState
-from deploy.simulated_helper import open_desks
+from deploy.client_snapshot import REMOVED, ClientSnapshots, KeptState, layout_of
+from deploy.simulated_helper import open_desks, reopen_sums
 from deploy.simulated_session import open_sessions
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.result import Result
 from server.run import run
+from server.secure.store import SUMS, SumStore
 
 HELPERS = "helpers"
 """Folder with the books of simulated helpers, in that of the run."""
@@ -47,16 +48,34 @@ def simulate_measured(
     """
     sessions, stores = open_sessions(parts, noise_seed)
     folder = RunDirectory(runs, config.run_id)
-    snapshot = ClientSnapshot(folder.path, stores)
-    checkpoint = folder.checkpoints.load_latest() if config.resume else None
-    if checkpoint and not state.forget:
-        snapshot.restore(checkpoint.round, has_noise=config.privacy.unit != "none")
+    snapshots = ClientSnapshots(
+        folder, stores, layout_of([[u.name for u in part.units] for part in parts]), state.every
+    )
+    note = _prepare(snapshots, folder, config, state)
     helpers = folder.path / HELPERS
     with open_desks(config, noise_seed, helpers) as desks:
-        result = run(InProcessGrid(sessions, together, snapshot.write, desks), config, runs)
-    if checkpoint and state.forget:
-        result = replace(result, state=f"restarted after round {checkpoint.round}")
+        grid = InProcessGrid(sessions, together, snapshots.ledgers.commit, desks)
+        try:
+            result = replace(run(grid, config, runs, on_round=snapshots.before_round), state=note)
+        except KeyboardInterrupt:
+            snapshots.interrupt()
+            raise
+    snapshots.conclude(keep=state.keep)
     if not state.keep:
-        snapshot.remove()
         shutil.rmtree(helpers, ignore_errors=True)
     return result, {s.client: from_document(s.store.read(config.run_id, MEASURED)) for s in sessions.values()}
+
+
+def _prepare(snapshots: ClientSnapshots, folder: RunDirectory, config: RunConfig, state: KeptState) -> str:
+    """Restore or forget the clients' state of a resumed run; return what its result says about that."""
+    newest = folder.checkpoints.load_latest() if config.resume else None
+    if newest is None:
+        return ""
+    if not state.forget:
+        done = snapshots.restore()
+        after = done or -1  # the counts of round 0 precede the first snapshot
+        SumStore(folder.path / SUMS, config.run_id).clear_after(after)
+        reopen_sums(folder.path / HELPERS, after)
+        return ""
+    kept = snapshots.forget()
+    return f"restarted after round {newest.round}" + ("" if kept else ", with new privacy ledgers")

@@ -1,14 +1,16 @@
 """Helpers of a simulation: desks with books in memory, or in the folder of a run that may be resumed."""
 
 import hashlib
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from client.helper.book import book_in_memory, open_book
+from client.helper.book_file import BOOK
 from client.helper.desk import Desk
 from common.config.run import RunConfig
 from common.errors import StateError
@@ -36,6 +38,20 @@ def open_desks(config: RunConfig, noise_seed: int | None = None, folder: Path | 
     finally:
         for desk in desks:
             desk.book.close()
+
+
+def reopen_sums(folder: Path, after: int) -> None:
+    """Let helpers open the sums without noise of rounds after this one again.
+
+    Clients that train a round again mask the same numbers anew. A sum with noise stays with its first set, whose replies are
+    sent again as they were.
+    """
+    for path in folder.glob(f"*/{BOOK}"):
+        try:
+            with closing(sqlite3.connect(path)) as db, db:
+                db.execute("DELETE FROM sums WHERE round > ? AND json_extract(terms, '$.noise') = 0", (after,))
+        except sqlite3.Error as error:
+            raise StateError(f"{path} is damaged ({error})") from None
 
 
 def _open_desk(name: str, noise_seed: int | None, folder: Path | None) -> Desk:

@@ -1,16 +1,16 @@
-"""Client of a simulation: a session on a partition, with state and privacy ledger in memory."""
+"""Client of a simulation: a session on a partition, with its state and privacy ledgers in memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import count
 
 import numpy as np
 
 from client.data.dataset import AnyDataset
 from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.privacy.in_memory import MemoryLedgers
+from client.privacy.release import Releaser
 from client.session import MODEL, Session
-from client.state import MemoryStore, Store
+from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
 from common.config.run import RunConfig
@@ -23,16 +23,38 @@ simulated_policy = partial(
 """Policy of simulated clients; made anew, since it allows the methods of that time."""
 
 
+class SeededNoise:
+    """Generators of one client's noise, from a root seed.
+
+    Args:
+        seed: Root seed.
+        node: Number of the client's node.
+    """
+
+    def __init__(self, seed: int, node: int) -> None:
+        self._seed, self._node = seed, node
+        self.drawn = 0
+        """Number of generators so far."""
+
+    def __call__(self) -> np.random.Generator:
+        """Return the next generator."""
+        self.drawn += 1
+        return np.random.default_rng([self._seed, self._node, self.drawn - 1])
+
+
 class SharedStore(MemoryStore):
     """State of a simulated client. It stores no finished model, because the client ends with the run.
 
     Args:
         documents: Documents of all clients by their content; clients with equal documents share one copy.
+        noise: Seeded generators of its noise; None if they are fresh.
     """
 
-    def __init__(self, documents: dict[bytes, bytes]) -> None:
+    def __init__(self, documents: dict[bytes, bytes], noise: SeededNoise | None = None) -> None:
         super().__init__()
-        self._shared = documents
+        self._shared, self.noise = documents, noise
+        self.policy = simulated_policy()
+        self.ledgers = MemoryLedgers(self.policy)
 
     def write(self, run: str, name: str, content: bytes) -> None:
         """Replace a document of a run, as in `Store`."""
@@ -50,18 +72,15 @@ def open_sessions(
         noise_seed: Root seed of DP noise; None samples fresh noise.
     """
     documents: dict[bytes, bytes] = {}
-    stores = [SharedStore(documents) for _ in parts]
+    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(parts) + 1)]
+    stores = [SharedStore(documents, own) for own in noise]
     pairs = enumerate(zip(parts, stores, strict=True), start=1)
-    return {node: _open_session(node, part, store, noise_seed) for node, (part, store) in pairs}, stores
+    return {node: _open_session(node, part, store) for node, (part, store) in pairs}, stores
 
 
-def _open_session(node: int, data: AnyDataset, store: Store, noise_seed: int | None) -> Session:
+def _open_session(node: int, data: AnyDataset, store: SharedStore) -> Session:
     def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, data)
 
-    seeded = fresh_generator if noise_seed is None else partial(_next_generator, noise_seed, node, count())
-    return Session(f"client-{node - 1}", learner, store, in_memory(simulated_policy(), seeded))
-
-
-def _next_generator(noise_seed: int, node: int, releases: Iterator[int]) -> np.random.Generator:
-    return np.random.default_rng([noise_seed, node, next(releases)])
+    releaser = Releaser(store.policy, store.ledgers, store.noise or fresh_generator)
+    return Session(f"client-{node - 1}", learner, store, releaser)

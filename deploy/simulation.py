@@ -25,7 +25,7 @@ from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.wire.codec import decode
-from common.wire.messages import TRAIN, TrainRequest
+from common.wire.messages import ASSIGN, COUNTS, TRAIN, TrainRequest
 from deploy.population import Population
 from deploy.simulated_cohort import Job, decode_once, train_cohort
 from deploy.simulated_helper import open_desks
@@ -38,6 +38,9 @@ TOGETHER = 32
 
 MAX_UNSTACKED = 16
 """Maximum number of clients that train one at a time by default."""
+
+RELEASES = (COUNTS, ASSIGN, TRAIN)
+"""Types of messages whose answers may hold noised values."""
 
 
 def simulate(
@@ -85,7 +88,7 @@ class InProcessGrid(Grid):
     Args:
         sessions: Clients by node id.
         together: Number of clients that train stacked; 0 chooses.
-        on_trained: Callback after clients have trained, before the server has their replies.
+        on_released: Callback after clients have released values, before the server has their replies.
         desks: Helpers of secure sums; their nodes follow those of the clients.
     """
 
@@ -93,15 +96,11 @@ class InProcessGrid(Grid):
         self,
         sessions: Mapping[int, Session],
         together: int,
-        on_trained: Callable[[], None] = lambda: None,
+        on_released: Callable[[], None] = lambda: None,
         desks: Sequence[Desk] = (),
     ) -> None:
-        self._sessions, self._together, self._on_trained = (
-            sessions,
-            together or choose_cohort(len(sessions)),
-            on_trained,
-        )
-        self._population = Population(together)
+        self._sessions, self._together = sessions, together or choose_cohort(len(sessions))
+        self._on_released, self._population = on_released, Population(together)
         self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
@@ -116,6 +115,8 @@ class InProcessGrid(Grid):
         others = [message for message in messages if message.metadata.message_type != TRAIN]
         for reply in (*self._answer(others), *(self._train(training) if training else ())):
             self._replies[reply.metadata.reply_to_message_id] = reply
+        if any(message.metadata.message_type in RELEASES for message in messages):
+            self._on_released()
         return [message.metadata.message_id for message in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
@@ -171,5 +172,4 @@ class InProcessGrid(Grid):
             jobs.sort(key=lambda job: job.participant.learner.size)
             for first in range(0, len(jobs), self._together):
                 replies += train_cohort(jobs[first : first + self._together])
-        self._on_trained()
         return replies

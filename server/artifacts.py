@@ -57,7 +57,8 @@ class RunDirectory:
                 f"invalid run id '{run_id}'; use up to 100 letters, digits, '.', '_' and '-', starting with a letter or digit"
             )
         self.path = root / run_id
-        self.checkpoints = Checkpoints(self.path / "checkpoints")
+        self.clients = self.path / "clients"  # snapshots of simulated clients
+        self.checkpoints = Checkpoints(self.path / "checkpoints", self.clients)
 
     def create(self, config: Mapping[str, Any], catalogue: Mapping[str, Any]) -> None:
         """Create a new run with its resolved configuration and the task's public vocabulary.

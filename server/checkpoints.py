@@ -38,20 +38,22 @@ class Checkpoints:
 
     Args:
         path: The folder; it must exist before the first `save`.
+        clients: Folder of snapshots of simulated clients, one a round; they need the checkpoint of their round.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, clients: Path) -> None:
+        self.path, self._clients = path, clients
 
     def save(self, checkpoint: Checkpoint, best_round: int) -> None:
-        """Write the checkpoint; keep the newest two, that of `best_round`, and evenly spaced ones."""
+        """Write the checkpoint; keep the newest two, of `best_round` and snapshots, and evenly spaced ones."""
         header = {"round": checkpoint.round, "seed": checkpoint.seed, "state": checkpoint.state}
         header |= {"groups": list(checkpoint.groups), "model_sha256": sha256(checkpoint.groups.get("model", {}))}
         flat = {name: a for key, arrays in checkpoint.groups.items() for name, a in add_prefix(key, arrays).items()}
         about = {key: json.dumps(value) for key, value in header.items()}
         write_atomically(self._file(checkpoint.round), tensor_file.dump(flat, about))
-        spaced = {self._file(number) for number in spaced_rounds(checkpoint.round)}
-        for path in set(self._files()[RETAINED:]) - {self._file(best_round)} - spaced:
+        snapshots = (int(path.name) for path in self._clients.glob("*") if path.name.isdecimal())
+        kept = {self._file(number) for number in (best_round, *snapshots, *spaced_rounds(checkpoint.round))}
+        for path in set(self._files()[RETAINED:]) - kept:
             path.unlink()
 
     def discard_after(self, round_: int) -> None:

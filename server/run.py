@@ -5,6 +5,7 @@ It is the same over TLS gRPC, in Flower's simulation and in one process.
 
 import json
 import logging
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,13 @@ from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts
 from server.training import train
 
+OnRound = Callable[[RunState], None]
+"""Callback before each round."""
 
-def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) -> Result:
+
+def run(
+    grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None, on_round: OnRound = lambda state: None
+) -> Result:
     """Train to the end; all results are in `runs/<id>/`.
 
     Args:
@@ -52,6 +58,7 @@ def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) ->
         config: Configuration of the run.
         runs: Folder with one folder per run.
         nodes: Folder with the names of clients by their keys; None if names are not bound to keys.
+        on_round: Callback before each round, with the state after the last one. Its checkpoint and its line are written.
 
     Raises:
         ConfigError: Another process works on the run.
@@ -66,11 +73,17 @@ def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) ->
         hubs = HubGrid(grid)
         liveness = Liveness(hubs.get_nodes)
         parties = find_parties(hubs, config, folder, liveness, partial(find_oversize, vocabulary=catalogue))
-        return _run(hubs, parties, catalogue, folder, nodes, liveness)
+        return _run(hubs, parties, catalogue, folder, nodes, liveness, on_round)
 
 
 def _run(
-    grid: HubGrid, parties: Parties, catalogue: Vocabulary, folder: RunDirectory, nodes: Path | None, liveness: Liveness
+    grid: HubGrid,
+    parties: Parties,
+    catalogue: Vocabulary,
+    folder: RunDirectory,
+    nodes: Path | None,
+    liveness: Liveness,
+    on_round: OnRound,
 ) -> Result:
     config, federation = parties.config, parties.config.federation
     state, totals = _load_or_create(folder, config, catalogue)
@@ -86,7 +99,10 @@ def _run(
     if totals:
         journal.resume(totals)
     sums = parties.sums(folder.append)
-    strategy = _build_strategy(config, state, enrolment, journal, sums, folder.decision() if config.resume else "")
+    recorders = journal.record_training, journal.record_evaluation
+    deciders = (lambda: journal.choice.reason_to_stop), journal.losses.find_explosion
+    parts = RoundParts(config, state, enrolment, *recorders, *deciders, sums, on_round)
+    strategy = _build_strategy(parts, journal, folder.decision() if config.resume else "")
     journal.open(strategy.state)
     recorded, has_started = connect(on_exchange=journal.record_exchange), False
     try:
@@ -100,7 +116,7 @@ def _run(
     except FedloomError as error:
         if parties.are_optional and not has_started:
             folder.discard()
-            return _run(grid, parties.without_helpers(error), catalogue, folder, nodes, liveness)
+            return _run(grid, parties.without_helpers(error), catalogue, folder, nodes, liveness, on_round)
         journal.finish(strategy.state, error=error)
         raise
     parties.dismiss()
@@ -140,22 +156,14 @@ def _start_from_counts(
     return sum_counts(grid, enrolment.roster, state, partial(TASKS[config.task].add_counts, vocabulary=catalogue))
 
 
-def _build_strategy(
-    config: RunConfig,
-    state: RunState,
-    enrolment: Enrolment,
-    journal: Journal,
-    sums: SumProtocol | None,
-    decided: str,
-) -> RoundStrategy | PlannedStrategy:
+def _build_strategy(parts: RoundParts, journal: Journal, decided: str) -> RoundStrategy | PlannedStrategy:
     """Build the strategy, inside a planner if the run has a privacy budget."""
-    recorders = journal.record_training, journal.record_evaluation
-    deciders = (lambda: journal.choice.reason_to_stop), journal.losses.find_explosion
-    parts = RoundParts(config, state, enrolment, *recorders, *deciders, sums)
-    if not config.needs_planner:
+    if not parts.config.needs_planner:
         return build_strategy(parts)
     decision = read_round_decision(decided) if decided else None
-    return PlannedStrategy(parts, budget_of(config), journal.record_observation, journal.record_decision, decision)
+    return PlannedStrategy(
+        parts, budget_of(parts.config), journal.record_observation, journal.record_decision, decision
+    )
 
 
 def read_catalogue(config: RunConfig) -> Vocabulary:

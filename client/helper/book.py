@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 
-from client.helper.book_file import MEMORY, Head, open_file
+from client.helper.book_file import BOOK, MEMORY, Head, open_file
 from client.privacy.ledger.rollback import LedgerHead, RollbackRecord
 from common.errors import RefusedError, StateError
 from common.locks import HeldError, exclusive
@@ -181,7 +181,7 @@ def open_book(folder: Path, clock: Callable[[], float] = time.time) -> Book:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock.enter_context(exclusive(folder / "helper.lock"))
-        db = open_file(folder / "helper.sqlite", record, secrets.token_hex(16))
+        db = open_file(folder / BOOK, record, secrets.token_hex(16))
     except HeldError as error:
         raise StateError(f"{error} runs a helper in {folder}; stop it, or use another folder") from None
     except BaseException:

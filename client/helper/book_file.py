@@ -13,6 +13,9 @@ from common.files import sync_folder
 MEMORY = ":memory:"
 """Path of a book that ends with the process."""
 
+BOOK = "helper.sqlite"
+"""Name of the file in a state folder."""
+
 MARK, VERSION = 0x666C6862, 1
 """`application_id` and `user_version` of the file."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from client.policy import Policy
-from client.privacy.in_memory import memory_ledger
+from client.privacy.in_memory import MemoryLedgers
 from client.privacy.release import Releaser
 from client.privacy.reservation import Reservation
 from client.privacy.transforms import AdditiveNoise, Privatize, Released, Update, Work
@@ -32,7 +32,7 @@ class ObservedReleaser(Releaser):
     """
 
     def __init__(self, policy: Policy, generator: Callable[[], np.random.Generator] = fresh_generator) -> None:
-        super().__init__(policy, memory_ledger(policy), generator)
+        super().__init__(policy, MemoryLedgers(policy), generator)
         self.pairs: list[ReleasedPair] = []
 
     def privatize(self, reservation: Reservation | None, steps: int = 0) -> Privatize:

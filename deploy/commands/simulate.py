@@ -30,6 +30,13 @@ def simulate(
         bool,
         typer.Option("--keep-state", help="Keep the clients' private state of a finished run, for further rounds."),
     ] = False,
+    snapshot_every: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Store the clients' private state after so many rounds; 0 never; default: often enough for 10% of the time.",
+        ),
+    ] = None,
     json: o.Json = False,
 ) -> None:
     """Train in one process, without sockets.
@@ -58,7 +65,7 @@ def simulate(
     if forget_state and not request.resume:
         raise ConfigError("--forget-state belongs to --resume")
     config, parts = prepare_simulation(request, source, test, clients, catalogue)
-    runs, state = runs_folder(), KeptState(forget_state, keep_state)
+    runs, state = runs_folder(), KeptState(forget_state, keep_state, snapshot_every)
     own: dict[str, Measured] = {}
 
     def work() -> Result:

@@ -46,8 +46,8 @@ def budget_of(config: RunConfig) -> RunBudget:
 def compute_remaining(roster: Roster, clients: Mapping[str, EnrolledClient], total: float) -> dict[str, float]:
     """Return each client's remaining budget, and store it in the roster.
 
-    It is the minimum of the budget that the client reports and of B minus the costs of this run. A simulated client loses its
-    ledger at a resume; the roster does not.
+    It is the minimum of the budget that the client reports and of B minus the costs of this run: a client may report an older
+    ledger.
     """
     if not np.isfinite(total):
         return dict.fromkeys(clients, np.inf)

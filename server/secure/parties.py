@@ -20,7 +20,7 @@ from server.artifacts import RunDirectory
 from server.liveness import Liveness
 from server.secure.helper_exchange import HelperExchange
 from server.secure.helper_sums import HelperSums
-from server.secure.store import SumStore
+from server.secure.store import SUMS, SumStore
 from server.sum_event import Sum
 
 log = logging.getLogger("fedloom.server")
@@ -99,7 +99,7 @@ def find_parties(
     """
     request = HelperRequest(config.run_id, to_json(config))
     exchange = HelperExchange(grid, request, config.secure_sums.deadline, liveness)
-    store = SumStore(folder.path / "secure", config.run_id)
+    store = SumStore(folder.path / SUMS, config.run_id)
     roster, local, renews = None, None, config.resume and config.secure_sums.renew
     if config.resume:
         config = _continued(config, folder)

@@ -12,6 +12,9 @@ from common.secure.masking import Unsigned
 from common.secure.terms import SumTerms
 from server import tensor_file
 
+SUMS = "secure"
+"""Name of the folder of a run's sums."""
+
 
 @dataclass(frozen=True)
 class FixedSum:
@@ -122,6 +125,12 @@ class SumStore:
         names = tuple(channel.replace("/", "-") for channel in channels)
         for path in self._folder.glob("??????-*"):
             if path.name[7:].partition(".")[0] in names and path.name[:6].isdigit() and int(path.name[:6]) <= round_:
+                path.unlink(missing_ok=True)
+
+    def clear_after(self, round_: int) -> None:
+        """Remove the files of sums of later rounds."""
+        for path in self._folder.glob("??????-*"):
+            if path.name[:6].isdigit() and int(path.name[:6]) > round_:
                 path.unlink(missing_ok=True)
 
     def _write(self, name: str, content: bytes) -> None:

@@ -36,7 +36,7 @@ class StrategyBase(Strategy):
     def __init__(self, parts: RoundParts) -> None:
         self.config, self.state, self.enrolment = parts.config, parts.state, parts.enrolment
         self._on_trained, self._on_evaluated = parts.on_trained, parts.on_evaluated
-        self._reason_to_stop = parts.reason_to_stop
+        self._reason_to_stop, self._on_round = parts.reason_to_stop, parts.on_round
         self.task, self.capabilities = TASKS[parts.config.task], parts.config.capabilities
         self._send: SendAndReceive = lambda messages: []
         self.cost, self.clip, self.is_over, self.is_on_test = 0.0, 1.0, False, False
@@ -53,11 +53,12 @@ class StrategyBase(Strategy):
         return self.state.round + 1, self.config.rounds
 
     def require_progress(self) -> None:
-        """Check that another round is worth its cost.
+        """Announce another round, and check that it is worth its cost.
 
         Raises:
             BudgetSpentError: The run ends early.
         """
+        self._on_round(self.state)
         if reason := self._reason_to_stop():
             raise BudgetSpentError(reason)
 

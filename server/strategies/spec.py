@@ -28,6 +28,7 @@ class RoundParts:
         reason_to_stop: Reason why the run ends before the next round; empty if it continues.
         find_explosion: Reason why the step before an evaluation is taken back; empty if it stays.
         sums: Protocol of secure sums; None if the server sees single replies.
+        on_round: Callback before each round, with the state after the last one.
     """
 
     config: RunConfig
@@ -38,6 +39,7 @@ class RoundParts:
     reason_to_stop: Callable[[], str] = lambda: ""
     find_explosion: Callable[[Evaluation], str] = lambda evaluation: ""
     sums: SumProtocol | None = None
+    on_round: Callable[[RunState], None] = lambda state: None
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Simulations continue with their clients' state, as if they had not stopped."""
 
+import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,11 @@ import pytest
 from common.config.run import RunConfig
 from common.errors import StateError
 from deploy import client_snapshot
-from deploy.client_snapshot import FILE, REMOVED, KeptState
+from deploy.client_snapshot import REMOVED, KeptState
 from deploy.resumable_simulation import simulate_measured
 from server.result import Result
-from tests.deploy.test_resumed_runs import PowerFailureError, interrupt
+from server.rewind import REPLAYED
+from tests.support.kills import killed_at
 from tests.support.toys import toy_dataset
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -24,6 +27,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "pfedme": {},
 }
 STATEFUL = ("fedrule", "ditto", "pfedme")
+KEPT = KeptState(keep=True)
 
 
 def simulated(config: RunConfig, runs: Path, together: int = 1, state: KeptState = REMOVED, **options: Any) -> Result:
@@ -33,94 +37,113 @@ def simulated(config: RunConfig, runs: Path, together: int = 1, state: KeptState
     )[0]
 
 
+def snapshot(runs: Path, number: int = 3) -> Path:
+    return runs / "toy" / "clients" / str(number)
+
+
 @pytest.mark.parametrize("together", [1, 3])
-@pytest.mark.parametrize(("step", "before"), [("record_training", True), ("record_evaluation", False)])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_killed_simulation_ends_with_the_bits_of_an_unbroken_one(
-    method: str,
-    step: str,
-    before: bool,
-    together: int,
-    settings: Callable[..., RunConfig],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_simulation_killed_at_any_step_ends_with_the_bits_of_an_unbroken_one(
+    method: str, together: int, settings: Callable[..., RunConfig], tmp_path: Path
 ) -> None:
     config = settings(method, **METHODS[method])
-    through = simulated(config, tmp_path / "through", together)
-    with monkeypatch.context() as patch:
-        interrupt(patch, step, before=before)
-        with pytest.raises(PowerFailureError):
-            simulated(config, tmp_path / "torn", together)
-    assert (tmp_path / "torn" / "toy" / FILE).stat().st_mode & 0o077 == 0
-    resumed = simulated(config, tmp_path / "torn", together, resume=True)
-    assert (resumed.rounds_done, resumed.model_sha256) == (3, through.model_sha256)
-    assert (tmp_path / "torn" / "toy" / FILE).exists() == (method not in STATEFUL), "removed at the end"
+    with killed_at() as steps:
+        through = simulated(config, tmp_path / "through", together)
+    rng = random.Random(f"{method} {together}")
+    for last in rng.sample(range(1, len(steps.names)), 4):
+        runs = tmp_path / str(last)
+        with killed_at(last):
+            simulated(config, runs, together)
+        is_begun = (runs / "toy" / "config.toml").exists()
+        resumed = simulated(config, runs, together, resume=is_begun)
+        place = f"killed before {steps.names[last - 1]}, step {last}"
+        assert (resumed.rounds_done, resumed.model_sha256) == (3, through.model_sha256), place
+        assert snapshot(runs).exists() == (method not in STATEFUL), f"{place}: removed at the end"
+
+
+def test_snapshots_are_for_their_owner_only_and_older_ones_go(
+    settings: Callable[..., RunConfig], tmp_path: Path
+) -> None:
+    simulated(settings("fedrule"), tmp_path, state=KEPT)
+    folder = tmp_path / "toy" / "clients"
+    assert [path.name for path in folder.iterdir()] == ["3"]
+    files = list(folder.rglob("*"))
+    assert sorted(path.name for path in files) == ["0.safetensors", "3", "documents.safetensors", "manifest.json"]
+    assert not any(path.stat().st_mode & 0o077 for path in (folder, *files))
+
+
+@pytest.mark.parametrize(("every", "kept"), [(0, []), (2, [2]), (None, [3])])
+def test_snapshots_follow_the_rounds_that_are_asked_for(
+    every: int | None, kept: list[int], settings: Callable[..., RunConfig], tmp_path: Path
+) -> None:
+    """The server goes back to the round of the newest one; the lines of later rounds are put aside."""
+    config = settings("fedrule", rounds=4)
+    through = simulated(config, tmp_path / "through")
+    state = KeptState(every=every)
+    with killed_at() as steps:
+        simulated(config, tmp_path / "counted", state=state)
+    runs = tmp_path / "killed"
+    with killed_at(len(steps.names) - 1 - steps.names[::-1].index("push_messages")):
+        simulated(config, runs, state=state)
+    assert [int(path.name) for path in (runs / "toy" / "clients").glob("*")] == kept
+    if not kept:
+        with pytest.raises(StateError, match=r"clients has no snapshot; .* --forget-state"):
+            simulated(config, runs, resume=True)
+        return
+    assert (runs / "toy" / "checkpoints" / f"round-{kept[0]:06d}.safetensors").exists()
+    assert simulated(config, runs, resume=True).model_sha256 == through.model_sha256
+    lines = [json.loads(line) for line in (runs / "toy" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["round"] for line in lines if line["event"] == "round"] == [1, 2, 3, 4]
+    cut = runs / "toy" / REPLAYED
+    again = [json.loads(line)["round"] for line in cut.read_text().splitlines()] if cut.exists() else []
+    assert again == list(range(kept[0] + 1, 4))
+
+
+def test_large_state_is_written_when_the_last_time_is_long_ago(
+    settings: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_snapshot, "EVERY_ROUND_BYTES", 10)
+    monkeypatch.setattr(client_snapshot, "SHARE", 1e9)
+    config = settings("fedrule", rounds=5)
+    with killed_at() as steps:
+        through = simulated(config, tmp_path / "through")
+    with killed_at(len(steps.names) - 5):
+        simulated(config, tmp_path / "killed")
+    assert snapshot(tmp_path / "killed", 1).exists(), "round 0 has no state, so the size is that of round 1"
+    assert simulated(config, tmp_path / "killed", resume=True).model_sha256 == through.model_sha256
 
 
 def test_more_rounds_need_the_state_or_leave_to_forget_it(settings: Callable[..., RunConfig], tmp_path: Path) -> None:
     config = settings("fedrule")
     longer = simulated(config, tmp_path / "through", rounds=4)
-    simulated(config, tmp_path / "kept", state=KeptState(keep=True))
+    simulated(config, tmp_path / "kept", state=KEPT)
     assert simulated(config, tmp_path / "kept", rounds=4, resume=True).model_sha256 == longer.model_sha256
 
     simulated(config, tmp_path / "removed")
-    with pytest.raises(
-        StateError, match=r"clients\.safetensors cannot be read .*; continue with --resume toy --forget-state"
-    ):
+    with pytest.raises(StateError, match=r"clients has no snapshot; start again .* --resume toy --forget-state"):
         simulated(config, tmp_path / "removed", rounds=4, resume=True)
     anew = simulated(config, tmp_path / "removed", rounds=4, resume=True, state=KeptState(forget=True))
-    assert (anew.rounds_done, anew.state, anew.model_sha256 == longer.model_sha256) == (
-        4,
-        "restarted after round 3",
-        False,
-    )
+    assert (anew.rounds_done, anew.state) == (4, "restarted after round 3")
+    assert anew.model_sha256 != longer.model_sha256
 
 
-@pytest.mark.parametrize(
-    ("damage", "reason"),
-    [
-        (lambda content: content[:-9], "cannot be read"),
-        (lambda content: content[:-1] + bytes([content[-1] ^ 1]), "is damaged"),
-        (lambda content: b"", "cannot be read"),
-    ],
-    ids=["truncated", "altered", "empty"],
-)
-def test_a_damaged_state_is_refused(
-    damage: Callable[[bytes], bytes], reason: str, settings: Callable[..., RunConfig], tmp_path: Path
-) -> None:
-    simulated(settings("fedrule"), tmp_path, state=KeptState(keep=True))
-    path = tmp_path / "toy" / FILE
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(StateError, match=f"{reason}.*--forget-state"):
-        simulated(settings("fedrule"), tmp_path, rounds=4, resume=True)
-
-
-def test_a_state_of_another_round_or_of_fewer_clients_is_refused(
-    settings: Callable[..., RunConfig], tmp_path: Path
-) -> None:
-    simulated(settings("fedrule"), tmp_path, state=KeptState(keep=True))
-    path = tmp_path / "toy" / FILE
-    of_three = path.read_bytes()
-    simulated(settings("fedrule"), tmp_path, rounds=5, resume=True, state=KeptState(keep=True))
-    path.write_bytes(of_three)
-    with pytest.raises(StateError, match="holds round 3 of 3 clients, not round 5"):
-        simulated(settings("fedrule"), tmp_path, rounds=6, resume=True)
-
-
-def test_large_state_is_not_stored_and_said_once(
+def test_a_full_disk_stops_no_training(
     settings: Callable[..., RunConfig],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(client_snapshot, "MAX_BYTES", 10)
-    simulated(settings("fedrule"), tmp_path, state=KeptState(keep=True))
-    assert not (tmp_path / "toy" / FILE).exists()
-    assert caplog.text.count("is not stored; a resumed run starts it anew") == 1
+    through = simulated(settings("fedrule"), tmp_path / "through")
+    write = client_snapshot.state_files
 
+    def fail(state: Any) -> Any:
+        def no_room(folder: Path) -> Any:
+            write(state)(folder)
+            raise OSError(28, "No space left on device")
 
-def test_noise_has_no_ledger_to_continue_with(settings: Callable[..., RunConfig], tmp_path: Path) -> None:
-    config = settings("fedavg", privacy__unit="client", privacy__epsilon=8.0)
-    simulated(config, tmp_path, state=KeptState(keep=True))
-    with pytest.raises(StateError, match="ledgers of simulated clients ended with their process"):
-        simulated(config, tmp_path, rounds=4, resume=True)
+        return no_room if state.bytes else write(state)
+
+    monkeypatch.setattr(client_snapshot, "state_files", fail)
+    assert simulated(settings("fedrule"), tmp_path, state=KEPT).model_sha256 == through.model_sha256
+    assert [path.name for path in (tmp_path / "toy" / "clients").iterdir()] == ["0"], "the older one stays"
+    assert caplog.text.count("no snapshot of the clients' state (No space left on device); training goes on") == 1

@@ -17,7 +17,7 @@ from tests.server.test_artifacts import MODEL
 
 @pytest.fixture
 def checkpoints(tmp_path: Path) -> Checkpoints:
-    return Checkpoints(tmp_path)
+    return Checkpoints(tmp_path, tmp_path / "clients")
 
 
 def checkpoint(round_: int, **state: Any) -> Checkpoint:

@@ -31,19 +31,20 @@ class LedgerDatabase:
     Args:
         path: Existing ledger, or `MEMORY` with a lineage for a new one.
         lineage: Random identifier of a new ledger in memory.
+        content: Content of an earlier ledger, for `MEMORY`; empty for a new one.
         alone: True for exclusive access: no other process may have it open, now or before it is closed.
 
     Raises:
         LedgerError: The file is missing, damaged, not a ledger, or open in another process despite `alone`.
     """
 
-    def __init__(self, path: Path | str, lineage: str = "", *, alone: bool = False) -> None:
+    def __init__(self, path: Path | str, lineage: str = "", *, alone: bool = False, content: bytes = b"") -> None:
         self.path = path
         self._lock = threading.RLock()
         with self._translate_errors():
             self._db = _connect(path, alone=alone)
             try:
-                self.lineage = self._read_lineage(lineage)
+                self.lineage = self._read_lineage(lineage, content)
             except BaseException:
                 self._db.close()
                 raise
@@ -93,9 +94,16 @@ class LedgerDatabase:
         with self._lock:
             self._db.close()
 
-    def _read_lineage(self, lineage: str) -> str:
-        """Return the ledger's lineage; create the tables of a ledger in memory."""
-        if self.path == MEMORY:
+    def content(self) -> bytes:
+        """Return the content of a ledger in memory."""
+        with self._lock:
+            return self._db.serialize()
+
+    def _read_lineage(self, lineage: str, content: bytes) -> str:
+        """Return the ledger's lineage; create or restore the tables of a ledger in memory."""
+        if content:
+            self._db.deserialize(content)
+        elif self.path == MEMORY:
             self._db.executescript(f"{SCHEMA} INSERT INTO ledger VALUES ('{lineage}'); COMMIT;")
         self._check()
         return str(self._db.execute("SELECT lineage FROM ledger").fetchone()[0])

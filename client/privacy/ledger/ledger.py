@@ -4,7 +4,6 @@ A release is charged before its noise is drawn, and its bytes are cached until t
 identical bytes. A crash can waste budget but never under-reports it (architecture.md, choice 8).
 """
 
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from sqlite3 import Connection
@@ -12,11 +11,10 @@ from sqlite3 import Connection
 from client.privacy.claim import read_claim
 from client.privacy.ledger import queries
 from client.privacy.ledger.accounts import account_name, open_account
-from client.privacy.ledger.database import MEMORY, LedgerDatabase
 from client.privacy.ledger.limits import UNLIMITED, Limits, check_affordable, check_alone
 from client.privacy.ledger.records import LedgerEntry, Slot, Terms, new_entry
-from client.privacy.ledger.replay_cache import DiskReplayCache, MemoryReplayCache, ReplayCache
 from client.privacy.ledger.rollback import LedgerHead, RollbackRecord
+from client.privacy.ledger.storage import LedgerCopy, copy_storage, open_storage
 from client.privacy.ledger.verify import check_head, check_on_opening, current_head
 from common.errors import RefusedError
 from common.privacy.accounts import Account, parse_account
@@ -30,7 +28,7 @@ class Ledger:
     """Account of one unit in the ledger of one data set.
 
     Args:
-        path: Existing ledger (see `locate.open_ledger`), or `MEMORY`.
+        path: Existing ledger (see `locate.open_ledger`), `MEMORY`, or the copy of a ledger in memory.
         unit: Protected unit.
         account: Account to use; fixed by the first release under the unit. ε and δ are fixed when the unit is opened for the
             first time: later a smaller ε or δ tightens, and a larger one has no effect unless the owner raised the ε of the
@@ -47,7 +45,7 @@ class Ledger:
 
     def __init__(
         self,
-        path: Path | str,
+        path: Path | str | LedgerCopy,
         unit: Unit,
         account: Account,
         epsilon: float,
@@ -58,8 +56,7 @@ class Ledger:
     ) -> None:
         check_positive(epsilon=epsilon, delta=delta)
         self.unit, self._record, self._alone, self._requested = unit, record, alone, (epsilon, delta)
-        self._database = LedgerDatabase(path, secrets.token_hex(16))
-        self._cache: ReplayCache = MemoryReplayCache() if path == MEMORY else DiskReplayCache(Path(f"{path}-kept"))
+        self._database, self._cache = open_storage(path)
         try:
             with self._database.writing() as db:
                 check_on_opening(db, self._database, record)
@@ -168,6 +165,10 @@ class Ledger:
     def claim(self) -> Claim:
         """Return the claim of this unit."""
         return read_claim(self._database, self.unit, (self.account.name, self.epsilon, self.delta))
+
+    def copy(self) -> LedgerCopy:
+        """Return a copy of a ledger in memory."""
+        return copy_storage(self._database, self._cache)
 
     def close(self) -> None:
         """Close the file."""

@@ -5,7 +5,7 @@ and the retry is then charged anew.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -29,8 +29,8 @@ class ReplayCache(Protocol):
 class MemoryReplayCache:
     """Replay cache that ends with the process, for simulations."""
 
-    def __init__(self) -> None:
-        self._contents: dict[int, bytes] = {}
+    def __init__(self, contents: Mapping[int, bytes]) -> None:
+        self._contents = dict(contents)
 
     def put(self, sequence: int, content: bytes) -> None:
         """See `ReplayCache`."""

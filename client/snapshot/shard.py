@@ -1,0 +1,84 @@
+"""Stacked state of some of a run's clients, in one file or several."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from client.snapshot.files import StoredFile, read_private, write_private
+from client.stacked_tensors import Tensors
+from common.errors import StateError
+
+MAX_BYTES = 64 * 2**20
+"""Size of the tensors in one file, unless a single shard is larger."""
+
+ABOUT = "about"
+"""Group beside those of the state: numbers of a shard's clients, and the last round of each."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Clients whose state is stacked.
+
+    Args:
+        clients: Numbers of the clients in the run, from 0.
+        rounds: Last round in which each of them trained.
+        groups: Group -> name -> tensor K × …; views are fine.
+    """
+
+    clients: tuple[int, ...]
+    rounds: tuple[int, ...]
+    groups: Mapping[str, Tensors]
+
+    @property
+    def bytes(self) -> int:
+        """Size of the tensors."""
+        return sum(tensor.nbytes for named in self.groups.values() for tensor in named.values())
+
+
+def pack(shards: Sequence[Shard]) -> Iterator[list[Shard]]:
+    """Yield the shards of each file, in order."""
+    part: list[Shard] = []
+    for shard in shards:
+        if part and sum(one.bytes for one in part) + shard.bytes > MAX_BYTES:
+            yield part
+            part = []
+        part.append(shard)
+    if part:
+        yield part
+
+
+def write_shards(path: Path, shards: Sequence[Shard]) -> StoredFile:
+    """Write shards as one new file, and flush it to disk."""
+    tensors: Tensors = {}
+    for number, shard in enumerate(shards):
+        about = {"client": torch.tensor(shard.clients), "round": torch.tensor(shard.rounds)}
+        for group, named in {ABOUT: about, **shard.groups}.items():
+            tensors |= {f"{number}/{group}/{name}": tensor.contiguous() for name, tensor in named.items()}
+    return write_private(path, save(tensors))
+
+
+def read_shards(path: Path, stored: StoredFile) -> list[Shard]:
+    """Return the shards of a file.
+
+    Raises:
+        StateError: The file is missing, a link, damaged, or holds no shards.
+    """
+    numbered: dict[int, dict[str, Tensors]] = defaultdict(lambda: defaultdict(dict))
+    content = read_private(path, stored)
+    try:
+        for key, tensor in load(content).items():
+            number, group, name = key.split("/", 2)
+            numbered[int(number)][group][name] = tensor
+        return [_shard(dict(numbered[number])) for number in sorted(numbered)]
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise StateError(f"{path} holds no state of clients ({error})") from None
+
+
+def _shard(groups: dict[str, Tensors]) -> Shard:
+    about = groups.pop(ABOUT)
+    return Shard(tuple(about["client"].tolist()), tuple(about["round"].tolist()), groups)

@@ -1,0 +1,64 @@
+"""State of clients whose stores are in memory, to and from a snapshot."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from client.snapshot.folder import ClientsState
+from client.snapshot.shard import Shard
+from client.stacked_tensors import Tensors, row, stack
+from client.state import ClientMemory, MemoryStore, StackedRow
+
+TOGETHER = 32
+"""Number of clients with states of their own that a snapshot stacks."""
+
+
+def dump_stores(stores: Sequence[MemoryStore], run: str) -> ClientsState:
+    """Return the state of a run; states that are stacked are not copied."""
+    memories = [store.load(run) for store in stores]
+    stacked: dict[int, list[int]] = defaultdict(list)
+    alike: dict[object, list[int]] = defaultdict(list)
+    for k, memory in enumerate(memories):
+        if isinstance(memory.groups, StackedRow):
+            stacked[id(memory.groups.stacked)].append(k)
+        elif memory.round:
+            alike[_form(memory.groups)].append(k)
+    shards = [_shard(memories, clients) for clients in stacked.values()]
+    for clients in alike.values():
+        shards += [_shard(memories, clients[i : i + TOGETHER]) for i in range(0, len(clients), TOGETHER)]
+    return ClientsState(shards, [store.documents(run) for store in stores])
+
+
+def load_stores(state: ClientsState, stores: Sequence[MemoryStore], run: str) -> None:
+    """Give the clients of a run the state that `dump_stores` returned."""
+    for store, documents in zip(stores, state.documents, strict=True):
+        for name, content in documents.items():
+            store.write(run, name, content)
+    for shard in state.shards:
+        count = len(shard.clients)
+        for place, (k, last) in enumerate(zip(shard.clients, shard.rounds, strict=True)):
+            single = {group: row(named, 0) for group, named in shard.groups.items()} if count == 1 else {}
+            groups = StackedRow(shard.groups, place, count) if shard.groups and count > 1 else single
+            stores[k].save(run, ClientMemory(last, groups))
+
+
+def _shard(memories: Sequence[ClientMemory], clients: Sequence[int]) -> Shard:
+    """Return clients with one stacked state, or with states of equal form, in the order of their rows."""
+    groups = memories[clients[0]].groups
+    if isinstance(groups, StackedRow):
+        places = {k: own.place for k in clients if isinstance(own := memories[k].groups, StackedRow)}
+        clients = sorted(clients, key=places.__getitem__)
+        rows = [places[k] for k in clients]
+        is_whole = rows == list(range(groups.clients))
+        stacked = (
+            groups.stacked
+            if is_whole
+            else {g: {n: t[rows] for n, t in own.items()} for g, own in groups.stacked.items()}
+        )
+    else:
+        stacked = {group: stack([memories[k].groups[group] for k in clients]) for group in groups}
+    return Shard(tuple(clients), tuple(memories[k].round for k in clients), stacked)
+
+
+def _form(groups: Mapping[str, Tensors]) -> object:
+    """Return what clients must have in common to be stacked."""
+    return tuple((group, name, t.shape, t.dtype) for group, own in groups.items() for name, t in own.items())
