@@ -66,7 +66,7 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
     if options.unit == "none":
         task, method = config.task_options, config.method_options
         plaintext = [ITEM_IDS] if task.named_rows else []
-        plaintext += [*method.uncovered()]
+        plaintext += [channel for channel in method.uncovered() if channel not in task.not_sent()]
         plaintext += [SUMMED] if task.count_offset and task.count_privacy.unit == "none" and not is_summed else []
         plaintext += [*task.uncovered()]
         bare = MASKED if is_summed else UNPROTECTED

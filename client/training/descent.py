@@ -1,13 +1,15 @@
 """Stacked local descent of a cohort."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+from torch import Tensor
 from torch.func import vmap
 
 from client.privacy.dp_sgd import private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import secret_generator
 from client.stacked_tensors import Tensors, at, row, stack
+from client.tasks.learner import HasStepTargets
 from client.trainers.gradient_descent import Descent, GradientAndLoss, descend, plain_gradient
 from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.spec import Cohort, CohortResult, Trainer
@@ -22,7 +24,7 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     inputs = [_sample_inputs(p, start, k, trainer.samples_per_step) for k, p in enumerate(participants)]
     descend_from = partial(
         descend,
-        trainer.objective(_gradient_and_loss(participants[0])),
+        trainer.objective(_with_targets(_gradient_and_loss(participants[0]), participants)),
         batch=stack(batches),
         inputs=stack(inputs),
         steps=participants[0].steps,
@@ -40,6 +42,22 @@ def _gradient_and_loss(participant: Participant) -> GradientAndLoss:
     """Return the gradient function of the cohort: plain, or the noisy gradient of DP-SGD."""
     learner = participant.learner
     return vmap(private_gradient(learner.loss, learner.shared)) if participant.noise else plain_gradient(learner)
+
+
+def _with_targets(gradient_and_loss: GradientAndLoss, participants: Sequence[Participant]) -> GradientAndLoss:
+    """Return the gradient function whose step inputs include the targets that learners compute before each step."""
+    learners = [
+        p.learner.step_targets(p.request) if isinstance(p.learner, HasStepTargets) else None for p in participants
+    ]
+    targets = [each for each in learners if each is not None]
+    if not targets:
+        return gradient_and_loss
+
+    def with_targets(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
+        found = [each(at(params, k), at(batch, k), at(inputs, k)) for k, each in enumerate(targets)]
+        return gradient_and_loss(params, batch, {**inputs, **stack(found)})
+
+    return with_targets
 
 
 def _sample_inputs(participant: Participant, start: Tensors, k: int, samples: int) -> Tensors:

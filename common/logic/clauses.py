@@ -21,6 +21,9 @@ Cell: TypeAlias = tuple[int, int]
 CAP = 1024
 """Maximum number of alternatives of one part of a formula."""
 
+EFFORT = 6
+"""Comparisons of alternatives that a plan may take, in units of the squared cap."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -57,12 +60,33 @@ FREE = Interval()
 Clause: TypeAlias = dict[Cell, Interval]
 
 
+class TooManyAlternativesError(ConfigError):
+    """Formula whose alternatives exceed a cap."""
+
+
+class Workload:
+    """Count of the alternatives that the plan of one formula compares, against its cap."""
+
+    def __init__(self, cap: int) -> None:
+        self._cap, self._left = cap, EFFORT * cap**2
+
+    def check(self, alternatives: int, comparisons: int) -> None:
+        """Raise TooManyAlternativesError if dependent alternatives exceed the cap, or all comparisons their limit."""
+        self._left -= comparisons
+        if alternatives > self._cap or self._left < 0:
+            counted = f"{alternatives:,} dependent" if alternatives > self._cap else "too many"
+            raise TooManyAlternativesError(
+                f"this formula has {counted} alternatives, more than the cap of {self._cap:,} allows;"
+                " use shorter or disjoint windows"
+            )
+
+
 class Expansion:
     """Converter of formulas in negation normal form to clauses; numbers the axes it meets."""
 
-    def __init__(self, cap: int = CAP) -> None:
+    def __init__(self, work: Workload) -> None:
         self.axes: list[Linear] = []
-        self._cap, self._numbers = cap, dict[frozenset[tuple[str, float]], int]()
+        self._work, self._numbers = work, dict[frozenset[tuple[str, float]], int]()
 
     def conjuncts(self, phi: Formula, t: int = 0) -> Iterator[list[Clause]]:
         """Yield the parts that must all hold at t, each as its alternatives; empty if it cannot hold.
@@ -87,11 +111,11 @@ class Expansion:
             case And(parts):
                 return reduce(self._both, (self._alternatives(part, t) for part in parts))
             case Or(parts):
-                return prune([clause for part in parts for clause in self._alternatives(part, t)])
+                return self._pruned([clause for part in parts for clause in self._alternatives(part, t)])
             case Always(a, b, part):
                 return reduce(self._both, (self._alternatives(part, t + k) for k in range(a, b + 1)))
             case Eventually(a, b, part):
-                return prune([clause for k in range(a, b + 1) for clause in self._alternatives(part, t + k)])
+                return self._pruned([clause for k in range(a, b + 1) for clause in self._alternatives(part, t + k)])
             case Until():
                 return self._until(phi, t)
             case Not() | Implies():
@@ -103,12 +127,16 @@ class Expansion:
             held = self._both(held, self._alternatives(phi.phi, t + k))
             if k >= phi.a:
                 alternatives += self._both(held, self._alternatives(phi.psi, t + k))
-        return prune(alternatives)
+        return self._pruned(alternatives)
 
     def _both(self, left: list[Clause], right: list[Clause]) -> list[Clause]:
-        refuse_above(self._cap, len(left) * len(right))
+        self._work.check(len(left) * len(right), len(left) * len(right))
         joined = (intersect(a, b) for a in left for b in right)
-        return prune([clause for clause in joined if not any(interval.empty for interval in clause.values())])
+        return self._pruned([clause for clause in joined if not any(interval.empty for interval in clause.values())])
+
+    def _pruned(self, clauses: list[Clause]) -> list[Clause]:
+        self._work.check(0, len(clauses) ** 2)
+        return prune(clauses)
 
     def _constraint(self, atom: Atom, t: int) -> tuple[Cell, Interval]:
         terms = atom.expression.terms
@@ -145,12 +173,3 @@ def prune(clauses: list[Clause]) -> list[Clause]:
 
 def _implies(clause: Clause, weaker: Clause) -> bool:
     return all(cell in clause and clause[cell].within(interval) for cell, interval in weaker.items())
-
-
-def refuse_above(cap: int, count: int) -> None:
-    """Raise ConfigError if a formula has more alternatives than the cap."""
-    if count > cap:
-        raise ConfigError(
-            f"this formula has {count:,} dependent alternatives, more than the cap of {cap:,}; "
-            "use shorter or disjoint windows, or raise `cap`"
-        )

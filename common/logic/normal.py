@@ -54,3 +54,20 @@ def _negate_until(phi: Until) -> Formula:
     """Return ¬(φ U_[a,b] ψ) without a new operator: ⋀_{k=a..b} (¬ψ at k, or ¬φ somewhere in [0, k])."""
     left, right = _negate(phi.phi), _negate(phi.psi)
     return conjunction([Or((Always(k, k, right), Eventually(0, k, left))) for k in range(phi.a, phi.b + 1)])
+
+
+def atom_count(phi: Formula) -> int:
+    """Return the number of atoms of φ with every window written out."""
+    match phi:
+        case Atom():
+            return 1
+        case Not(part):
+            return atom_count(part)
+        case And(parts) | Or(parts):
+            return sum(map(atom_count, parts))
+        case Implies(left, right):
+            return atom_count(left) + atom_count(right)
+        case Always(a, b, part) | Eventually(a, b, part):
+            return (b - a + 1) * atom_count(part)
+        case Until(_, b, left, right):
+            return (b + 1) * (atom_count(left) + atom_count(right))

@@ -10,7 +10,7 @@ term       = [ number "*" ] ( name | '"' any name '"' )
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, NoReturn, cast
 
 from common.errors import ConfigError
@@ -24,6 +24,8 @@ TOKENS = re.compile(
     r"|(?P<sign>->|<=|>=|[<>!&|()*+-]))"
 )
 EXAMPLE = "a formula looks like `G[0,1] (volume <= 310.5)`"
+MAX_LENGTH, MAX_DEPTH = 4000, 50
+"""Characters of a text, and levels of nested operators and parentheses."""
 
 
 class _Token(NamedTuple):
@@ -33,16 +35,43 @@ class _Token(NamedTuple):
     window: tuple[int, int]
 
 
+class Located(NamedTuple):
+    """Formula with the places of its parts in the text, from 1.
+
+    Args:
+        formula: The formula.
+        columns: Identity of each part, as by `id`, and the column at which it begins.
+        variables: Names of its variables and the column at which each occurs first.
+    """
+
+    formula: Formula
+    columns: Mapping[int, int]
+    variables: Mapping[str, int]
+
+
 def parse(text: str) -> Formula:
     """Parse a formula.
 
     Raises:
         ConfigError: The text is not a formula; names the column of the fault.
     """
-    reader = _Reader(_tokens(text))
+    return locate(text).formula
+
+
+def locate(text: str) -> Located:
+    """Parse a formula and return the places of its parts.
+
+    Raises:
+        ConfigError: As in `parse`.
+    """
+    if len(text) > MAX_LENGTH:
+        refuse(MAX_LENGTH + 1, f"the text has {len(text):,} characters, at most {MAX_LENGTH:,} are read")
+    tokens = _tokens(text)
+    reader = _Reader(tokens)
     phi = reader.formula()
     reader.expect("end")
-    return phi
+    names = {token.text.strip('"'): token.column for token in reversed(tokens) if token.kind == "name"}
+    return Located(phi, reader.columns, names)
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -50,17 +79,18 @@ def _tokens(text: str) -> list[_Token]:
     while text[at:].strip():
         match = TOKENS.match(text, at)
         if match is None:
-            _refuse(len(text) - len(text[at:].lstrip()) + 1, f"{text[at:].split()[0]!r} is not part of a formula")
+            refuse(len(text) - len(text[at:].lstrip()) + 1, f"{text[at:].split()[0]!r} is not part of a formula")
         kind = str(match.lastgroup) if match["window"] is None else "window"
         window = (int(match["a"]), int(match["b"])) if kind == "window" else (0, 0)
         if window[1] < window[0]:
-            _refuse(match.start(kind) + 1, f"the window of {match[kind]!r} is empty; write [a,b] with 0 <= a <= b")
+            refuse(match.start(kind) + 1, f"the window of {match[kind]!r} is empty; write [a,b] with 0 <= a <= b")
         tokens.append(_Token(kind, match[kind], match.start(kind) + 1, window))
         at = match.end()
     return [*tokens, _Token("end", "end", len(text) + 1, (0, 0))]
 
 
-def _refuse(column: int, problem: str) -> NoReturn:
+def refuse(column: int, problem: str) -> NoReturn:
+    """Raise ConfigError for a fault at a column of the text."""
     raise ConfigError(f"formula, column {column}: {problem}; {EXAMPLE}")
 
 
@@ -68,14 +98,28 @@ class _Reader:
     """Recursive descent over the tokens, one method per line of the grammar."""
 
     def __init__(self, tokens: list[_Token]) -> None:
-        self._tokens, self._at = tokens, 0
+        self._tokens, self._at, self._depth = tokens, 0, 0
+        self.columns: dict[int, int] = {}
 
     def formula(self) -> Formula:
+        return self._located(self._implication)
+
+    def _located(self, read: Callable[[], Formula]) -> Formula:
+        """Return the formula that `read` returns, and remember the column at which it begins."""
+        column, self._depth = self._next.column, self._depth + 1
+        if self._depth > 2 * MAX_DEPTH:  # a level of parentheses passes here twice
+            refuse(column, f"the formula is nested more than {MAX_DEPTH} levels deep")
+        phi = read()
+        self.columns.setdefault(id(phi), column)
+        self._depth -= 1
+        return phi
+
+    def _implication(self) -> Formula:
         left = self._chain("|", self._all, Or)
         return Implies(left, self.formula()) if self._took("->") else left
 
     def _all(self) -> Formula:
-        return self._chain("&", self._until, And)
+        return self._chain("&", lambda: self._located(self._until), And)
 
     def _chain(self, sign: str, part: Callable[[], Formula], join: type[And] | type[Or]) -> Formula:
         parts = [part()]
@@ -91,6 +135,9 @@ class _Reader:
         return Until(a, b, left, self._unary())
 
     def _unary(self) -> Formula:
+        return self._located(self._one)
+
+    def _one(self) -> Formula:
         token = self._next
         if token.kind == "window" and token.text[0] != "U":
             self._advance()
@@ -108,13 +155,13 @@ class _Reader:
         while self._next.text in ("+", "-"):
             terms.append(self._term(-1.0 if self._advance().text == "-" else 1.0))
         if self._next.text not in ("<=", ">=", "<", ">"):
-            _refuse(self._next.column, f"expected <=, >=, < or >, found {self._next.text!r}")
+            refuse(self._next.column, f"expected <=, >=, < or >, found {self._next.text!r}")
         relation = cast(Relation, self._advance().text)
         bound = -self._number() if self._took("-") else self._number()
         try:
             return Atom(Linear(tuple(terms)), relation, bound)
         except ConfigError as error:
-            _refuse(column, str(error))
+            refuse(column, str(error))
 
     def _term(self, sign: float) -> tuple[str, float]:
         factor = 1.0
@@ -143,5 +190,5 @@ class _Reader:
         """Return the text of the next token, which must be `what`: a sign itself, or a kind of token."""
         token = self._next
         if what not in (token.kind, token.text if token.kind == "sign" else ""):
-            _refuse(token.column, f"expected {what!r}, found {token.text!r}")
+            refuse(token.column, f"expected {what!r}, found {token.text!r}")
         return self._tokens[self._at].text if what == "end" else self._advance().text

@@ -14,9 +14,12 @@ from functools import reduce
 from typing import NoReturn, TypeAlias
 
 from common.errors import ConfigError
-from common.logic.clauses import CAP, FREE, Cell, Clause, Expansion, Interval, intersect, prune, refuse_above
+from common.logic.clauses import CAP, FREE, Cell, Clause, Expansion, Interval, Workload, intersect, prune
 from common.logic.formula import Formula, Linear
-from common.logic.normal import normal_form
+from common.logic.normal import atom_count, normal_form
+
+ATOM_COMPARISONS = 100
+"""Comparisons of alternatives that take as long as one atom of a written-out formula."""
 
 Change: TypeAlias = tuple[Cell, Interval, Interval]
 """Cell, its interval before, and the narrower interval after."""
@@ -51,19 +54,24 @@ def plan(phi: Formula, cap: int = CAP) -> Plan:
         ConfigError: No trace satisfies φ, or more than `cap` alternatives depend on each other. Also if different
             expressions bind one variable at one step, for which distances do not add up.
     """
-    expansion = Expansion(cap)
-    choices, box = _settle(list(expansion.conjuncts(normal_form(phi))), {}, expansion.axes)
-    chains = tuple(_chain(group, box, cap) for group in _groups(choices))
+    work, flat = Workload(cap), normal_form(phi)
+    work.check(0, ATOM_COMPARISONS * atom_count(flat))
+    expansion = Expansion(work)
+    choices, box = _settle(list(expansion.conjuncts(flat)), {}, expansion.axes, work)
+    chains = tuple(_chain(group, box, work) for group in _groups(choices))
     cells = set(box).union(*(clause for clauses in choices for clause in clauses))
     _refuse_entangled(cells, expansion.axes)
     return Plan(tuple(expansion.axes), box, chains)
 
 
-def _settle(choices: list[list[Clause]], box: Clause, axes: list[Linear]) -> tuple[list[list[Clause]], Clause]:
+def _settle(
+    choices: list[list[Clause]], box: Clause, axes: list[Linear], work: Workload
+) -> tuple[list[list[Clause]], Clause]:
     """Move bounds that all alternatives of a choice share into the box, until no choice has any."""
     while True:
         rest, forced = [], list[Clause]()
         for clauses in choices:
+            work.check(0, len(clauses) ** 2)
             remaining = clauses if len(clauses) == 1 else _select_compatible(clauses, box)
             if not remaining:
                 _refuse_contradiction("one of its parts contradicts the rest")
@@ -123,12 +131,13 @@ def _last_and_first_step(clauses: list[Clause]) -> tuple[int, int]:
     return max(steps), min(steps)
 
 
-def _chain(group: list[list[Clause]], box: Clause, cap: int) -> Chain:
+def _chain(group: list[list[Clause]], box: Clause, work: Workload) -> Chain:
     last_use = {cell: j for j, clauses in enumerate(group) for clause in clauses for cell in clause}
     states, layers = [frozenset[tuple[Cell, Interval]]()], []
     for j, clauses in enumerate(group):
         numbers: dict[frozenset[tuple[Cell, Interval]], int] = {}
         arcs = []
+        work.check(0, len(states) * len(clauses))
         for before, state in enumerate(states):
             for changes in _moves(dict(state), clauses, box):
                 bound = dict(state) | {cell: after for cell, _, after in changes}
@@ -136,7 +145,7 @@ def _chain(group: list[list[Clause]], box: Clause, cap: int) -> Chain:
                 arcs.append(Arc(before, numbers.setdefault(alive, len(numbers)), changes))
         if not arcs:
             _refuse_contradiction("its alternatives exclude one another")
-        refuse_above(cap, len(numbers))
+        work.check(len(numbers), 0)
         states = list(numbers)
         layers.append(tuple(arcs))
     return tuple(layers)

@@ -6,12 +6,10 @@ from pydantic import Field
 
 from common.methods.clustered import Clustered
 from common.methods.spec import Capabilities, MethodSpec
+from common.privacy.claims import PROPERTIES
 
 if TYPE_CHECKING:
     from common.tasks.spec import ModelVariant, TaskOptions
-
-PROPERTIES = "parameters of inferred properties"
-"""Uncovered channel of every FedSTL run."""
 
 WINDOWS = "windows of training data, sent to the server in plaintext (shared_sample)"
 """Uncovered channel of runs with `cluster-data=shared_sample`."""
@@ -63,7 +61,7 @@ class FedSTL(Clustered):
 
     def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
         """Raise ValueError if shared windows are combined with a property other than a range."""
-        if self._shares_windows and getattr(task, "property", "") == "difference":
+        if self._shares_windows and getattr(task, "property", "") in ("difference", "formula"):
             raise ValueError(
                 "algorithm.fedstl.cluster-data=shared_sample needs a range property; set tasks.traffic.property=calibrated"
             )

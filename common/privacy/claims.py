@@ -60,6 +60,9 @@ SAME_ITEMS = "replace-one-same-items"
 Both contents of its data name the same items.
 """
 
+PROPERTIES = "parameters of inferred properties"
+"""Uncovered channel of methods to which clients send the properties of their data."""
+
 ITEM_IDS = (
     "item ids: which products a client rated is sent in plaintext among others drawn at random, and no noise covers it; the"
     " others change every round, so the products named in all rounds of a client are those it rated"

@@ -71,6 +71,10 @@ class TaskOptions(Options):
             ValueError: The combination is not supported.
         """
 
+    def not_sent(self) -> tuple[str, ...]:
+        """Return uncovered channels of methods that do not exist under these options."""
+        return ()
+
     def uncovered(self) -> tuple[str, ...]:
         """Return channels that no privacy claim covers under these options, for the statement."""
         return ()

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from common.config.parse import parse
-from common.methods.fedstl import PROPERTIES
 from common.options import Scalar
-from common.privacy.claims import HELD_OUT, UNCOVERED
+from common.privacy.claims import HELD_OUT, PROPERTIES, UNCOVERED
 from common.privacy.zcdp import rho_of
 from server.privacy_statement import SUMMED, UNPROTECTED, statement
 from server.result import Privacy

@@ -11,6 +11,7 @@ from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.split import split_series
 from client.tasks.traffic.federated_ridge import average_forecasts, with_federated_ridge
 from client.tasks.traffic.intervals import next_bounds
+from client.tasks.traffic.judgement import correct, limits
 from client.tasks.traffic.prepare import Sensor, prepare
 from client.tasks.traffic.profile import profile
 from client.tasks.traffic.repair import without_faults
@@ -111,12 +112,14 @@ def forecast(learner: Forecaster, sensor: Sensor, model: Arrays, horizon: int, p
     whole = prepare(without_faults(sensor), learner.variables, options, residual=learner.residual, whole=True)
     basis = sensor if fault else with_pooled_property(with_federated_ridge(whole, pooled, options), pooled, options)
     longer, coming = _longer(basis, options, residual=learner.residual), slice(length, length + horizon)
-    usual, clock = longer.profile[coming], longer.clock[coming]
-    student = usual if fault else learner.forecasts(model, longer, np.array([length]))[0, :horizon]
+    usual, first = longer.profile[length : length + options.horizon], np.array([length])
+    made = usual[None] if fault else learner.forecasts(model, longer, first)
+    student, corrected = made[0, :horizon], correct(longer, made, first)[0, :horizon]
     floor = sensor.scaler.scale(np.zeros(1)) if sensor.series.values.min() >= 0 else -np.inf
     errors = _errors(learner, sensor, model, pooled, fault)
     interval = [np.maximum(student + error[:horizon], floor) for error in errors]
-    tables = student, basis.ranges.project(student, clock), *basis.ranges.limits(student, clock), usual, *interval
+    low, high = limits(longer, student, length)
+    tables = student, corrected, low, high, usual[:horizon], *interval
     times, repaired = longer.series.times(sensor.step)[coming], int(sensor.repaired[-options.history :].sum())
     return Forecast(basis, fault, times, *map(sensor.scaler.unscale, tables), repaired=0 if fault else repaired)
 

@@ -1,5 +1,6 @@
 """Traffic learner: windows of series, objective F = MSE + λ·L_p (Eq 2), property of the past."""
 
+from collections.abc import Callable
 from functools import partial, reduce
 
 import numpy as np
@@ -14,6 +15,8 @@ from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.errors import forecast_error, ridge_error
 from client.tasks.traffic.federated_ridge import compute_sums, includes, with_federated_ridge
 from client.tasks.traffic.intervals import split_coverage
+from client.tasks.traffic.lessons import Lessons
+from client.tasks.traffic.metrics import baseline_metrics, forecast_metrics
 from client.tasks.traffic.prepare import Sensor, prepare, warn_too_short
 from client.tasks.traffic.tensors import bounds_by_time, join_ridges, join_sensors, select_windows
 from common.arrays import Arrays, Floats, Ints, add, scale, sub
@@ -22,7 +25,6 @@ from common.tasks.spec import TaskRun
 from common.tasks.traffic.counts import SUMS
 from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.property_loss import violation
-from common.tasks.traffic.ranges import satisfaction
 from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import Metrics, TrainRequest
@@ -55,6 +57,7 @@ class TrafficLearner:
         if not self.examples:
             warn_too_short(self.options)
         self.size = len(self._whole["values"])
+        self._lessons = Lessons(self.sensors, self._forecast) if self.options.property == "formula" else None
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return all readings, profile, bounds, and first targets of the training windows.
@@ -71,8 +74,15 @@ class TrafficLearner:
         return whole | bounds_by_time(sensors, [(s.ranges.low, s.ranges.high) for s in sensors]) if pooled else whole
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
-        """Sample mini-batch window indices, steps × B, with replacement."""
+        """Sample mini-batch window indices, steps × B, with replacement; half of them judged by a formula, if any."""
+        if self._lessons:
+            return {"rows": self._lessons.step_rows(steps, self.options.batch, generator)}
         return {"rows": torch.randint(max(self.examples, 1), (steps, self.options.batch), generator=generator)}
+
+    def step_targets(self, request: TrainRequest) -> Callable[[Tensors, Tensors, Tensors], Tensors] | None:
+        """Return the function to the teacher's forecasts of one step under a formula; None under ranges."""
+        lessons = self._lessons
+        return (lambda params, batch, inputs: lessons.targets(params, batch, inputs["rows"])) if lessons else None
 
     def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
         """Compute F_i = MSE(Y, Ŷ) + λ·L_p(φ_i, Ŷ) of a mini-batch.
@@ -83,10 +93,14 @@ class TrafficLearner:
         forecast, target = self._forecast(params, batch, first), first.unsqueeze(1) + torch.arange(self.options.horizon)
         seen = batch["seen"][target]
         error = (seen * (forecast - batch["values"][target]).square()).sum() / seen.sum().clamp(min=1)
-        return error + self.options.property_weight * self._violation(forecast, batch, target)
+        lessons = self._lessons
+        violated = lessons.loss(forecast, inputs) if lessons else self._violation(forecast, batch, target)
+        return error + self.options.property_weight * violated
 
     def violation(self, model: Arrays) -> float:
         """Return L_p of the client's own property over training windows, in standard deviations."""
+        if self._lessons:
+            return self._lessons.violation(tensors(model), self._whole, PROPERTY_WINDOWS)
         first = self._whole["starts"][:: max(1, self.examples // PROPERTY_WINDOWS)]
         with torch.no_grad():
             forecast = self._forecast(tensors(model), self._whole, first)
@@ -96,8 +110,10 @@ class TrafficLearner:
         """Return the weakest property of the client's sensors and the number of `days` it is inferred from.
 
         Its bounds hold for all sensors with usable readings. Under noise `days` is left out; it would dominate the clipped
-        vector.
+        vector. Under a formula it is empty.
         """
+        if self._lessons:
+            return {}
         observed = [sensor for sensor in self.sensors if sensor.usable.any()] or self.sensors
         weakest = reduce(lambda ranges, more: ranges.weaken(more.low, more.high), (s.ranges for s in observed))
         days = {} if self._has_noise else {"days": np.array([min(sensor.days for sensor in observed)])}
@@ -118,16 +134,7 @@ class TrafficLearner:
         for sensor in self._sensors_with(statics):
             first = sensor.starts(split)
             if len(first):
-                truth, places = sensor.targets(first, self.options.horizon)
-                whole = sensor.observed[places].all(axis=(1, 2))  # only complete days are tested
-                excess = sensor.ranges.excess(truth[whole], sensor.clock[places[whole]])
-                row = {f"truth_{name}": share for name, share in satisfaction(excess).items()} if whole.any() else {}
-                weekly_profile = sensor.profile[places]
-                row["profile_mse"] = sensor.error(weekly_profile, places)
-                if sensor.ridge.size:
-                    row["ridge_mse"] = sensor.error(weekly_profile + sensor.ridge[first], places)
-                row |= {"last_week_mse": sensor.last_week_error(places), "property_width": sensor.ranges.width}
-                rows.append({**row, "windows": float(len(first))})
+                rows.append({**baseline_metrics(sensor, first, self.options.horizon), "windows": float(len(first))})
         return means_over_windows(rows)
 
     def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
@@ -183,18 +190,9 @@ class TrafficLearner:
         first = sensor.starts(split)
         if not len(first):
             return {}
-        _, places = sensor.targets(first, self.options.horizon)
-        forecast, clock = self.forecasts(model, sensor, first), sensor.clock[places]
-        corrected = sensor.ranges.project(forecast, clock)
-        excess = sensor.ranges.excess(forecast, clock)
-        error = sensor.error(forecast, places)
-        teacher = {f"teacher_{k}": share for k, share in satisfaction(sensor.ranges.excess(corrected, clock)).items()}
+        forecast = self.forecasts(model, sensor, first)
         return {
-            "loss": error + self.options.property_weight * float(excess.mean()),
-            "mse": error,
-            **satisfaction(excess),
-            "teacher_mse": sensor.error(corrected, places),
-            **teacher,
+            **forecast_metrics(sensor, forecast, first, self.options.property_weight),
             "coverage80": split_coverage(partial(self.forecasts, model, sensor), sensor, split, forecast),
             "windows": float(len(first)),
         }

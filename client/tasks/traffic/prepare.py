@@ -9,6 +9,7 @@ from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.data.split import Scaler, split_series
 from client.tasks.traffic.profile import profile
 from client.tasks.traffic.ridge import fit_ridge
+from client.tasks.traffic.stated import Stated, state_formula
 from common.arrays import Flags, Floats, Ints
 from common.tasks.traffic.differences import to_differences
 from common.tasks.traffic.options import TrafficOptions, compared_variables
@@ -47,6 +48,7 @@ class Sensor:
         train: First targets of the training windows.
         validation: First targets of the validation windows.
         test: First targets of the test windows.
+        stated: Formula that forecasts are judged by in place of the property; None without one.
         pooled: True if the property is pooled from other clients (`cold_start`).
         shared: Weights of the federated ridge, averaged into `ridge`, H·D × P·D; empty without them.
     """
@@ -70,6 +72,7 @@ class Sensor:
     train: Ints
     validation: Ints
     test: Ints
+    stated: Stated | None
     pooled: bool = False
     shared: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -121,7 +124,7 @@ def prepare(
         whole: True to fit to all readings, in units of the training part, for forecasts beyond the series.
 
     Raises:
-        ConfigError: The property compares variables that the vocabulary lacks.
+        ConfigError: The property speaks of variables that the vocabulary lacks.
     """
     step, split = variables.step_seconds, split_series(series, options, variables.step_seconds)
     values = split.scaler.scale(series.values)
@@ -158,6 +161,7 @@ def prepare(
         split.train,
         split.validation,
         split.test,
+        state_formula(options, variables, split.scaler),
     )
 
 
@@ -177,7 +181,7 @@ def _ranges(values: Floats, clock: Ints, days: Ints, step: int, options: Traffic
     if not len(values):
         zeros = np.zeros((week, values.shape[1]))
         return Calibrated(Ranges(zeros - np.inf, zeros + np.inf), nan, nan)
-    if options.property in ("calibrated", "difference"):
+    if options.property in ("calibrated", "difference", "formula"):
         return calibrate(values, clock, days, groups_of("hourly", week), options.coverage, DAY // step)
     groups = groups_of("paper" if options.property == "paper" else "hourly", week)
     return Calibrated(infer(values, clock, groups), nan, nan)

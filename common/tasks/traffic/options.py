@@ -5,8 +5,15 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from common.errors import ConfigError
+from common.logic.diagnosis import read_formula
+from common.privacy.claims import PROPERTIES
 from common.tasks.spec import TaskOptions
-from common.tasks.traffic.vocabulary import SensorVariables
+from common.tasks.traffic.vocabulary import DAY, SensorVariables
+
+FORMULA = (
+    "the formula of the forecasts, which is part of the run's configuration; no property inferred from data is sent"
+)
+"""Note on runs under a formula that a user wrote."""
 
 
 class TrafficOptions(TaskOptions):
@@ -38,12 +45,25 @@ class TrafficOptions(TaskOptions):
     `none`: the profile alone.
     """
 
-    property: Literal["calibrated", "weekday", "paper", "difference"] = "calibrated"
-    """STL property that a client infers from its past.
+    property: Literal["calibrated", "weekday", "paper", "difference", "formula"] = "calibrated"
+    """STL property of forecasts: inferred by each client from its past, or a formula that applies to every client.
 
     `calibrated`: hourly ranges for working days and weekends, widened until the share `coverage` of past days satisfies them.
     `weekday`: these ranges without widening. `paper`: the paper's twelve two-hour ranges. `difference`: hourly lower bounds
-    of the difference of two variables (template 4), calibrated too.
+    of the difference of two variables (template 4), calibrated too. `formula`: the text `formula`; it is public.
+    """
+
+    formula: str = ""
+    """Formula of signal temporal logic for `property=formula`, in the data's own units and names.
+
+    For example `G[0,5](volume <= 400) & F[6,10](volume >= 900)`; docs/howto/formulas.md explains the text.
+    """
+
+    anchor: Literal["auto", "midnight", "forecast"] = "auto"
+    """Reading that is number 0 of a formula.
+
+    `midnight`: only forecasts that begin at midnight are judged and corrected. `forecast`: the first of every forecast.
+    `auto`: `midnight` if forecasts are of one day, else `forecast`.
     """
 
     pair: str = ""
@@ -97,6 +117,31 @@ class TrafficOptions(TaskOptions):
         if self.count_offset and self.ridge == "none":
             raise ValueError("count-offset needs the client's ridge regression, but ridge=none; set ridge=chosen")
         return self
+
+    @model_validator(mode="after")
+    def _formula_is_satisfiable(self) -> Self:
+        if (self.property == "formula") != bool(self.formula.strip()):
+            raise ValueError(
+                "tasks.traffic.property=formula and the text tasks.traffic.formula belong together; set both or none"
+            )
+        if self.formula.strip():
+            try:
+                read_formula(self.formula, self.horizon)
+            except ConfigError as error:
+                raise ValueError(str(error)) from None
+        return self
+
+    def not_sent(self) -> tuple[str, ...]:
+        """Channels of methods that these options close."""
+        return (PROPERTIES,) if self.property == "formula" else ()
+
+    def uncovered(self) -> tuple[str, ...]:
+        """Return the formula, which is public."""
+        return (FORMULA,) if self.property == "formula" else ()
+
+    def anchors_midnight(self, step: int) -> bool:
+        """Return True if a formula counts from midnight, for steps of that many seconds."""
+        return self.anchor == "midnight" or (self.anchor == "auto" and self.horizon * step == DAY)
 
 
 def compared_variables(options: TrafficOptions, variables: SensorVariables) -> tuple[int, int]:

@@ -20,3 +20,15 @@ def violation(forecast: Tensor, low: Tensor, high: Tensor, pair: tuple[int, int]
     columns = list(forecast.unbind(-1))
     columns[pair[0]], columns[pair[1]] = separate(columns[pair[0]], columns[pair[1]], low.squeeze(-1))
     return property_loss(forecast, torch.stack(columns, -1))
+
+
+def judged_violation(forecast: Tensor, taught: Tensor, judged: Tensor) -> Tensor:
+    """Compute L_p over the forecasts that a formula judges, a scalar; 0 if it judges none.
+
+    Args:
+        forecast: Forecasts in standard deviations, B × P × D.
+        taught: Closest satisfying forecasts, constants of the same shape.
+        judged: 1 for each judged forecast, else 0, B.
+    """
+    distances = (forecast - taught).abs().mean((-2, -1))
+    return (judged * distances).sum() / judged.sum().clamp(min=1)

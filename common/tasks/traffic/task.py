@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from common.logic.diagnosis import read_formula
 from common.metrics.known import LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.comparison import Comparison
@@ -22,12 +23,14 @@ def build_model(run: TaskRun[TrafficOptions, SensorVariables]) -> "nn.Module":
     """Return the forecaster.
 
     Raises:
-        ConfigError: `property=difference` compares variables that the vocabulary lacks.
+        ConfigError: The property speaks of variables that the vocabulary lacks.
     """
     from common.tasks.traffic.model import build_forecaster
 
     if run.options.property == "difference":
         compared_variables(run.options, run.vocabulary)
+    if run.options.property == "formula":
+        read_formula(run.options.formula, run.options.horizon, run.vocabulary.variables)
     return build_forecaster(len(run.vocabulary.variables), run.options, paper=run.model == "paper")
 
 
