@@ -24,8 +24,8 @@ TOKENS = re.compile(
     r"|(?P<sign>->|<=|>=|[<>!&|()*+-]))"
 )
 EXAMPLE = "a formula looks like `G[0,1] (volume <= 310.5)`"
-MAX_LENGTH, MAX_DEPTH = 4000, 50
-"""Characters of a text, and levels of nested operators and parentheses."""
+MAX_LENGTH, MAX_DEPTH = 4000, 100
+"""Characters of a text, and levels of nested operators; a pair of parentheses counts as three."""
 
 
 class _Token(NamedTuple):
@@ -107,8 +107,8 @@ class _Reader:
     def _located(self, read: Callable[[], Formula]) -> Formula:
         """Return the formula that `read` returns, and remember the column at which it begins."""
         column, self._depth = self._next.column, self._depth + 1
-        if self._depth > 2 * MAX_DEPTH:  # a level of parentheses passes here twice
-            refuse(column, f"the formula is nested more than {MAX_DEPTH} levels deep")
+        if self._depth > MAX_DEPTH:
+            refuse(column, "the formula is nested too deeply")
         phi = read()
         self.columns.setdefault(id(phi), column)
         self._depth -= 1

@@ -8,6 +8,7 @@ from client.inference.choose_model import fit_model
 from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.series import Sensors, Series
 from client.tasks.traffic.federated_ridge import with_federated_ridge
+from client.tasks.traffic.judgement import limits
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import Arrays, Floats
 from common.tasks.traffic.counts import STATICS
@@ -19,6 +20,8 @@ COUNT = 3
 """Number of sensors."""
 
 NOTE = "Held-out readings from {first}; the interval is the property of the sensor's past."
+
+FORMULA_NOTE = "Held-out readings from {first}."
 
 
 def held_out_forecasts(run: TrainedRun) -> list[ForecastExample]:
@@ -47,11 +50,11 @@ def _forecast(
     first = sensor.test[-1:]
     student = learner.forecasts(model, sensor, first)[0]
     truth, places = sensor.targets(first, options.horizon)
-    low, high = sensor.ranges.limits(student, sensor.clock[places[0]])
+    low, high = limits(sensor, student, int(first[0]))
     truth, student, low, high = (sensor.scaler.unscale(table)[:, 0] for table in (truth[0], student, low, high))
     times = sensor.series.times(sensor.step)[places[0]].astype("datetime64[m]")
     digits = digits_for(float(np.ptp(truth)))
-    note = NOTE.format(first=str(times[0]).replace("T", " "))
+    note = (FORMULA_NOTE if sensor.stated else NOTE).format(first=str(times[0]).replace("T", " "))
     clock = [str(time)[11:] for time in times]
     values = (_values(table, digits) for table in (student, low, high, truth))
     return [ForecastExample(f"{series.name}: {dataset.vocabulary.variables[0]}", note, digits, clock, *values)]

@@ -18,6 +18,7 @@ from common.tasks.traffic.vocabulary import DAY
 from deploy.tasks.traffic.clock import digits_for, number
 from deploy.tasks.traffic.property import describe_satisfaction
 from deploy.tasks.traffic.rows import forecast_rows
+from deploy.tasks.traffic.stated_property import describe_unjudged
 
 Floats = NDArray[np.float64]
 
@@ -60,10 +61,10 @@ class ForecastView:
         lines += [f"{f.repaired} of the last {read} readings were repaired: {REPAIRED}"] if f.repaired else []
         for d, variable in enumerate(self.variables):
             lines += ["", *self._table(d, variable)]
-        count = int(f.marked.sum())
-        corrected = (
-            f"* {count} of {f.marked.size} forecasts violate the property" if count else "no forecast violates it"
-        )
+        count, phi = int(f.marked.sum()), f.basis.stated
+        corrected = f"* {count} of {f.marked.size} forecasts {'move' if phi else 'violate the property'}"
+        corrected = corrected if count else "no forecast violates it"
+        corrected = (describe_unjudged(f.basis, phi) if phi else "") or corrected
         held = describe_satisfaction(f.basis, self.options)
         return [*lines, "", self._interval(), f"property: {'; '.join(held)}", corrected]
 
@@ -112,7 +113,8 @@ def _draw(axes: Axes, view: ForecastView, d: int) -> None:
     f, sensor = view.forecast, view.forecast.basis
     count = DAYS_BEFORE * DAY // sensor.step
     times, readings = sensor.series.times(sensor.step)[-count:], sensor.series.values[-count:, d]
-    axes.fill_between(f.times, f.low[:, d], f.high[:, d], color=_GREY, alpha=0.16, linewidth=0, label="property")
+    if np.isfinite(f.low[:, d]).any():
+        axes.fill_between(f.times, f.low[:, d], f.high[:, d], color=_GREY, alpha=0.16, linewidth=0, label="property")
     if np.isfinite(f.low80[:, d]).any():
         band = f.low80[:, d], f.high80[:, d]
         axes.fill_between(f.times, *band, color=_BLUE, alpha=0.28, linewidth=0, label="80 % interval")

@@ -11,6 +11,7 @@ from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import SensorVariables, duration
 from deploy.tasks.traffic.clock import percent
 from deploy.tasks.traffic.ranges import by_clock
+from deploy.tasks.traffic.stated_property import describe_stated, stated_json, stated_lines
 
 
 def as_lines(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) -> list[str]:
@@ -19,6 +20,8 @@ def as_lines(sensor: Sensor, measures: SensorVariables, options: TrafficOptions)
     Raises:
         DataError: No reading was observed from which a property could be inferred.
     """
+    if sensor.stated:
+        return stated_lines(sensor, sensor.stated)
     clauses, name = by_clock(sensor, measures.variables), sensor.series.name
     kind = "a difference" if options.property == "difference" else f"{options.property} ranges"
     source = "similar clients and of its own training part" if sensor.pooled else "its training part"
@@ -35,6 +38,8 @@ def as_json(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) 
     Raises:
         DataError: No reading was observed from which a property could be inferred.
     """
+    if sensor.stated:
+        return stated_json(sensor, sensor.stated)
     later, days = held_later(sensor)
     ranges: list[dict[str, Any]] = []
     for c in by_clock(sensor, measures.variables):
@@ -55,6 +60,8 @@ def as_json(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) 
 
 def describe_satisfaction(sensor: Sensor, options: TrafficOptions) -> list[str]:
     """Return sentences, without full stops, on the share of days that satisfy the property."""
+    if sensor.stated:
+        return describe_stated(sensor, sensor.stated)
     later, days = held_later(sensor)
     if sensor.pooled:
         lines = [

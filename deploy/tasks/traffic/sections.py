@@ -30,10 +30,18 @@ def learning(histories: Sequence[RunRecord]) -> Section:
         for key, reference, name in _REFERENCES
     ]
     note = "Student: forecast of a client's model. Teacher: closest forecast that satisfies the client's own property."
+    if len(histories) == 1:
+        note += _formula(histories[0])
     if len(histories) > 1:
         note += " Solid: students. Dotted: their teachers."
     metrics = _all_metrics(histories[0]) if len(histories) == 1 else None
     return section("Forecasts by round", note, figures, metrics) | {"metrics": DRAWN}
+
+
+def _formula(history: RunRecord) -> str:
+    """Return the formula of a run as a sentence; empty without one."""
+    text = str(history.config.get("tasks.traffic.formula", ""))
+    return f" The property of every client is the formula {text}." if text else ""
 
 
 def _all_metrics(history: RunRecord) -> Table | None:

@@ -1,0 +1,49 @@
+"""Windows of a sensor's readings that its formula judges, and how well they satisfy it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from client.tasks.traffic.prepare import Sensor
+from common.arrays import Flags, Floats, Ints
+from common.logic.semantics import robustness, satisfied
+
+
+@dataclass(frozen=True)
+class JudgedWindows:
+    """Complete windows, without overlap, in order of time.
+
+    Args:
+        first: First reading of each window, N.
+        satisfied: True for each window that satisfies the formula, N.
+        robustness: Distance of each window to violation, in the units of the data; negative if it violates, N.
+    """
+
+    first: Ints
+    satisfied: Flags
+    robustness: Floats
+
+    @property
+    def worst(self) -> int:
+        """Index of the window of least robustness."""
+        return int(self.robustness.argmin())
+
+    @property
+    def share(self) -> float:
+        """Share of the windows that satisfy the formula; NaN without any."""
+        return float(self.satisfied.mean()) if len(self.satisfied) else float("nan")
+
+
+def judge_windows(sensor: Sensor, begin: int, end: int) -> JudgedWindows:
+    """Judge the complete windows of readings from `begin` to before `end` by the sensor's formula."""
+    phi = sensor.stated
+    if phi is None:
+        raise ValueError("the sensor has no formula")
+    first = np.arange(begin, end - phi.steps + 1)
+    first = first[phi.judged(sensor.slots[first])] if phi.at_midnight else first[:: phi.steps]
+    places = first[:, None] + np.arange(phi.steps)
+    first = first[sensor.observed[places].all(axis=(1, 2))]
+    readings = torch.from_numpy(sensor.series.values[first[:, None] + np.arange(phi.steps)])
+    holds, distance = (judge(phi.formula, readings, phi.names).numpy() for judge in (satisfied, robustness))
+    return JudgedWindows(first, holds, distance)
