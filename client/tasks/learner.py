@@ -1,6 +1,6 @@
 """Learner protocols: client data as tensors, training objective, evaluation metrics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from threading import get_ident
 from typing import Protocol, runtime_checkable
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from client.stacked_tensors import Tensors
+from client.tasks.step_targets import HasStepTargets
 from common.arrays import Arrays, Floats, Ints, check_like
 from common.models import build_model, parameters, tensors
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
@@ -98,14 +99,6 @@ class HasProperty(Protocol):
 
 
 @runtime_checkable
-class HasStepTargets(Protocol):
-    """Learner whose loss compares outputs with constants that depend on the parameters of the step."""
-
-    def step_targets(self, request: TrainRequest) -> Callable[[Tensors, Tensors, Tensors], Tensors] | None:
-        """Return the function (parameters, batch, step inputs) -> further inputs of the step; None without any."""
-
-
-@runtime_checkable
 class SharesWindows(Protocol):
     """Learner that can send training records in plaintext."""
 
@@ -183,12 +176,10 @@ def training_loss(learner: Learner, model: Arrays, statics: Arrays) -> float:
     steps, request = 8, TrainRequest(0, "", model, statics=statics)
     params, batch = tensors(model), learner.batch(request)
     inputs = learner.step_inputs(steps, torch.Generator().manual_seed(0))
-    targets = learner.step_targets(request) if isinstance(learner, HasStepTargets) else None
+    targets = (learner.step_targets(request) if isinstance(learner, HasStepTargets) else None) or (lambda *_: {})
+    step_inputs = [{n: x[t] for n, x in inputs.items()} for t in range(steps)]
     with torch.no_grad():
-        losses = []
-        for t in range(steps):
-            step = {n: x[t] for n, x in inputs.items()}
-            losses.append(learner.loss(params, batch, step | targets(params, batch, step) if targets else step))
+        losses = [learner.loss(params, batch, step | targets(params, batch, step)) for step in step_inputs]
     return float(torch.stack(losses).mean())
 
 

@@ -3,7 +3,9 @@
 Public names; docs/temporal-logic.md shows each in use:
 
 - `formula`: `Variable`, `Atom`, `Not`, `And`, `Or`, `Implies`, `Always`, `Eventually`, `Until`, `conjunction`, `horizon`
-- `parse`: `parse`, the inverse of `str`
+- `parse`: `parse`, the inverse of `str`, and `locate`
+- `diagnosis`: `read_formula`, which refuses formulas of users with the place of the fault
+- `rescale`: `rescaled`, for traces in standard deviations
 - `semantics`: `robustness`, `robustness_signal`, `satisfied`
 - `templates`: `windows` and one function per template of FedSTL, Table 1
 - `inference`: `infer_operational_range`, `infer_existence`, `infer_until`, `infer_intra_task`, `infer_implication`,
@@ -13,6 +15,6 @@ Public names; docs/temporal-logic.md shows each in use:
 - `teacher`: `Teacher`, `closest`
 - `projections`: `clamp`, `separate`, `property_loss`
 
-The traffic task uses closed forms for ranges on the clock (`common.tasks.traffic.ranges`) and of this package
-`projections`, `margin` and `formula`. Its tests compare those closed forms with the general case here.
+The traffic task uses closed forms for ranges on the clock (`common.tasks.traffic.ranges`), and this package for formulas that
+users write. Tests compare the closed forms with the general case here.
 """

@@ -71,7 +71,7 @@ class Workload:
         self._cap, self._left = cap, EFFORT * cap**2
 
     def check(self, alternatives: int, comparisons: int) -> None:
-        """Raise TooManyAlternativesError if dependent alternatives exceed the cap, or all comparisons their limit."""
+        """Raise TooManyAlternativesError above the cap, or if all comparisons exceed their limit."""
         self._left -= comparisons
         if alternatives > self._cap or self._left < 0:
             counted = f"{alternatives:,} dependent" if alternatives > self._cap else "too many"

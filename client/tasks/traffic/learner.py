@@ -1,6 +1,5 @@
 """Traffic learner: windows of series, objective F = MSE + λ·L_p (Eq 2), property of the past."""
 
-from collections.abc import Callable
 from functools import partial, reduce
 
 import numpy as np
@@ -10,6 +9,7 @@ from torch.func import functional_call
 
 from client.stacked_tensors import Tensors
 from client.tasks.learner import means_over_windows, shell
+from client.tasks.step_targets import StepTargets
 from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.errors import forecast_error, ridge_error
@@ -74,12 +74,12 @@ class TrafficLearner:
         return whole | bounds_by_time(sensors, [(s.ranges.low, s.ranges.high) for s in sensors]) if pooled else whole
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
-        """Sample mini-batch window indices, steps × B, with replacement; half of them judged by a formula, if any."""
+        """Sample mini-batch window indices, steps × B, with replacement; a formula judges half of them."""
         if self._lessons:
             return {"rows": self._lessons.step_rows(steps, self.options.batch, generator)}
         return {"rows": torch.randint(max(self.examples, 1), (steps, self.options.batch), generator=generator)}
 
-    def step_targets(self, request: TrainRequest) -> Callable[[Tensors, Tensors, Tensors], Tensors] | None:
+    def step_targets(self, request: TrainRequest) -> StepTargets | None:
         """Return the function to the teacher's forecasts of one step under a formula; None under ranges."""
         lessons = self._lessons
         return (lambda params, batch, inputs: lessons.targets(params, batch, inputs["rows"])) if lessons else None

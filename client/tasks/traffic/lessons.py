@@ -1,4 +1,4 @@
-"""Targets of local steps under a formula: the closest satisfying forecasts, computed before each gradient."""
+"""Targets of local steps under a formula: the closest satisfying forecasts."""
 
 from collections.abc import Callable, Sequence
 

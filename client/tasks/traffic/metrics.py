@@ -31,7 +31,7 @@ def forecast_metrics(sensor: Sensor, forecast: Floats, first: Ints, weight: floa
 
 
 def baseline_metrics(sensor: Sensor, first: Ints, horizon: int) -> Metrics:
-    """Return errors of baselines, satisfaction by the truth of fully observed windows, and the property's width."""
+    """Return errors of baselines, satisfaction by fully observed windows, and the property's width."""
     truth, places = sensor.targets(first, horizon)
     whole = sensor.observed[places].all(axis=(1, 2))
     shares = satisfied_shares(excess(sensor, truth[whole], first[whole]))

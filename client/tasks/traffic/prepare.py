@@ -7,9 +7,9 @@ import numpy as np
 
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.data.split import Scaler, split_series
+from client.tasks.traffic.formula_property import Stated, state_formula
 from client.tasks.traffic.profile import profile
 from client.tasks.traffic.ridge import fit_ridge
-from client.tasks.traffic.stated import Stated, state_formula
 from common.arrays import Flags, Floats, Ints
 from common.tasks.traffic.differences import to_differences
 from common.tasks.traffic.options import TrafficOptions, compared_variables

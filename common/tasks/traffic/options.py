@@ -46,7 +46,7 @@ class TrafficOptions(TaskOptions):
     """
 
     property: Literal["calibrated", "weekday", "paper", "difference", "formula"] = "calibrated"
-    """STL property of forecasts: inferred by each client from its past, or a formula that applies to every client.
+    """STL property of forecasts: inferred by each client from its past, or a formula for all clients.
 
     `calibrated`: hourly ranges for working days and weekends, widened until the share `coverage` of past days satisfies them.
     `weekday`: these ranges without widening. `paper`: the paper's twelve two-hour ranges. `difference`: hourly lower bounds

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
+from client.tasks.traffic.formula_property import Stated
 from client.tasks.traffic.past_days import JudgedWindows, judge_windows
 from client.tasks.traffic.prepare import Sensor
-from client.tasks.traffic.stated import Stated
 from common.tasks.traffic.vocabulary import duration
 from deploy.tasks.traffic.clock import percent
 from deploy.tasks.traffic.formula_words import describe_formula
