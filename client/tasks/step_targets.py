@@ -16,3 +16,8 @@ class HasStepTargets(Protocol):
 
     def step_targets(self, request: TrainRequest) -> StepTargets | None:
         """Return the function that computes the constants; None without any."""
+
+
+def targets_of(learner: object, request: TrainRequest) -> StepTargets | None:
+    """Return the function that computes a learner's constants; None without any."""
+    return learner.step_targets(request) if isinstance(learner, HasStepTargets) else None

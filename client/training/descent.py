@@ -9,7 +9,7 @@ from torch.func import vmap
 from client.privacy.dp_sgd import private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import secret_generator
 from client.stacked_tensors import Tensors, at, row, stack
-from client.tasks.step_targets import HasStepTargets
+from client.tasks.step_targets import targets_of
 from client.trainers.gradient_descent import Descent, GradientAndLoss, descend, plain_gradient
 from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.spec import Cohort, CohortResult, Trainer
@@ -46,16 +46,14 @@ def _gradient_and_loss(participant: Participant) -> GradientAndLoss:
 
 def _with_targets(gradient_and_loss: GradientAndLoss, participants: Sequence[Participant]) -> GradientAndLoss:
     """Return the gradient function with the targets of each step among its inputs."""
-    learners = [
-        p.learner.step_targets(p.request) if isinstance(p.learner, HasStepTargets) else None for p in participants
-    ]
-    targets = [each for each in learners if each is not None]
+    found = [targets_of(p.learner, p.request) for p in participants]
+    targets = [each for each in found if each is not None]
     if not targets:
         return gradient_and_loss
 
     def with_targets(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
-        found = [each(at(params, k), at(batch, k), at(inputs, k)) for k, each in enumerate(targets)]
-        return gradient_and_loss(params, batch, {**inputs, **stack(found)})
+        constants = [each(at(params, k), at(batch, k), at(inputs, k)) for k, each in enumerate(targets)]
+        return gradient_and_loss(params, batch, {**inputs, **stack(constants)})
 
     return with_targets
 
