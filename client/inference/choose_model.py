@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 from client.stacked_tensors import row, stack
 from client.state import ClientMemory, MemoryStore
-from client.tasks.learner import Learner, training_loss
+from client.tasks.learner import Learner
+from client.tasks.training_loss import training_loss
 from client.trainers.gradient_descent import descend, plain_gradient
 from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.registry import build_trainer

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from client.stacked_tensors import Tensors
-from client.tasks.step_targets import targets_of
 from common.arrays import Arrays, Floats, Ints, check_like
-from common.models import build_model, parameters, tensors
+from common.models import build_model, parameters
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.wire.messages import Metrics, TrainRequest
 
@@ -169,19 +168,6 @@ class ModelCheck:
 
 
 check_model = ModelCheck()
-
-
-def training_loss(learner: Learner, model: Arrays, statics: Arrays) -> float:
-    """Return L_k of a model on the training data: the mean over 8 steps whose inputs have seed 0."""
-    steps, request = 8, TrainRequest(0, "", model, statics=statics)
-    params, batch = tensors(model), learner.batch(request)
-    inputs, targets = learner.step_inputs(steps, torch.Generator().manual_seed(0)), targets_of(learner, request)
-    with torch.no_grad():
-        of_steps = ({n: x[t] for n, x in inputs.items()} for t in range(steps))
-        losses = [
-            learner.loss(params, batch, step | (targets(params, batch, step) if targets else {})) for step in of_steps
-        ]
-    return float(torch.stack(losses).mean())
 
 
 def means(rows: list[Metrics]) -> tuple[Metrics, Metrics]:

@@ -6,7 +6,8 @@ from functools import partial
 from client.enrolment import EnrolledRun
 from client.inference.choose_model import models_of_client
 from client.state import Store
-from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows, training_loss
+from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows
+from client.tasks.training_loss import training_loss
 from client.trainers.registry import build_trainer
 from client.training.client_state import HEAD, load_group
 from client.training.comparison import MEASURED, measure_units, to_document, to_paired

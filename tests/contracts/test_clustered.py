@@ -10,9 +10,9 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
-from client.tasks.learner import training_loss
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
+from client.tasks.training_loss import training_loss
 from client.training.evaluation import TIE_WEIGHT
 from common.arrays import Arrays, group, sha256
 from common.config.run import RunConfig

@@ -12,8 +12,8 @@ from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.counts import COUNTS
-from client.tasks.learner import training_loss
 from client.tasks.markets.learner import MarketsLearner
+from client.tasks.training_loss import training_loss
 from client.training.adaptation import adapt
 from common.arrays import Arrays, add, group, sha256
 from common.config.parse import parse
