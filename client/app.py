@@ -131,7 +131,9 @@ def open_session(settings: ClientSettings) -> Session:
     )
     whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)
     guard = Releaser(policy, functools.partial(_open_ledger, settings, policy, whole), part=_part_name(settings.part))
-    return Session(settings.name, learner, store, guard, Pins.of(policy, settings.state_dir / settings.name / PINS))
+    return Session(
+        settings.public_name, learner, store, guard, Pins.of(policy, settings.state_dir / settings.name / PINS)
+    )
 
 
 def _part_name(part: tuple[int, int]) -> str:

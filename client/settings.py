@@ -64,6 +64,9 @@ class ClientSettings(BaseSettings):
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$")] = ""
     """Stable public name of this client; empty for the node's id."""
 
+    hub: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$")] = ""
+    """Public name of the hub that hosts this client; empty for a client with a node of its own."""
+
     state_dir: Path = Field(default_factory=lambda: Path.home() / ".fedloom" / "state")
     """Folder of private state."""
 
@@ -106,6 +109,11 @@ class ClientSettings(BaseSettings):
             options = {"shard": f"{part}/{parts}", "name": f"client-{part}", **options}
         settings = cls.from_options(options)
         return settings if settings.name else settings.model_copy(update={"name": default_name})
+
+    @property
+    def public_name(self) -> str:
+        """Name at the server; that of a hub's client begins with the name of the hub."""
+        return f"{self.hub}/{self.name}" if self.hub else self.name
 
     @property
     def dialect(self) -> Dialect:

@@ -10,6 +10,7 @@ from flwr.app import Message
 
 from client.data.dataset import AnyDataset
 from client.session import Session
+from client.training.cohort_size import TOGETHER
 from client.training.comparison import MEASURED, Measured, from_document
 from common.config.alone import configure_alone
 from common.config.run import RunConfig
@@ -18,7 +19,7 @@ from common.wire.messages import TRAIN
 from deploy.cli.output import console
 from deploy.own_clients import pair_clients, pool_measured
 from deploy.simulated_session import open_sessions
-from deploy.simulation import TOGETHER, InProcessGrid
+from deploy.simulation import InProcessGrid
 from server.result import Result
 from server.run import run
 from server.verdict import compare_alone

@@ -22,6 +22,7 @@ from client.helper.desk import Desk
 from client.node.replies import failure_reply
 from client.session import Session
 from client.tasks.registry import CLIENT_TASKS
+from client.training.cohort_size import choose_cohort
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.wire.codec import decode
@@ -32,12 +33,6 @@ from deploy.simulated_helper import open_desks
 from deploy.simulated_session import open_sessions
 from server.result import Result
 from server.run import run
-
-TOGETHER = 32
-"""Number of clients that train stacked; larger cohorts pad more and exceed the processor's cache."""
-
-MAX_UNSTACKED = 16
-"""Maximum number of clients that train one at a time by default."""
 
 RELEASES = (COUNTS, ASSIGN, TRAIN)
 """Types of messages whose answers may hold noised values."""
@@ -75,11 +70,6 @@ def simulate_clients(
     sessions, _ = open_sessions(parts, noise_seed)
     with open_desks(config, noise_seed) as desks:
         return run(InProcessGrid(sessions, together, desks=desks), config, runs)
-
-
-def choose_cohort(clients: int) -> int:
-    """Return the number of clients that train stacked by default."""
-    return 1 if clients <= MAX_UNSTACKED else TOGETHER
 
 
 class InProcessGrid(Grid):

@@ -29,10 +29,11 @@ from client.data.dataset import AnyDataset
 from client.data.read import partition, read_all
 from client.tasks.learner import Learner
 from client.tasks.registry import CLIENT_TASKS, build_learner
+from client.training.cohort_size import choose_cohort
 from common.config.parse import parse
 from common.errors import FedloomError
 from deploy.simulated_session import open_sessions
-from deploy.simulation import InProcessGrid, choose_cohort
+from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.events import Round
 from server.run import run

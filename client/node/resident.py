@@ -11,7 +11,6 @@ from random import Random
 from types import FrameType
 
 from flwr.app import Context, Error, Message, RecordDict
-from flwr.clientapp import ClientApp
 
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
 from client.node.fleet import Fleet
@@ -22,6 +21,9 @@ from common.errors import FedloomError, RefusedError, WireError, public_reason
 from common.wire.messages import REFUSED
 
 Config = dict[str, bool | float | int | str]
+Answer = Callable[[Message, Context], Message]
+"""Answers a message of a run."""
+
 CLIENT_APP_RAISED = 2  # Flower's ErrorCode for an app that failed
 RUNS_REMEMBERED = 16
 PAUSES_REMEMBERED = 4  # pauses between a reply and the next message; a round may send two kinds
@@ -30,7 +32,7 @@ _log = logging.getLogger("fedloom.node")
 
 
 def run_resident(
-    app: ClientApp,
+    app: Answer,
     server: Server,
     *,
     stop: threading.Event,
@@ -48,7 +50,7 @@ def run_resident(
     `stop` is set is finished and sent, since it has already cost privacy budget.
 
     Args:
-        app: ClientApp that answers messages, in this process and thread.
+        app: ClientApp, or another function, that answers messages in this process and thread.
         server: Address and credentials of the server.
         stop: Event that requests to leave; see `leave_on_signals`.
         node_config: Node configuration in the app's Context.
@@ -94,7 +96,7 @@ class _Session:
 
     def __init__(
         self,
-        app: ClientApp,
+        app: Answer,
         node_config: Config,
         polling: Polling,
         random: Random,

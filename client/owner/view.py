@@ -121,6 +121,11 @@ class OwnerView(Observer):
         for line in self._log.add(self._entry):
             self.report(line)
 
+    @property
+    def entry(self) -> RequestEntry:
+        """Entry of the last request."""
+        return self._entry
+
     def idle(self) -> None:
         """Log a round without an evaluation."""
         for line in self._log.flush(after=HOLD_SECONDS):

@@ -79,6 +79,13 @@ def join(
     client: ClientRequest,
     limits: PolicyRequest,
     test: o.Test = "",
+    clients: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Take part as a hub: with so many clients that share the data, 0: one for each unit; default: one client.",
+        ),
+    ] = None,
     adapt: Annotated[
         str,
         typer.Option(
@@ -95,6 +102,9 @@ def join(
 
     With --invite, the file of the server's owner names the server. The command shows it with its check code and creates the
     client's key if there is none. It prints the command by which the server's owner admits the client.
+
+    With --clients, or if the folder of the data holds clients.toml, this process is a hub: one node for several clients, each
+    with its own policy, ledger and name NAME/CLIENT. The server's owner registers its key with their number.
 
     With --adapt, no server is needed. The client trains its private layers of a finished model, stores the model in its state
     and sends nothing.
@@ -115,6 +125,16 @@ def join(
         raise ConfigError("--json needs --adapt; a client that trains with others has no result of its own")
     if at.server and not at.insecure and at.ca is None:
         raise ConfigError("--ca is missing; give the ca.pem of the server's owner, or --insecure without TLS")
+
+    from deploy.commands.hub_clients import is_hub
+
+    if is_hub(source.data, clients):
+        if adapt or test or client.shard:
+            raise ConfigError("a hub takes no --adapt, --test or --shard; join with one client, or remove them")
+        from deploy.commands.hub import HubRequest, serve_hub
+
+        serve_hub(at, HubRequest(source, client, limits, clients))
+        return
 
     from deploy.commands.resident import open_client, serve_requests
 

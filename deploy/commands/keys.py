@@ -71,6 +71,9 @@ def node(
 def register(
     public_keys: Annotated[list[Path], typer.Argument(help="Clients' public keys (*.pub).")],
     name: Annotated[str, typer.Option(help="Bind this public name to the key; no other client can use it.")] = "",
+    clients: Annotated[
+        int, typer.Option(min=0, help="Let the key speak for so many clients of a hub; 0: as before, 1 for a new key.")
+    ] = 0,
     home: Home = o.LOCAL / "server",
     json: o.AsJson = False,
 ) -> None:
@@ -84,8 +87,9 @@ def register(
     registered = []
     for path in public_keys:
         public = load_public_key(path)
-        target = add_key(home / "nodes", public, name)
-        console.print(f"registered {fingerprint(public)} from {path}")
+        target = add_key(home / "nodes", public, name, clients)
+        hub = f" as a hub of up to {clients} clients" if clients > 1 else ""
+        console.print(f"registered {fingerprint(public)} from {path}{hub}")
         registered.append({"fingerprint": fingerprint(public), "file": str(target)})
     if json:
         print_object(registered)

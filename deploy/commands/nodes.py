@@ -41,6 +41,9 @@ def list_all(home: Home = o.LOCAL / "server", json: o.AsJson = False) -> None:
 def add(
     key: Annotated[str, typer.Argument(metavar="KEY|FILE", help="Public key fl1:… of the client, or its file *.pub.")],
     name: Annotated[str, typer.Option(help="Bind this public name to the key; no other client can use it.")] = "",
+    clients: Annotated[
+        int, typer.Option(min=0, help="Let the key speak for so many clients of a hub; 0: as before, 1 for a new key.")
+    ] = 0,
     home: Home = o.LOCAL / "server",
     json: o.AsJson = False,
 ) -> None:
@@ -53,7 +56,7 @@ def add(
     from deploy.nodes import add_key, read_key
 
     public = read_key(key)
-    file = add_key(home / "nodes", public, name)
+    file = add_key(home / "nodes", public, name, clients)
     note(f"admitted {f'{name} by ' if name else ''}{fingerprint(public)}")
     if json:
         print_object({"name": name, "fingerprint": fingerprint(public), "file": str(file)})

@@ -4,7 +4,8 @@ import logging
 import math
 import os
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from client.data.read import read_partition, with_test
 from client.journal import RequestJournal
 from client.node import resident
 from client.node.failures import Server
+from client.node.observer import Observer
 from client.node.place import Place
 from client.node.replies import refusals
 from client.owner.control import OwnerControl, RunningClient
@@ -85,24 +87,54 @@ def open_client(
     return OpenClient(settings, config, key)
 
 
+@dataclass(frozen=True)
+class Node:
+    """Node that answers a server.
+
+    Args:
+        name: Public name.
+        state: Folder of private state.
+        key: Private key; None for a node without one.
+        app: Function that answers messages.
+        config: Node configuration.
+    """
+
+    name: str
+    state: Path
+    key: ec.EllipticCurvePrivateKey | None
+    app: resident.Answer
+    config: Mapping[str, Scalar] = field(default_factory=dict)
+
+
 def serve_requests(at: ServerRequest, client: OpenClient) -> None:
     """Answer the server until a signal, or the owner's `fedloom leave`, stops the client."""
+    settings = client.settings
+    journal = RequestJournal(settings.state_dir)
+    serve_node(
+        at,
+        Node(settings.name, settings.state_dir, client.key, app, client.config),
+        lambda control: OwnerView(at.server, settings.name, journal, control, _session_of),
+    )
+
+
+def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], Observer]) -> None:
+    """Answer the server by a node until a signal, or the owner's `fedloom leave`, stops it."""
     ca = read_file(at.ca) if at.ca else b""
     stop = threading.Event()
     resident.leave_on_signals(stop)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
     logging.getLogger("flwr").setLevel(logging.WARNING)
     refusals.setLevel(logging.CRITICAL)  # the owner's log has a line for each
-    settings = client.settings
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    with OwnerControl(settings.state_dir, RunningClient(os.getpid(), settings.name, at.server, started)) as control:
+    with OwnerControl(node.state, RunningClient(os.getpid(), node.name, at.server, started)) as control:
         if not control.is_alone:
-            note(f"another client '{settings.name}' runs in {settings.state_dir}; give each client its own --state-dir")
-        owner = OwnerView(at.server, settings.name, RequestJournal(settings.state_dir), control, _session_of)
-        is_known = control.is_alone and client.key is not None
-        place = Place(settings.state_dir / f"{settings.name or 'client'}.node" if is_known else None)
-        server = Server(at.server, ca, client.key, place)
-        resident.run_resident(app, server, stop=stop, node_config=client.config, patience=at.patience, observer=owner)
+            note(f"another client '{node.name}' runs in {node.state}; give each client its own --state-dir")
+        is_known = control.is_alone and node.key is not None
+        place = Place(node.state / f"{node.name or 'client'}.node" if is_known else None)
+        server, observer = Server(at.server, ca, node.key, place), observe(control)
+        resident.run_resident(
+            node.app, server, stop=stop, node_config=node.config, patience=at.patience, observer=observer
+        )
 
 
 def _session_of(context: Context) -> Session:

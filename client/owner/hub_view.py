@@ -1,0 +1,148 @@
+"""Operator's view on a hub: a journal entry for each client, and one line of text a round for all."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from flwr.app import Context, Error, Message
+
+from client.hub import Hub
+from client.journal import RequestEntry, RequestJournal
+from client.node.observer import Observer
+from client.owner.control import OwnerControl
+from client.owner.view import OpenSession, OwnerView
+from client.session import Session
+from common.errors import FedloomError, WireError
+from common.text import count, printable, size
+from common.wire.hubs import addressees, is_from_hub, split_answers
+from common.wire.messages import ENROL
+
+_log = logging.getLogger("fedloom.node")
+
+DONE = {
+    "enrol": "take part",
+    "counts": "counted",
+    "assign": "compared models",
+    "train": "trained",
+    "evaluate": "measured",
+}
+"""Verb of a line, by kind of the request."""
+
+
+class HubView(Observer):
+    """Observer that writes the journals of a hub's clients and its log, and follows its control files.
+
+    Args:
+        address: Address of the server.
+        name: Name of the hub.
+        hub: The hub.
+        journal: Journal of the state folder.
+        control: Control files of the state folder.
+        on_event: Callback with one line of text.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        hub: Hub,
+        journal: RequestJournal,
+        control: OwnerControl,
+        on_event: Callable[[str], None] = _log.info,
+    ) -> None:
+        super().__init__(address, name, on_event)
+        self._control = control
+        self._views = {
+            client: OwnerView(address, client, journal, control, _returns(session), lambda line: None)
+            for client, session in hub.sessions.items()
+        }
+        self._message: Message | None = None
+        self._asked: list[OwnerView] = []
+        self._seconds, self._reasons = 0.0, dict[str, str]()
+
+    def connected(self, node_id: int) -> None:
+        """Log and write that the server has admitted the hub."""
+        super().connected(node_id)
+        for view in self._views.values():
+            view.connected(node_id)
+
+    def away(self, error: FedloomError) -> None:
+        """Log failed attempts, and write the first."""
+        super().away(error)
+        for view in self._views.values():
+            view.away(error)
+
+    def left(self) -> None:
+        """Log and write that the hub has left."""
+        super().left()
+        for view in self._views.values():
+            view.left()
+
+    @property
+    def leaves(self) -> bool:
+        """True if the operator has asked this hub to leave."""
+        return self._control.leaves
+
+    def check(self, message: Message) -> None:
+        """Accept a message unless the operator has paused the hub; enrolments are answered in any case.
+
+        Raises:
+            RefusedError: The hub is paused.
+        """
+        if message.metadata.message_type != ENROL:
+            self._control.check_not_paused()
+
+    def begin(self, message: Message, context: Context) -> None:
+        """Describe a request in the journal of each client that it is for."""
+        self._message = message
+        self._asked = [self._views[name] for name in self._names(message) if name in self._views]
+        for view in self._asked:
+            view.begin(message, context)
+
+    def finish(self, reply: Message, seconds: float) -> None:
+        """Write the entries of a reply that is about to be sent."""
+        self._seconds = seconds
+        answers = split_answers(reply.content) if reply.has_content() and is_from_hub(reply.content) else {}
+        for view in self._asked:
+            answer = answers.get(view.client)
+            if self._message is None or answer is None:
+                view.finish(reply, seconds)
+            elif isinstance(answer, Error):
+                view.finish(Message(error=answer, reply_to=self._message), seconds)
+            else:
+                view.finish(Message(content=answer, reply_to=self._message), seconds)
+
+    def acknowledge(self) -> None:
+        """Write the entries again, and log the request and each new reason of a client."""
+        for view in self._asked:
+            view.acknowledge()
+        for line in self._lines([view.entry for view in self._asked]):
+            self.report(line)
+
+    def _lines(self, entries: Sequence[RequestEntry]) -> Iterator[str]:
+        if entries and entries[0].asked in DONE:
+            yield hub_line(entries, self._seconds)
+        for entry in entries:
+            if entry.refused and entry.refused != self._reasons.get(entry.client):
+                yield f"{entry.client} left out: {printable(entry.refused)}"
+            self._reasons[entry.client] = entry.refused
+
+    def _names(self, message: Message) -> Sequence[str]:
+        try:
+            return (message.has_content() and addressees(message.content)) or [*self._views]
+        except WireError:
+            return []
+
+
+def _returns(session: Session) -> OpenSession:
+    return lambda context: session
+
+
+def hub_line(entries: Sequence[RequestEntry], seconds: float) -> str:
+    """Return the line of one request to the clients of a hub."""
+    last = max(entries, key=lambda entry: entry.rounds)
+    of = f"/{last.rounds}" if last.rounds else ""
+    place = f" round {last.round}{of}" if last.round else ""
+    done = sum(not entry.refused for entry in entries)
+    sent = size(sum(entry.sent_bytes for entry in entries))
+    who = f"{done:,} of {count(len(entries), 'client')}"
+    return f"run {printable(last.run, 80)}{place}: {who} {DONE[last.asked]}, {seconds:.1f} s, sent {sent}"

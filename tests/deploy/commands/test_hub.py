@@ -1,0 +1,116 @@
+"""Clients of a hub from its folder or its table, and options that contradict a hub."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from client.tasks.rules.data.generator import demo_homes
+from client.tasks.rules.data.homes import Homes
+from client.tasks.rules.data.writer import write_homes
+from common.errors import ConfigError
+from common.tasks.rules.demo import demo_catalogue
+from deploy.cli.app import app
+from deploy.cli.options import DataRequest
+from deploy.commands.hub import HubRequest, open_sessions
+from deploy.commands.hub_clients import FILE, is_hub, read_clients
+from deploy.commands.join import ClientRequest, PolicyRequest
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+@pytest.fixture
+def wards(tmp_path: Path) -> Path:
+    folder = tmp_path / "wards"
+    folder.mkdir()
+    for k in (3, 4):
+        write_homes(folder / f"ward-{k}.csv", Homes(demo_homes(0, 3, seed=k), demo_catalogue()))
+    (folder / "default.toml").write_text("max-local-steps = 2\n")
+    (folder / "strict.toml").write_text("max-epsilon = 1.0\n")
+    (folder / FILE).write_text(
+        '[defaults]\npolicy = "default.toml"\n[clients.ward-3]\ndata = "ward-3.csv"\n'
+        '[clients.ward-4]\ndata = "ward-4.csv"\npolicy = "strict.toml"\n'
+    )
+    return folder
+
+
+def request(data: str, clients: int | None = None, **limits: float) -> HubRequest:
+    client = ClientRequest(state_dir=Path("state"))
+    return HubRequest(DataRequest(data=data), client, PolicyRequest(**limits), clients)  # type: ignore[arg-type]
+
+
+def test_a_folder_names_clients_with_their_policies(wards: Path) -> None:
+    assert is_hub(str(wards), None)
+    sessions = open_sessions("hub", request(str(wards)))
+    assert list(sessions) == ["hub/ward-3", "hub/ward-4"]
+    assert [session.client for session in sessions.values()] == [*sessions]
+    assert [s.policy.max_local_steps for s in sessions.values()] == [2, 0]
+    assert [s.policy.require_noise for s in sessions.values()] == [False, True]
+
+
+def test_limits_of_the_command_hold_for_each_client(wards: Path) -> None:
+    sessions = open_sessions("hub", request(str(wards), epsilon=0.5))
+    assert [s.policy.max_epsilon for s in sessions.values()] == [0.5, 0.5]
+    assert [s.policy.max_local_steps for s in sessions.values()] == [2, 0]
+
+
+def test_a_table_is_partitioned_once(wards: Path, tmp_path: Path) -> None:
+    table = str(wards / "ward-3.csv")
+    first = open_sessions("hub", request(table, 3))
+    assert list(first) == ["hub/client-0", "hub/client-1", "hub/client-2"]
+    dealt = sorted((tmp_path / ".fedloom" / "dealt").glob("*-rules-3/client-*/*.csv"))
+    contents = [path.read_bytes() for path in dealt]
+    assert len(contents) == 3
+    open_sessions("hub", request(table, 3))
+    assert [path.read_bytes() for path in dealt] == contents
+    assert len(open_sessions("hub", request("demo:0-4", 0))) == 4
+
+
+def test_a_client_whose_data_cannot_be_read_is_left_out(wards: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (wards / "ward-3.csv").write_text("no,such\ntable,1\n")
+    assert list(open_sessions("hub", request(str(wards)))) == ["hub/ward-4"]
+    assert "hub/ward-3 is left out" in capsys.readouterr().err.replace("\n", " ")
+    (wards / "ward-4.csv").unlink()
+    with pytest.raises(ConfigError, match="no client of this hub is left"):
+        open_sessions("hub", request(str(wards)))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "clients"),
+        ("[clients]\n", "at least 1 item"),
+        ("[clients.a]\n", "clients.a.data: Field required"),
+        ('[clients.a]\ndata = "a.csv"\nlocked = true\n', "clients.a.locked"),
+        ("[clients.a\n", "clients.toml"),
+        ('[clients.a]\ndata = "../a.csv"\n', "'../a.csv' leads out of the folder"),
+        ('[clients.a]\ndata = "link.csv"\n', "'link.csv' leads out of the folder"),
+        ('[clients.a]\ndata = "a.csv"\npolicy = "/etc/passwd"\n', "'/etc/passwd' leads out of the folder"),
+        ('[clients."a/b"]\ndata = "a.csv"\n', "invalid name 'a/b'"),
+    ],
+)
+def test_a_malformed_file_is_refused(text: str, reason: str, wards: Path) -> None:
+    (wards / "link.csv").symlink_to(wards.parent)
+    (wards / FILE).write_text(text)
+    with pytest.raises(ConfigError) as error:
+        read_clients(wards)
+    assert reason in str(error.value)
+
+
+def join(*words: str) -> Result:
+    return CliRunner().invoke(app, ["join", "--server", "localhost:1", "--insecure", "--state-dir", "state", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--clients", "2"), "a hub needs a name"),
+        (("--clients", "2", "--name", "a/b"), "invalid name 'a/b'"),
+        (("--clients", "2", "--shard", "0/2"), "a hub takes no --adapt, --test or --shard"),
+        (("--data", "wards", "--clients", "2"), "names the clients; remove --clients"),
+    ],
+)
+@pytest.mark.usefixtures("wards")
+def test_options_that_contradict_a_hub_are_refused(words: tuple[str, ...], reason: str) -> None:
+    assert reason in str(join(*words).exception)
