@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from flwr.app import Context, Error, Message
 
@@ -127,10 +128,9 @@ class HubView(Observer):
             self._reasons[entry.client] = entry.refused
 
     def _names(self, message: Message) -> Sequence[str]:
-        try:
+        with suppress(WireError):  # the hub replies with the same error
             return (message.has_content() and addressees(message.content)) or [*self._views]
-        except WireError:
-            return []
+        return [*self._views]
 
 
 def _returns(session: Session) -> OpenSession:
