@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from client.data.dataset import AnyDataset
-from client.training.cohort_size import choose_cohort
 from client.training.comparison import MEASURED, Measured, from_document
 from common.config.run import RunConfig
 from deploy.client_snapshot import REMOVED, ClientSnapshots, KeptState, layout_of

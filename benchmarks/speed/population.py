@@ -24,7 +24,6 @@ from flwr.app import Message
 from benchmarks.speed import timing
 from client.data.read import partition, read_all
 from client.tasks.registry import CLIENT_TASKS
-from client.training.cohort_size import choose_cohort
 from common.config.parse import parse
 from common.wire.messages import ENROL, EVALUATE, TRAIN
 from deploy.simulated_session import open_sessions
