@@ -22,8 +22,6 @@ from common.wire.messages import REFUSED
 
 Config = dict[str, bool | float | int | str]
 Answer = Callable[[Message, Context], Message]
-"""Answers a message of a run."""
-
 CLIENT_APP_RAISED = 2  # Flower's ErrorCode for an app that failed
 RUNS_REMEMBERED = 16
 PAUSES_REMEMBERED = 4  # pauses between a reply and the next message; a round may send two kinds
