@@ -103,8 +103,8 @@ def join(
     With --invite, the file of the server's owner names the server. The command shows it with its check code and creates the
     client's key if there is none. It prints the command by which the server's owner admits the client.
 
-    With --clients, or if the folder of the data holds clients.toml, this process is a hub, a node with several clients. Each has
-    its own policy, ledger and name NAME/CLIENT. The server's owner registers the hub's key with their number.
+    With --clients, or if the folder of the data holds clients.toml, this process is a hub, a node with several clients. Each
+    has its own policy, ledger and name NAME/CLIENT. The server's owner registers the hub's key with their number.
 
     With --adapt, no server is needed. The client trains its private layers of a finished model, stores the model in its state
     and sends nothing.
