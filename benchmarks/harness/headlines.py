@@ -1,5 +1,8 @@
 """Headlines of the five studies, shown first on their pages and in the table of README.md."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from benchmarks.harness.headline import Entry, Headline, Part
 from benchmarks.harness.results import Results
 from benchmarks.markets.experiments import SMALL
@@ -84,6 +87,28 @@ HEADLINES = {
     ),
 }
 
+WITH_HELPERS = {"ratings": f"{_ML}/once/helpers-10"}
+"""Study -> row of the default model with two helpers."""
+
+WORDS: dict[Part, str] = {
+    "alone": "clients alone",
+    "pooled": "pooled data",
+    "paper": "the paper's method",
+    "": "no helpers",
+}
+"""Part -> its name in a sentence; a row with helpers is compared with the default without them."""
+
+
+def _readme_rows() -> Iterator[tuple[Headline, tuple[Part, ...]]]:
+    """Yield headline of each row of README.md, and the parts that its sentence compares it with."""
+    for study, headline in HEADLINES.items():
+        yield headline, ("alone", "pooled", "paper")
+        default = headline.of("default")
+        if study in WITH_HELPERS and default:
+            others = [entry for entry in headline.entries if entry.part not in ("", "default")]
+            entries = (*others, replace(default, part=""), replace(default, key=WITH_HELPERS[study]))
+            yield replace(headline, data=f"{headline.data}, two helpers", entries=entries), ("",)
+
 
 def readme_table(results: dict[str, Results]) -> str:
     """Return the table of README.md."""
@@ -91,15 +116,13 @@ def readme_table(results: dict[str, Results]) -> str:
         "| task, data, measure | alone | pooled | paper's method | default here | in words |",
         "|---|---|---|---|---|---|",
     ]
-    for study, headline in HEADLINES.items():
-        found = results[study]
+    for headline, compared in _readme_rows():
+        found = results[headline.task]
         cells = [headline.cell(found, part) for part in ("alone", "pooled", "paper", "default")]
-        against: dict[Part, str] = {"alone": "clients alone", "pooled": "pooled data", "paper": "the paper's method"}
-        judged = [
-            f"{headline.judge(found, entry)} {words}" for part, words in against.items() if (entry := headline.of(part))
-        ]
+        against = [(WORDS[part], entry) for part in compared if (entry := headline.of(part))]
+        judged = [f"{headline.judge(found, entry)} {words}" for words, entry in against]
         arrow = "↑" if headline.higher else "↓"
         lines.append(
-            f"| {study}, {headline.data}, {headline.measure} {arrow} | {' | '.join(cells)} | {'; '.join(judged)} |"
+            f"| {headline.task}, {headline.data}, {headline.measure} {arrow} | {' | '.join(cells)} | {'; '.join(judged)} |"
         )
     return "\n".join(lines)

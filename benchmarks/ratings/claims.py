@@ -14,6 +14,12 @@ ERRORS = ("rmse", "mae", "f1")
 BETTER_ON = 0.9
 """Share of the splits on which the default has to be better than the users' own means."""
 
+GAINS = {
+    "ml": {1.0: 0.0030, 2.0: 0.0062, 5.0: 0.0105, 10.0: 0.0125},
+    "ft": {1.0: 0.0010, 2.0: 0.0014, 5.0: 0.0018, 10.0: 0.0020},
+}
+"""Data set -> ε -> RMSE by which two helpers' noise has to stay below the users' own means."""
+
 TOLERANCE = 0.001
 """RMSE by which a planner may be worse than uniform under the same filter."""
 
@@ -63,6 +69,28 @@ def default_verdict(target: float, row: Row, own: Row) -> list[Claim]:
             found.won >= BETTER_ON * found.seeds,
         ),
     ]
+
+
+def helper_verdict(gains: Mapping[float, float], rows: Mapping[str, Row], own: Row) -> list[Claim]:
+    """Check the gains with two helpers over the users' own means, and that noise of each client is worse.
+
+    Args:
+        gains: ε -> least gain.
+        rows: Rows of one report by key.
+        own: Row of the users' own means.
+    """
+    claims = []
+    for epsilon, gain in gains.items():
+        helped, local = rows.get(f"helpers-{epsilon:g}"), rows.get(f"privunit-{epsilon:g}")
+        found = compare(helped, own, "rmse") if helped else None
+        against = compare(helped, local, "rmse") if helped and local else None
+        if found and against:
+            holds = found.mean <= -gain and found.won >= BETTER_ON * found.seeds and against.mean < 0
+            bound = (
+                f"RMSE at least {number(gain)} below own mean at ε = {epsilon:g}, lower on 9 of 10 and than PrivUnitG"
+            )
+            claims.append(Claim(f"{bound}: {text_of(found)}; {text_of(against)}", holds))
+    return claims
 
 
 def below_own_mean(rows: Mapping[str, Row], own: Row) -> str:

@@ -4,7 +4,7 @@ A protocol is a table of the page: `once`, `planned`, `paper`, `honest`, `long` 
 """
 
 from benchmarks.harness.experiment import Experiment, Settings, method_options
-from benchmarks.ratings.noise import NOISES, noise_settings
+from benchmarks.ratings.noise import HELPERS, MECHANISMS, noise_settings
 
 TUNING_SEEDS = "100 to 109"
 """Splits on which the generic defaults were chosen; none of them is reported."""
@@ -28,6 +28,10 @@ Planners are thus not rewarded for test ratings.
 """
 
 EPSILONS = (1.0, 5.0, 10.0, 20.0)
+
+HELPED = (1.0, 2.0, 5.0, 10.0, 20.0)
+"""ε at which one report is measured with the noise of two helpers, on ten splits each."""
+
 PLANNERS = {"uniform": "uniform (DPSGD)", "adpml": "ADPML", "adap": "ADAP", "bgtplanner": "**BGTplanner**"}
 CONTROLS = {"random_arm": "random arms", "fedsgd": "FedSGD"}
 AUTHORS_MECHANISMS = ("gaussian", "laplace")
@@ -136,10 +140,12 @@ def long() -> Experiment:
 
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    *(once(mechanism, 10.0, 10) for mechanism in NOISES),
+    *(once(mechanism, 10.0, 10) for mechanism in MECHANISMS),
     once("privunit", 10.0, 10, tuned=True),
     once("", 0.0, 5),
-    *(once(mechanism, epsilon, 5) for mechanism in NOISES for epsilon in EPSILONS if epsilon != 10),
+    *(once(HELPERS, epsilon, 10) for epsilon in HELPED),
+    *(once(mechanism, epsilon, 5) for mechanism in MECHANISMS for epsilon in EPSILONS if epsilon != 10),
+    once("privunit", 2.0, 5),
     *(paper(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
     *(planner_row(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
     paper("fedsgd", "", 5),

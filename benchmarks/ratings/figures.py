@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from benchmarks.harness.headline import Headline
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row
-from benchmarks.ratings.experiments import EPSILONS, OWN, PLANNERS
+from benchmarks.ratings.experiments import HELPED, OWN, PLANNERS
 from benchmarks.ratings.noise import MECHANISMS, NOISES
 
 SPLITS = 5
@@ -38,7 +38,7 @@ def series(results: Results, setting: str, pattern: str) -> dict[float, list[flo
     """Return ε -> RMSE of the first splits, of the rows that were run."""
     protocol, _, name = pattern.partition("/")
     rows = results.rows_of(setting, protocol)
-    found = {epsilon: rows.get(name.format(f"{epsilon:g}")) for epsilon in EPSILONS}
+    found = {epsilon: rows.get(name.format(f"{epsilon:g}")) for epsilon in HELPED}
     return {epsilon: _errors(row) for epsilon, row in found.items() if row}
 
 
@@ -86,7 +86,7 @@ def _draw_epsilon(results: Results, setting: str, path: Path) -> None:
                 axes.axhline(fmean(_errors(exact)), color="#009e73", linewidth=1, linestyle="--", label=NO_NOISE)
             axes.set_xscale("log")
             axes.minorticks_off()
-            axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+            axes.set_xticks(HELPED, [f"{epsilon:g}" for epsilon in HELPED])
             axes.set_title(title, fontsize=9)
             axes.grid(axis="y", color="#d9dde2", linewidth=0.6)
             axes.spines[["top", "right"]].set_visible(False)

@@ -3,16 +3,18 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.harness.claim import compare
+from benchmarks.harness.claim import bullet_list, compare
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics, Row, RowKey, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.ratings import prose
 from benchmarks.ratings.claims import (
     ERRORS,
+    GAINS,
     below_own_mean,
     default_verdict,
     equal_to_uniform,
+    helper_verdict,
     number,
     planner_verdict,
     short,
@@ -67,6 +69,8 @@ def _once(stored: StoredRows) -> Iterator[str]:
     default = stored.protocol("once").get("privunit-10")
     claims = default_verdict(stored.setting.target, default, own) if default else []
     yield "**The default**: " + (" ".join(map(str, claims)) or "not run yet.")
+    if helped := helper_verdict(GAINS[stored.setting.key], stored.protocol("once"), own):
+        yield f"**With two helpers**\n\n{bullet_list(map(str, helped))}"
     yield below_own_mean({f"{row.title}, {noise_of(one)}": row for one, row in rows}, own)
 
 

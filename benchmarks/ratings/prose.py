@@ -30,9 +30,9 @@ SIZES = """{clients:,.0f} users, {empty:.0f} of them without a rating, who send 
 ONCE = """### Default model, one round
 
 Each client reports once which films it rated above its own mean; its own mean, its slope and its predictions stay on the
-client. `fedloom simulate --task ratings --set privacy.unit=client` is the PrivUnitG row at ε = 10. Rows at ε = 10 have ten
-splits, the others five, unless the column states fewer. "Constants of the set" are those that the exploration chose with
-access to test ratings of this set."""
+client. `fedloom simulate --task ratings --set privacy.unit=client` is the PrivUnitG row at ε = 10. Rows at ε = 10 and rows of
+helpers have ten splits, the others five, unless the column states fewer. "Constants of the set" are those that the
+exploration chose with access to test ratings of this set."""
 
 PLANNED = f"""### Planners around the default model
 

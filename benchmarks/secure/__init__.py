@@ -1,1 +1,1 @@
-"""Cost of secure sums at clients, helpers and server."""
+"""Secure sums: their cost at clients, helpers and server, random kills, and an audit of the noise."""

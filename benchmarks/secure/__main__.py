@@ -1,12 +1,16 @@
-"""Command line of the study of secure sums: `python -m benchmarks.secure run|page`."""
+"""Command line of the study of secure sums: `python -m benchmarks.secure run [PART ...]|page`."""
 
 import argparse
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from benchmarks.secure import kills
+from benchmarks.secure.audit import lower_bound
 from benchmarks.secure.cost import CASES, measure
 from benchmarks.secure.memory import measure_peak
 from benchmarks.secure.page import write_page
@@ -22,16 +26,24 @@ TURNS = 5
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.secure", description=__doc__)
-    parser.add_argument("command", choices=("run", "page"))
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("page", help="remake the page from the stored results")
+    run = commands.add_parser("run", help="measure, store the results and remake the page")
+    run.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}; default: all")
     options = parser.parse_args()
+    stored = json.loads(RESULTS.read_text())
     if options.command == "run":
-        run()
-    PAGE.write_text(write_page(json.loads(RESULTS.read_text())), "utf-8")
+        if unknown := set(options.parts) - PARTS.keys():
+            parser.error(f"unknown part '{min(unknown)}'")
+        for name in options.parts or PARTS:
+            stored |= PARTS[name]()
+            RESULTS.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
+    PAGE.write_text(write_page(stored), "utf-8")
     print(PAGE)
 
 
-def run() -> None:
-    """Measure all cases and the memory of a helper, and store them."""
+def _measure_cost() -> dict[str, Any]:
+    """Measure all cases, and the memory of a helper."""
     rows, loads = [], []
     for case in CASES:
         turns = [measure(case) for _ in range(TURNS if case.numbers < LARGEST else 1)]
@@ -39,8 +51,18 @@ def run() -> None:
         loads.append(os.getloadavg()[0])
         print(rows[-1], flush=True)
     about = {"cores": os.cpu_count(), "load": round(sum(loads) / len(loads), 1), "date": time.strftime("%Y-%m-%d")}
-    stored = {**about, "rows": rows, "memory_mb": {str(size): measure_peak(size) for size in SIZES}}
-    RESULTS.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
+    return {**about, "remark": "", "rows": rows, "memory_mb": {str(size): measure_peak(size) for size in SIZES}}
+
+
+def _inflict_kills() -> dict[str, Any]:
+    return {"kills": kills.run()}
+
+
+def _audit() -> dict[str, Any]:
+    return {"audit": {str(share): lower_bound(share) for share in (1.0, 0.5)}}
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {"cost": _measure_cost, "kills": _inflict_kills, "audit": _audit}
 
 
 if __name__ == "__main__":

@@ -1,25 +1,32 @@
 """Page of the study of secure sums, from its stored results alone."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.harness.claim import Claim, bullet_list
 from benchmarks.harness.table import Table
+from benchmarks.secure.audit import CONFIDENCE, DELTA, EPSILON, RELEASES
+from benchmarks.secure.kill_federation import CLIENTS
+from benchmarks.secure.kills import ROUNDS
 
 Row = Mapping[str, Any]
 
 LIMITS = {
-    (8, 10**4): (0.1, 0.3, 0.000, 0.061, 0.06),
-    (64, 10**4): (0.1, 0.7, 0.000, 0.090, 0.08),
-    (1_000, 10**4): (0.1, 0.5, 0.001, 0.21, 0.06),
-    (8, 10**5): (5.5, 1.5, 0.000, 0.219, 0.21),
-    (64, 10**5): (4.2, 1.8, 0.001, 0.221, 0.20),
-    (1_000, 10**5): (6.7, 1.0, 0.06, 0.52, 0.20),
-    (8, 10**6): (40.0, 14.0, 0.01, 1.83, 1.8),
-    (64, 10**6): (40.0, 18.0, 0.08, 2.37, 2.1),
-    (1_000, 10**6): (40.0, 19.0, 1.7, 6.8, 2.0),
+    (8, 10**4, 0.1): (0.1, 0.3, 0.000, 0.061, 0.06),
+    (64, 10**4, 0.3): (0.1, 0.7, 0.000, 0.090, 0.08),
+    (1_000, 10**4, 0.1): (0.1, 0.5, 0.001, 0.21, 0.06),
+    (1_000, 10**4, 0.3): (0.1, 0.5, 0.001, 0.17, 0.06),
+    (8, 10**5, 0.1): (5.5, 1.5, 0.000, 0.219, 0.21),
+    (64, 10**5, 0.3): (4.2, 1.8, 0.001, 0.221, 0.20),
+    (1_000, 10**5, 0.1): (6.7, 1.0, 0.06, 0.52, 0.20),
+    (1_000, 10**5, 0.3): (6.7, 1.0, 0.05, 0.44, 0.20),
+    (8, 10**6, 0.1): (40.0, 14.0, 0.01, 1.83, 1.8),
+    (64, 10**6, 0.3): (40.0, 18.0, 0.08, 2.37, 2.1),
+    (1_000, 10**6, 0.1): (40.0, 19.0, 1.7, 6.8, 2.0),
+    (1_000, 10**6, 0.3): (40.0, 19.0, 1.5, 8.0, 2.0),
 }
-"""Clients and numbers -> limits of `WORKS`."""
+"""Clients, numbers and share of lost clients -> limits of `WORKS`."""
 
 WORKS = {
     "quantise_ms": "Quantising at a client",
@@ -28,18 +35,24 @@ WORKS = {
     "helper_s": "A helper's work",
     "noise_s": "Drawing a helper's noise",
 }
+KINDS = {"server": "the server", "helper": "helpers", "client": "clients"}
+"""Kind of process -> name in the text."""
+
 MEMORY_LIMITS = {"100000": 120.0, "1000000": 180.0}
 """Numbers in a vector -> limit of a helper's memory in MB."""
 
 BYTES_BESIDE = 1_024
 """Limit of an upload's bytes beside the four of each number."""
 
-HEAD = """# Cost of secure sums
+HEAD = """# Secure sums: cost, kills, audit
+
+`python -m benchmarks.secure run` measures all three parts, or those that are named; `page` writes this page.
+
+## Cost
 
 Processor time of one sum with noise and two helpers, in one process, with the classes that clients, helpers and the server
 use. Messages, disks and networks are left out. In every row the opened sum equals the sum of the clients' integers and both
 helpers' noise, number by number; a difference ends the measurement.
-`python -m benchmarks.secure run` measures once, `page` writes this page.
 
 The machine had {cores} cores under a load of {load:.1f}.{remark} Times of a client are medians over clients.
 The least of five turns counts; at a million numbers there is one turn. The noise is that of ε = 1, δ = 1e-5 over 100 rounds.
@@ -54,35 +67,49 @@ Limits are the times of a prototype, at the precision of its table, and 40 ms fo
 Peak of memory (RSS) of a helper's process that has opened a sum of 64 clients, with all modules of `fedloom helper`:
 
 {memory}
+
+## Kills
+
+{kills} kills ({kinds}) struck {runs} runs of {rounds} rounds with {clients} clients and two helpers, in one process. Half of
+the runs add noise. The moments are random with fixed seeds: before and after each message, and before each file that replaces
+another. A killed process starts again with the files that it had at that moment. The server then resumes its run.
+Every answer of a helper is compared with its book, and every upload with the client's ledger.
+
+{outcomes}
+
+## Audit
+
+Two inputs that differ in one client's vector, by twice the clip, were summed {releases:,} times in all. The attacker has
+everything but the noise of one helper. The lower bound of ε (δ = {delta:g}, {confidence:.0%} confidence) follows from the
+rates of sums above zero. The helper's noise is that of ε = {epsilon:g}, or half of it.
+
+{audit}
 """
 
 
 def write_page(stored: Mapping[str, Any]) -> str:
     """Return the page as Markdown."""
     rows: list[Row] = stored["rows"]
-    memory = [
-        [f"{int(size):,}", f"{peak:.0f}", f"{MEMORY_LIMITS[size]:.0f}"] for size, peak in stored["memory_mb"].items()
-    ]
+    runs: list[Row] = stored["kills"]
+    kills: Counter[str] = sum((Counter(one["kills"]) for one in runs), Counter())
     return HEAD.format(
         cores=stored["cores"],
         load=stored["load"],
-        remark=f" {stored['remark']}" if "remark" in stored else "",
+        remark=stored["remark"],
         claims=bullet_list(map(str, claims(rows, stored["memory_mb"]))),
-        table=Table(
-            [
-                "clients",
-                "numbers",
-                "lost",
-                "quantise, ms",
-                "mask and seal, ms",
-                "server, s",
-                "helper, s",
-                "noise, s",
-                "bytes",
-            ],
-            [_cells(row) for row in rows],
-        ),
-        memory=Table(["numbers", "MB", "limit"], memory),
+        table=_table(rows),
+        memory=_memory(stored["memory_mb"]),
+        kills=kills.total(),
+        kinds=", ".join(f"{kills[kind]} of {title}" for kind, title in KINDS.items()),
+        runs=len(runs),
+        rounds=ROUNDS,
+        clients=CLIENTS,
+        outcomes=bullet_list(map(str, kill_claims(runs))),
+        releases=RELEASES,
+        delta=DELTA,
+        confidence=CONFIDENCE,
+        epsilon=EPSILON,
+        audit=bullet_list(map(str, audit_claims(stored["audit"]))),
     )
 
 
@@ -90,7 +117,7 @@ def claims(rows: list[Row], memory: Mapping[str, float]) -> Iterator[Claim]:
     """Yield the limits of the specification, with the figures."""
     for place, (work, title) in enumerate(WORKS.items()):
         digits = 1 if work.endswith("_ms") else 3
-        over = [row for row in rows if round(row[work], digits) > LIMITS[row["clients"], row["numbers"]][place]]
+        over = [row for row in rows if round(row[work], digits) > LIMITS[_case(row)][place]]
         names = "; ".join(f"{row['clients']:,} clients, {row['numbers']:,} numbers" for row in over)
         yield Claim(f"{title} is within its limit in every row{f' (longer: {names})' * bool(over)}", not over)
     beside = max(row["bytes"] - 4 * row["numbers"] for row in rows)
@@ -101,6 +128,45 @@ def claims(rows: list[Row], memory: Mapping[str, float]) -> Iterator[Claim]:
     yield Claim(
         f"A helper needs at most {MEMORY_LIMITS['100000']:.0f} MB at 100,000 numbers and 180 MB at 1,000,000", holds
     )
+
+
+def kill_claims(runs: list[Row]) -> Iterator[Claim]:
+    """Yield what kills must not change, with the figures."""
+    sums, second, uploads, unpaid = (
+        sum(run[name] for run in runs) for name in ("sums", "second_sums", "uploads", "unpaid")
+    )
+    comparable = [run for run in runs if run["is_comparable"]]
+    same, whole = (sum(run["has_same_model"] for run in comparable), sum(run["rounds"] == ROUNDS for run in runs))
+    yield Claim(f"No second sum was opened: {sums - second} of {sums} have one answer, that of the book", not second)
+    yield Claim(
+        f"No entry of a ledger was lost: {uploads - unpaid} of {uploads} uploads with noise are paid", not unpaid
+    )
+    yield Claim(f"Every run reached its last round: {whole} of {len(runs)}", whole == len(runs))
+    yield Claim(
+        f"Where no client was killed, the model is that of the run without kills, bit by bit: {same} of {len(comparable)}",
+        same == len(comparable),
+    )
+
+
+def audit_claims(bounds: Mapping[str, float]) -> Iterator[Claim]:
+    """Yield that the claimed ε is not refuted, and that it is refuted with half the noise."""
+    whole, half = bounds["1.0"], bounds["0.5"]
+    yield Claim(f"The claim is not refuted: ε is at least {whole:.2f}", whole <= EPSILON)
+    yield Claim(f"With half of the noise it is: ε is at least {half:.2f}", half > EPSILON)
+
+
+def _case(row: Row) -> tuple[int, int, float]:
+    return row["clients"], row["numbers"], row["lost"]
+
+
+def _table(rows: list[Row]) -> Table:
+    header = "clients, numbers, lost, quantise (ms), mask and seal (ms), server (s), helper (s), noise (s), bytes"
+    return Table(header.split(", "), [_cells(row) for row in rows])
+
+
+def _memory(peaks: Mapping[str, float]) -> Table:
+    rows = [[f"{int(size):,}", f"{peak:.0f}", f"{MEMORY_LIMITS[size]:.0f}"] for size, peak in peaks.items()]
+    return Table(["numbers", "MB", "limit"], rows)
 
 
 def _cells(row: Row) -> list[str]:

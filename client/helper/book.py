@@ -98,11 +98,12 @@ class Book:
                 raise RefusedError(f"the sum of round {terms.round} was opened for another set")
             if row and row[1]:
                 return bytes(row[1])
-            newest = db.execute("SELECT MAX(round) FROM sums WHERE run = ? AND channel = ?", place[::2]).fetchone()[0]
-            if row or (newest is not None and newest > terms.round):
+            newest = db.execute(f"SELECT round FROM sums {_NEWEST}", place[::2]).fetchone()
+            if row or (newest and newest[0] > terms.round):
                 raise RefusedError(f"the sum of round {terms.round} is closed")
             key, now = draw(), self._clock()
-            db.execute("UPDATE sums SET noise_key = NULL WHERE run = ? AND channel = ?", place[::2])
+            if newest:  # no earlier row has a key
+                db.execute(f"UPDATE sums SET noise_key = NULL WHERE {_PLACE}", (terms.run, newest[0], terms.channel))
             db.execute(
                 "INSERT INTO sums VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (*place, terms.to_json(), members, key, clients, now),
@@ -196,3 +197,4 @@ def book_in_memory(lineage: str = "memory") -> Book:
 
 
 _PLACE = "run = ? AND round = ? AND channel = ?"
+_NEWEST = "WHERE run = ? AND channel = ? ORDER BY round DESC LIMIT 1"

@@ -13,7 +13,7 @@ import yaml
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NEEDED = {"compose.server.yml": "FEDLOOM_NAME", "compose.client.yml": "DATA"}
-UNITS = ("fedloom-server.service", "fedloom-client.service")
+UNITS = ("fedloom-server.service", "fedloom-client.service", "fedloom-helper.service")
 PROGRAM = "/opt/fedloom/bin/fedloom"
 
 
@@ -91,12 +91,17 @@ def test_a_unit_confines_its_service(unit: str) -> None:
         "StateDirectory=fedloom",
         "NoNewPrivileges=true",
         "ProtectSystem=strict",
-        "ProtectHome=read-only",
+        "ProtectHome=",
         "PrivateTmp=true",
         "Restart=on-failure",
         "RestartPreventExitStatus=2 3 4",
     ):
         assert any(one.startswith(line) for one in lines)
+
+
+def test_a_helper_reads_no_home_and_has_a_user_of_its_own() -> None:
+    lines = (DEPLOY / "systemd" / "fedloom-helper.service").read_text().splitlines()
+    assert {"ProtectHome=true", "User=fedloom-helper", "StateDirectory=fedloom-helper"} <= {*lines}
 
 
 def test_a_server_that_was_stopped_by_its_owner_stays_stopped() -> None:

@@ -12,6 +12,7 @@ from benchmarks.ratings.claims import (
     default_verdict,
     equal_to_uniform,
     gain_of,
+    helper_verdict,
     planner_verdict,
     short,
     signed_number,
@@ -51,6 +52,20 @@ def test_both_claims_of_the_default_are_checked() -> None:
         False
     ] * 2
     assert default_verdict(0.2045, row("default"), own) == []
+
+
+def test_gains_with_two_helpers_are_checked_against_own_mean_and_local_noise() -> None:
+    own, local = row("own", *[0.21] * 10), row("privunit", *[0.205] * 5)
+    rows = {"helpers-1": row("helpers", *[0.2] * 9, 0.211), "privunit-1": local}
+    [claim] = helper_verdict({1.0: 0.0085}, rows, own)
+    assert claim.holds
+    assert "−.0089" in claim.text
+    assert not helper_verdict({1.0: 0.0095}, rows, own)[0].holds
+    assert not helper_verdict({1.0: 0.005}, {**rows, "helpers-1": row("helpers", *[0.2] * 8, 0.211, 0.211)}, own)[
+        0
+    ].holds
+    assert not helper_verdict({1.0: 0.005}, {**rows, "privunit-1": row("privunit", 0.199)}, own)[0].holds
+    assert helper_verdict({2.0: 0.005}, rows, own) == []
 
 
 def test_rows_that_are_not_better_than_the_own_mean_are_named() -> None:

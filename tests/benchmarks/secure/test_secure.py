@@ -9,7 +9,7 @@ import pytest
 from benchmarks.secure import cost
 from benchmarks.secure.__main__ import PAGE, RESULTS
 from benchmarks.secure.cost import CASES, Case, Federation, measure
-from benchmarks.secure.page import LIMITS, claims, write_page
+from benchmarks.secure.page import LIMITS, audit_claims, claims, kill_claims, write_page
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,14 +30,33 @@ def test_a_wrong_sum_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_page_follows_from_the_stored_results() -> None:
     stored = json.loads((ROOT / RESULTS).read_text())
-    assert [(row["clients"], row["numbers"]) for row in stored["rows"]] == [(c.clients, c.numbers) for c in CASES]
+    rows = [Case(row["clients"], row["numbers"], row["lost"]) for row in stored["rows"]]
+    assert rows == list(CASES)
+    assert {(case.clients, case.numbers, case.lost) for case in CASES} == LIMITS.keys()
     assert write_page(stored) == (ROOT / PAGE).read_text("utf-8")
 
 
 def test_a_row_beyond_its_limit_is_named() -> None:
-    limits = LIMITS[8, 10**5]
+    limits = LIMITS[8, 10**5, 0.1]
     names = ("quantise_ms", "mask_ms", "server_s", "helper_s", "noise_s")
-    row = {"clients": 8, "numbers": 10**5, "bytes": 400_216, **dict(zip(names, limits, strict=True))}
+    row = {"clients": 8, "numbers": 10**5, "lost": 0.1, "bytes": 400_216, **dict(zip(names, limits, strict=True))}
     assert all(claim.holds for claim in claims([row], {"100000": 120.0}))
     slow = claims([{**row, "mask_ms": 1.6, "bytes": 402_000}], {"100000": 121.0})
     assert [claim.holds for claim in slow] == [True, False, True, True, True, False, False]
+
+
+def test_a_second_sum_and_a_refuted_claim_are_stated() -> None:
+    run = {
+        "kills": {"server": 5},
+        "rounds": 5,
+        "sums": 10,
+        "second_sums": 0,
+        "uploads": 25,
+        "unpaid": 0,
+        "is_comparable": True,
+        "has_same_model": True,
+    }
+    assert all(claim.holds for claim in kill_claims([run, run]))
+    broken = {**run, "second_sums": 1, "unpaid": 1, "rounds": 4, "has_same_model": False}
+    assert not any(claim.holds for claim in kill_claims([run, broken]))
+    assert [claim.holds for claim in audit_claims({"1.0": 8.1, "0.5": 7.9})] == [False, False]
