@@ -12,6 +12,7 @@ from common.arrays import sha256
 from common.errors import StateError
 from deploy.simulated_ledgers import LedgerFile
 from deploy.simulated_session import SharedStore
+from server.aggregation.lengths import Lengths
 from server.artifacts import RunDirectory
 from server.rewind import replay_after
 from server.state import RunState, restore
@@ -63,6 +64,8 @@ class ClientSnapshots:
         self._folder, self._stores, self._layout, self._every = folder, stores, layout, every
         self._run, self._snapshots = folder.path.name, SnapshotFolder(folder.clients)
         self.ledgers = LedgerFile(folder.clients, self._run, stores)
+        self.lengths: Lengths = {}
+        """Typical lengths of the last round's replies, where they are summed in blocks."""
         self._state: RunState | None = None
         self._newest, self._bytes, self._end, self._took, self._is_failing = -1, 0, 0.0, 0.0, False
 
@@ -133,6 +136,7 @@ class ClientSnapshots:
         self.ledgers.restore(found.releases)
         self._load(state)
         self._newest, self._bytes = number, state.bytes
+        self.lengths.update(found.lengths)
         if newest > number:
             replay_after(self._folder, number)
         return min(number, newest)
@@ -149,7 +153,8 @@ class ClientSnapshots:
     def _write(self, state: RunState) -> None:
         start = time.monotonic()
         dumped = self._dump()
-        origin = Manifest(self._run, state.round, sha256(state.model), self._layout, self.ledgers.releases)
+        model, releases = sha256(state.model), self.ledgers.releases
+        origin = Manifest(self._run, state.round, model, self._layout, releases, self.lengths)
         try:
             self._snapshots.write(origin, state_files(dumped))
         except OSError as error:

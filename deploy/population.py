@@ -37,11 +37,11 @@ class Population:
 
     Args:
         together: Number of clients of a block; 0 chooses by the size of the model.
+        reference: Typical lengths of the last round, replaced by those of each round.
     """
 
-    def __init__(self, together: int) -> None:
-        self._together = together
-        self._reference: Lengths = {}
+    def __init__(self, together: int, reference: Lengths) -> None:
+        self._together, self._reference = together, reference
 
     def trains(self, jobs: Sequence[Job]) -> bool:
         """Return True if these clients' replies are summed."""
@@ -64,7 +64,8 @@ class Population:
             judge = partial(find_doubtful, self._reference, limits, lengths)
             trained = train_folded(config.method_options, [job.participant for job in block], number, judge)
             replies += answer_cohort(config, block, trained)
-        self._reference = typical(lengths)
+        self._reference.clear()
+        self._reference.update(typical(lengths))
         return replies
 
 

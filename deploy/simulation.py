@@ -31,6 +31,7 @@ from deploy.population import Population
 from deploy.simulated_cohort import Job, decode_once, train_cohort
 from deploy.simulated_helper import open_desks
 from deploy.simulated_session import open_sessions
+from server.aggregation.lengths import Lengths
 from server.result import Result
 from server.run import run
 
@@ -80,6 +81,7 @@ class InProcessGrid(Grid):
         together: Number of clients that train stacked; 0 chooses.
         on_released: Callback after clients have released values, before the server has their replies.
         desks: Helpers of secure sums; their nodes follow those of the clients.
+        lengths: Typical lengths of the last round, where replies are summed in blocks.
     """
 
     def __init__(
@@ -88,9 +90,11 @@ class InProcessGrid(Grid):
         together: int,
         on_released: Callable[[], None] = lambda: None,
         desks: Sequence[Desk] = (),
+        lengths: Lengths | None = None,
     ) -> None:
         self._sessions, self._together = sessions, together or choose_cohort(len(sessions))
-        self._on_released, self._population = on_released, Population(together)
+        self._on_released = on_released
+        self._population = Population(together, {} if lengths is None else lengths)
         self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)

@@ -36,7 +36,7 @@ class ClientsState:
         return sum(shard.bytes for shard in self.shards)
 
 
-@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid", ser_json_inf_nan="constants"))
 class Manifest:
     """Origin and files of a snapshot.
 
@@ -45,6 +45,7 @@ class Manifest:
         round: Number of rounds done.
         model: SHA-256 of the server's model after that round.
         layout: SHA-256 of the clients and of the names of their data, in order.
+        lengths: Typical lengths of the last round's replies, where they are summed in blocks.
         releases: Number of releases in the clients' privacy ledgers, which are beside the snapshots.
         files: Size and digest of each file.
         version: Version of the format.
@@ -55,6 +56,7 @@ class Manifest:
     model: str
     layout: str
     releases: int = 0
+    lengths: dict[str, float] = field(default_factory=dict)
     files: dict[str, StoredFile] = field(default_factory=dict)
     version: Literal[1] = 1
 

@@ -1,0 +1,62 @@
+"""Killed simulations whose replies are summed in blocks, and those that Ctrl-C ends."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.session import Session
+from common.config.run import RunConfig
+from deploy import population
+from deploy.client_snapshot import KeptState
+from tests.deploy.test_client_snapshot import simulated, snapshot
+from tests.support.kills import killed_at
+
+
+def test_blocks_are_judged_as_without_a_kill(
+    settings: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound on a reply's length follows from the lengths of the round before the kill."""
+    doubtful: list[list[int]] = []
+    find = population.find_doubtful
+
+    def noted(*arguments: Any) -> list[int]:
+        doubtful.append(find(*arguments))
+        return doubtful[-1]
+
+    monkeypatch.setattr(population, "find_doubtful", noted)
+    monkeypatch.setattr(population, "FOLDED_BYTES", 0)
+    config = settings("fedrule", federation__norm_bound=2.0)
+    with killed_at() as steps:
+        through = simulated(config, tmp_path / "through", 3)
+    expected = [*doubtful]
+    assert expected[2] != expected[1]
+    doubtful.clear()
+    with killed_at(len(steps.names) - steps.names[::-1].index("commit")):  # in the last round
+        simulated(config, tmp_path / "killed", 3)
+    assert simulated(config, tmp_path / "killed", 3, resume=True).model_sha256 == through.model_sha256
+    assert doubtful == [*expected, expected[2]]
+
+
+@pytest.mark.parametrize("step", ["train", "evaluate"])
+def test_ctrl_c_stores_the_last_round_unless_clients_have_trained_since(
+    step: str, settings: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `--snapshot-every 5`, rounds 1 to 3 have no snapshot of their own."""
+    config, rare = settings("fedrule"), KeptState(every=5)
+    through = simulated(config, tmp_path / "through")
+
+    def interrupted(session: Session, request: Any) -> Any:
+        if request.round == 2:
+            raise KeyboardInterrupt
+        return work(session, request)
+
+    name = {"train": "participant", "evaluate": "evaluate"}[step]
+    work = getattr(Session, name)
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            simulated(config, tmp_path, state=rare)
+    assert snapshot(tmp_path, 1).exists() == (step == "train")
+    assert simulated(config, tmp_path, resume=True).model_sha256 == through.model_sha256
