@@ -47,7 +47,8 @@ def _sizes(config: RunConfig, trained: StackedReplies) -> list[int]:
     """Return the bytes that the arrays of each client's reply would have in a message."""
     groups = {"update": trained.update, "gradient": trained.gradient}
     arrays = {f"{group}/{n}": t.numpy() for group, tensors in groups.items() for n, t in tensors.items()}
-    return stacked_sizes(len(trained.replies), arrays, compressed=sends_rows(config))
+    gathered = {f"update/{table}": rows for table, rows in trained.rows.items()}
+    return stacked_sizes(len(trained.replies), arrays, gathered, compressed=sends_rows(config))
 
 
 def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Message:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from common.config.gathered_rows import names_rows
 from common.config.run import RunConfig
 from common.config.secure_sums import count_cost, metric_cost
-from common.privacy.claims import HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED, UNCOVERED_SUMS
+from common.privacy.claims import GATHERED_ROWS, HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED, UNCOVERED_SUMS
 from common.privacy.mechanisms.registry import build_account, select_spec
 from common.privacy.sum_claims import describe_sums
 from server.result import Privacy
@@ -66,6 +67,7 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
     if options.unit == "none":
         task, method = config.task_options, config.method_options
         plaintext = [ITEM_IDS] if task.named_rows else []
+        plaintext += [GATHERED_ROWS] if names_rows(config) else []
         plaintext += [channel for channel in method.uncovered() if channel not in task.not_sent()]
         plaintext += [SUMMED] if task.count_offset and task.count_privacy.unit == "none" and not is_summed else []
         plaintext += [*task.uncovered()]

@@ -1,6 +1,7 @@
 """Rows of the sessions study: methods, their settings and the grids they are tuned over."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from benchmarks.harness.experiment import Experiment, Settings, method_options, task_options
 from common.options import Scalar
@@ -93,6 +94,20 @@ EXPERIMENTS = (
     _row("fedga-quadratic", "FedGA, `quadratic`", "fedga", ABLATION, {"second-moment": "quadratic"}),
     _row("fedga-tagnn", "FedGA, `saturated`, TAGNN", "fedga", network="tagnn", tuned_as="fedga"),
 )
+
+SAMPLED = tuple(
+    replace(
+        one,
+        key=f"{one.key}-sampled",
+        title=f"{one.title}, sampled softmax",
+        settings={**one.settings, **task_options("sessions", {"loss": "sampled"})},
+        seeds=SEEDS,
+        tuned_as="fedga",
+    )
+    for one in EXPERIMENTS
+    if one.key in ("fedga", "default")
+)
+"""Rows with sampled softmax in place of the full one, at the point that is tuned for the full one."""
 
 CENTRAL = Experiment(
     "central", "SR-GNN, central, Adam", grid=tuple({"lr": rate} for rate in CENTRAL_RATES), seeds=SEEDS

@@ -52,7 +52,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     bench.run_baselines({key: TITLES[key] for key in BASELINES}, CENTRAL.seeds, partial(_baseline, bench))
     if selection.has(CENTRAL.key):
         _compute_central(bench)
-    bench.run(setting.experiments())
+    bench.run((*setting.experiments(), *setting.sampled()))
     bench.describe(partial(_sizes, bench))
 
 

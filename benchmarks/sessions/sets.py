@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from benchmarks.harness.experiment import Experiment, method_options
-from benchmarks.sessions.experiments import ABLATION, COARSE, COOLING, EXPERIMENTS, FINE, Points
+from benchmarks.sessions.experiments import ABLATION, COARSE, COOLING, EXPERIMENTS, FINE, SAMPLED, Points
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,10 @@ class Setting:
     def experiments(self) -> tuple[Experiment, ...]:
         """Return the rows of this set, with its protocol in their configuration."""
         return tuple(self._adapt(one) for one in EXPERIMENTS if one.key not in self.without)
+
+    def sampled(self) -> tuple[Experiment, ...]:
+        """Return the rows with sampled softmax, evaluated after the last round only."""
+        return tuple(replace(self, evaluate_every=self.rounds)._adapt(one) for one in SAMPLED)
 
     def _adapt(self, one: Experiment) -> Experiment:
         method = str(one.settings["method"])

@@ -8,6 +8,7 @@ import numpy as np
 
 from client.policy import Policy
 from client.privacy.budget import Budget, OpenLedger
+from client.privacy.full_tables import FullTables
 from client.privacy.payload import sort_bounds
 from client.privacy.plain_updates import sends_rows
 from client.privacy.pseudo_items import AddPseudoItems
@@ -33,6 +34,7 @@ from client.training.cohort import zero_reply
 from client.training.failures import DivergedError, ZerosOnFailure
 from client.training.participant import Participant
 from common.arrays import Arrays, add_prefix, group
+from common.config.gathered_rows import names_rows
 from common.config.run import RunConfig
 from common.privacy.cost import PrivacyCost
 from common.privacy.mechanisms.gaussian import Gaussian
@@ -137,6 +139,8 @@ class Releaser:
             zeros = partial(zero_reply, config.method_options, learner, request, participant.steps)
             failures = DivergedError if config.privacy.unit == "record" else Exception
             select.append(ZerosOnFailure(lambda: update_of(zeros()), failures))
+        if config.task_options.gathers_rows and not names_rows(config):
+            select.append(FullTables(request.model))
         rows = config.task_options.named_rows
         if rows and isinstance(learner, HasItemRows):
             select.append(AddPseudoItems(learner, request.round, rows.pseudo, self.generator))

@@ -4,9 +4,10 @@ A real client calls `train` with one participant; the in-process simulation stac
 largest, so the results of a cohort equal those of single participants up to float rounding.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from client.stacked_tensors import Tensors, are_finite, at, select, to_arrays
@@ -16,7 +17,8 @@ from client.trainers.spec import Cohort, CohortResult, LocalResult, Trainer
 from client.training.cohort_state import build_cohort, save_states
 from client.training.failures import DivergedError
 from client.training.participant import Participant
-from common.arrays import Arrays
+from client.training.touched_rows import gather, gathered_rows, name_rows
+from common.arrays import Arrays, Ints
 from common.errors import FedloomError
 from common.methods.spec import MethodOptions
 from common.models import tensors
@@ -55,11 +57,13 @@ class StackedReplies:
         replies: Reply of each participant, or the error that it gets in place of one.
         update: Δ_k as sent, K × …; the replies hold views of it.
         gradient: s_k as sent, K × …; the replies hold views of it.
+        rows: Table that replies hold as gathered rows -> number of each client's rows, (K,).
     """
 
     replies: list[TrainReply | FedloomError]
     update: Tensors
     gradient: Tensors
+    rows: Mapping[str, Ints] = field(default_factory=dict)
 
 
 def train(options: MethodOptions, participants: Sequence[Participant]) -> list[TrainReply | FedloomError]:
@@ -79,12 +83,15 @@ def train_stacked(options: MethodOptions, participants: Sequence[Participant]) -
     counted = [k for k, p in enumerate(participants) if is_finite[k] and (is_usable[k] or p.noise is not None)]
     if participants[0].request.phase == LOCAL:
         save_states(options, trained.cohort, trained.result, trained.local.state, counted, is_usable)
-    return StackedReplies(build_replies(trained, counted), trained.update, trained.gradient)
+    tables = [gathered_rows(p) for p in trained.cohort.participants]
+    rows = {table: np.array([len(ids[table]) for ids in tables]) for table in tables[0]}
+    return StackedReplies(build_replies(trained, counted), trained.update, trained.gradient, rows)
 
 
 def descend_together(options: MethodOptions, participants: Sequence[Participant]) -> TrainedCohort:
     """Train all participants for the same number of steps."""
     trainer, steps = build_trainer(options), participants[0].steps
+    participants = [gather(participant) for participant in participants]
     names = set(participants[0].request.model)
     private = TASKS[participants[0].learner.task].private(names, options.capabilities())
     cohort = build_cohort(trainer, participants, private)
@@ -120,8 +127,9 @@ def zero_reply(options: MethodOptions, learner: Learner, request: TrainRequest, 
 
 def build_reply(participant: Participant, update: Arrays, gradient: Arrays, loss: float) -> TrainReply:
     """Return the reply of a participant."""
-    request, examples = participant.request, participant.learner.examples
-    return _build_reply(request, update, gradient, loss, examples, participant.steps)
+    request, examples, rows = participant.request, participant.learner.examples, gathered_rows(participant)
+    named = name_rows(update, rows)
+    return _build_reply(request, named, name_rows(gradient, rows), loss, examples, participant.steps)
 
 
 def _build_reply(

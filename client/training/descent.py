@@ -20,12 +20,11 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     """Train all participants of a cohort at once, mapped over stacked parameters."""
     start, participants = cohort.start, cohort.participants
     names, phase = start.keys(), participants[0].request.phase
-    batches = [p.learner.batch(p.request) for p in participants]
     inputs = [_sample_inputs(p, start, k, trainer.samples_per_step) for k, p in enumerate(participants)]
     descend_from = partial(
         descend,
         trainer.objective(_with_targets(_gradient_and_loss(participants[0]), participants)),
-        batch=stack(batches),
+        batch=stack([p.batch() for p in participants]),
         inputs=stack(inputs),
         steps=participants[0].steps,
         step=build_step(trainer.options),

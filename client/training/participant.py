@@ -8,7 +8,9 @@ import torch
 from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.reservation import Reservation
 from client.secure.upload import SumPart
+from client.stacked_tensors import Tensors
 from client.state import Store
+from client.tasks.gathered_rows import GatheredBatch
 from client.tasks.learner import Learner
 from common.wire.messages import LOCAL, TrainRequest
 
@@ -31,6 +33,7 @@ class Participant:
         noise: Noise of the local steps under DP-SGD; None otherwise.
         reservation: Permission to release the update; None in runs without noise.
         part: Part of the client in the round's secure sum; None under trust `local`.
+        gathered: Batch on gathered rows; None if local steps need whole tables. `request` then has these rows only.
     """
 
     client: str
@@ -43,14 +46,20 @@ class Participant:
     noise: DpSgdNoise | None = None
     reservation: Reservation | None = None
     part: SumPart | None = None
+    gathered: GatheredBatch | None = None
+
+    def batch(self) -> Tensors:
+        """Return all training data of this round, without a client dimension."""
+        return self.gathered.batch if self.gathered else self.learner.batch(self.request)
 
 
-def build_generator(participant: Participant) -> torch.Generator:
-    """Return the generator of a participant's step inputs in one exchange.
+def build_generator(participant: Participant, use: str = "") -> torch.Generator:
+    """Return the generator of a participant's step inputs in one exchange, or of another use.
 
-    Its seed depends on the run's seed, the round, the client's name and the phase. Simulations and separate machines therefore
-    sample the same numbers.
+    Its seed depends on the run's seed, the round, the client's name, the phase and the use. Simulations and separate machines
+    therefore sample the same numbers.
     """
     request, phase = participant.request, participant.request.phase
     text = f"{participant.seed}|{request.round}|{participant.client}" + ("" if phase == LOCAL else f"|{phase}")
+    text += f"|{use}" if use else ""
     return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1)

@@ -27,6 +27,6 @@ def configure_alone(config: RunConfig, rounds: int, catalogue: str) -> RunConfig
     flat |= {f"algorithm.{ALONE}.{kebab(name)}": getattr(config.method_options, name) for name in shared}
     flat |= {"method": ALONE, "rounds": rounds, "evaluate-every": rounds, "run-id": "alone", "resume": False}
     flat |= {"privacy.trust": "auto"} if config.privacy.resolved_trust == "helpers" else {}
-    flat |= {key: False for key in flat if key.endswith(".count-offset")}
+    flat |= {f"tasks.{config.task}.{kebab(name)}": value for name, value in config.task_options.alone.items()}
     flat |= {"federation.min-clients": 1, "federation.wait": 1, "catalogue": catalogue}
     return parse(flat)

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from common.config import sections
+from common.config import gathered_rows, sections
 from common.config.federation import Federation
 from common.config.secure_sums import SecureSumsOptions, find_obstacle
 from common.config.validation_split import add_validation_share, check_validation_share
@@ -174,7 +174,7 @@ class RunConfig(Options):
             raise ValueError(
                 f"{method} sends data in plaintext ({keys}), which noise does not cover; remove privacy.unit"
             )
-        self.federation.check_rows(self.task_options.named_rows is not None)
+        gathered_rows.check_rows(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):

@@ -59,7 +59,7 @@ class FedRule(MethodOptions):
 
     def capabilities(self) -> Capabilities:
         """Return the capabilities under these options."""
-        return Capabilities(needs_gradient=self.control == "grad_mean", sum_only=True)
+        return Capabilities(needs_gradient=self.control == "grad_mean", sum_only=True, moves_all_rows=True)
 
 
 METHOD = MethodSpec(

@@ -32,6 +32,7 @@ class Capabilities:
         extra_releases: Number of further data-dependent replies per round, such as cluster assignments.
         plaintext: Policy keys that owners must opt in to.
         shared_windows: Maximum number of training windows that a client sends in plaintext.
+        moves_all_rows: True if a local step moves rows of tables whose gradient is zero.
     """
 
     tasks: frozenset[str] = frozenset()
@@ -48,6 +49,7 @@ class Capabilities:
     extra_releases: int = 0
     plaintext: frozenset[str] = frozenset()
     shared_windows: int = 0
+    moves_all_rows: bool = False
 
 
 class MethodOptions(LocalTraining):

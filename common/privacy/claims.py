@@ -69,6 +69,12 @@ ITEM_IDS = (
 )
 """Uncovered channel of noise on rows of named items."""
 
+GATHERED_ROWS = (
+    "row ids: each update names in plaintext the rows that a client trained on, such as those of the items in its data, among"
+    " others drawn at random from a seed that the server has"
+)
+"""Uncovered channel of updates that hold the rows of local steps alone."""
+
 COVERED_SUMS = (
     "; secure sums against the server, all other clients and all helpers but one, if in each run at least one of its helpers"
     " followed the protocol and kept its key"

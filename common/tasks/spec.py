@@ -39,6 +39,9 @@ class NamedRows:
 class TaskOptions(Options):
     """Options of every task, `[tasks.<name>]`; a task adds its own and may override a default."""
 
+    alone: ClassVar[dict[str, Scalar]] = {"count_offset": False}
+    """Values of options in the training of each client alone, with which a run is compared."""
+
     split_options: ClassVar[tuple[str, ...]] = ("test_share", "validation_share")
     """Names of the options that decide on held-out data; runs with equal ones are comparable."""
 
@@ -63,6 +66,11 @@ class TaskOptions(Options):
     def named_rows(self) -> NamedRows | None:
         """Table whose row ids clients send in plaintext; None if uploads are dense."""
         return None
+
+    @property
+    def gathers_rows(self) -> str:
+        """Setting under which local steps work on rows that the client chooses; empty if none."""
+        return ""
 
     def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
         """Accept the combination of model and method.

@@ -4,7 +4,7 @@ A table `name` whose non-zero rows take fewer bytes is sent as `name@rows` (ids,
 The ids reveal which rows a client changed; a full table reveals the same by its zeros.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,12 +34,20 @@ def compress(update: Mapping[str, Array]) -> Arrays:
     return compressed
 
 
-def stacked_sizes(clients: int, stacked: Mapping[str, Array], *, compressed: bool) -> list[int]:
+def named_rows(table: str, ids: Ints, values: Array) -> Arrays:
+    """Return rows of a table with their ids, ascending, as `expand` reads them."""
+    return {table + ROWS: ids.astype(_ids(int(ids.max(initial=0)) + 1)), table + VALUES: values}
+
+
+def stacked_sizes(
+    clients: int, stacked: Mapping[str, Array], gathered: Mapping[str, Ints], *, compressed: bool
+) -> list[int]:
     """Return the bytes of each client's arrays in a message.
 
     Args:
         clients: Number K of clients.
         stacked: Arrays of the clients, K × ….
+        gathered: Table that is sent as gathered rows -> number of each client's rows.
         compressed: True if `compress` applies to them.
     """
     always, columns = (
@@ -49,19 +57,26 @@ def stacked_sizes(clients: int, stacked: Mapping[str, Array], *, compressed: boo
     for name, a in stacked.items():
         rows, rest = (a.shape[1], a.shape[2:]) if a.ndim > 1 else (1, None)
         whole = StackedArray(name, a.dtype.name, always, np.full(clients, rows), rest)
-        columns += (
-            _smaller(whole, _bits(a).any(axis=2).sum(axis=1)) if compressed and a.ndim == 3 and a.size else (whole,)
-        )
+        if name in gathered:
+            columns += _as_rows(whole, gathered[name])
+        elif compressed and a.ndim == 3 and a.size:
+            columns += _smaller(whole, _bits(a).any(axis=2).sum(axis=1))
+        else:
+            columns.append(whole)
     return [int(size) for size in blob_sizes(columns)]
 
 
 def _smaller(whole: StackedArray, touched: Ints) -> tuple[StackedArray, ...]:
     """Return the arrays of tables of which so many rows are touched, as `compress` chooses them."""
-    rows = int(whole.rows[0])
-    ids = StackedArray(whole.name + ROWS, _ids(rows).__name__, whole.present, touched, ())
-    values = StackedArray(whole.name + VALUES, whole.dtype, whole.present, touched, whole.rest)
+    ids, values = _as_rows(whole, touched)
     is_smaller = ids.nbytes + values.nbytes < whole.nbytes
     return whole._replace(present=~is_smaller), *(part._replace(present=is_smaller) for part in (ids, values))
+
+
+def _as_rows(whole: StackedArray, touched: Ints) -> tuple[StackedArray, StackedArray]:
+    """Return the ids and the values of so many rows of tables."""
+    ids = StackedArray(whole.name + ROWS, _ids(int(whole.rows[0])).__name__, whole.present, touched, ())
+    return ids, StackedArray(whole.name + VALUES, whole.dtype, whole.present, touched, whole.rest)
 
 
 def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: str = "update") -> Arrays:
@@ -72,7 +87,7 @@ def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: s
     Raises:
         WireError: Rows of a table do not fit the template; names `what` and the table.
     """
-    tables = [n.removesuffix(ROWS) for n in received if n.endswith(ROWS) and n not in template]
+    tables = _tables(received, template)
     parts = {n + suffix for n in tables for suffix in (ROWS, VALUES)}
     whole = {n: a for n, a in received.items() if n not in parts}
     return whole | {n: _table(f"{what}: array '{n}'", n, received, template) for n in tables}
@@ -86,6 +101,33 @@ def expand_reply(reply: TrainReply, model: Mapping[str, Array]) -> TrainReply:
     """
     update, gradient = expand(reply.update, model), expand(reply.gradient, model, "gradient")
     return replace(reply, update=update, gradient=gradient)
+
+
+def check_rows(received: Mapping[str, Array], template: Mapping[str, Array], what: str = "update") -> Arrays:
+    """Return a template of the arrays as received, with the sent rows of tables.
+
+    Raises:
+        WireError: Rows of a table do not fit the template; names `what` and the table.
+    """
+    tables = _tables(received, template)
+    for n in tables:
+        _check_table(f"{what}: array '{n}'", n, received, template)
+    sent = {n + suffix: received[n + suffix] for n in tables for suffix in (ROWS, VALUES)}
+    return {n: a for n, a in template.items() if n not in tables} | sent
+
+
+def split_rows(update: Mapping[str, Array]) -> Iterator[tuple[str, Array | None, Array]]:
+    """Yield the name of each parameter, the ids of its rows or None if all were sent, and its numbers."""
+    for name, a in update.items():
+        if name.endswith(VALUES) and name.removesuffix(VALUES) + ROWS in update:
+            yield name.removesuffix(VALUES), update[name.removesuffix(VALUES) + ROWS], a
+        elif not (name.endswith(ROWS) and name.removesuffix(ROWS) + VALUES in update):
+            yield name, None, a
+
+
+def numbers_of(update: Mapping[str, Array]) -> Arrays:
+    """Return the numbers of an update, without row ids."""
+    return {name: a for name, _, a in split_rows(update)}
 
 
 def rows_of(received: Mapping[str, Array]) -> Arrays:
@@ -109,7 +151,18 @@ def _ids(rows: int) -> type[np.signedinteger[Any]]:
     return np.int32 if rows <= np.iinfo(np.int32).max else np.int64
 
 
+def _tables(received: Mapping[str, Array], template: Mapping[str, Array]) -> list[str]:
+    return [n.removesuffix(ROWS) for n in received if n.endswith(ROWS) and n not in template]
+
+
 def _table(place: str, name: str, received: Mapping[str, Array], template: Mapping[str, Array]) -> Array:
+    _check_table(place, name, received, template)
+    table = np.zeros_like(template[name])
+    table[received[name + ROWS]] = received[name + VALUES]
+    return table
+
+
+def _check_table(place: str, name: str, received: Mapping[str, Array], template: Mapping[str, Array]) -> None:
     like, ids, values = template.get(name), received[name + ROWS], received.get(name + VALUES)
     if like is None or like.ndim != 2 or name in received or values is None:
         raise WireError(f"{place}: rows belong to no table of the model, are repeated, or lack their values")
@@ -122,6 +175,3 @@ def _table(place: str, name: str, received: Mapping[str, Array], template: Mappi
         raise WireError(f"{place}: row ids are repeated or not in ascending order")
     if ids.size and (ids[0] < 0 or ids[-1] >= len(like)):
         raise WireError(f"{place}: row ids are out of range; the table has {len(like)} rows")
-    table = np.zeros_like(like)
-    table[ids] = values
-    return table

@@ -9,6 +9,7 @@ import numpy as np
 from common.arrays import Arrays
 from common.reply_sums import BlockReply
 from common.wire.messages import TrainReply
+from common.wire.sparse_rows import numbers_of
 
 LARGE_ROUND = 5
 """Number of replies from which a round's own median is the reference."""
@@ -26,7 +27,7 @@ def measure(reply: TrainReply, factor: float) -> Lengths:
         return {kind: (factor if kind == "update" else 1.0) * length for kind, length in reply.lengths.items()}
     gradient = {"gradient": _length(reply.gradient)} if reply.gradient else {}
     with np.errstate(over="ignore"):
-        return {"update": factor * _length(reply.update), **gradient}
+        return {"update": factor * _length(numbers_of(reply.update)), **gradient}
 
 
 def _length(arrays: Arrays) -> float:

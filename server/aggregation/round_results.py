@@ -8,7 +8,7 @@ from common.arrays import Arrays, group, mean, scale
 from common.errors import ConfigError
 from common.wire.messages import TrainReply
 from server.aggregation import fednova
-from server.aggregation.fedga_sums import Share, fold
+from server.aggregation.fedga_sums import Share, Sums, fold
 from server.aggregation.row_mean import Rows
 
 Rate = Callable[[str], float]
@@ -22,7 +22,7 @@ class Reply:
     Args:
         client: Name of the client.
         weight: Weight in means.
-        train: Reply with full tables.
+        train: Reply with full tables, or with their gathered rows in runs whose local steps gather rows.
         rows: Row ids in the reply, in runs whose clients send them; empty if missing rows are zeros.
     """
 
@@ -67,10 +67,12 @@ class Replies:
     Args:
         replies: Replies in the order of client names.
         per_step: True if means are of updates per local step.
+        tables: Model whose tables the updates may hold as rows; None if all updates have full tables.
     """
 
     replies: list[Reply]
     per_step: bool = True
+    tables: Arrays | None = None
 
     @property
     def names(self) -> list[str]:
@@ -84,6 +86,8 @@ class Replies:
 
     def mean_update(self) -> Arrays:
         """Return Δ̄."""
+        if self.tables is not None:
+            return self._sums().mean()
         updates = [reply.train.update for reply in self.replies]
         return (
             fednova.mean_update(updates, [*self.steps.values()], self._weights)
@@ -104,8 +108,12 @@ class Replies:
 
     def mean_and_magnitude(self) -> tuple[Arrays, Arrays]:
         """Return Δ̄ and Δ'."""
-        sums = fold(Share(reply.train.update, reply.train.steps, reply.weight) for reply in self.replies)
+        sums = self._sums()
         return sums.mean(), sums.magnitude()
+
+    def _sums(self) -> Sums:
+        shares = (Share(reply.train.update, reply.train.steps, reply.weight) for reply in self.replies)
+        return fold(shares, self.tables)
 
     @property
     def _weights(self) -> list[float]:

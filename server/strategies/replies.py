@@ -9,10 +9,10 @@ from flwr.app import Message, RecordDict
 from common.arrays import Arrays, check_like
 from common.errors import WireError
 from common.reply_sums import BlockReply
-from common.tasks.spec import AnyTask
+from common.tasks.spec import AnyTask, TaskOptions
 from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
-from common.wire.sparse_rows import expand_reply, rows_of
+from common.wire.sparse_rows import check_rows, expand_reply, rows_of
 from server.aggregation.round_results import Reply
 from server.aggregation.row_mean import rescale_rows
 from server.exchange import content_size
@@ -40,15 +40,17 @@ class ExpectedReply:
     needs_gradient: bool
 
 
-def accept_reply(reply: TrainReply, expected: ExpectedReply, *, names_rows: bool) -> tuple[TrainReply, Arrays]:
-    """Return a reply that can enter a mean, with full tables, and the row ids that it names.
+def accept_reply(reply: TrainReply, expected: ExpectedReply, options: TaskOptions) -> tuple[TrainReply, Arrays]:
+    """Return a reply that can enter a mean, and the row ids that it names.
+
+    It has full tables, or their gathered rows if local steps gather rows.
 
     The arrays of a client of a block are in a sum, whose maker is in this process.
 
     Raises:
         WireError: The round, the number of steps or records, the loss or the arrays are not as expected.
     """
-    rows = _read_row_ids(reply.update) if names_rows else {}
+    rows = _read_row_ids(reply.update) if options.named_rows else {}
     if reply.round != expected.round:
         raise WireError(f"reply is of round {reply.round}, not of round {expected.round}")
     if not 1 <= reply.steps <= expected.max_steps or not 1 <= reply.examples <= expected.max_examples:
@@ -57,8 +59,8 @@ def accept_reply(reply: TrainReply, expected: ExpectedReply, *, names_rows: bool
     check_loss(reply.loss, expected.task)
     if isinstance(reply, BlockReply):
         return reply, rows
-    reply = expand_reply(reply, expected.model)
-    check_like(reply.update, expected.model, "update")
+    reply = reply if options.gathers_rows else expand_reply(reply, expected.model)
+    check_like(reply.update, check_rows(reply.update, expected.model), "update")
     if reply.gradient or expected.needs_gradient:
         check_like(reply.gradient, expected.model, "gradient")
     return reply, rows

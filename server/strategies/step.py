@@ -10,9 +10,10 @@ import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
-from common.arrays import all_finite, norm
+from common.arrays import Arrays, all_finite, norm
 from common.errors import QuorumError
 from common.wire.messages import LOCAL, TrainReply
+from common.wire.sparse_rows import expand
 from server.aggregation.folded_replies import are_folded, collect, select_whole
 from server.aggregation.lengths import FIRST_REFERENCE, Lengths, allowances, find_excess, measure, references, typical
 from server.aggregation.outliers import find_outliers
@@ -83,15 +84,15 @@ class StepStrategy(EvaluatedStrategy):
     def _next_state(self, usable: list[Reply]) -> RunState:
         shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
         self.row_ids = [reply.rows for reply in usable]
-        updated, memory = self.update(self.state.memory, shared, self._collect(usable))
+        updated, memory = self.update(self.state.memory, shared, self._collect(usable, self.select_uploaded(shared)))
         names = [reply.client for reply in usable]
         return self.state.next(self.refine({**self.state.model, **updated}, names), memory, names)
 
-    def _collect(self, usable: list[Reply]) -> Collected:
+    def _collect(self, usable: list[Reply], model: Arrays) -> Collected:
         per_step = self.capabilities.per_step
         if are_folded(usable):
             return collect(usable, per_step=per_step, with_magnitude=self.capabilities.needs_magnitude)
-        return Replies(self.combine(usable), per_step)
+        return Replies(self.combine(usable), per_step, model if self.config.task_options.gathers_rows else None)
 
     def combine(self, usable: list[Reply]) -> list[Reply]:
         """Return replies whose weighted mean is the aggregate by `federation.robust`."""
@@ -119,7 +120,7 @@ class StepStrategy(EvaluatedStrategy):
         log.warning("round %d is taken back: %s", self.state.round, reason)
         after, number = self.state, self.state.round
         single = [] if are_folded(self._replies) else self._replies
-        outliers = find_outliers({reply.client: reply.train.update for reply in single})
+        outliers = find_outliers({r.client: expand(r.train.update, before.model) for r in single})
         kept = [reply for reply in self._replies if reply.client not in outliers]
         rejected = {**trained.rejected, **dict.fromkeys(outliers, self._blame(reason, number))}
         if outliers and len(kept) >= self.config.federation.min_replies:
@@ -183,7 +184,7 @@ class StepStrategy(EvaluatedStrategy):
             model=template,
             needs_gradient=self.capabilities.needs_gradient,
         )
-        reply, rows = accept_reply(reply, expected, names_rows=bool(self.config.task_options.named_rows))
+        reply, rows = accept_reply(reply, expected, self.config.task_options)
         return Reply(name, options.weight(reply.examples), reply, rows)
 
     @property

@@ -8,14 +8,16 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
-from client.data.partition import own_rng
 from client.stacked_tensors import Tensors, cross_entropies, stack
+from client.tasks.gathered_rows import GatheredBatch
 from client.tasks.learner import means, shell
-from client.tasks.sessions.baseline import ItemFeatures, VisitHistory, history_features, pad
+from client.tasks.sessions.baseline import ItemFeatures, VisitHistory, history_features
+from client.tasks.sessions.blend_inputs import blend_flags, features_of_split, pad_features
 from client.tasks.sessions.data.graphs import GRAPH, collate
-from client.tasks.sessions.data.split import SplitVisitor, cases_of, split_visitor
+from client.tasks.sessions.data.split import cases_of, split_visitor
 from client.tasks.sessions.data.visitors import Case, Visits
 from client.tasks.sessions.ranking import TOP, compute_ranks, held_out, history_hits, visitor_means
+from client.tasks.sessions.sampled_items import add_weights, gather_items
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, add_rules, count_rules
@@ -52,7 +54,7 @@ class SessionsLearner:
         self.examples, self.rows = (len(sessions), len(sessions)) if self._separates_records else (self.size, 0)
         self._graphs = self._collate_sessions(sessions)
         if self._blended:
-            is_blend = [keep for s in self.splits for keep in _blend_flags(s, self._options.blend_share, run.seed)]
+            is_blend = [keep for s in self.splits for keep in blend_flags(s, self._options.blend_share, run.seed)]
             self._graphs["blends"] = torch.tensor(is_blend, dtype=torch.float32)
         self._hits: dict[str, Floats] = {}
         self._features: dict[str, list[ItemFeatures]] = {}
@@ -61,7 +63,14 @@ class SessionsLearner:
         """Return all training examples: graphs, targets, weights and, for the default model, history features."""
         if not self._blended:
             return self._graphs
-        return {**self._graphs, **_pad_features(self._features_of("train", request.statics))}
+        return {**self._graphs, **pad_features(self._features_of("train", request.statics))}
+
+    def gather(self, request: TrainRequest, generator: torch.Generator) -> GatheredBatch | None:
+        """Return all training examples over own and drawn items under `loss=sampled`."""
+        if self._options.loss == "full":
+            return None
+        table = "network.embedding.weight" if self._blended else "embedding.weight"
+        return gather_items(table, len(self._items.items), self._options.negatives, self.batch(request), generator)
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Return no step inputs: training steps are deterministic."""
@@ -71,7 +80,8 @@ class SessionsLearner:
         """Compute L_k, the mean cross-entropy of the next item over the client's examples.
 
         If sessions are separate records, L_k is the mean over sessions of each session's mean. In the default model the
-        blend weights train on the share `blend-share` of the sessions and the network trains on the rest.
+        blend weights train on the share `blend-share` of the sessions and the network trains on the rest. Gathered
+        batches give an estimate from own and drawn items.
         """
         if not self._separates_records:
             return self._mean_loss(params, batch)
@@ -82,10 +92,10 @@ class SessionsLearner:
         target, weights = batch["target"], batch["weights"]
         logits = self._logits(params, batch)
         if self._blended:
-            network_loss, blend_loss = (cross_entropies(each, target) for each in logits)
+            network_loss, blend_loss = (cross_entropies(add_weights(each, batch), target) for each in logits)
             losses = torch.where(batch["blends"] > 0, blend_loss, network_loss)
         else:
-            losses = cross_entropies(logits, target)
+            losses = cross_entropies(add_weights(logits, batch), target)
         return (weights * losses).sum() / weights.sum().clamp(min=1)
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
@@ -133,7 +143,7 @@ class SessionsLearner:
     ) -> Iterator[np.ndarray]:
         for first in range(0, len(cases), SCORE_CASES):
             chunk = slice(first, first + SCORE_CASES)
-            batch = self._collate(cases[chunk]) | (_pad_features(features[chunk]) if self._blended else {})
+            batch = self._collate(cases[chunk]) | (pad_features(features[chunk]) if self._blended else {})
             with torch.no_grad():
                 logits = self._logits(params, batch)
                 yield (logits[-1] if self._blended else logits).numpy()
@@ -164,7 +174,7 @@ class SessionsLearner:
             if part == "train" and KEYS in statics:
                 statics = self._without_own(statics)
             shared = self._shared_rules(statics)
-            self._features[part] = [row for split in self.splits for row in _features_of_split(split, part, shared)]
+            self._features[part] = [row for split in self.splits for row in features_of_split(split, part, shared)]
         return self._features[part]
 
     def _without_own(self, statics: Arrays) -> Arrays:
@@ -175,26 +185,3 @@ class SessionsLearner:
 
     def _shared_rules(self, statics: Arrays) -> SharedRules | None:
         return SharedRules(statics[KEYS], statics[VALUES], len(self._items.items)) if KEYS in statics else None
-
-
-def _features_of_split(split: SplitVisitor, part: str, shared: SharedRules | None) -> Iterator[ItemFeatures]:
-    history = VisitHistory.of(split.train)
-    if part != "train":
-        for case in held_out(split, part):
-            yield history_features(case.prefix, history, shared)
-        return
-    for session in split.train:
-        before = history.without(session)
-        for case in cases_of(session):
-            yield history_features(case.prefix, before, shared)
-
-
-def _blend_flags(split: SplitVisitor, share: float, seed: int) -> list[bool]:
-    """Return True for each example of a session for the blend weights; sessions are drawn by (seed, name)."""
-    is_drawn = own_rng(seed, f"blend of {split.visitor.name}").random(len(split.train)) < share
-    return [bool(keep) for keep, session in zip(is_drawn, split.train, strict=True) for _ in session[1:]]
-
-
-def _pad_features(rows: Sequence[ItemFeatures]) -> Tensors:
-    index, value = pad(rows)
-    return {"index": torch.from_numpy(index), "value": torch.from_numpy(value)}

@@ -1,14 +1,17 @@
 """Options of the sessions task."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from common.options import Scalar
 from common.tasks.spec import TaskOptions
 
 
 class SessionsOptions(TaskOptions):
     """Options `tasks.sessions.*`."""
+
+    alone: ClassVar[dict[str, Scalar]] = {**TaskOptions.alone, "loss": "full"}
 
     network: Literal["srgnn", "tagnn", "tagnn_concat"] = "srgnn"
     """Network of the model.
@@ -25,6 +28,19 @@ class SessionsOptions(TaskOptions):
     max_length: int = Field(20, ge=2)
     """Maximum number of clicks of a session that the network reads: the last ones."""
 
+    loss: Literal["full", "sampled"] = "full"
+    """Items in the softmax of a local step.
+
+    `full`: all items; every row of the item table changes. `sampled`: the client's own items and `negatives` others,
+    weighted so that their sum estimates the sum over all items. Updates then hold these rows only, and name them.
+    """
+
+    negatives: int = Field(256, ge=1)
+    """Number of items that a client draws in each round under `loss=sampled`.
+
+    They are drawn uniformly from the items that its sessions do not have.
+    """
+
     test_share: float = Field(0.2, gt=0, lt=1)
     """Share of a client's sessions in the test split, unless the data name the test sessions."""
 
@@ -33,3 +49,8 @@ class SessionsOptions(TaskOptions):
 
     count_offset: bool = False
     """Add a feature from summed counts of sequential rules; every client's policy must set `allow-counts`."""
+
+    @property
+    def gathers_rows(self) -> str:
+        """Setting of the loss, if it is `sampled`."""
+        return "loss=sampled" if self.loss == "sampled" else ""

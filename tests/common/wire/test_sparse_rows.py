@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from common.arrays import Arrays, sha256, zeros_like
+from common.arrays import Arrays, check_like, norm, sha256, zeros_like
 from common.errors import WireError
 from common.wire.codec import decode, encode
 from common.wire.messages import TrainReply
-from common.wire.sparse_rows import compress, expand, expand_reply
+from common.wire.sparse_rows import check_rows, compress, expand, expand_reply, numbers_of
 
 DTYPES = st.sampled_from([np.float16, np.float32, np.float64, np.int64, np.uint8, np.bool_])
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6)
@@ -82,8 +82,9 @@ BAD: dict[str, tuple[Arrays, str]] = {
 
 @pytest.mark.parametrize(("change", "reason"), BAD.values(), ids=BAD.keys())
 def test_rows_that_do_not_fit_are_refused_by_name(change: Arrays, reason: str) -> None:
-    with pytest.raises(WireError, match=f"gradient: array 'items': .*{reason}"):
-        expand(SENT | change, {"items": TABLE}, "gradient")
+    for read in (expand, check_rows):
+        with pytest.raises(WireError, match=f"gradient: array 'items': .*{reason}"):
+            read(SENT | change, {"items": TABLE}, "gradient")
 
 
 @pytest.mark.parametrize("template", [{}, {"items": TABLE[0]}], ids=["unknown", "no table"])
@@ -113,3 +114,17 @@ def test_a_reply_is_sent_smaller_and_restored_in_full() -> None:
     back = expand_reply(arrived, model)
     assert (sha256(back.update), sha256(back.gradient)) == (sha256(reply.update), sha256(reply.gradient))
     assert expand_reply(replace(reply, gradient={}), model).gradient == {}
+
+
+def test_rows_that_stay_rows_are_checked_like_whole_tables() -> None:
+    model = {"items": TABLE, "bias": np.ones(2, np.float32)}
+    received = {**SENT, "bias": np.ones(2, np.float32)}
+    check_like(received, check_rows(received, model), "update")
+    check_like(model, check_rows(model, model), "update")
+    bad = {**received, "items@values": np.full((2, 3), np.nan, np.float32)}
+    with pytest.raises(WireError, match="update: non-finite numbers"):
+        check_like(bad, check_rows(bad, model), "update")
+    for wrong in (SENT, {**received, "more": TABLE}, {**received, "bias": np.ones(3, np.float32)}):
+        with pytest.raises(WireError, match=r"bias|more"):
+            check_like(wrong, check_rows(wrong, model), "update")
+    assert norm(numbers_of(received)) == norm({"items": TABLE, "bias": model["bias"]})

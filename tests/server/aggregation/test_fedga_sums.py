@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from common.arrays import Arrays, sha256
-from server.aggregation.fedga_sums import BLOCK_SIZE, Share, fold
+from common.wire.sparse_rows import named_rows
+from server.aggregation.fedga_sums import BLOCK_SIZE, Share, Sums, fold
 from server.aggregation.fednova import mean_update
 
 UPDATES = hnp.arrays(np.float32, 5, elements=st.floats(-(2.0**20), 2.0**20, width=32))
@@ -102,3 +103,33 @@ def test_without_a_client_there_is_no_mean() -> None:
 def test_updates_of_other_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="agree in names and shapes"):
         fold([Share({"w": np.ones(2)}, 1, 1), Share({"w": np.ones(1)}, 1, 1)])
+
+
+def test_rows_are_summed_as_whole_tables_are() -> None:
+    rng = np.random.default_rng(0)
+    model = {"items": np.zeros((9, 3), np.float32), "bias": np.zeros(4, np.float32)}
+    whole, sent = [], []
+    for k, ids in enumerate(([0, 4, 8], [4], [], [1, 2, 4])):
+        rows, bias = rng.normal(size=(len(ids), 3)).astype(np.float32), rng.normal(size=4).astype(np.float32)
+        table = np.zeros((9, 3), np.float32)
+        table[ids] = rows
+        whole.append(Share({"items": table, "bias": bias}, k + 1, 2.0 + k))
+        sent.append(Share({"bias": bias, **named_rows("items", np.array(ids, np.int64), rows)}, k + 1, 2.0 + k))
+    sent[2] = whole[2]  # a client may send its whole table
+    for one, other in zip(_both(fold(whole)), _both(fold(sent, model)), strict=True):
+        assert sha256(one) == sha256(other)
+
+
+def _both(sums: Sums) -> tuple[Arrays, Arrays]:
+    return sums.mean(), sums.magnitude()
+
+
+def test_rows_of_another_width_or_table_are_refused() -> None:
+    model = {"items": np.zeros((9, 3), np.float32)}
+    for update in (
+        named_rows("items", np.array([1]), np.ones((1, 2), np.float32)),
+        named_rows("other", np.array([1]), np.ones((1, 3), np.float32)),
+        {},
+    ):
+        with pytest.raises(ValueError, match="agree in names and shapes"):
+            fold([Share(update, 1, 1.0)], model)

@@ -8,8 +8,9 @@ from torch.func import grad
 from client.privacy.dp_sgd import CHUNK, private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.stacked_tensors import Tensors, row, stack
+from client.tasks.sessions.blend_inputs import features_of_split, pad_features
 from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
-from client.tasks.sessions.learner import SessionsLearner, _features_of_split, _pad_features
+from client.tasks.sessions.learner import SessionsLearner
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -126,7 +127,7 @@ def test_counts_of_a_late_reply_are_not_subtracted_from_the_sums(often: int) -> 
     late_learner, reference = learner(), learner()
     value = late_learner.batch(request(late_learner, rest))["value"]
     shared = reference._shared_rules(rest)
-    expected = _pad_features([row for split in reference.splits for row in _features_of_split(split, "train", shared)])[
+    expected = pad_features([row for split in reference.splits for row in features_of_split(split, "train", shared)])[
         "value"
     ]
     torch.testing.assert_close(value, expected)

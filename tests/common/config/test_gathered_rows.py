@@ -1,0 +1,63 @@
+"""Combinations that runs with gathered rows accept, and reasons of the others."""
+
+import pytest
+
+from common.config.alone import configure_alone
+from common.config.gathered_rows import names_rows
+from common.config.parse import parse
+from common.options import Scalar
+from tests.support.configurations import refusal
+
+SAMPLED: dict[str, Scalar] = {"task": "sessions", "method": "fedga", "tasks.sessions.loss": "sampled"}
+NOISY: dict[str, Scalar] = {"privacy.unit": "client"}
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"method": "fedrule"}, "fedrule moves all rows of a table in each step"),
+        ({"method": "local"}, "local has a whole model on each client"),
+        ({"method": "ditto"}, "ditto has a whole model on each client"),
+        ({"method": "ifca"}, "ifca has a whole model on each client"),
+        ({"method": "pfedme"}, "pfedme has a whole model on each client"),
+        ({"method": "perfedavg"}, "perfedavg has a whole model on each client"),
+        (
+            {"method": "fedavg", "algorithm.fedavg.optimizer": "adam"},
+            "Adam's persistent moments move rows that a round does not gather; set moments=reset",
+        ),
+        (
+            {"method": "fedavg", "federation.robust": "median", "federation.min-replies": 3},
+            "federation.robust=median would take rows that were not gathered for zeros",
+        ),
+        (
+            {"method": "fedga", "federation.updates": "dense"},
+            "federation.updates=dense sends whole tables, whose zeros name the same rows",
+        ),
+        (
+            {"method": "fedavg", "model": "paper", "privacy.unit": "record"},
+            "privacy.unit=record draws noise for all rows in each step",
+        ),
+    ],
+)
+def test_what_moves_or_needs_whole_tables_is_refused(options: dict[str, Scalar], reason: str) -> None:
+    assert f"tasks.sessions.loss=sampled does not apply: {reason}" in refusal({**SAMPLED, **options})
+    parse({"task": "sessions", **options})
+
+
+@pytest.mark.parametrize(
+    "method", ["fedavg", "fedprox", "fedga", "fedadam", "fedyogi", "fedadagrad", "fedrep", "fedsgd"]
+)
+def test_methods_that_move_gathered_rows_alone_are_accepted(method: str) -> None:
+    assert names_rows(parse({**SAMPLED, "method": method}))
+
+
+def test_rows_are_named_without_noise_and_masks_alone() -> None:
+    assert not names_rows(parse({"task": "sessions", "method": "fedga"}))
+    assert not names_rows(parse({**SAMPLED, **NOISY}))
+    assert not names_rows(parse({**SAMPLED, "privacy.trust": "helpers"}))
+
+
+def test_each_client_alone_trains_on_all_items() -> None:
+    alone = configure_alone(parse({**SAMPLED, "tasks.sessions.hidden": 8}), 3, "demo")
+    assert (alone.method, alone.task_options.gathers_rows) == ("local", "")
+    assert alone.task_options.model_dump()["hidden"] == 8
