@@ -87,11 +87,13 @@ class Policy(SharingPolicy):
             raise RefusedError(
                 f"the policy requires differential privacy; task '{config.task}' sends row ids in plaintext under these options"
             )
-        if not config.task_options.count_offset:
-            return
-        self._check_noise(config.task_options.count_privacy)
-        if config.task_options.count_privacy.unit == "none" and not count_cost(config):
-            self.check_counts(summed=config.privacy.resolved_trust == "helpers")
+        options = config.task_options
+        if count_cost(config):
+            self._check_noise(config.privacy if config.privacy.unit != "none" else options.count_privacy)
+        elif options.count_offset is True:  # with `auto`, a run trains without the counts of this client
+            self._check_noise(options.count_privacy)
+            if options.count_privacy.unit == "none":
+                self.check_counts(summed=config.privacy.resolved_trust == "helpers")
 
     def check_names(self, task: str, method: str, inner: str) -> None:
         """Refuse a task or a method by its name, before it is imported.
@@ -146,7 +148,8 @@ def read_policy(path: Path | None, *, is_generated: bool = False) -> Policy:
         ConfigError: The file cannot be read, or an option is unknown or invalid.
     """
     if path is None:
-        return Policy(share_metrics="always", min_sum=2, helpers_on_first_use=True) if is_generated else Policy()
+        generated = {"allow_counts": "summed", "share_metrics": "always", "min_sum": 2, "helpers_on_first_use": True}
+        return Policy.model_validate(generated) if is_generated else Policy()
     text = ""
     try:
         text = path.read_text("utf-8-sig")

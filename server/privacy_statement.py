@@ -45,6 +45,13 @@ COUNTS = (
 """Guarantee of counts in a run whose updates have no noise."""
 
 
+SUMMED_COUNTS = (
+    "noise of each helper on their sum: (ε = {epsilon:g}, δ = {delta:g}) for any two contents of a client's data, if at least"
+    " one helper followed the protocol and kept its key"
+)
+"""Guarantee of summed counts in a run of secure sums whose updates have no noise."""
+
+
 def statement(
     config: RunConfig, spent: Mapping[str, float], sharing: int, helpers: Sequence[str] = ("its helpers",)
 ) -> Privacy:
@@ -69,9 +76,12 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         plaintext = [ITEM_IDS] if task.named_rows else []
         plaintext += [GATHERED_ROWS] if names_rows(config) else []
         plaintext += [channel for channel in method.uncovered() if channel not in task.not_sent()]
-        plaintext += [SUMMED] if task.count_offset and task.count_privacy.unit == "none" and not is_summed else []
+        has_counts = task.count_offset is True or (is_summed and task.count_offset == "auto")
+        is_exact = has_counts and task.count_privacy.unit == "none"
+        plaintext += [SUMMED] if is_exact and not is_summed else []
         plaintext += [*task.uncovered()]
         bare = MASKED if is_summed else UNPROTECTED
+        plaintext += ["sums of counts that models start from"] if is_summed and is_exact else []
         return replace(bare, counts=_guarantee_of_counts(config), uncovered=[*plaintext, *bare.uncovered])
     account = build_account(options)
     most = max(spent.values(), default=0.0) + count_cost(config) + metric_cost(config)
@@ -95,4 +105,4 @@ def _guarantee_of_counts(config: RunConfig) -> str:
     noise = config.task_options.count_privacy
     if noise.unit == "none" or not config.task_options.count_offset:
         return ""
-    return COUNTS.format(epsilon=noise.epsilon, delta=noise.delta)
+    return (COUNTS if noise.unit == "record" else SUMMED_COUNTS).format(epsilon=noise.epsilon, delta=noise.delta)

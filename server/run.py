@@ -35,7 +35,7 @@ from server.result import Result
 from server.round_limits import RoundLimits
 from server.secure.parties import Parties, find_parties
 from server.secure.protocol import SumProtocol
-from server.secure.sizes import find_oversize
+from server.secure.sizes import check_counts, find_oversize, resolve_counts
 from server.secure.summed_counts import sum_masked_counts
 from server.state import RunState, restore
 from server.strategies.planned import PlannedStrategy
@@ -73,6 +73,7 @@ def run(
         hubs = HubGrid(grid)
         liveness = Liveness(hubs.get_nodes)
         parties = find_parties(hubs, config, folder, liveness, partial(find_oversize, vocabulary=catalogue))
+        parties = parties if config.resume else parties.with_counts(partial(resolve_counts, catalogue))
         return _run(hubs, parties, catalogue, folder, nodes, liveness, on_round)
 
 
@@ -86,6 +87,7 @@ def _run(
     on_round: OnRound,
 ) -> Result:
     config, federation = parties.config, parties.config.federation
+    check_counts(config)
     state, totals = _load_or_create(folder, config, catalogue)
     parties.save()
 
@@ -109,7 +111,7 @@ def _run(
         enrolment.assemble(recorded, federation.min_clients)
         journal.start(catalogue)
         has_started = True
-        if config.task_options.count_offset and not state.statics:
+        if config.task_options.count_offset and not state.statics and not (parties.roster and state.round):
             strategy.state = _start_from_counts(quiet, enrolment, strategy.state, sums, config, catalogue)
         early = train(strategy, recorded, journal)
         journal.choice.conclude(strategy, recorded)

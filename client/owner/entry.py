@@ -9,6 +9,7 @@ from flwr.app import Message
 from client.enrolment import EnrolledRun, fingerprint
 from client.journal import Asked, RequestEntry
 from common.config.flatten import read_names
+from common.config.secure_sums import count_cost
 from common.text import printable
 from common.wire.codec import Outline, outline
 from common.wire.messages import EnrolRequest
@@ -82,7 +83,7 @@ def _names(request: Outline) -> tuple[str, str]:
 
 def _is_noised(asked: Asked, run: EnrolledRun) -> bool:
     if asked == "counts":
-        return run.config.task_options.count_privacy.unit != "none"
+        return run.config.task_options.count_privacy.unit != "none" or count_cost(run.config) > 0
     return asked in ("train", "assign") and run.config.privacy.unit != "none"
 
 

@@ -110,7 +110,8 @@ class Budget:
         Raises:
             RefusedError: The cost exceeds the policy or the ledger's budget.
         """
-        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="counts"), count_cost(config))
+        options = config.privacy if config.privacy.unit != "none" else config.task_options.count_privacy
+        return self._reserve(options, Slot(self.run_name(run), 0, kind="counts"), count_cost(config))
 
     def reserve_metrics_in_sums(self, config: RunConfig, run: str) -> Reservation:
         """Reserve the release of the final model's metrics inside a secure sum with noise.

@@ -53,7 +53,6 @@ class RunConfig(Options):
     federation: Federation = Federation()
     privacy: PrivacyOptions = PrivacyOptions()
     secure_sums: SecureSumsOptions = SecureSumsOptions()
-
     method_options: SerializeAsAny[MethodOptions] = Field({}, validation_alias="algorithm", validate_default=True)
     """Options of the training method; for a planner, of its inner method."""
 
@@ -158,6 +157,7 @@ class RunConfig(Options):
             raise ValueError(f"{self.method} plans a privacy budget; set privacy.unit=client or privacy.unit=record")
         if unit == "record":
             self._check_records()
+        self.task_options.check_noise(self.privacy)
         check_validation_share(planner, self.federation.stop, self.task, self.task_options.validation_share)
         if planner and planner.by_rewards and self.evaluate_every != 1:
             raise ValueError(f"{self.method} needs the reward of every round; set evaluate-every=1")

@@ -43,7 +43,7 @@ def find_obstacle(config: "RunConfig") -> str:
         return f"federation.robust={config.federation.robust} needs the replies of single clients"
     if capabilities.plaintext or config.task_options.named_rows:
         return "clients of this run name rows or send data in plaintext"
-    if config.task_options.count_offset and (obstacle := _find_count_obstacle(config)):
+    if config.task_options.count_offset is True and (obstacle := find_count_obstacle(config)):
         return obstacle
     if privacy.unit == "record":
         return "privacy.unit=record adds its noise at the clients"
@@ -52,7 +52,8 @@ def find_obstacle(config: "RunConfig") -> str:
     return ""
 
 
-def _find_count_obstacle(config: "RunConfig") -> str:
+def find_count_obstacle(config: "RunConfig") -> str:
+    """Return the reason why the run's counts cannot be in secure sums; empty if they can."""
     statistics, privacy = TASKS[config.task].counts, config.privacy
     if statistics is None or statistics.template is None:
         return "counts of the model's offset are sent in plaintext"
@@ -67,10 +68,12 @@ def _find_count_obstacle(config: "RunConfig") -> str:
 
 def count_cost(config: "RunConfig") -> float:
     """Return the cost ρ of summed counts, for each client; 0 without noise or without summed counts."""
-    privacy = config.privacy
-    if privacy.resolved_trust != "helpers" or privacy.unit == "none" or not config.task_options.count_offset:
+    privacy, counts = config.privacy, config.task_options.count_privacy
+    if privacy.resolved_trust != "helpers" or not config.task_options.count_offset:
         return 0.0
-    return privacy.count_share * rho_of(privacy.epsilon, privacy.delta)
+    if privacy.unit != "none":
+        return privacy.count_share * rho_of(privacy.epsilon, privacy.delta)
+    return rho_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
 
 
 def metric_cost(config: "RunConfig") -> float:

@@ -51,7 +51,7 @@ class TaskOptions(Options):
     validation_share: float = Field(0.0, ge=0, lt=1)
     """Share of the remaining records in the validation split, for tuning and planners."""
 
-    count_offset: bool = False
+    count_offset: bool | Literal["auto"] = False
     """Start the model from counts summed over clients.
 
     Without noise on the counts, every client's policy must set `allow-counts`.
@@ -78,6 +78,15 @@ class TaskOptions(Options):
         Raises:
             ValueError: The combination is not supported.
         """
+
+    def check_noise(self, privacy: PrivacyOptions) -> None:
+        """Accept the noise of a run's updates beside that on counts.
+
+        Raises:
+            ValueError: Both are of helpers, who take the noise on counts from `privacy.count-share` then.
+        """
+        if privacy.unit != "none" and self.count_privacy.unit == "client":
+            raise ValueError("count-epsilon is for runs without noise on updates; set privacy.count-share instead")
 
     def not_sent(self) -> tuple[str, ...]:
         """Return uncovered channels of methods that do not exist under these options."""

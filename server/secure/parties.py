@@ -58,6 +58,11 @@ class Parties:
         """Cards of the run's helpers, for the invitation of clients."""
         return self.roster.to_json() if self.roster else []
 
+    def with_counts(self, resolve: Callable[[RunConfig, int], RunConfig]) -> "Parties":
+        """Return the parties with `count-offset` resolved for the number of expected clients."""
+        number = max(self.config.federation.min_clients, len(self.exchange.online - self.exchange.helping))
+        return replace(self, config=resolve(self.config, number), local=self.local and resolve(self.local, number))
+
     def sums(self, on_sum: Callable[[Sum], None]) -> HelperSums | None:
         """Return the protocol of secure sums; None under trust `local`."""
         if self.roster is None:
@@ -118,13 +123,17 @@ def find_parties(
 
 
 def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:
-    """Return the configuration of a resumed run with its own trust."""
-    began, result = folder.config().get("privacy.trust", "local"), folder.result()
+    """Return the configuration of a resumed run with its own trust, and its own counts if they are `auto`."""
+    stored, result = folder.config(), folder.result()
+    began, options = stored.get("privacy.trust", "local"), config.task_options
     if config.privacy.trust not in ("auto", began):
         raise ConfigError(f"run '{config.run_id}' began with privacy.trust={began}; a run keeps its trust")
     if began == "helpers" and result and result.status == "completed":
         raise ConfigError(f"run '{config.run_id}' is complete, and its helpers have deleted its keys; start a new run")
-    return config.model_copy(update={"privacy": config.privacy.model_copy(update={"trust": began})})
+    if options.count_offset == "auto":
+        options = options.model_copy(update={"count_offset": stored.get(f"tasks.{config.task}.count-offset", False)})
+    update = {"privacy": config.privacy.model_copy(update={"trust": began}), "task_options": options}
+    return config.model_copy(update=update)
 
 
 def _await_helpers(exchange: HelperExchange, config: RunConfig, sleep: Callable[[float], None]) -> HelperRoster:
@@ -185,9 +194,6 @@ def _resolved(config: RunConfig, trust: ResolvedTrust) -> RunConfig:
     if trust == "local":
         return config.model_copy(update={"privacy": privacy})
     federation, fewest = config.federation, config.secure_sums.min_sum
-    quorum = {
-        "min_clients": max(federation.min_clients, fewest),
-        "min_replies": max(federation.min_replies, fewest),
-    }
+    quorum = {"min_clients": max(federation.min_clients, fewest), "min_replies": max(federation.min_replies, fewest)}
     update = {"privacy": privacy, "federation": federation.model_copy(update=quorum)}
     return config.model_copy(update={**update, "secure_sums": config.secure_sums.model_copy(update={"renew": False})})

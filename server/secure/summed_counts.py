@@ -16,6 +16,7 @@ from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
 from server.grid import PollingGrid
 from server.roster import Roster
+from server.secure.open_sum import SumLostError, TooFewUploadsError
 from server.secure.protocol import Release, SumProtocol
 from server.secure.uploads import Upload
 from server.state import RunState
@@ -31,6 +32,8 @@ def sum_masked_counts(
     grid: PollingGrid, roster: Roster, state: RunState, sums: SumProtocol, config: RunConfig, vocabulary: Vocabulary
 ) -> RunState:
     """Return the state with the opened sum of all clients' counts among its statics.
+
+    With `auto`, the state stays as it is if too few clients send theirs, or the sum is lost.
 
     Raises:
         DataError: No client has training data.
@@ -58,6 +61,12 @@ def sum_masked_counts(
             except WireError as error:
                 failed[name] = str(error)
                 log.warning("%s: counts are left out: %s", name, error)
-    total = sums.total(terms, uploads, {}, failed)
+    try:
+        total = sums.total(terms, uploads, {}, failed)
+    except (SumLostError, TooFewUploadsError) as lost:
+        if config.task_options.count_offset != "auto":
+            raise
+        log.warning("count-offset=auto: %s; the model starts without counts", lost)
+        return state
     counts = SumLayout.of(template).arrays(total.vector, template)
     return replace(state, statics=statistics.label(counts, total.spread))

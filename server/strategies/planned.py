@@ -104,7 +104,7 @@ class PlannedStrategy(Strategy):
         try:
             return self.inner.aggregate_train(server_round, replies)
         except QuorumError:
-            if self._decision is not None:
+            if self._decision is not None and not self.inner.has_pending_sum:
                 self._on_decided(replace(self._decision, failed=True))
             raise
 

@@ -63,6 +63,11 @@ class SummedStrategy(StepStrategy):
             self.paying = self._sums.admit(self._terms, clients)
         return self.paying
 
+    @property
+    def has_pending_sum(self) -> bool:
+        """True if the clients of the next round's sum are final, and it is still to be opened."""
+        return self._sums is not None and self._sums.pending(self.state.round + 1, CHANNEL) is not None
+
     def resume_sum(self) -> bool:
         """Return True if clients are not asked: the next round's sum is still to be opened, or is lost."""
         if self._sums and self._sums.is_renewed:

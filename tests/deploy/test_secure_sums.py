@@ -149,7 +149,8 @@ def test_a_sum_too_small_for_an_owner_is_refused(tmp_path: Path) -> None:
 
 
 def simulated(settings: Callable[..., RunConfig], runs: Path, noise_seed: int | None = None, **options: Any) -> Result:
-    named = {"privacy__trust": "helpers", "secure-sums__min-sum": MIN_SUM, **options}
+    counts = {"tasks__rules__count-offset": False}
+    named = {"privacy__trust": "helpers", "secure-sums__min-sum": MIN_SUM, **counts, **options}
     return simulate(settings("fedavg", **named), toy_dataset(4), runs, noise_seed=noise_seed)
 
 

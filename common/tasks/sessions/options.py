@@ -48,7 +48,10 @@ class SessionsOptions(TaskOptions):
     """Share of the training sessions on which the default model's blend weights are trained."""
 
     count_offset: bool = False
-    """Add a feature from summed counts of sequential rules; every client's policy must set `allow-counts`."""
+    """Add a feature from summed counts of sequential rules; every client's policy must set `allow-counts`.
+
+    They are sent in plaintext, or with helpers in a secure sum.
+    """
 
     @property
     def gathers_rows(self) -> str:

@@ -104,8 +104,8 @@ class TrafficOptions(TaskOptions):
     count_offset: bool = False
     """Average the client's ridge forecast with a federated ridge forecast, as offset of the default model.
 
-    The federated ridge uses autocovariances summed over clients, which are sent in plaintext; every client's policy must set
-    `allow-counts`.
+    The federated ridge uses autocovariances summed over clients. They are sent in plaintext, or with helpers in a secure sum;
+    every client's policy must set `allow-counts`.
     """
 
     @model_validator(mode="after")
