@@ -7,7 +7,7 @@ from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, mod
 
 from common.config import gathered_rows, sections
 from common.config.federation import Federation
-from common.config.secure_sums import SecureSumsOptions, find_obstacle
+from common.config.secure_sums import SecureSumsOptions, check_count_noise, find_obstacle
 from common.config.validation_split import add_validation_share, check_validation_share
 from common.errors import ConfigError
 from common.methods.planners import PlannerOptions, Uniform
@@ -157,7 +157,7 @@ class RunConfig(Options):
             raise ValueError(f"{self.method} plans a privacy budget; set privacy.unit=client or privacy.unit=record")
         if unit == "record":
             self._check_records()
-        self.task_options.check_noise(self.privacy)
+        check_count_noise(self)
         check_validation_share(planner, self.federation.stop, self.task, self.task_options.validation_share)
         if planner and planner.by_rewards and self.evaluate_every != 1:
             raise ValueError(f"{self.method} needs the reward of every round; set evaluate-every=1")

@@ -52,6 +52,16 @@ def find_obstacle(config: "RunConfig") -> str:
     return ""
 
 
+def check_count_noise(config: "RunConfig") -> None:
+    """Check that helpers add noise to updates or to counts alone, not both from budgets of their own.
+
+    Raises:
+        ValueError: They do.
+    """
+    if config.privacy.unit != "none" and config.task_options.count_privacy.unit == "client":
+        raise ValueError("count-epsilon is for runs without noise on updates; set privacy.count-share instead")
+
+
 def find_count_obstacle(config: "RunConfig") -> str:
     """Return the reason why the run's counts cannot be in secure sums; empty if they can."""
     statistics, privacy = TASKS[config.task].counts, config.privacy

@@ -79,15 +79,6 @@ class TaskOptions(Options):
             ValueError: The combination is not supported.
         """
 
-    def check_noise(self, privacy: PrivacyOptions) -> None:
-        """Accept the noise of a run's updates beside that on counts.
-
-        Raises:
-            ValueError: Both are of helpers, who take the noise on counts from `privacy.count-share` then.
-        """
-        if privacy.unit != "none" and self.count_privacy.unit == "client":
-            raise ValueError("count-epsilon is for runs without noise on updates; set privacy.count-share instead")
-
     def not_sent(self) -> tuple[str, ...]:
         """Return uncovered channels of methods that do not exist under these options."""
         return ()
