@@ -11,7 +11,9 @@ from client.training.folded_cohort import train_folded
 from common.arrays import Floats
 from common.config.run import RunConfig
 from common.wire.messages import LOCAL
-from deploy.simulated_cohort import Job, answer_cohort
+from deploy.simulated_cohort import Job, answer_jobs, message_sizes
+from deploy.trained_block import TrainedBlock
+from deploy.workers import Workers
 from server.aggregation.lengths import Lengths, allowances, typical
 from server.evaluation import MAX_PLAUSIBLE
 
@@ -24,6 +26,9 @@ repeated round needs.
 
 BLOCK_BYTES, MIN_BLOCK, MAX_BLOCK = 32 * 2**20, 4, 256
 """Bytes of a block: two models a client, and limits of its number of clients."""
+
+STATE_VECTORS = 12
+"""Upper bound on the vectors of a client's state, each as long as the model."""
 
 DOUBT = 0.5
 """Share of the bound on lengths from which on the server judges a single reply.
@@ -38,10 +43,11 @@ class Population:
     Args:
         together: Number of clients of a block; 0 chooses by the size of the model.
         reference: Typical lengths of the last round, replaced by those of each round.
+        workers: Number of processes that train blocks; the results do not depend on it.
     """
 
-    def __init__(self, together: int, reference: Lengths) -> None:
-        self._together, self._reference = together, reference
+    def __init__(self, together: int, reference: Lengths, workers: int = 1) -> None:
+        self._together, self._reference, self._workers = together, reference, Workers(workers)
 
     def trains(self, jobs: Sequence[Job]) -> bool:
         """Return True if these clients' replies are summed."""
@@ -56,39 +62,43 @@ class Population:
         config, size = _config(jobs[0]), self._together or _choose_block(jobs[0])
         jobs = sorted(jobs, key=lambda job: (job.participant.learner.size, job.participant.client))
         weights = {j.participant.client: config.method_options.weight(j.participant.learner.examples) for j in jobs}
-        allowed, lengths = allowances(weights), list[Lengths]()
-        replies: list[Message] = []
-        for number, first in enumerate(range(0, len(jobs), size)):
-            block = jobs[first : first + size]
-            limits = config.federation.norm_bound * np.array([allowed[job.participant.client] for job in block])
-            judge = partial(find_doubtful, self._reference, limits, lengths)
-            trained = train_folded(config.method_options, [job.participant for job in block], number, judge)
-            replies += answer_cohort(config, block, trained)
+        allowed, blocks = allowances(weights), [jobs[first : first + size] for first in range(0, len(jobs), size)]
+
+        def train_block(number: int) -> TrainedBlock:
+            members = [job.participant for job in blocks[number]]
+            limits = config.federation.norm_bound * np.array([allowed[member.client] for member in members])
+            judge = partial(find_doubtful, self._reference, limits)
+            trained = train_folded(config.method_options, members, number, judge)
+            sizes = message_sizes(config, len(members), trained.update, trained.gradient)
+            return TrainedBlock(trained.replies, sizes, trained.lengths)
+
+        participants = [[job.participant for job in block] for block in blocks]
+        trained = self._workers.train(participants, train_block, STATE_VECTORS * _model_bytes(jobs[0]))
         self._reference.clear()
-        self._reference.update(typical(lengths))
-        return replies
+        self._reference.update(typical([row for block in trained for row in _rows(block.lengths)]))
+        pairs = zip(blocks, trained, strict=True)
+        return [reply for jobs, block in pairs for reply in answer_jobs(jobs, block.replies, block.sizes)]
 
 
-def find_doubtful(
-    reference: Lengths, limits: Floats, seen: list[Lengths], lengths: dict[str, Floats], losses: Floats
-) -> list[int]:
-    """Return the clients of a block whose reply the server may leave out; add all lengths to `seen`.
+def find_doubtful(reference: Lengths, limits: Floats, lengths: dict[str, Floats], losses: Floats) -> list[int]:
+    """Return the clients of a block whose reply the server may leave out.
 
     Args:
         reference: Typical lengths of the last round; a kind without one is compared within the block.
         limits: Bound on each client's length, as a multiple of the typical one; 0: none.
-        seen: Lengths of the round so far.
         lengths: Kind -> length of each client's reply, (K,).
         losses: Loss of each client, (K,).
     """
-    rows = [dict(zip(lengths, map(float, row), strict=True)) for row in zip(*lengths.values(), strict=True)]
-    middle = {**typical(rows), **reference}
-    seen += rows
+    middle = {**typical(_rows(lengths)), **reference}
     trusted = np.abs(losses) <= MAX_PLAUSIBLE
     for kind, length in lengths.items():
         most = np.where(limits > 0, DOUBT * limits * middle.get(kind, 0.0), math.inf)
         trusted &= np.isfinite(length) & (length <= most)
     return np.flatnonzero(~trusted).tolist()
+
+
+def _rows(lengths: dict[str, Floats]) -> list[Lengths]:
+    return [dict(zip(lengths, map(float, row), strict=True)) for row in zip(*lengths.values(), strict=True)]
 
 
 def _config(job: Job) -> RunConfig:

@@ -29,6 +29,7 @@ def simulate_measured(
     together: int = 0,
     noise_seed: int | None = None,
     state: KeptState = REMOVED,
+    workers: int = 1,
 ) -> tuple[Result, dict[str, Measured]]:
     """Train as `simulate_clients` does, with the clients' state in the run's folder.
 
@@ -39,6 +40,7 @@ def simulate_measured(
         together: Number of clients that train stacked; 0 chooses.
         noise_seed: Root seed of reproducible DP noise, which gives no protection. None samples fresh noise.
         state: Treatment of the clients' state.
+        workers: Number of processes in which a large population trains; the result does not depend on it.
 
     Returns:
         Result, and each client's measurement of the finished model.
@@ -54,7 +56,7 @@ def simulate_measured(
     note = _prepare(snapshots, folder, config, state)
     helpers = folder.path / HELPERS
     with open_desks(config, noise_seed, helpers) as desks:
-        grid = InProcessGrid(sessions, together, snapshots.ledgers.commit, desks, snapshots.lengths)
+        grid = InProcessGrid(sessions, together, snapshots.ledgers.commit, desks, snapshots.lengths, workers)
         try:
             result = replace(run(grid, config, runs, on_round=snapshots.before_round), state=note)
         except KeyboardInterrupt:

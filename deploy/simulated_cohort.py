@@ -1,6 +1,6 @@
 """Training of simulated clients in one cohort; replies without noise are handed over, not encoded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,8 +9,10 @@ from flwr.app import Message, RecordDict
 from client.node.replies import failure_reply
 from client.privacy.plain_updates import sends_rows
 from client.session import Session
-from client.training.cohort import StackedReplies, train_stacked
+from client.stacked_tensors import Tensors
+from client.training.cohort import train_stacked
 from client.training.participant import Participant
+from common.arrays import Ints
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.wire.codec import encode, hand_over
@@ -34,21 +36,34 @@ def train_cohort(jobs: Sequence[Job]) -> list[Message]:
     config = jobs[0].session.config(jobs[0].participant.request.enrolment)
     trained = train_stacked(config.method_options, [job.participant for job in jobs])
     if all(job.session.passes_unchanged(job.participant) for job in jobs):
-        return answer_cohort(config, jobs, trained)
+        sizes = message_sizes(config, len(jobs), trained.update, trained.gradient, trained.rows)
+        return answer_jobs(jobs, trained.replies, sizes)
     return [_reply(job, outcome, None) for job, outcome in zip(jobs, trained.replies, strict=True)]
 
 
-def answer_cohort(config: RunConfig, jobs: Sequence[Job], trained: StackedReplies) -> list[Message]:
+def answer_jobs(
+    jobs: Sequence[Job], outcomes: Sequence[TrainReply | FedloomError], sizes: Sequence[int]
+) -> list[Message]:
     """Return the replies of clients whose release changes nothing but the encoding."""
-    return [_reply(*each) for each in zip(jobs, trained.replies, _sizes(config, trained), strict=True)]
+    return [_reply(*each) for each in zip(jobs, outcomes, sizes, strict=True)]
 
 
-def _sizes(config: RunConfig, trained: StackedReplies) -> list[int]:
-    """Return the bytes that the arrays of each client's reply would have in a message."""
-    groups = {"update": trained.update, "gradient": trained.gradient}
+def message_sizes(
+    config: RunConfig, clients: int, update: Tensors, gradient: Tensors, rows: Mapping[str, Ints] | None = None
+) -> list[int]:
+    """Return the bytes of the arrays of each client's reply in a message.
+
+    Args:
+        config: Configuration of the run.
+        clients: Number K of clients.
+        update: Δ_k, K × ….
+        gradient: s_k, K × ….
+        rows: Table that replies hold as gathered rows -> number of each client's rows, (K,).
+    """
+    groups = {"update": update, "gradient": gradient}
     arrays = {f"{group}/{n}": t.numpy() for group, tensors in groups.items() for n, t in tensors.items()}
-    gathered = {f"update/{table}": rows for table, rows in trained.rows.items()}
-    return stacked_sizes(len(trained.replies), arrays, gathered, compressed=sends_rows(config))
+    gathered = {f"update/{table}": counts for table, counts in (rows or {}).items()}
+    return stacked_sizes(clients, arrays, gathered, compressed=sends_rows(config))
 
 
 def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Message:

@@ -47,17 +47,24 @@ def simulate(
     clients: int = 0,
     together: int = 0,
     noise_seed: int | None = None,
+    workers: int = 1,
 ) -> Result:
     """Train with one client per unit of a data set, or with `clients` clients.
 
     The other arguments are those of `simulate_clients`.
     """
     parts = partition(whole, clients, unit=CLIENT_TASKS[config.task].unit)
-    return simulate_clients(config, parts, runs, together=together, noise_seed=noise_seed)
+    return simulate_clients(config, parts, runs, together=together, noise_seed=noise_seed, workers=workers)
 
 
 def simulate_clients(
-    config: RunConfig, parts: Sequence[AnyDataset], runs: Path, *, together: int = 0, noise_seed: int | None = None
+    config: RunConfig,
+    parts: Sequence[AnyDataset],
+    runs: Path,
+    *,
+    together: int = 0,
+    noise_seed: int | None = None,
+    workers: int = 1,
 ) -> Result:
     """Train with one client per partition.
 
@@ -67,10 +74,11 @@ def simulate_clients(
         runs: Folder of run folders.
         together: Number of clients that train stacked; 0: one at a time for up to 16 clients, else `TOGETHER`.
         noise_seed: Root seed of reproducible DP noise, for studies; it gives no protection. None samples fresh noise.
+        workers: Number of processes in which a large population trains; the result does not depend on it.
     """
     sessions, _ = open_sessions(parts, noise_seed)
     with open_desks(config, noise_seed) as desks:
-        return run(InProcessGrid(sessions, together, desks=desks), config, runs)
+        return run(InProcessGrid(sessions, together, desks=desks, workers=workers), config, runs)
 
 
 class InProcessGrid(Grid):
@@ -82,6 +90,7 @@ class InProcessGrid(Grid):
         on_released: Callback after clients have released values, before the server has their replies.
         desks: Helpers of secure sums; their nodes follow those of the clients.
         lengths: Typical lengths of the last round, where replies are summed in blocks.
+        workers: Number of processes in which a large population trains.
     """
 
     def __init__(
@@ -91,10 +100,11 @@ class InProcessGrid(Grid):
         on_released: Callable[[], None] = lambda: None,
         desks: Sequence[Desk] = (),
         lengths: Lengths | None = None,
+        workers: int = 1,
     ) -> None:
         self._sessions, self._together = sessions, together or choose_cohort(len(sessions))
         self._on_released = on_released
-        self._population = Population(together, {} if lengths is None else lengths)
+        self._population = Population(together, {} if lengths is None else lengths, workers)
         self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)

@@ -1,13 +1,14 @@
 """One round of local training of clients whose replies are summed; no reply outlives its cohort."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from client.stacked_tensors import Tensors, are_finite, row, to_arrays
-from client.training.cohort import StackedReplies, build_reply, descend_together
+from client.training.cohort import build_reply, descend_together
 from client.training.cohort_state import save_newest
 from client.training.failures import DivergedError
 from client.training.participant import Participant
@@ -21,9 +22,26 @@ IsDoubtful = Callable[[dict[str, Floats], Floats], Sequence[int]]
 """(`update` and `gradient` -> lengths, (K,); losses, (K,)) -> clients that send a single reply."""
 
 
+@dataclass(frozen=True)
+class FoldedCohort:
+    """Replies of a cohort whose arrays are summed.
+
+    Args:
+        replies: Reply of each participant, or the error that it gets in place of one.
+        lengths: `update` and `gradient` -> length of each reply, (K,).
+        update: Δ_k, K × …, which the replies do not hold.
+        gradient: s_k, K × …, which the replies do not hold.
+    """
+
+    replies: list[TrainReply | FedloomError]
+    lengths: dict[str, Floats]
+    update: Tensors
+    gradient: Tensors
+
+
 def train_folded(
     options: MethodOptions, participants: Sequence[Participant], number: int, is_doubtful: IsDoubtful
-) -> StackedReplies:
+) -> FoldedCohort:
     """Train a block of participants, sum their replies and store their client states in one version.
 
     Doubtful clients have an ordinary reply, and their state keeps what the server may take back.
@@ -33,10 +51,6 @@ def train_folded(
         participants: The block.
         number: Place of the block in its round.
         is_doubtful: Choice of the doubtful clients.
-
-    Returns:
-        Reply of each participant, or an error in place of one that is not finite; of the update and the gradient, only the
-        sums and the single replies may be kept.
     """
     trained = descend_together(options, participants)
     own, losses = trained.result.personalized, trained.result.descent.loss.double().numpy()
@@ -68,7 +82,7 @@ def train_folded(
         )
 
     replies = [reply(k) if k in counted else DivergedError() for k in range(len(participants))]
-    return StackedReplies(replies, trained.update, trained.gradient)
+    return FoldedCohort(replies, lengths, trained.update, trained.gradient)
 
 
 def _lengths(stacked: Tensors) -> Floats:

@@ -21,6 +21,12 @@ def simulate(
     together: Annotated[
         int, typer.Option(min=0, help="Train so many clients stacked; 0 chooses, 1 gives the bits of real clients.")
     ] = 0,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Processes in which thousands of clients train; 0 chooses, with the same result for all."
+        ),
+    ] = 0,
     alone: o.Alone = True,
     examples: o.Examples = False,
     forget_state: Annotated[
@@ -58,6 +64,7 @@ def simulate(
     from deploy.commands.ui import with_examples
     from deploy.resumable_simulation import simulate_measured
     from deploy.watch import watch_here
+    from deploy.workers import choose_workers
     from server.artifacts import RunDirectory
     from server.result import Result
 
@@ -69,7 +76,9 @@ def simulate(
     own: dict[str, Measured] = {}
 
     def work() -> Result:
-        result, measured = simulate_measured(config, parts, runs, together=together, state=state)
+        result, measured = simulate_measured(
+            config, parts, runs, together=together, state=state, workers=workers or choose_workers()
+        )
         own.update(measured)
         return result
 

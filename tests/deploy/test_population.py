@@ -1,5 +1,7 @@
 """Populations whose replies are summed block by block, against single replies."""
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from client.training.cohort import TrainedCohort
 from common.arrays import norm
 from common.config.parse import parse
 from common.config.run import RunConfig
+from common.errors import RunError
 from deploy import population
 from deploy.population import find_doubtful
 from deploy.simulation import simulate
@@ -125,7 +128,39 @@ def test_doubtful_are_lengths_from_half_of_the_bound_on_and_numbers_that_are_non
     bound: float, reference: dict[str, float], expected: list[int]
 ) -> None:
     lengths = {"update": np.array([1.0, 1.0, 6.0, np.nan, 1.0])}
-    seen: list[dict[str, float]] = []
-    assert find_doubtful(reference, np.full(5, bound), seen, lengths, np.zeros(5)) == expected
-    assert len(seen) == 5
-    assert find_doubtful(reference, np.full(5, bound), [], lengths, np.full(5, np.inf)) == [0, 1, 2, 3, 4]
+    assert find_doubtful(reference, np.full(5, bound), lengths, np.zeros(5)) == expected
+    assert find_doubtful(reference, np.full(5, bound), lengths, np.full(5, np.inf)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"), [("fedrule", {}), ("fedrep", {"federation__cohort": 0.6}), ("fedga", {})]
+)
+def test_the_number_of_workers_changes_no_bit(
+    method: str, options: dict[str, float], settings: Settings, tmp_path: Path, folds: Callable[[bool], None]
+) -> None:
+    """Of eleven homes in blocks of four; one home's update is too long for the bound, so that its state is kept alone."""
+    folds(True)
+    config = settings(method, rounds=4, federation__norm_bound=1.2, **options)
+    results = [
+        simulate(config, toy_dataset(11), tmp_path / str(count), together=4, workers=count) for count in (1, 2, 3)
+    ]
+    assert len({result.model_sha256 for result in results}) == 1
+    assert results[0].metrics == results[1].metrics == results[2].metrics
+    first, second = ([(e.loss, e.refused, e.bytes_up) for e in rounds_of(tmp_path / str(k))] for k in (1, 2))
+    assert first == second
+
+
+def test_a_worker_that_dies_ends_the_run_by_name(
+    settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, parent = population.train_folded, os.getpid()
+
+    def dies(options: object, members: object, number: int, judge: object) -> folded_cohort.FoldedCohort:
+        if number == 1 and os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return train(options, members, number, judge)  # type: ignore[arg-type]  # the arguments are passed on
+
+    monkeypatch.setattr(population, "train_folded", dies)
+    folds(True)
+    with pytest.raises(RunError, match="worker 2 of 2, with 1 blocks: the process was ended by signal 9"):
+        simulate(settings(), toy_dataset(11), tmp_path, together=4, workers=2)

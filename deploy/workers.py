@@ -1,0 +1,74 @@
+"""Training of blocks of clients in several processes."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from client.training.participant import Participant
+from deploy.copies import can_copy, run_in_copies
+from deploy.shared_state import SharedMemory, TrainedState, adopt_state, share_state
+from deploy.trained_block import TrainedBlock
+
+Block = Sequence[Participant]
+TrainBlock = Callable[[int], TrainedBlock]
+"""Number of a block -> its trained clients."""
+
+SPARE_BYTES = 1 << 16
+MOST_WORKERS = 8
+
+
+def choose_workers() -> int:
+    """Return the number of processors, at most 8."""
+    return min(os.cpu_count() or 1, MOST_WORKERS)
+
+
+class Workers:
+    """Copies of this process, made anew in each round; each trains every Wth block.
+
+    Clients' state is in memory that the copies share. Sums are those of blocks, in the order of blocks, so the results do not
+    depend on the number of processes.
+
+    Args:
+        count: Number W of processes; 1 trains in this one.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count if can_copy() else 1
+        self._memories: dict[tuple[str, ...], SharedMemory] = {}
+
+    def train(self, blocks: Sequence[Block], train_block: TrainBlock, client_bytes: int) -> list[TrainedBlock]:
+        """Train all blocks and store their clients' state.
+
+        Args:
+            blocks: Clients of each block.
+            train_block: Training of one block.
+            client_bytes: Upper bound on a client's state.
+
+        Raises:
+            RunError: A process has ended before its blocks were trained.
+        """
+        count = min(self._count, len(blocks))
+        if count == 1:
+            return [train_block(number) for number in range(len(blocks))]
+        keys = [tuple(participant.client for participant in block) for block in blocks]
+        kept = self._memories
+        self._memories = {key: kept.get(key) or SharedMemory(len(key) * client_bytes + SPARE_BYTES) for key in keys}
+        memories = [self._memories[key] for key in keys]
+        shares = [range(first, len(blocks), count) for first in range(count)]
+        works = [partial(_train_share, share, blocks, train_block, memories) for share in shares]
+        names = [f"worker {k + 1} of {count}, with {len(share)} blocks" for k, share in enumerate(shares)]
+        trained: dict[int, TrainedBlock] = {}
+        for share, parts in zip(shares, run_in_copies(works, names), strict=True):
+            for number, block, state in zip(share, parts[::2], parts[1::2], strict=True):
+                adopt_state(blocks[number], TrainedState.from_bytes(state), memories[number])
+                trained[number] = TrainedBlock.from_bytes(block)
+        return [trained[number] for number in range(len(blocks))]
+
+
+def _train_share(
+    share: Sequence[int], blocks: Sequence[Block], train_block: TrainBlock, memories: Sequence[SharedMemory]
+) -> Iterator[bytes]:
+    for number in share:
+        before = [p.store.load(p.run) for p in blocks[number]]
+        yield train_block(number).to_bytes()
+        yield share_state(blocks[number], before, memories[number]).to_bytes()
