@@ -121,8 +121,9 @@ def _run(
             return _run(grid, parties.without_helpers(error), catalogue, folder, nodes, liveness, on_round)
         journal.finish(strategy.state, error=error)
         raise
-    parties.dismiss()
-    return journal.finish(strategy.state, early)
+    result = journal.finish(strategy.state, early)
+    parties.dismiss()  # afterwards: a run that is killed before its result needs its helpers
+    return result
 
 
 def _build_enrolment(

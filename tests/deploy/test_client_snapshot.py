@@ -1,7 +1,6 @@
 """Simulations continue with their clients' state, as if they had not stopped."""
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,6 @@ from server.rewind import REPLAYED
 from tests.support.kills import killed_at
 from tests.support.toys import toy_dataset
 
-METHODS: dict[str, dict[str, Any]] = {
-    "fedavg": {},
-    "fedrule": {},
-    "fedadam": {"moments": "persist"},
-    "ditto": {},
-    "perfedavg": {},
-    "pfedme": {},
-}
-STATEFUL = ("fedrule", "ditto", "pfedme")
 KEPT = KeptState(keep=True)
 
 
@@ -39,26 +29,6 @@ def simulated(config: RunConfig, runs: Path, together: int = 1, state: KeptState
 
 def snapshot(runs: Path, number: int = 3) -> Path:
     return runs / "toy" / "clients" / str(number)
-
-
-@pytest.mark.parametrize("together", [1, 3])
-@pytest.mark.parametrize("method", METHODS)
-def test_a_simulation_killed_at_any_step_ends_with_the_bits_of_an_unbroken_one(
-    method: str, together: int, settings: Callable[..., RunConfig], tmp_path: Path
-) -> None:
-    config = settings(method, **METHODS[method])
-    with killed_at() as steps:
-        through = simulated(config, tmp_path / "through", together)
-    rng = random.Random(f"{method} {together}")
-    for last in rng.sample(range(1, len(steps.names)), 4):
-        runs = tmp_path / str(last)
-        with killed_at(last):
-            simulated(config, runs, together)
-        is_begun = (runs / "toy" / "config.toml").exists()
-        resumed = simulated(config, runs, together, resume=is_begun)
-        place = f"killed before {steps.names[last - 1]}, step {last}"
-        assert (resumed.rounds_done, resumed.model_sha256) == (3, through.model_sha256), place
-        assert snapshot(runs).exists() == (method not in STATEFUL), f"{place}: removed at the end"
 
 
 def test_snapshots_are_for_their_owner_only_and_older_ones_go(
