@@ -1,0 +1,119 @@
+"""Cases of the audit: ways to release, claimed ε, and deliberate faults that it must detect."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from benchmarks.harness.row import RowKey
+
+Way = Literal["gaussian", "laplace", "privunit", "sum"]
+"""Way in which an update leaves: with noise of one mechanism, or in a secure sum with the helpers' noise."""
+
+PURE: frozenset[Way] = frozenset({"laplace", "privunit"})
+"""Ways judged by ln(TPR/FPR); the others are judged by μ."""
+
+WAYS: dict[Way, str] = {
+    "gaussian": "Gaussian",
+    "laplace": "Laplace",
+    "privunit": "PrivUnitG",
+    "sum": "discrete Gaussian on sums",
+}
+"""Way -> name on the page."""
+
+DELTA = 1e-5
+TRIALS = 10_000
+"""Calls of a case with each of the two contents."""
+
+FAULT_EPSILON = 2.0
+HALVED, UNCLIPPED, UNCHARGED, REDRAWN = "halved-noise", "no-clip", "uncharged-round", "fresh-retry"
+FAULTS = {
+    HALVED: "half of the noise",
+    UNCLIPPED: "no clip",
+    UNCHARGED: "two releases charged as one",
+    REDRAWN: "a retry with fresh noise",
+}
+"""Deliberate fault -> name on the page."""
+
+SOUND = "sound"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One release of a client under audit.
+
+    Args:
+        way: Way in which the update leaves.
+        epsilon: Claimed ε of the run.
+        fault: Key of `FAULTS`; empty for the code as it is.
+        rounds: Number of rounds over which the budget is spread evenly.
+    """
+
+    way: Way
+    epsilon: float
+    fault: str = ""
+    rounds: int = 1
+
+    @property
+    def key(self) -> RowKey:
+        """Place in the stored results."""
+        rounds = f"-rounds-{self.rounds}" if self.rounds > 1 else ""
+        return RowKey("client", self.fault or SOUND, f"{self.way}-{self.epsilon:g}{rounds}")
+
+    @property
+    def is_pure(self) -> bool:
+        """True if the mechanism has a finite ε at δ = 0."""
+        return self.way in PURE
+
+
+SOUND_CASES = (
+    *(Case("gaussian", epsilon) for epsilon in (1.0, 2.0, 4.0, 8.0)),
+    *(Case("laplace", epsilon) for epsilon in (1.0, 2.0)),
+    *(Case("privunit", epsilon) for epsilon in (1.0, 2.0)),
+    *(Case("sum", epsilon) for epsilon in (2.0, 8.0)),
+    *(Case(way, 2.0, rounds=2) for way in ("gaussian", "laplace")),
+)
+FAULTY_CASES = (
+    *(Case(way, FAULT_EPSILON, HALVED) for way in ("gaussian", "laplace", "sum")),
+    Case("gaussian", FAULT_EPSILON, UNCLIPPED),
+    Case("laplace", FAULT_EPSILON, UNCHARGED, rounds=2),
+    Case("laplace", FAULT_EPSILON, REDRAWN),
+)
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """One DP-SGD training with canary sessions.
+
+    Args:
+        canaries: Number m of sessions that are in or out by a fair coin.
+        epsilon: Claimed ε of the run.
+        sample: Probability with which a session takes part in a step.
+        rounds: Number of rounds of one local step.
+        fault: `NOISELESS`, or empty.
+    """
+
+    canaries: int
+    epsilon: float
+    sample: float = 1.0
+    rounds: int = 1
+    fault: str = ""
+
+    @property
+    def key(self) -> RowKey:
+        """Place in the stored results."""
+        return RowKey("record", self.fault or SOUND, f"q{self.sample:g}-rounds-{self.rounds}-{self.epsilon:g}")
+
+
+NOISELESS = "no-noise"
+ONE_RUN_SEEDS, CANARIES = 5, 1_000
+ONE_RUNS = (
+    *(OneRun(CANARIES, epsilon) for epsilon in (1.0, 2.0, 4.0, 8.0)),
+    OneRun(CANARIES, 8.0, sample=0.5, rounds=8),
+    OneRun(CANARIES, FAULT_EPSILON, fault=NOISELESS),
+)
+
+
+def all_keys() -> Iterator[RowKey]:
+    """Yield the keys of all rows."""
+    yield from (case.key for case in (*SOUND_CASES, *FAULTY_CASES))
+    yield from (case.key for case in ONE_RUNS)

@@ -1,0 +1,73 @@
+"""Audit of one client's releases: two contents at opposite ends of the clip, many runs of each, one event."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from benchmarks.audit.bounds import epsilon_bound, mu_bound
+from benchmarks.audit.cases import DELTA, Case
+from benchmarks.audit.faults import inject
+from benchmarks.audit.releases import CLIP, SIZE, AuditedClient, planted
+from benchmarks.audit.sums import AuditedSum, NoiseKey, fresh_key
+from benchmarks.harness.row import Metrics
+from common.privacy.mechanisms.privunit import PrivUnit
+from common.privacy.randomness import fresh_generator
+from common.privacy.zcdp import epsilon_of
+
+Answers = Sequence[float]
+"""All replies of one run, retries included: the first number, in units of C."""
+
+
+def audit(
+    case: Case,
+    trials: int,
+    generator: Callable[[], np.random.Generator] = fresh_generator,
+    noise_key: NoiseKey = fresh_key,
+) -> Metrics:
+    """Return the claimed and the audited privacy loss of a case, as the account counts and as ε.
+
+    Args:
+        case: Release to audit.
+        trials: Number of runs with each content.
+        generator: Factory of the random generator for privacy noise.
+        noise_key: Source of the honest helper's keys of noise.
+    """
+    client = AuditedClient(case, generator)
+    source = AuditedSum(client, noise_key) if case.way == "sum" else client
+    event = _event(case, client.cost)
+    counts = []
+    with inject(case.fault, case.way):
+        for side in (1.0, -1.0):
+            counts.append(sum(event(_play(client, source, case.rounds, side)) for _ in range(trials)))
+    hits, alarms = counts
+    charged = client.charged / (2 * trials)
+    bound = epsilon_bound if case.is_pure else mu_bound
+    audited = bound(hits, alarms, trials)
+    claimed = charged if case.is_pure else math.sqrt(2 * charged)
+    of_epsilon = (claimed, audited) if case.is_pure else [epsilon_of(mu**2 / 2, DELTA) for mu in (claimed, audited)]
+    epsilons = dict(zip(("claimed_epsilon", "audited_epsilon"), of_epsilon, strict=True))
+    return {"claimed": claimed, "audited": audited, **epsilons, "hits": hits, "alarms": alarms, "trials": trials}
+
+
+def _play(client: AuditedClient, source: AuditedClient | AuditedSum, rounds: int, side: float) -> Answers:
+    """Return all replies of one run over the content of one side."""
+    client.start_run()
+    answers = [answer for number in range(rounds) for answer in source.answers(number + 1, planted(side))]
+    client.end_run()
+    return answers
+
+
+def _event(case: Case, cost: float) -> Callable[[Answers], bool]:
+    """Return the event, fixed before any draw.
+
+    Gaussian noise: the mean lies on x's side of the middle. Pure mechanisms: every reply lies where the densities under the two
+    contents differ by e^ε, which is beyond x (Laplace) or beyond the threshold around x (PrivUnitG).
+    """
+    if not case.is_pure:
+        return lambda answers: sum(answers) > 0
+    limit = 1.0
+    if case.way == "privunit":
+        mechanism = PrivUnit(cost, CLIP, SIZE)
+        limit = mechanism.threshold * mechanism.noise / CLIP
+    return lambda answers: min(answers) > limit

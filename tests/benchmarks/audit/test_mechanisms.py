@@ -1,0 +1,68 @@
+"""Every way to release an update keeps to its claim, and an audit detects deliberate faults."""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.audit.cases import HALVED, REDRAWN, UNCHARGED, UNCLIPPED, Case
+from benchmarks.audit.mechanisms import audit
+from benchmarks.harness.row import Metrics
+
+
+def audited(case: Case, trials: int, seed: int = 0) -> Metrics:
+    rng = np.random.default_rng(seed)
+    return audit(case, trials, lambda: rng, lambda: rng.bytes(32))
+
+
+@pytest.mark.parametrize(
+    ("case", "trials", "share"),
+    [
+        (Case("gaussian", 2.0), 5_000, 0.7),
+        (Case("gaussian", 8.0), 1_000, 0.7),
+        (Case("laplace", 2.0), 1_500, 0.7),
+        (Case("privunit", 2.0), 1_500, 0.7),
+        (Case("sum", 8.0), 400, 0.6),
+    ],
+    ids=lambda value: str(getattr(value, "key", value)),
+)
+def test_the_audited_loss_is_below_the_claimed_and_not_far(case: Case, trials: int, share: float) -> None:
+    found = audited(case, trials)
+    assert share * found["claimed"] < found["audited"] <= found["claimed"]
+    assert found["claimed_epsilon"] == pytest.approx(case.epsilon), "the ledger charges what the run announces"
+
+
+@pytest.mark.parametrize(
+    ("case", "trials"),
+    [
+        (Case("gaussian", 2.0, HALVED), 1_500),
+        (Case("laplace", 2.0, HALVED), 600),
+        (Case("sum", 8.0, HALVED), 150),
+        (Case("gaussian", 2.0, UNCLIPPED), 300),
+        (Case("laplace", 2.0, UNCHARGED, rounds=2), 1_000),
+        (Case("laplace", 2.0, REDRAWN), 800),
+    ],
+    ids=lambda value: str(getattr(value, "key", value)),
+)
+def test_a_fault_shows(case: Case, trials: int) -> None:
+    found = audited(case, trials)
+    assert found["audited"] > found["claimed"]
+
+
+def test_no_ledger_or_book_of_an_owner_is_opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The only databases are in memory, and no file appears in the folders where owners keep theirs."""
+    connect, opened = sqlite3.connect, list[str]()
+
+    def noted(path: str, *arguments: object, **options: object) -> sqlite3.Connection:
+        opened.append(path)
+        return connect(path, *arguments, **options)  # type: ignore[call-overload]  # arguments of any connection
+
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "FEDLOOM_STATE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    for way in ("gaussian", "sum"):
+        audited(Case(way, 2.0), 30)
+    assert set(opened) == {":memory:"}
+    assert not [*tmp_path.rglob("*")]
