@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.audit.cases import HALVED, NOISELESS, REDRAWN, UNCHARGED, UNCLIPPED
 from torch import Tensor
 
+from benchmarks.audit.cases import HALVED, NOISELESS, REDRAWN, UNCHARGED, UNCLIPPED
 from client.helper import desk
 from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.ledger.ledger import Ledger

@@ -21,7 +21,6 @@ Answers = Sequence[float]
 
 def audit(
     case: Case,
-    trials: int,
     generator: Callable[[], np.random.Generator] = fresh_generator,
     noise_key: NoiseKey = fresh_key,
 ) -> Metrics:
@@ -29,7 +28,6 @@ def audit(
 
     Args:
         case: Release to audit.
-        trials: Number of runs with each content.
         generator: Factory of the random generator for privacy noise.
         noise_key: Source of the honest helper's keys of noise.
     """
@@ -39,15 +37,15 @@ def audit(
     counts = []
     with inject(case.fault, case.way):
         for side in (1.0, -1.0):
-            counts.append(sum(event(_play(client, source, case.rounds, side)) for _ in range(trials)))
+            counts.append(sum(event(_play(client, source, case.rounds, side)) for _ in range(case.trials)))
     hits, alarms = counts
-    charged = client.charged / (2 * trials)
+    charged = client.charged / (2 * case.trials)
     bound = epsilon_bound if case.is_pure else mu_bound
-    audited = bound(hits, alarms, trials)
+    audited = bound(hits, alarms, case.trials)
     claimed = charged if case.is_pure else math.sqrt(2 * charged)
     of_epsilon = (claimed, audited) if case.is_pure else [epsilon_of(mu**2 / 2, DELTA) for mu in (claimed, audited)]
     epsilons = dict(zip(("claimed_epsilon", "audited_epsilon"), of_epsilon, strict=True))
-    return {"claimed": claimed, "audited": audited, **epsilons, "hits": hits, "alarms": alarms, "trials": trials}
+    return {"claimed": claimed, "audited": audited, **epsilons, "hits": hits, "alarms": alarms, "trials": case.trials}
 
 
 def _play(client: AuditedClient, source: AuditedClient | AuditedSum, rounds: int, side: float) -> Answers:

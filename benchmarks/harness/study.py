@@ -20,7 +20,7 @@ DATA = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data
 RESULTS = ROOT / "docs" / "results"
 PACKAGES = ("fedloom", "flwr", "torch", "torch-geometric", "numpy")
 MARKS = ("<!-- table -->", "<!-- end of table -->")
-STUDIES = ("rules", "sessions", "traffic", "ratings", "markets", "robustness")
+STUDIES = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,52 @@
+"""Figures of the audit, from its stored results."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.audit.cases import FAULTY_CASES, ONE_RUNS, SOUND_CASES, Case, OneRun
+from benchmarks.harness.results import Results
+from benchmarks.harness.row import Metrics
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of the study.
+
+    Args:
+        results: Stored results.
+    """
+
+    results: Results
+
+    @property
+    def sound(self) -> list[tuple[Case, Metrics]]:
+        """Audits of the code as it is, by way and ε."""
+        return sorted(self._of(SOUND_CASES), key=lambda pair: SOUND_CASES.index(pair[0]))
+
+    @property
+    def faulty(self) -> list[tuple[Case, Metrics]]:
+        """Audits of code with a fault."""
+        return list(self._of(FAULTY_CASES))
+
+    @property
+    def one_runs(self) -> list[tuple[OneRun, list[Metrics]]]:
+        """Audits by one training, all seeds."""
+        found = ((run, self.results.rows.get(run.key)) for run in ONE_RUNS)
+        return [(run, [trial.metrics for trial in row.trials.values()]) for run, row in found if row and row.trials]
+
+    def _of(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Metrics]]:
+        for case in cases:
+            row = self.results.rows.get(case.key)
+            if row and row.trials:
+                yield case, row.trials[0].metrics
+
+
+def share(metrics: Metrics) -> float:
+    """Return the audited loss as a share of the claimed."""
+    return metrics["audited"] / metrics["claimed"]
+
+
+def audited(trials: Sequence[Metrics]) -> float:
+    """Return the median audited ε of trainings."""
+    return median(metrics["audited_epsilon"] for metrics in trials)
