@@ -20,7 +20,7 @@ WAYS: dict[Way, str] = {
 """Way -> name on the page."""
 
 DELTA = 1e-5
-MANY, FEW = 6_000, 1_000
+MANY, FEW = 10_000, 1_000
 """Runs with each of the two contents: many where ε is small, few where a case takes long or a fault is plain."""
 
 FAULT_EPSILON = 2.0
@@ -112,4 +112,38 @@ ONE_RUNS = (
     *(OneRun(CANARIES, epsilon) for epsilon in (1.0, 2.0, 4.0, 8.0)),
     OneRun(CANARIES, 8.0, sample=0.5, rounds=8),
     OneRun(CANARIES, FAULT_EPSILON, fault=NOISELESS),
+)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Real updates from which a visitor's items are read.
+
+    Args:
+        name: Short name.
+        title: Name on the page.
+        steps: Number of local steps.
+        together: Number of clients whose updates are summed.
+        epsilon: ε of every client's own noise in one round; 0 without noise.
+    """
+
+    name: str
+    title: str
+    steps: int = 1
+    together: int = 1
+    epsilon: float = 0.0
+
+    @property
+    def key(self) -> RowKey:
+        """Place in the stored results."""
+        return RowKey("uploads", "sessions", self.name)
+
+
+VISITORS, UPLOAD_SEEDS = 200, 3
+UPLOADS = (
+    Upload("one-step", "one client, one step"),
+    Upload("five-steps", "one client, five steps", steps=5),
+    Upload("sum-10", "sum of 10 clients, one step", together=10),
+    Upload("sum-100", "sum of 100 clients, one step", together=100),
+    Upload("noise-8", "one client, one step, own noise of ε = 8", epsilon=8.0),
 )

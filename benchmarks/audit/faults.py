@@ -10,15 +10,17 @@ from torch import Tensor
 
 from benchmarks.audit.cases import HALVED, NOISELESS, REDRAWN, UNCHARGED, UNCLIPPED
 from client.helper import desk
+from client.privacy.dp_sgd import sample_private_inputs
 from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
 from client.stacked_tensors import Tensors
 from client.training import descent
-from common.arrays import Floats
+from common.arrays import Floats, Ints
 from common.privacy.mechanisms import gaussian
 from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.mechanisms.laplace import Laplace
+from common.secure.discrete import Stream, discrete_gaussian
 
 _RELEASE = Ledger.release
 
@@ -37,8 +39,10 @@ def _halve_laplace() -> AbstractContextManager[Any]:
 
 
 def _halve_sum() -> AbstractContextManager[Any]:
-    draw = desk.discrete_gaussian
-    return patch.object(desk, "discrete_gaussian", lambda scale, size, stream: draw(scale // 2, size, stream))
+    def drawn(scale: int, size: int, stream: Stream) -> Ints:
+        return discrete_gaussian(scale // 2, size, stream)
+
+    return patch.object(desk, "discrete_gaussian", drawn)
 
 
 def _skip_clip() -> AbstractContextManager[Any]:
@@ -71,10 +75,8 @@ def _redraw_retries() -> AbstractContextManager[Any]:
 
 
 def _leave_noise_out() -> AbstractContextManager[Any]:
-    sample = descent.sample_private_inputs
-
     def silent(params: Mapping[str, Tensor], rows: int, records: int, steps: int, noise: DpSgdNoise) -> Tensors:
-        return sample(params, rows, records, steps, replace(noise, multiplier=0.0))
+        return sample_private_inputs(params, rows, records, steps, replace(noise, multiplier=0.0))
 
     return patch.object(descent, "sample_private_inputs", silent)
 

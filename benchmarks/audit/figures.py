@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
-from benchmarks.audit.cases import FAULTY_CASES, ONE_RUNS, SOUND_CASES, Case, OneRun
+from benchmarks.audit.cases import FAULTY_CASES, ONE_RUNS, SOUND_CASES, UPLOADS, Case, OneRun, Upload
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics
 
@@ -34,6 +34,13 @@ class Figures:
         """Audits by one training, all seeds."""
         found = ((run, self.results.rows.get(run.key)) for run in ONE_RUNS)
         return [(run, [trial.metrics for trial in row.trials.values()]) for run, row in found if row and row.trials]
+
+    @property
+    def uploads(self) -> list[tuple[Upload, float, float]]:
+        """Attacks on uploads, with the mean precision over seeds of the attack and of popularity."""
+        found = ((upload, self.results.rows.get(upload.key)) for upload in UPLOADS)
+        means = [(u, row.values("precision"), row.values("popularity")) for u, row in found if row and row.trials]
+        return [(upload, fmean(read.values()), fmean(popular.values())) for upload, read, popular in means]
 
     def _of(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Metrics]]:
         for case in cases:

@@ -14,6 +14,7 @@ from torch.func import grad, vmap
 from benchmarks.audit.bounds import one_run_bound
 from benchmarks.audit.cases import DELTA, OneRun
 from benchmarks.audit.faults import inject
+from benchmarks.harness.experiment import Settings
 from benchmarks.harness.row import Metrics
 from client.data.dataset import Dataset
 from client.policy import Policy
@@ -65,10 +66,22 @@ def audit_one_run(case: OneRun, seed: int, generator: Callable[[], np.random.Gen
 
 
 def _config(case: OneRun, seed: int) -> RunConfig:
-    privacy = {"unit": "record", "epsilon": case.epsilon, "delta": DELTA, "clip": CLIP, "sample": case.sample}
-    training = {"method": "fedavg", "algorithm.fedavg.local-steps": 1, "algorithm.fedavg.lr": 1.0, "seed": seed}
-    task = {"task": "sessions", "model": "paper", "tasks.sessions.hidden": HIDDEN, "run-id": "audit"}
-    return parse({**training, **task, **{f"privacy.{name}": value for name, value in privacy.items()}})
+    settings: Settings = {
+        "method": "fedavg",
+        "algorithm.fedavg.local-steps": 1,
+        "algorithm.fedavg.lr": 1.0,
+        "task": "sessions",
+        "tasks.sessions.hidden": HIDDEN,
+        "model": "paper",
+        "privacy.unit": "record",
+        "privacy.epsilon": case.epsilon,
+        "privacy.delta": DELTA,
+        "privacy.clip": CLIP,
+        "privacy.sample": case.sample,
+        "run-id": "audit",
+        "seed": seed,
+    }
+    return parse(settings)
 
 
 def _train(
@@ -92,7 +105,7 @@ def _train(
 
 def _canaries(items: Items, is_in: Flags) -> Dataset[Items, Visitor]:
     """Return a visitor with one session of two clicks for each canary that is in; no two share an item."""
-    visitors = (Visitor(f"canary-{k:06}", (as_clicks([2 * k, 2 * k + 1]),)) for k in np.flatnonzero(is_in))
+    visitors = (Visitor(f"canary-{k:06}", (as_clicks([2 * k, 2 * k + 1]),)) for k in np.flatnonzero(is_in).tolist())
     return Dataset(tuple(visitors), items)
 
 
@@ -102,7 +115,9 @@ def _canary_gradients(config: RunConfig, items: Items, canaries: int) -> Floats:
     params = tensors(parameters(learner.module))
 
     def gradient(record: Tensors) -> Tensors:
-        return grad(learner.loss)(params, {name: t.unsqueeze(0) for name, t in record.items()}, {})
+        alone = {name: t.unsqueeze(0) for name, t in record.items()}
+        found: Tensors = grad(learner.loss)(params, alone, {})
+        return found
 
     each = vmap(gradient, chunk_size=64)(learner.batch(TrainRequest(1, "", {})))
     flat = torch.cat([each[name].flatten(1) for name in sorted(each)], 1).double()

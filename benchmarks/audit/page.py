@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from benchmarks.audit import prose
 from benchmarks.audit.bounds import one_run_bound
-from benchmarks.audit.cases import CANARIES, DELTA, FAULTS, MANY, ONE_RUN_SEEDS, WAYS
+from benchmarks.audit.cases import CANARIES, DELTA, FAULTS, MANY, ONE_RUN_SEEDS, UPLOAD_SEEDS, VISITORS, WAYS
 from benchmarks.audit.figures import Figures, audited, share
 from benchmarks.harness.claim import Claim, bullet_list
 from benchmarks.harness.results import Results
@@ -25,6 +25,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     yield f"{prose.CLIENT.format(many=MANY)}\n\n{_sound(figures)}"
     yield f"{prose.FAULTS}\n\n{_faulty(figures)}"
     yield f"{prose.RECORD.format(canaries=CANARIES, seeds=ONE_RUN_SEEDS)}\n\n{_one_runs(figures)}"
+    yield f"{prose.UPLOADS.format(visitors=VISITORS, seeds=UPLOAD_SEEDS)}\n\n{_uploads(figures)}"
     yield prose.LIMITS.format(canaries=CANARIES, guesses=guesses, most=one_run_bound(guesses, guesses, CANARIES, DELTA))
 
 
@@ -55,6 +56,10 @@ def findings(figures: Figures) -> Iterator[Claim]:
             sampled = f", q = {run.sample:g}, {run.rounds} rounds" if run.rounds > 1 else ""
             text = f"DP-SGD at ε = {run.epsilon:g}{sampled}: no training gives a larger bound (at most {most:.2f})"
             yield Claim(text, most <= run.epsilon)
+
+    for upload, read, popular in figures.uploads:
+        text = f"From {upload.title}: an attack reads at most as many items as popularity guesses ({_percent(read, popular)})"
+        yield Claim(text, read <= popular)
 
 
 def _sound(figures: Figures) -> Table:
@@ -91,3 +96,12 @@ def _one_runs(figures: Figures) -> Table:
         cells = ["none" if run.fault else "as claimed", f"{run.sample:g}", str(run.rounds), f"{run.epsilon:g}"]
         rows.append([*cells, f"{trials[0]['guesses']:.0f}", right, f"{audited(trials):.2f}"])
     return Table(["noise", "q", "rounds", "claimed ε", "guesses", "right", "audited ε, median"], rows)
+
+
+def _uploads(figures: Figures) -> Table:
+    rows = [[u.title, f"{100 * read:.1f}", f"{100 * popular:.1f}"] for u, read, popular in figures.uploads]
+    return Table(["updates", "attack, %", "popularity, %"], rows)
+
+
+def _percent(read: float, popular: float) -> str:
+    return f"{100 * read:.1f} against {100 * popular:.1f} %"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.audit.cases import DELTA, Case
+from benchmarks.harness.experiment import Settings
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.secure.upload import SumPart
@@ -48,7 +49,7 @@ class AuditedClient:
     """
 
     def __init__(self, case: Case, generator: Callable[[], np.random.Generator]) -> None:
-        privacy = {
+        privacy: Settings = {
             "privacy.unit": "client",
             "privacy.epsilon": case.epsilon,
             "privacy.delta": DELTA,

@@ -1,0 +1,23 @@
+"""Items of a visitor are read from one plain update, and no longer beside the client's own noise."""
+
+import pytest
+
+from benchmarks.audit import uploads
+from benchmarks.audit.cases import Upload
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "VISITORS", 10)
+
+
+def test_a_plain_update_shows_every_item_and_a_sum_shows_fewer() -> None:
+    alone, summed = (uploads.read_items(Upload("", "", together=n), 0) for n in (1, 10))
+    assert alone["precision"] == 1
+    assert summed["precision"] < 0.7
+    assert alone["popularity"] == summed["popularity"] < 0.5
+
+
+def test_beside_own_noise_an_update_shows_less_than_popularity() -> None:
+    found = uploads.read_items(Upload("", "", epsilon=8.0), 0)
+    assert found["precision"] < found["popularity"]
