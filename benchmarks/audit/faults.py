@@ -1,13 +1,14 @@
 """Deliberate faults in the code that releases, which the audit must detect."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from torch import Tensor
 
+from benchmarks.audit import sums
 from benchmarks.audit.cases import HALVED, NOISELESS, REDRAWN, UNCHARGED, UNCLIPPED
 from client.helper import desk
 from client.privacy.dp_sgd import sample_private_inputs
@@ -38,11 +39,13 @@ def _halve_laplace() -> AbstractContextManager[Any]:
     return patch.object(Laplace, "noise", property(lambda self: self.sensitivity / self.epsilon / 2))
 
 
-def _halve_sum() -> AbstractContextManager[Any]:
+@contextmanager
+def _halve_sum() -> Iterator[None]:
     def drawn(scale: int, size: int, stream: Stream) -> Ints:
         return discrete_gaussian(scale // 2, size, stream)
 
-    return patch.object(desk, "discrete_gaussian", drawn)
+    with patch.object(desk, "discrete_gaussian", drawn), patch.object(sums, "discrete_gaussian", drawn):
+        yield
 
 
 def _skip_clip() -> AbstractContextManager[Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from benchmarks.audit.cases import FAULTY_CASES, ONE_RUNS, SOUND_CASES, UPLOADS, Case, OneRun, Upload
+from benchmarks.audit.cases import FAULTY_CASES, ONE_RUNS, SOUND_CASES, UPLOADS, WAYS, Case, OneRun, Upload
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics
 
@@ -22,7 +22,9 @@ class Figures:
     @property
     def sound(self) -> list[tuple[Case, Metrics]]:
         """Audits of the code as it is, by way and ε."""
-        return sorted(self._of(SOUND_CASES), key=lambda pair: SOUND_CASES.index(pair[0]))
+        return sorted(
+            self._of(SOUND_CASES), key=lambda pair: (list(WAYS).index(pair[0].way), pair[0].rounds, pair[0].epsilon)
+        )
 
     @property
     def faulty(self) -> list[tuple[Case, Metrics]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from benchmarks.audit.cases import WAYS, Way
 from benchmarks.audit.figures import Figures, audited, share
 from benchmarks.harness.results import Results
+from benchmarks.harness.row import Metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,9 @@ MARKS: dict[Way, tuple[str, str]] = {
     "privunit": ("^", "#2e8b57"),
     "sum": ("D", "#8e44ad"),
 }
+APART = 0.12
+"""Distance of marks of one ε."""
+
 FAULT_COLOUR, CLAIM_COLOUR = "#c0392b", "#5b6570"
 
 
@@ -35,7 +39,7 @@ class AuditHeadline:
             f"**Verdict.** On planted updates, the audited privacy loss is below the claimed one in {below} of"
             f" {len(shares)} audits of clients ({min(shares):.2f} to {max(shares):.2f} of it) and in {kept} of"
             f" {len(trainings)} DP-SGD trainings. {found} of {len(faults)} deliberate faults are detected. A lower bound is"
-            " no proof."
+            f" no proof.{_of_uploads(figures)}"
         )
         words = (
             "Audited against claimed ε: bounds of sound code lie below the diagonal, those of deliberate faults above"
@@ -56,7 +60,8 @@ class AuditHeadline:
             _draw_records(records, figures)
             for axes in (clients, records):
                 axes.plot([0, 9], [0, 9], "-", color=CLAIM_COLOUR, linewidth=1, label="claim", zorder=1)
-                axes.set(xlim=(0, 9), ylim=(0, 9), xlabel="claimed ε", xticks=range(0, 9, 2), yticks=range(0, 9, 2))
+                axes.set(xlim=(0, 9), ylim=(0, 9), xticks=range(0, 9, 2), yticks=range(0, 9, 2))
+                axes.set_xlabel("claimed ε", fontsize=9)
                 axes.grid(color="#d9dde2", linewidth=0.6)
                 axes.set_axisbelow(True)
                 axes.spines[["top", "right"]].set_visible(False)
@@ -66,13 +71,30 @@ class AuditHeadline:
             figure.savefig(path, format="svg", metadata={"Date": None})
 
 
+def _of_uploads(figures: Figures) -> str:
+    """Return what one client's update shows without and with its own noise."""
+    read = {upload.epsilon: read for upload, read, _ in figures.uploads if (upload.steps, upload.together) == (1, 1)}
+    if 0.0 not in read:
+        return ""
+    noise = "".join(f"; with own noise of ε = {e:g}, {100 * r:.0f} %" for e, r in read.items() if e)
+    return f" Without noise, one update of sessions shows {100 * read[0.0]:.0f} % of a visitor's items{noise}."
+
+
 def _draw_clients(axes: "Axes", figures: Figures) -> None:
     axes.set_title("a client's update", fontsize=9)
-    for way, (mark, colour) in MARKS.items():
-        points = [_point(metrics) for case, metrics in figures.sound if (case.way, case.rounds) == (way, 1)]
+    for place, (way, (mark, colour)) in enumerate(MARKS.items()):
+        points = [_point(metrics, place) for case, metrics in figures.sound if (case.way, case.rounds) == (way, 1)]
         if points:
-            axes.plot(*zip(*points, strict=True), mark, color=colour, markersize=5, label=WAYS[way], linestyle="")
-    if faulty := [_point(metrics) for _, metrics in figures.faulty]:
+            axes.plot(
+                *zip(*points, strict=True),
+                mark,
+                color=colour,
+                markersize=5,
+                label=WAYS[way],
+                linestyle="",
+                clip_on=False,
+            )
+    if faulty := [_point(metrics, 0) for _, metrics in figures.faulty]:
         axes.plot(*zip(*faulty, strict=True), "x", color=FAULT_COLOUR, markersize=6, label="deliberate faults")
 
 
@@ -87,11 +109,14 @@ def _draw_records(axes: "Axes", figures: Figures) -> None:
         ]
         colour = FAULT_COLOUR if mark == "x" else MARKS["gaussian" if mark == "o" else "laplace"][1]
         if points:
-            axes.plot(*zip(*points, strict=True), mark, color=colour, markersize=5, label=label, linestyle="")
+            axes.plot(
+                *zip(*points, strict=True), mark, color=colour, markersize=5, label=label, linestyle="", clip_on=False
+            )
 
 
-def _point(metrics: dict[str, float]) -> tuple[float, float]:
-    return metrics["claimed_epsilon"], metrics["audited_epsilon"]
+def _point(metrics: Metrics, place: int) -> tuple[float, float]:
+    """Return claimed and audited ε; marks of one ε lie side by side."""
+    return metrics["claimed_epsilon"] + APART * place, metrics["audited_epsilon"]
 
 
 HEADLINE = AuditHeadline()

@@ -58,7 +58,7 @@ def findings(figures: Figures) -> Iterator[Claim]:
             yield Claim(text, most <= run.epsilon)
 
     for upload, read, popular in figures.uploads:
-        text = f"From {upload.title}: an attack reads at most as many items as popularity guesses ({_percent(read, popular)})"
+        text = f"Updates, {upload.title}: an attack reads no more items than popularity guesses ({_percent(read, popular)})"
         yield Claim(text, read <= popular)
 
 

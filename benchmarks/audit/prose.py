@@ -21,7 +21,8 @@ One event is fixed before the runs. Gaussian noise: the reply, or the opened sum
 every reply lies beyond the first content. PrivUnitG: every reply lies in the cap around it. Shares are bounded by Clopper
 and Pearson, wrong with probability 1e-4 a side. Gaussian noise is judged by μ = Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) against √(2ρ) of
 the cost that the ledger charged (Nasr et al. 2023), pure mechanisms by ln(TPR/FPR). The last two columns give both as ε at
-δ = 1e-5, by the ledger's own conversion. With {many:,} runs a side, bounds on a small ε are loose."""
+δ = 1e-5, by the ledger's own conversion. A case has up to
+{many:,} runs a side."""
 
 FAULTS = """## Deliberate faults
 
@@ -33,8 +34,8 @@ RECORD = """## Records under DP-SGD
 {canaries:,} made-up sessions are each in or out of a silo's data by a fair coin. The silo trains the paper's sessions model
 by DP-SGD, in steps over the sessions with probability q. The server sends the same model in every round and regresses the
 sum of the updates on the sessions' gradients. It guesses the tenth with the largest coefficients as in, the tenth with the
-smallest as out (Steinke, Nasr and Jagielski 2023, arXiv 2305.08846; bound at 95 %). One training gives one bound; the seeds
-are {seeds} trainings."""
+smallest as out (Steinke, Nasr and Jagielski 2023, arXiv 2305.08846; bound at 95 %). One training gives one bound; there
+are {seeds} of each."""
 
 UPLOADS = """## Items read from real updates
 

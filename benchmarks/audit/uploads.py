@@ -1,5 +1,6 @@
 """Attack on real uploads: the items of a visitor, read from updates of the paper's sessions model."""
 
+from collections.abc import Callable
 from statistics import fmean
 from typing import Any, cast
 
@@ -23,13 +24,14 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters
 from common.privacy.mechanisms.registry import build_account
+from common.privacy.randomness import fresh_generator
 from common.wire.messages import EnrolRequest, TrainRequest
 
 TABLE = "embedding.weight"
 """Array with a row of padding and one for each item."""
 
 
-def read_items(upload: Upload, seed: int) -> Metrics:
+def read_items(upload: Upload, seed: int, generator: Callable[[], np.random.Generator] = fresh_generator) -> Metrics:
     """Return the precision of an attack and of popularity at the number of a visitor's own items; means over visitors.
 
     The attack ranks items by the norm of their rows in a sum of updates of the first round, popularity by the number of
@@ -38,10 +40,11 @@ def read_items(upload: Upload, seed: int) -> Metrics:
     Args:
         upload: Case of the attack.
         seed: Seed of the generated visitors and of the initial model.
+        generator: Factory of the random generator for privacy noise.
     """
     config, data = _config(upload, seed), read_all("sessions", f"demo:0-{VISITORS}", seed)
     parts = partition(data, VISITORS, unit=CLIENT_TASKS["sessions"].unit)
-    replies = [_train(config, part, f"visitor-{k:03}") for k, part in enumerate(parts)]
+    replies = [_train(config, part, f"visitor-{k:03}", generator) for k, part in enumerate(parts)]
     own, size = [items for items, _ in replies], len(data.vocabulary.items)
     sums = [
         np.sum([rows for _, rows in replies[k : k + upload.together]], axis=0)
@@ -70,14 +73,16 @@ def _config(upload: Upload, seed: int) -> RunConfig:
     return parse(settings)
 
 
-def _train(config: RunConfig, part: AnyDataset, name: str) -> tuple[Ints, Floats]:
+def _train(
+    config: RunConfig, part: AnyDataset, name: str, generator: Callable[[], np.random.Generator]
+) -> tuple[Ints, Floats]:
     """Return the items of the client's training sessions, and its update of the table of items."""
     learner = cast(SessionsLearner, build_learner(config, part))
 
     def build(config: RunConfig, vocabulary: Any) -> Learner:
         return learner
 
-    session = Session(name, build, MemoryStore(), in_memory(Policy()))
+    session = Session(name, build, MemoryStore(), in_memory(Policy(), generator))
     enrolled = session.enrol(EnrolRequest("audit", to_json(config), part.vocabulary.to_json()))
     options = config.privacy
     cost = build_account(options).total(options.epsilon, options.delta) if options.unit == "client" else 0.0

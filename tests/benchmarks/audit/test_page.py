@@ -73,5 +73,5 @@ def test_items_that_an_update_reveals_are_stated(figures: Figures) -> None:
     for trial in figures.results.row(UPLOADS[0].key).trials.values():
         trial.metrics["precision"] = 0.9
     [text] = failed(figures)
-    assert text.startswith("From one client, one step: ")
+    assert text.startswith("Updates, one client, one step: ")
     assert text.endswith("(90.0 against 10.0 %)")

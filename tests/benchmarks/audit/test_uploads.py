@@ -1,5 +1,6 @@
 """Items of a visitor are read from one plain update, and no longer beside the client's own noise."""
 
+import numpy as np
 import pytest
 
 from benchmarks.audit import uploads
@@ -19,5 +20,6 @@ def test_a_plain_update_shows_every_item_and_a_sum_shows_fewer() -> None:
 
 
 def test_beside_own_noise_an_update_shows_less_than_popularity() -> None:
-    found = uploads.read_items(Upload("", "", epsilon=8.0), 0)
+    rng = np.random.default_rng(0)
+    found = uploads.read_items(Upload("", "", epsilon=8.0), 0, lambda: rng)
     assert found["precision"] < found["popularity"]
