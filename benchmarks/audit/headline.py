@@ -37,7 +37,7 @@ class AuditHeadline:
         kept = sum(metrics["audited_epsilon"] <= metrics["claimed_epsilon"] for metrics in trainings)
         yield (
             f"**Verdict.** On planted updates, the audited privacy loss is below the claimed one in {below} of"
-            f" {len(shares)} audits of clients ({min(shares):.2f} to {max(shares):.2f} of it) and in {kept} of"
+            f" {len(shares)} audits of clients ({min(shares):.2f} to {max(shares):.2f} of it). So it is in {kept} of"
             f" {len(trainings)} DP-SGD trainings. {found} of {len(faults)} deliberate faults are detected. A lower bound is"
             f" no proof.{_of_uploads(figures)}"
         )
@@ -76,8 +76,8 @@ def _of_uploads(figures: Figures) -> str:
     read = {upload.epsilon: read for upload, read, _ in figures.uploads if (upload.steps, upload.together) == (1, 1)}
     if 0.0 not in read:
         return ""
-    noise = "".join(f"; with own noise of ε = {e:g}, {100 * r:.0f} %" for e, r in read.items() if e)
-    return f" Without noise, one update of sessions shows {100 * read[0.0]:.0f} % of a visitor's items{noise}."
+    noise = "".join(f" With own noise of ε = {e:g}, it is {100 * r:.0f} %." for e, r in read.items() if e)
+    return f" Without noise, one update of sessions shows {100 * read[0.0]:.0f} % of a visitor's items.{noise}"
 
 
 def _draw_clients(axes: "Axes", figures: Figures) -> None:

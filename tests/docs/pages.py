@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "secure", "claims")
+GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit", "secure", "claims")
 """Result pages that `python -m benchmarks page` and `claims` write."""
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
