@@ -23,7 +23,7 @@ def share_bounds(hits: int, trials: int, error: float = SIDE_ERROR) -> tuple[flo
 
 
 def mu_bound(hits: int, alarms: int, trials: int) -> float:
-    """Return a lower bound on μ = Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) of a Gaussian mechanism (Nasr et al. 2023), at least 0.
+    """Return a lower bound on μ = Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) of Gaussian noise (Nasr et al. 2023).
 
     Args:
         hits: Events with the content that the guesser looks for.
@@ -43,7 +43,7 @@ def epsilon_bound(hits: int, alarms: int, trials: int) -> float:
 
 
 def one_run_bound(right: int, guesses: int, canaries: int, delta: float, error: float = ONE_RUN_ERROR) -> float:
-    """Return a lower bound on ε at δ from guesses in one run (Steinke, Nasr and Jagielski 2023, Theorem 5.2).
+    """Return a lower bound on ε at δ from guesses in one run (Steinke, Nasr and Jagielski 2023).
 
     Args:
         right: Number of right guesses.

@@ -6,7 +6,7 @@ from typing import Literal
 from benchmarks.harness.row import RowKey
 
 Way = Literal["gaussian", "laplace", "privunit", "sum"]
-"""Way in which an update leaves: with noise of one mechanism, or in a secure sum with the helpers' noise."""
+"""Way in which an update leaves: with one mechanism's noise, or in a sum with the helpers' noise."""
 
 PURE: frozenset[Way] = frozenset({"laplace", "privunit"})
 """Ways judged by ln(TPR/FPR); the others are judged by μ."""
@@ -21,7 +21,10 @@ WAYS: dict[Way, str] = {
 
 DELTA = 1e-5
 MANY, FEW = 10_000, 1_000
-"""Runs with each of the two contents: many where ε is small, few where a case takes long or a fault is plain."""
+"""Numbers of runs with each of the two contents.
+
+There are many where ε is small, few where a case takes long or a fault is plain.
+"""
 
 FAULT_EPSILON = 2.0
 HALVED, UNCLIPPED, UNCHARGED, REDRAWN = "halved-noise", "no-clip", "uncharged-round", "fresh-retry"

@@ -1,4 +1,4 @@
-"""Audit of one client's releases: two contents at opposite ends of the clip, many runs of each, one event."""
+"""Audit of one client's releases: two opposite contents, many runs of each, one event."""
 
 import math
 from collections.abc import Callable, Sequence

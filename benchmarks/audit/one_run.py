@@ -40,7 +40,7 @@ CLIP, HIDDEN = 0.1, 32
 """Clip norm of a session's gradient, below those of all canaries, and width of the network."""
 
 GUESSED = 0.1
-"""Share of the canaries that are guessed to be in, and of those that are guessed to be out; fixed before any run."""
+"""Share of the canaries that are guessed to be in, and to be out; fixed before any run."""
 
 RIDGE = 1e-3
 """Ridge of the regression of the update on the canaries' gradients."""

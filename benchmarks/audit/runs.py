@@ -1,4 +1,7 @@
-"""Runs of the audit. Noise has the operating system's entropy, as at every client, so they cannot be repeated bit for bit."""
+"""Runs of the audit.
+
+Noise has the operating system's entropy, as at every client. Runs cannot be repeated bit for bit.
+"""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Secure sum of a client under audit; the server, a second client and all helpers but one collude against it."""
+"""Secure sum of a client under audit.
+
+The server, a second client and all helpers but one collude against it.
+"""
 
 import secrets
 from collections.abc import Callable
@@ -53,7 +56,7 @@ class AuditedSum:
         self._meet_helpers()
 
     def answers(self, number: int, content: Floats) -> list[float]:
-        """Return the first number of the opened sum, in units of C, without the colluding parties' parts of it."""
+        """Return the first number of the opened sum in units of C, without the colluding parties' parts."""
         self._sums += 1
         if self._sums % SUMS_A_BOOK == 0:
             self._meet_helpers()

@@ -32,10 +32,10 @@ TABLE = "embedding.weight"
 
 
 def read_items(upload: Upload, seed: int, generator: Callable[[], np.random.Generator] = fresh_generator) -> Metrics:
-    """Return the precision of an attack and of popularity at the number of a visitor's own items; means over visitors.
+    """Return the precision of an attack and of popularity at the number of a visitor's own items.
 
     The attack ranks items by the norm of their rows in a sum of updates of the first round, popularity by the number of
-    other visitors who have them.
+    other visitors who have them. Values are means over visitors.
 
     Args:
         upload: Case of the attack.
