@@ -87,7 +87,7 @@ HEADLINES = {
     ),
 }
 
-WITH_HELPERS = {"ratings": f"{_ML}/once/helpers-10"}
+WITH_HELPERS = {"rules": f"{_A}/default-summed", "ratings": f"{_ML}/once/helpers-10"}
 """Study -> row of the default model with two helpers."""
 
 WORDS: dict[Part, str] = {

@@ -1,10 +1,12 @@
 """Claims of the rules page: targets, and comparisons of methods and baselines paired by seed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.harness.claim import Claim, Comparison, compare, verdict
 from benchmarks.harness.row import Row, in_order
 from benchmarks.harness.table import Table
+from benchmarks.rules.experiments import CLEAR, EXACT, SUMMED
+from common.text import count
 
 NAMES = {"loss": "loss", "auc": "AUC", "mr0": "MR", "hr20": "HR@20", "filtered_hr20": "HR@20 with rule filter"}
 HIGHER_IS_BETTER = {"auc", "hr20", "filtered_hr20"}
@@ -16,6 +18,12 @@ TARGETS = {
     "default-counts": {"loss": 0.08, "mr0": 1.0, "hr20": 0.4},
 }
 """Row -> metric -> bound on its mean over seeds, on setup A."""
+
+SUM_TARGETS, SUM_SHARE = ((2_000, 2.0), (8_000, 2.0)), 0.9
+"""Homes and ε at which counts with noise have to reach that share of the HR@20 of exact ones."""
+
+SAME = 0.005
+"""Difference below which sums of two helpers are those in plaintext."""
 
 METHODS = (
     ("fedrule-adam", "fedgnn-adam"),
@@ -36,6 +44,7 @@ FINDINGS = (
     ("default-fedrule", "fedrule-adam"),
     ("default-fedrule", "counts-triple"),
     ("default-counts", "counts-triple"),
+    (SUMMED, CLEAR),
 )
 """Pairs that the page states first."""
 
@@ -59,6 +68,26 @@ def targets(rows: Mapping[str, Row]) -> Table:
     """Return the table of targets."""
     cells = [(title, claim.text, measured, verdict(claim.holds)) for title, claim, measured in claims_of(rows)]
     return Table(["method", "target (mean over seeds)", "measured", "verdict"], cells)
+
+
+def helper_claims(rows: Mapping[str, Row]) -> Iterator[Claim]:
+    """Yield that sums of two helpers without noise train the model of counts in plaintext."""
+    for metric in ("hr20", "mr0") if {SUMMED, CLEAR} <= rows.keys() else ():
+        found = compare_rows(rows[SUMMED], rows[CLEAR], metric)
+        largest = max(map(abs, found.differences))
+        yield Claim(
+            f"{NAMES[metric]} with helpers is that of counts in plaintext to {SAME:g}: largest difference {largest:.1g} over"
+            f" {count(found.seeds, 'seed')}",
+            largest <= SAME,
+        )
+
+
+def sum_claims(rows: Mapping[str, Row]) -> Iterator[Claim]:
+    """Yield the shares of HR@20 of exact counts that counts with noise reach, where a share is required."""
+    for homes, epsilon in SUM_TARGETS:
+        noised, exact = (rows[f"{homes}-{kind}"].mean("hr20") for kind in (f"{epsilon:g}", EXACT))
+        bound = f"Counts of {homes:,} homes at ε = {epsilon:g} reach {SUM_SHARE:.0%} of the HR@20 of exact counts"
+        yield Claim(f"{bound}: {noised / exact:.0%}", noised >= SUM_SHARE * exact)
 
 
 def comparisons(rows: Mapping[str, Row], pairs: Sequence[tuple[str, str]]) -> Table:

@@ -1,6 +1,7 @@
 """Rows of the rules study: methods, their settings and the grids they are tuned over."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from benchmarks.harness.experiment import Experiment, Settings, method_options, task_options
@@ -39,6 +40,9 @@ At τ = 1e-3 it dominates the denominator, and server Adam hardly moves.
 """
 RULE_BEHIND_SERVER: Settings = {**BEHIND_SERVER, "control": "eq3", "server-optimizer": "adam"}
 
+CLEAR, SUMMED = "default-counts", "default-summed"
+"""Rows with counts that the server sees, and with counts and updates in sums of two helpers."""
+
 
 def _row(
     key: str,
@@ -51,6 +55,8 @@ def _row(
     central: bool = False,
     counts: bool = False,
     rounds: int = ROUNDS,
+    tuned_as: str = "",
+    privacy: Settings = MappingProxyType({}),
 ) -> Experiment:
     """Return a row; if `central`, one client holds all homes (GraphRule), else each client is a home."""
     task: dict[str, Scalar] = {"negatives": 1} if model == "paper" else {}
@@ -62,9 +68,10 @@ def _row(
         "federation.min-clients": 1,
         **method_options(method, {"local-steps": LOCAL_STEPS, **options}),
         **task_options("rules", task),
+        **{f"privacy.{key}": value for key, value in privacy.items()},
     }
     points = tuple(method_options(method, point) for point in grid)
-    return Experiment(key, title, settings, points, central=central)
+    return Experiment(key, title, settings, points, central=central, tuned_as=tuned_as)
 
 
 EXPERIMENTS = (
@@ -92,7 +99,18 @@ EXPERIMENTS = (
     _row(
         "default-fedgnn", "default model, FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, model="default"
     ),
-    _row("default-counts", "default + count offset, FedRule", "fedrule", ADAM, GRAD_MEAN, model="default", counts=True),
+    _row(CLEAR, "default + count offset, FedRule", "fedrule", ADAM, GRAD_MEAN, model="default", counts=True),
+    _row(
+        SUMMED,
+        "default + count offset in sums of two helpers, FedRule",
+        "fedrule",
+        ADAM,
+        GRAD_MEAN,
+        model="default",
+        counts=True,
+        tuned_as=CLEAR,
+        privacy={"trust": "helpers"},
+    ),
 )
 
 FACTORS = Experiment(
@@ -106,6 +124,17 @@ COUNTS = {
     "counts-triple": "counts: triples with back-off",
 }
 """Baselines that need no training: key -> title."""
+
+SUM_HOMES, SUM_EPSILONS, SUM_DELTA, SUM_SEEDS = (125, 500, 2_000, 8_000), (8.0, 4.0, 2.0, 1.0), 1e-5, 3
+"""Embedded homes whose counts are summed, ε and δ of the noise of two helpers, and number of seeds."""
+
+EXACT = "exact"
+SUMS = {
+    f"{homes}-{kind}": f"counts of {homes:,} embedded homes, {'no noise' if kind == EXACT else f'ε = {kind}'}"
+    for homes in SUM_HOMES
+    for kind in (EXACT, *(f"{epsilon:g}" for epsilon in SUM_EPSILONS))
+}
+"""Rows of counts alone: number of homes and ε -> title."""
 
 TITLES = {**{one.key: one.title for one in (*EXPERIMENTS, FACTORS)}, **COUNTS}
 """All rows in the order of the tables: key -> title."""

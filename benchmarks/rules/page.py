@@ -9,7 +9,19 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics, Row, in_order, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.rules import claims, prose
-from benchmarks.rules.experiments import EVALUATE_EVERY, ROUNDS, SETS, TITLES, VALIDATION_SHARE, Setup
+from benchmarks.rules.experiments import (
+    EVALUATE_EVERY,
+    EXACT,
+    ROUNDS,
+    SETS,
+    SUM_DELTA,
+    SUM_EPSILONS,
+    SUM_HOMES,
+    SUM_SEEDS,
+    TITLES,
+    VALIDATION_SHARE,
+    Setup,
+)
 
 SEEDS = 5
 
@@ -45,6 +57,8 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     for name, rows in sets.items():
         if rows and "data" in results.rows_of(name):
             yield from _set(name, rows, results.rows_of(name)["data"].only)
+    if sums := results.rows_of("demo", "sums"):
+        yield from _sums(sums)
 
 
 def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
@@ -59,6 +73,7 @@ def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     if name == "A":
         yield f"### Findings\n\n{bullet_list(claims.findings(rows))}"
         yield f"### Targets\n\n{claims.targets(rows)}"
+        yield bullet_list(map(str, claims.helper_claims(rows)))
     yield f"### Comparison of methods, paired by seed\n\n{prose.PAIRED}\n\n{claims.comparisons(rows, claims.METHODS)}"
     yield "### Comparison with the count baselines"
     yield bullet_list(claims.against_counts(rows))
@@ -69,6 +84,18 @@ def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     yield str(
         Table(["method", "validation loss by point"], [[r.title, _grid(r)] for r in rows.values() if r.about.grid])
     )
+
+
+def _sums(rows: Mapping[str, Row]) -> Iterator[str]:
+    """Return how well counts in sums with the noise of two helpers recommend, by number of homes."""
+    kinds = (EXACT, *(f"{epsilon:g}" for epsilon in SUM_EPSILONS))
+    header = ["homes", "no noise", *(f"ε = {epsilon:g}" for epsilon in SUM_EPSILONS)]
+    cells = [
+        [f"{homes:,}", *(_rates(rows[f"{homes}-{kind}"], ("hr20", "filtered_hr20")) for kind in kinds)]
+        for homes in SUM_HOMES
+    ]
+    yield f"{prose.SUMS.format(delta=SUM_DELTA, seeds=SUM_SEEDS)}\n\n{Table(header, cells)}"
+    yield bullet_list(map(str, claims.sum_claims(rows)))
 
 
 def _method_cells(row: Row, columns: Mapping[str, Sequence[str]]) -> list[str]:

@@ -21,11 +21,15 @@ from benchmarks.rules.experiments import (
     LOCAL_STEPS,
     ROUNDS,
     SETS,
+    SUM_SEEDS,
+    SUMS,
     VALIDATION_SHARE,
     Setup,
 )
 from benchmarks.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
+from benchmarks.rules.summed_counts import measure_counts
 from client.data.dataset import AnyDataset
+from client.data.read import read_all
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.data.split import SplitHome, split_homes
 from client.tasks.rules.learner import RulesLearner
@@ -51,6 +55,9 @@ def compute(selection: Selection, store: Store) -> None:
         Factorization(name, read, store, tuning=TUNING, selection=selection).run([FACTORS])
         bench.run_baselines(COUNTS, FACTORS.seeds, partial(_counts, bench))
         bench.describe(partial(_sizes, bench))
+    if selection.has_set("demo"):
+        demo = Bench("demo", partial(read_all, TASK.name, "demo"), store, _trial_of, selection=selection)
+        demo.run_baselines(SUMS, SUM_SEEDS, measure_counts, "sums")
 
 
 def _read(data: Path, setup: Setup) -> AnyDataset:

@@ -1,0 +1,35 @@
+"""Counts of embedded homes in one sum: few homes drown in noise, and claims follow from the rows."""
+
+from benchmarks.rules.claims import helper_claims, sum_claims
+from benchmarks.rules.experiments import CLEAR, SUMMED, SUMS
+from benchmarks.rules.summed_counts import measure_counts
+from tests.support.benchmarks import row
+
+
+def test_noise_costs_hits_of_few_homes_and_equal_seeds_measure_the_same() -> None:
+    exact, noised = (measure_counts(key, 0).metrics for key in ("125-exact", "125-8"))
+    assert noised["hr20"] < 0.5 * exact["hr20"]
+    assert noised["filtered_hr20"] > noised["hr20"]
+    assert measure_counts("125-8", 0).metrics == noised
+
+
+def test_a_share_of_the_exact_hits_is_required() -> None:
+    rows = {key: row(key, {0: 0.5}, "hr20") for key in SUMS}
+    assert [claim.holds for claim in sum_claims(rows)] == [True, True]
+    rows["2000-2"] = row("2000-2", {0: 0.44}, "hr20")
+    assert [(claim.holds, "88%" in claim.text) for claim in sum_claims(rows)] == [(False, True), (True, False)]
+
+
+def test_sums_must_train_the_model_of_counts_in_clear() -> None:
+    def claims(difference: float) -> list[bool]:
+        rows = {key: row(key, {0: 0.67, 1: 0.6}, "hr20") for key in (CLEAR, SUMMED)}
+        for seed, trial in rows[SUMMED].trials.items():
+            trial.metrics["hr20"] += difference * seed
+        for one in rows.values():
+            for trial in one.trials.values():
+                trial.metrics["mr0"] = 0.3
+        return [claim.holds for claim in helper_claims(rows)]
+
+    assert claims(0.004) == [True, True]
+    assert claims(0.006) == [False, True]
+    assert list(helper_claims({})) == []
