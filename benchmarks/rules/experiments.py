@@ -40,8 +40,8 @@ At τ = 1e-3 it dominates the denominator, and server Adam hardly moves.
 """
 RULE_BEHIND_SERVER: Settings = {**BEHIND_SERVER, "control": "eq3", "server-optimizer": "adam"}
 
-CLEAR, SUMMED = "default-counts", "default-summed"
-"""Rows with counts that the server sees, and with counts and updates in sums of two helpers."""
+CLEAR, SUMMED, NOISED = "default-counts", "default-summed", "default-summed-8"
+"""Rows with counts in plaintext, with counts and updates in sums, and with noise on these counts."""
 
 
 def _row(
@@ -54,6 +54,7 @@ def _row(
     model: Literal["paper", "default"] = "paper",
     central: bool = False,
     counts: bool = False,
+    epsilon: float = 0.0,
     rounds: int = ROUNDS,
     tuned_as: str = "",
     privacy: Settings = MappingProxyType({}),
@@ -61,6 +62,7 @@ def _row(
     """Return a row; if `central`, one client holds all homes (GraphRule), else each client is a home."""
     task: dict[str, Scalar] = {"negatives": 1} if model == "paper" else {}
     task |= {"count-offset": True} if counts else {}
+    task |= {"count-epsilon": epsilon} if epsilon else {}
     settings = {
         "method": method,
         "model": model,
@@ -109,6 +111,17 @@ EXPERIMENTS = (
         model="default",
         counts=True,
         tuned_as=CLEAR,
+        privacy={"trust": "helpers"},
+    ),
+    _row(
+        NOISED,
+        "default + count offset at ε = 8 in sums of two helpers, FedRule",
+        "fedrule",
+        ADAM,
+        GRAD_MEAN,
+        model="default",
+        counts=True,
+        epsilon=8.0,
         privacy={"trust": "helpers"},
     ),
 )

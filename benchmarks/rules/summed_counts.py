@@ -1,4 +1,4 @@
-"""Counts of embedded homes in one sum of two helpers, and how well they alone recommend."""
+"""Recommendations by the counts of embedded homes alone, in one sum of two helpers."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -15,7 +15,6 @@ from common.arrays import Array, Arrays, Floats, Ints
 from common.privacy.zcdp import rho_of
 from common.secure.discrete import Stream, discrete_gaussian
 from common.secure.quantise import integer_clip, noise_scale, quantise
-from common.tasks.registry import demo_vocabulary
 from common.tasks.rules.counts import COUNTS, label, offset_of
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
@@ -31,13 +30,14 @@ METRICS = ("hr20", "filtered_hr20", "mr0")
 def measure_counts(key: str, seed: int) -> Trial:
     """Measure the recommendations of the counts of one row alone, without training."""
     number, _, kind = key.partition("-")
-    catalogue, splits = demo_vocabulary(TASK.name), _splits(int(number), seed)
+    catalogue, splits = TASK.demo(), _splits(int(number), seed)
     counts = _exact(splits, catalogue) if kind == EXACT else _noised(splits, catalogue, float(kind), seed)
     offset = offset_of(counts, catalogue)  # the learner adds it to the logits of every rule
 
     def score(split: SplitHome) -> NDArray[np.floating]:
         types = types_of(split)
-        return offset[0][types][:, None] + offset[1][types][None, :]
+        logits: NDArray[np.floating] = offset[0][types][:, None] + offset[1][types][None, :]
+        return logits
 
     valid = allowed_triples(splits, len(catalogue.entities), len(catalogue.relations))
     found = measure(splits[:MEASURED], score, valid)
