@@ -7,10 +7,12 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.numpy import save
+from safetensors.torch import load
 
 from client.snapshot.files import StoredFile, read_private, write_private
 from client.stacked_tensors import Tensors
+from common.arrays import Arrays
 from common.errors import StateError
 
 MAX_BYTES = 64 * 2**20
@@ -54,12 +56,12 @@ def pack(shards: Sequence[Shard]) -> Iterator[list[Shard]]:
 
 def write_shards(path: Path, shards: Sequence[Shard]) -> StoredFile:
     """Write shards as one new file, and flush it to disk."""
-    tensors: Tensors = {}
+    arrays: Arrays = {}  # unlike tensors, several of them may share memory
     for number, shard in enumerate(shards):
         about = {"client": torch.tensor(shard.clients), "round": torch.tensor(shard.rounds)}
         for group, named in {ABOUT: about, **shard.groups}.items():
-            tensors |= {f"{number}/{group}/{name}": tensor.contiguous() for name, tensor in named.items()}
-    return write_private(path, save(tensors))
+            arrays |= {f"{number}/{group}/{name}": tensor.contiguous().numpy() for name, tensor in named.items()}
+    return write_private(path, save(arrays))
 
 
 def read_shards(path: Path, stored: StoredFile) -> list[Shard]:
