@@ -9,6 +9,7 @@ from flwr.clientapp import ClientApp
 
 from client.data.read import read_partition
 from client.data.sources import fingerprint, fingerprint_of_all, is_demo, resolve_source
+from client.hosted_state import HostedStore
 from client.node.replies import failure_reply, log
 from client.policy import Policy, read_policy
 from client.privacy.ledger.ledger import Ledger
@@ -123,7 +124,7 @@ def dispatch(session: Session, request: Payload) -> Payload:
 def open_session(settings: ClientSettings) -> Session:
     """Return the client with these settings; it stays in memory between messages."""
     data = fingerprint(settings.data, settings.part, settings.data_seed)
-    store = DiskStore(settings.state_dir / settings.name / data[:16])
+    store = (HostedStore if settings.hub else DiskStore)(settings.state_dir / settings.name / data[:16])
     store.describe({"data": resolve_source(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     learner, policy = (
         functools.partial(_build_learner, settings),

@@ -9,6 +9,7 @@ from functools import partial
 from flwr.app import Message
 
 from client.app import decode_request, dispatch
+from client.hosted_state import flush_all
 from client.node.replies import failure, failure_reply
 from client.session import Session
 from client.training.cohort import train
@@ -67,7 +68,8 @@ class Hub:
             for (name, participant), outcome in zip(cohort, self._outcomes(cohort), strict=True):
                 release = partial(sessions[name].release, participant, partial(_result, outcome))
                 answers[name] = _attempt(kind, release)
-        return answers
+        unwritten = flush_all({name: sessions[name].store for name, _ in ready})
+        return answers | {name: failure(kind, error) for name, error in unwritten.items()}
 
     def _outcomes(self, cohort: Sequence[tuple[str, Participant]]) -> Sequence[TrainReply | Exception]:
         """Return each participant's reply or error; if a cohort fails, its participants train one by one."""
