@@ -1,4 +1,4 @@
-"""Time of a round with many clients behind a few hubs: TLS, node authentication and FedRule, on this machine.
+"""Time of a round with many clients behind a few hubs: TLS, node keys, FedRule, all on this machine.
 
 `python -m benchmarks speed hub` starts `fedloom serve` and eight `fedloom join --clients 0`, each with 125 demo homes. Every
 client trains in every round, three steps; the model is measured after the last round only. The time of a round is that
