@@ -28,6 +28,7 @@ from common.errors import FedloomError
 from common.wire.codec import decode
 from common.wire.messages import ASSIGN, COUNTS, TRAIN, TrainRequest
 from deploy.population import Population
+from deploy.shared_evaluation import are_shared_out, evaluate_apart
 from deploy.simulated_cohort import Job, decode_once, train_cohort
 from deploy.simulated_helper import open_desks
 from deploy.simulated_session import open_sessions
@@ -103,7 +104,7 @@ class InProcessGrid(Grid):
         workers: int = 1,
     ) -> None:
         self._sessions, self._together = sessions, together or choose_cohort(len(sessions))
-        self._on_released = on_released
+        self._on_released, self._workers = on_released, workers
         self._population = Population(together, {} if lengths is None else lengths, workers)
         self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
@@ -153,6 +154,8 @@ class InProcessGrid(Grid):
         return self._sessions[message.metadata.dst_node_id]
 
     def _answer(self, messages: Sequence[Message]) -> list[Message]:
+        if self._workers > 1 and are_shared_out(self._sessions, messages):
+            return evaluate_apart(self._sessions, messages, self._workers)
         request = decode_once(decode_request)
         return [
             help_with(self._desks[node], message)

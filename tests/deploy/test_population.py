@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.read import read_all
+from client.data.read import partition, read_all
 from client.training import folded_cohort
 from client.training.cohort import TrainedCohort
 from common.arrays import norm
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import RunError
-from deploy import population
+from deploy import population, shared_evaluation
 from deploy.population import find_doubtful
+from deploy.resumable_simulation import simulate_measured
 from deploy.simulation import simulate
 from server.aggregation.folded_replies import FoldedReplies
 from server.artifacts import RunDirectory
@@ -164,3 +165,21 @@ def test_a_worker_that_dies_ends_the_run_by_name(
     folds(True)
     with pytest.raises(RunError, match="worker 2 of 2, with 1 blocks: the process was ended by signal 9"):
         simulate(settings(), toy_dataset(11), tmp_path, together=4, workers=2)
+
+
+def test_clients_that_several_processes_evaluate_have_the_same_metrics_and_documents(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_evaluation, "FEWEST", 5)
+    copies, made = shared_evaluation.run_in_copies, list[int]()
+    monkeypatch.setattr(
+        shared_evaluation, "run_in_copies", lambda works, names: made.append(len(works)) or copies(works, names)
+    )
+    config, parts = settings("fedrule", rounds=2), partition(toy_dataset(7), 0)
+    (one, own), (both, shared) = (
+        simulate_measured(config, parts, tmp_path / str(count), together=4, workers=count) for count in (1, 2)
+    )
+    assert (one.metrics, one.clients) == (both.metrics, both.clients)
+    assert own == shared
+    assert set(made) == {2}
+    assert all(measured.metrics for measured in shared.values())

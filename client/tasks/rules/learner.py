@@ -93,7 +93,7 @@ class RulesLearner:
     def baseline_values(self, statics: Arrays, split: str) -> Floats:
         """Return HR@20 of each home if relations are ranked by their frequency in its own training rules."""
         if split not in self._frequencies:
-            rows = self._of_each(split, self._frequency)
+            rows = self._of_each(split, self._frequency, with_lists=False)
             self._frequencies[split] = np.array([row[UNIT_METRIC] if row else np.nan for row in rows])
         return self._frequencies[split]
 
@@ -142,19 +142,26 @@ class RulesLearner:
         )
         return logits
 
-    def _of_each(self, split: str, logits_of: Callable[[SplitHome], np.ndarray]) -> list[Metrics | None]:
-        """Return the metrics of every home by its logits; homes without held-out rules need none."""
+    def _of_each(
+        self, split: str, logits_of: Callable[[SplitHome], np.ndarray], *, with_lists: bool = True
+    ) -> list[Metrics | None]:
+        """Return the metrics of every home by its logits; homes without held-out rules need none.
+
+        `with_lists`: also those of the lists that people are shown.
+        """
         held_out = [home.test if split == "test" else home.validation for home in self.splits]
         pairs = zip(self.splits, held_out, strict=True)
-        return [self._metrics(home, logits_of(home), own) if len(own.positives) else None for home, own in pairs]
+        return [
+            self._metrics(home, logits_of(home), own, with_lists) if len(own.positives) else None for home, own in pairs
+        ]
 
-    def _metrics(self, home: SplitHome, logits: np.ndarray, held_out: Examples) -> Metrics | None:
+    def _metrics(self, home: SplitHome, logits: np.ndarray, held_out: Examples, with_lists: bool) -> Metrics | None:
         rules = home.train.positives
         metrics = home_metrics(
             logits, rules, held_out.positives, held_out.negatives, self_pairs=self._options.hit_self_pairs
         )
-        if metrics is None:
-            return None
+        if metrics is None or not with_lists:
+            return metrics
         listed = shown(logits, home.home, rules, self._abilities, ListOptions(SHOWN_TOPS[-1]))
         return metrics | shown_metrics(logits, listed, held_out.positives)
 
