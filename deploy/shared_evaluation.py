@@ -17,7 +17,7 @@ from deploy.copies import can_copy, run_in_copies
 from deploy.simulated_cohort import decode_once
 
 FEWEST = 1000
-"""Smallest number of clients whose evaluation is shared out; below, copies of the process take longer than they save."""
+"""Smallest number of clients whose evaluation is shared out; for fewer, copies cost more time."""
 
 
 def are_shared_out(sessions: Mapping[int, Session], messages: Sequence[Message]) -> bool:
