@@ -131,7 +131,7 @@ def test_a_refusal_is_written_with_its_reason_and_leaves_nothing(tmp_path: Path)
     assert owned.entries[-1]["refused"].startswith("the policy does not allow sending counts in plaintext")
     assert (owned.entries[-1]["sent_bytes"], owned.entries[-1]["clear"]) == (0, {})
     assert owned.lines == [
-        "run toy refused: your policy does not allow sending counts in plaintext (allow-counts = never). Nothing left,"
+        "run toy refused: your policy does not allow sending counts in plaintext (allow-counts = summed). Nothing left,"
         " nothing was spent"
     ]
 
