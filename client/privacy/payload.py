@@ -27,7 +27,9 @@ def finite_or_zeros(vector: Floats) -> Floats:
 
 def sort_bounds(bounds: Arrays) -> Arrays:
     """Swap lower and upper bounds that noise has put in the wrong order."""
-    if not bounds:
-        return {}
-    low, high = bounds["low"], bounds["high"]
-    return {**bounds, "low": np.minimum(low, high), "high": np.maximum(low, high)}
+    changed: Arrays = {}
+    for below, above in (("low", "high"), ("lower", "upper")):
+        if below in bounds:
+            low, high = bounds[below], bounds[above]
+            changed |= {below: np.minimum(low, high), above: np.maximum(low, high)}
+    return {**bounds, **changed}

@@ -57,16 +57,17 @@ def _place(phi: Formula, located: Located) -> int:
     """Return the column of the first conjunct with which φ cannot be planned."""
     if isinstance(phi, And):
         for k, part in enumerate(phi.parts):
-            if not _is_plannable(part):
+            if not is_plannable(part):
                 return _place(part, located)
-            if k and not _is_plannable(And(phi.parts[: k + 1])):
+            if k and not is_plannable(And(phi.parts[: k + 1])):
                 return located.columns.get(id(part), 1)
-    if isinstance(phi, Always | Eventually) and not _is_plannable(phi.phi):
+    if isinstance(phi, Always | Eventually) and not is_plannable(phi.phi):
         return _place(phi.phi, located)
     return located.columns.get(id(phi), 1)
 
 
-def _is_plannable(phi: Formula) -> bool:
+def is_plannable(phi: Formula) -> bool:
+    """Return True if φ can be satisfied, with at most `CAP` dependent alternatives."""
     try:
         plan(phi, CAP)
     except ConfigError:

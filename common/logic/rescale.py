@@ -19,6 +19,26 @@ def rescaled(phi: Formula, mean: Mapping[str, float], std: Mapping[str, float]) 
     return _map_atoms(phi, on_z)
 
 
+def normalized(phi: Formula) -> Formula:
+    """Return φ with every atom divided by the size of its first factor: `2*x - y <= 3` becomes `x - 0.5*y <= 1.5`."""
+
+    def divide(atom: Atom) -> Atom:
+        size = abs(atom.expression.terms[0][1])
+        return Atom(atom.expression * (1 / size), atom.relation, atom.bound / size)
+
+    return _map_atoms(phi, divide)
+
+
+def with_digits(phi: Formula, digits: int) -> Formula:
+    """Return φ with numbers of that many significant digits, for people."""
+
+    def shorten(atom: Atom) -> Atom:
+        terms = tuple((name, float(f"{factor:.{digits}g}")) for name, factor in atom.expression.terms)
+        return Atom(Linear(terms), atom.relation, float(f"{atom.bound:.{digits}g}"))
+
+    return _map_atoms(phi, shorten)
+
+
 def _map_atoms(phi: Formula, change: Callable[[Atom], Atom]) -> Formula:
     match phi:
         case Atom():

@@ -11,6 +11,9 @@ from common.privacy.claims import PROPERTIES
 if TYPE_CHECKING:
     from common.tasks.spec import ModelVariant, TaskOptions
 
+RANGES = ("calibrated", "weekday", "paper")
+"""Properties of the traffic task that are ranges of single readings."""
+
 WINDOWS = "windows of training data, sent to the server in plaintext (shared_sample)"
 """Uncovered channel of runs with `cluster-data=shared_sample`."""
 
@@ -61,7 +64,7 @@ class FedSTL(Clustered):
 
     def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
         """Raise ValueError if shared windows are combined with a property other than a range."""
-        if self._shares_windows and getattr(task, "property", "") in ("difference", "formula"):
+        if self._shares_windows and getattr(task, "property", "") not in RANGES:
             raise ValueError(
                 "algorithm.fedstl.cluster-data=shared_sample needs a range property; set tasks.traffic.property=calibrated"
             )

@@ -31,6 +31,8 @@ class ClusteredStrategy(RoundStrategy):
     """IFCA: θ_j ← θ_j − mean of Δ_k over cluster j; an empty cluster keeps its model (Ghosh et al. 2020)."""
 
     criterion: Literal["loss", "property"] = "loss"
+    properties: tuple[str, ...] = ()
+    """Names of the arrays of a client's property that are stored."""
 
     def __init__(self, options: Clustered, parts: RoundParts) -> None:
         super().__init__(parts)
@@ -62,7 +64,7 @@ class ClusteredStrategy(RoundStrategy):
         keys = [str(j) for j in range(self.options.clusters)]
         losses = {name: [reply.losses[key] for key in keys] for name, reply in replies.items()}
         assigned: Arrays = {name: np.array(j) for name, j in assign_clusters(losses, self.options.assign).items()}
-        state, stored = self.state.memory, ("low", "high", "days") if training else ("days",)
+        state, stored = self.state.memory, self.properties if training else ("days",)
         changes: OptimizerState = {"cluster": assigned, **{key: _select_property(key, replies) for key in stored}}
         if training:  # assignments for an evaluation do not affect later rounds, nor a resumed run
             changes["since"] = dict.fromkeys(assigned, np.array(self.state.round + 1))

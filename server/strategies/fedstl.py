@@ -1,7 +1,7 @@
 """Strategy of FedSTL (Algorithms 1 and 2); private heads stay on the clients."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from common.arrays import Arrays, group
@@ -9,8 +9,9 @@ from common.methods import fedstl
 from common.methods.fedstl import FedSTL
 from common.tasks.traffic.ranges import POOLED
 from common.tasks.traffic.task import TASK
+from common.tasks.traffic.template_parameters import NAMES, check_parameters, pool_parameters, templates_of
 from common.wire.codec import encode
-from common.wire.messages import CLUSTER, TRAIN, TrainRequest
+from common.wire.messages import CLUSTER, TRAIN, AssignReply, TrainRequest
 from server.aggregation.clusters import pool_ranges
 from server.aggregation.pooled_properties import pool_neighbors
 from server.aggregation.round_results import Replies
@@ -26,6 +27,7 @@ class FedSTLStrategy(ClusteredStrategy):
     """FedSTL: clusters by L_p(φ_i, Ŷ_j); after the clusters' means, κ steps on F_j and their means."""
 
     criterion = "property"
+    properties = ("low", "high", "days", *NAMES)
 
     def __init__(self, options: FedSTL, parts: RoundParts) -> None:
         super().__init__(options, parts)
@@ -63,19 +65,42 @@ class FedSTLStrategy(ClusteredStrategy):
 
     def _cluster_request(self, model: Arrays, enrolment: str, cluster: int) -> TrainRequest:
         clients = [client for client, j in self.groups().items() if j == cluster]
-        low, high = ([self._properties(bound).get(name) for name in clients] for bound in ("low", "high"))
-        bounds = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
-        phi = pool_ranges([a for a, _ in bounds], [b for _, b in bounds]) if bounds else {}
         return TrainRequest(
             round=self.state.round + 1,
             enrolment=enrolment,
             model=group(str(cluster), model),
-            shared=phi,
+            shared=self._pooled(clients),
             statics=_remove_pooled(self.state.statics),
             phase=CLUSTER,
             cost=self.cost,
             clip=self.clip,
         )
+
+    def _pooled(self, clients: list[str]) -> Arrays:
+        """Return φ_j, pooled over members with a property; empty under a formula that a user wrote."""
+        if self.config.options_of(TASK).is_over_days():
+            return pool_parameters(list(self.templates(clients).values()))
+        low, high = ([self._properties(bound).get(name) for name in clients] for bound in ("low", "high"))
+        bounds = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
+        return pool_ranges([a for a, _ in bounds], [b for _, b in bounds]) if bounds else {}
+
+    def templates(self, clients: Iterable[str]) -> dict[str, Arrays]:
+        """Return client -> its property of a template, of the clients that sent one."""
+        return templates_of(self.state.memory, clients)
+
+    def _accept_scores(self, client: str, reply: AssignReply) -> AssignReply:
+        """Return a client's reply; a property of a template is checked as one.
+
+        Raises:
+            WireError: The reply is not valid.
+        """
+        options = self.config.options_of(TASK)
+        if not options.is_over_days():
+            return super()._accept_scores(client, reply)
+        super()._accept_scores(client, replace(reply, property={}))
+        if reply.property:
+            check_parameters(reply.property, options.horizon, with_structure=not self.cost)
+        return reply
 
     def _properties(self, key: str) -> Arrays:
         """Return client -> one array of its property, as sent."""

@@ -57,7 +57,7 @@ class TrafficLearner:
         if not self.examples:
             warn_too_short(self.options)
         self.size = len(self._whole["values"])
-        self._lessons = Lessons(self.sensors, self._forecast) if self.options.property == "formula" else None
+        self._lessons = Lessons(self.sensors, self._forecast) if self.options.is_over_days() else None
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return all readings, profile, bounds, and first targets of the training windows.
@@ -76,13 +76,12 @@ class TrafficLearner:
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Sample mini-batch window indices, steps × B, with replacement; a formula judges half of them."""
         if self._lessons:
-            return {"rows": self._lessons.step_rows(steps, self.options.batch, generator)}
+            return self._lessons.step_inputs(steps, self.options.batch, generator)
         return {"rows": torch.randint(max(self.examples, 1), (steps, self.options.batch), generator=generator)}
 
     def step_targets(self, request: TrainRequest) -> StepTargets | None:
         """Return the function to the teacher's forecasts of one step under a formula; None under ranges."""
-        lessons = self._lessons
-        return (lambda params, batch, inputs: lessons.targets(params, batch, inputs["rows"])) if lessons else None
+        return self._lessons.under(request.shared).step_targets if self._lessons else None
 
     def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
         """Compute F_i = MSE(Y, Ŷ) + λ·L_p(φ_i, Ŷ) of a mini-batch.
@@ -110,10 +109,10 @@ class TrafficLearner:
         """Return the weakest property of the client's sensors and the number of `days` it is inferred from.
 
         Its bounds hold for all sensors with usable readings. Under noise `days` is left out; it would dominate the clipped
-        vector. Under a formula it is empty.
+        vector. Under a formula it is empty; under a template, its parameters, without the structure under noise.
         """
         if self._lessons:
-            return {}
+            return self._lessons.parameters(with_structure=not self._has_noise)
         observed = [sensor for sensor in self.sensors if sensor.usable.any()] or self.sensors
         weakest = reduce(lambda ranges, more: ranges.weaken(more.low, more.high), (s.ranges for s in observed))
         days = {} if self._has_noise else {"days": np.array([min(sensor.days for sensor in observed)])}

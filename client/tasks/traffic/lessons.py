@@ -1,6 +1,7 @@
 """Targets of local steps under a formula: the closest satisfying forecasts."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 
 import numpy as np
 import torch
@@ -9,7 +10,16 @@ from torch import Tensor
 from client.stacked_tensors import Tensors
 from client.tasks.traffic.judgement import judged
 from client.tasks.traffic.prepare import Sensor
+from common.arrays import Arrays
 from common.tasks.traffic.property_loss import judged_violation
+from common.tasks.traffic.template_parameters import (
+    NAMES,
+    STRUCTURE,
+    TEMPLATE,
+    check_parameters,
+    is_alike,
+    pool_parameters,
+)
 
 Forecast = Callable[[Tensors, Tensors, Tensor], Tensor]
 """(parameters, batch, first targets B) -> forecasts in standard deviations, B × P × D."""
@@ -28,16 +38,43 @@ class Lessons:
 
     def __init__(self, sensors: Sequence[Sensor], forecast: Forecast) -> None:
         self._formulas, self._forecast = [sensor.stated for sensor in sensors], forecast
+        self.arrays = pool_parameters([phi.arrays for phi in self._formulas if phi and phi.arrays])
         self._owners = torch.from_numpy(np.repeat(np.arange(len(sensors)), [len(s.train) for s in sensors]))
         self._judged = torch.from_numpy(np.concatenate([judged(sensor, sensor.train) for sensor in sensors]))
         self.windows = self._judged.nonzero().squeeze(-1)
 
-    def step_rows(self, steps: int, size: int, generator: torch.Generator) -> Tensor:
-        """Sample windows, steps × B: the first half among judged ones, the others among all."""
+    def under(self, cluster: Arrays) -> "Lessons":
+        """Return the lessons under a cluster's property φ_j; under the client's own if φ_j is of another template.
+
+        Raises:
+            WireError: φ_j is not a property of a template.
+        """
+        if not cluster or not self.arrays:
+            return self
+        steps = next(phi.steps for phi in self._formulas if phi)
+        check_parameters(cluster, steps, with_structure=TEMPLATE in cluster)
+        own = {**self.arrays, **{name: a for name, a in cluster.items() if name in NAMES}}
+        if not is_alike(own, self.arrays):
+            return self
+        lessons = copy(self)
+        lessons._formulas = [phi and phi.under(own) for phi in self._formulas]
+        return lessons
+
+    def parameters(self, *, with_structure: bool) -> Arrays:
+        """Return the arrays of the client's property; empty under a formula that a user wrote."""
+        left_out = () if with_structure else STRUCTURE
+        return {name: a for name, a in self.arrays.items() if name not in left_out}
+
+    def step_inputs(self, steps: int, size: int, generator: torch.Generator) -> Tensors:
+        """Sample windows `rows`, steps × B: the first half among judged ones, the others among all."""
         count = size // 2 if len(self.windows) else 0
         rows = torch.randint(max(len(self._judged), 1), (steps, size), generator=generator)
         picked = torch.randint(max(len(self.windows), 1), (steps, count), generator=generator)
-        return torch.cat([self.windows[picked], rows[:, count:]], 1) if count else rows
+        return {"rows": torch.cat([self.windows[picked], rows[:, count:]], 1) if count else rows}
+
+    def step_targets(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensors:
+        """Return the step inputs `TAUGHT` and `JUDGED` of the windows of one step."""
+        return self.targets(params, batch, inputs["rows"])
 
     def targets(self, params: Tensors, batch: Tensors, rows: Tensor) -> Tensors:
         """Return the step inputs `TAUGHT` and `JUDGED` of windows, B."""
@@ -46,7 +83,7 @@ class Lessons:
         taught, counts, owners = forecast.clone(), self._judged[rows], self._owners[rows]
         for k, phi in enumerate(self._formulas):
             mine = counts & (owners == k)
-            if phi and mine.any():
+            if phi and phi.teacher and mine.any():
                 taught[mine] = phi.teacher(forecast[mine])
         return {TAUGHT: taught, JUDGED: counts.to(forecast.dtype)}
 

@@ -36,14 +36,18 @@ class JudgedWindows:
 
 
 def judge_windows(sensor: Sensor, begin: int, end: int) -> JudgedWindows:
-    """Judge the complete windows of readings from `begin` to before `end` by the sensor's formula."""
+    """Judge the complete windows of readings from `begin` to before `end` by the sensor's formula; none without one."""
     phi = sensor.stated
-    if phi is None:
-        raise ValueError("the sensor has no formula")
+    if phi is None or phi.formula is None:
+        return JudgedWindows(np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0))
     first = np.arange(begin, end - phi.steps + 1)
     first = first[phi.judged(sensor.slots[first])] if phi.at_midnight else first[:: phi.steps]
     places = first[:, None] + np.arange(phi.steps)
     first = first[sensor.observed[places].all(axis=(1, 2))]
-    readings = torch.from_numpy(sensor.series.values[first[:, None] + np.arange(phi.steps)])
-    holds, distance = (judge(phi.formula, readings, phi.names).numpy() for judge in (satisfied, robustness))
-    return JudgedWindows(first, holds, distance)
+    places = first[:, None] + np.arange(phi.steps)
+    readings, scaled = (torch.from_numpy(of[places]) for of in (sensor.series.values, sensor.values))
+    if phi.written is None and phi.scaled is not None:  # bounds of inference are exact in standard deviations
+        holds = satisfied(phi.scaled, scaled, phi.names)
+    else:
+        holds = satisfied(phi.formula, readings, phi.names)
+    return JudgedWindows(first, holds.numpy(), robustness(phi.formula, readings, phi.names).numpy())

@@ -161,7 +161,7 @@ def prepare(
         split.train,
         split.validation,
         split.test,
-        state_formula(options, variables, split.scaler),
+        state_formula(options, variables, split.scaler, values, slots, usable),
     )
 
 
@@ -181,7 +181,7 @@ def _ranges(values: Floats, clock: Ints, days: Ints, step: int, options: Traffic
     if not len(values):
         zeros = np.zeros((week, values.shape[1]))
         return Calibrated(Ranges(zeros - np.inf, zeros + np.inf), nan, nan)
-    if options.property in ("calibrated", "difference", "formula"):
+    if options.property not in ("weekday", "paper"):
         return calibrate(values, clock, days, groups_of("hourly", week), options.coverage, DAY // step)
     groups = groups_of("paper" if options.property == "paper" else "hourly", week)
     return Calibrated(infer(values, clock, groups), nan, nan)

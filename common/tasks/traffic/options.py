@@ -10,6 +10,12 @@ from common.privacy.claims import PROPERTIES
 from common.tasks.spec import TaskOptions
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
+TEMPLATES = frozenset({"existence", "until", "implication", "nested", "eventualities", "mined"})
+"""Properties of templates over a whole forecast, with parameters that each client infers."""
+
+MINED = "which template a client mined, under methods that share properties; under others it stays on the client"
+"""Uncovered channel of runs with mined properties."""
+
 FORMULA = (
     "the formula of the forecasts, which is part of the run's configuration; no property inferred from data is sent"
 )
@@ -45,12 +51,26 @@ class TrafficOptions(TaskOptions):
     `none`: the profile alone.
     """
 
-    property: Literal["calibrated", "weekday", "paper", "difference", "formula"] = "calibrated"
+    property: Literal[
+        "calibrated",
+        "weekday",
+        "paper",
+        "difference",
+        "formula",
+        "existence",
+        "until",
+        "implication",
+        "nested",
+        "eventualities",
+        "mined",
+    ] = "calibrated"
     """STL property of forecasts: inferred by each client from its past, or a formula for all clients.
 
     `calibrated`: hourly ranges for working days and weekends, widened until the share `coverage` of past days satisfies them.
     `weekday`: these ranges without widening. `paper`: the paper's twelve two-hour ranges. `difference`: hourly lower bounds
     of the difference of two variables (template 4), calibrated too. `formula`: the text `formula`; it is public.
+    `existence`, `until`, `implication`, `nested`, `eventualities`: templates 2, 3, 5, 6 and 7, which all past days satisfy.
+    `mined`: the tightest property of any template and width of windows (template 8).
     """
 
     formula: str = ""
@@ -60,17 +80,23 @@ class TrafficOptions(TaskOptions):
     """
 
     anchor: Literal["auto", "midnight", "forecast"] = "auto"
-    """Reading that is number 0 of a formula.
+    """Reading that is number 0 of a formula, inferred or written.
 
     `midnight`: only forecasts that begin at midnight are judged and corrected. `forecast`: the first of every forecast.
     `auto`: `midnight` if forecasts are of one day, else `forecast`.
     """
 
     pair: str = ""
-    """Variables x₁ and x₂ of `property=difference`, x₁ − x₂ > a, such as `vehicle_number,occupancy`.
+    """Variables x₁ and x₂ of `property=difference`, x₁ − x₂ > a, and of `nested`, such as `vehicle_number,occupancy`.
 
     Empty: the first two variables. Each is in its own standard deviations.
     """
+
+    window_width: int = Field(2, ge=1, le=24)
+    """Number of steps of the windows of templates 2, 3 and 7, and longest delay of a response in 5 and 6."""
+
+    trigger_quantile: float = Field(0.75, gt=0, lt=1)
+    """Quantile of all readings that triggers a response in templates 5 and 6."""
 
     coverage: float = Field(0.9, gt=0, lt=1)
     """Share of past days that satisfy a calibrated property; each day is tested without its own week."""
@@ -119,6 +145,16 @@ class TrafficOptions(TaskOptions):
         return self
 
     @model_validator(mode="after")
+    def _windows_fit(self) -> Self:
+        reach = 2 if self.property in ("implication", "nested") else 0
+        if self.property in TEMPLATES and self.horizon < self.window_width + reach:
+            raise ValueError(
+                f"window-width {self.window_width} does not fit property={self.property} and horizon {self.horizon};"
+                " lower window-width"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _formula_is_satisfiable(self) -> Self:
         if (self.property == "formula") != bool(self.formula.strip()):
             raise ValueError(
@@ -136,8 +172,13 @@ class TrafficOptions(TaskOptions):
         return (PROPERTIES,) if self.property == "formula" else ()
 
     def uncovered(self) -> tuple[str, ...]:
-        """Return the formula, which is public."""
-        return (FORMULA,) if self.property == "formula" else ()
+        """Return notes on a formula, which is public, and on mined templates."""
+        notes = {"formula": (FORMULA,), "mined": (MINED,)}
+        return notes.get(self.property, ())
+
+    def is_over_days(self) -> bool:
+        """Return True if the property is a formula over a whole forecast, not a bound of each reading."""
+        return self.property == "formula" or self.property in TEMPLATES
 
     def anchors_midnight(self, step: int) -> bool:
         """Return True if a formula counts from midnight, for steps of that many seconds."""
@@ -154,7 +195,7 @@ def compared_variables(options: TrafficOptions, variables: SensorVariables) -> t
     places = [variables.variables.index(name.strip()) for name in names if name.strip() in variables.variables]
     if len(names) != 2 or len(set(places)) != 2:
         raise ConfigError(
-            f"tasks.traffic.property=difference needs two variables, but tasks.traffic.pair is '{options.pair}';"
+            f"tasks.traffic.property={options.property} needs two variables, but tasks.traffic.pair is '{options.pair}';"
             f" set pair to two of {', '.join(variables.variables)}"
         )
     return places[0], places[1]

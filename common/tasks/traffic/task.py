@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from common.errors import ConfigError
 from common.logic.diagnosis import read_formula
 from common.metrics.known import LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricFamily, MetricSpec
+from common.privacy.claims import PROPERTIES
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
 from common.tasks.spec import Objective, TaskRun, TaskSpec
@@ -27,8 +29,14 @@ def build_model(run: TaskRun[TrafficOptions, SensorVariables]) -> "nn.Module":
     """
     from common.tasks.traffic.model import build_forecaster
 
-    if run.options.property == "difference":
+    if run.options.property in ("difference", "nested"):
         compared_variables(run.options, run.vocabulary)
+    shares = PROPERTIES in run.method.uncovered()
+    if shares and run.privacy.unit != "none" and run.options.property in ("mined", "implication", "nested"):
+        raise ConfigError(
+            f"tasks.traffic.property={run.options.property} cannot have noise, since its form depends on the data;"
+            " name existence, until or eventualities, or train with another method"
+        )
     if run.options.property == "formula":
         read_formula(run.options.formula, run.options.horizon, run.vocabulary.variables)
     return build_forecaster(len(run.vocabulary.variables), run.options, paper=run.model == "paper")

@@ -39,7 +39,7 @@ def as_json(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) 
         DataError: No reading was observed from which a property could be inferred.
     """
     if sensor.stated:
-        return stated_json(sensor, sensor.stated)
+        return {"property": options.property, **stated_json(sensor, sensor.stated)}
     later, days = held_later(sensor)
     ranges: list[dict[str, Any]] = []
     for c in by_clock(sensor, measures.variables):

@@ -3,24 +3,37 @@
 import math
 from typing import Any
 
-from client.tasks.traffic.formula_property import Stated
+import torch
+
+from client.tasks.traffic.formula_property import Stated, past_days
 from client.tasks.traffic.past_days import JudgedWindows, judge_windows
 from client.tasks.traffic.prepare import Sensor
+from common.logic.formula import And, Formula
+from common.logic.mining import mine
+from common.logic.rescale import with_digits
 from common.tasks.traffic.vocabulary import duration
 from deploy.tasks.traffic.clock import percent
 from deploy.tasks.traffic.formula_words import describe_formula
 
+MOST_MINED = 3
+"""Number of the tightest properties that are listed."""
+
+NONE = "no property: it needs 14 complete days of readings in training"
+
 
 def stated_lines(sensor: Sensor, phi: Stated) -> list[str]:
     """Return the formula, its words, and the share of past and later windows that satisfy it."""
+    if phi.formula is None:
+        return [f"{sensor.series.name}: {NONE}"]
     anchor = "midnight" if phi.at_midnight else "the first reading of a forecast"
+    source = "formula for every sensor" if phi.written is not None else "property of its training part"
     return [
-        f"{sensor.series.name}: formula for every sensor (reading 0 is {anchor}, {duration(sensor.step)} a step)",
+        f"{sensor.series.name}: {source} (reading 0 is {anchor}, {duration(sensor.step)} a step)",
         "",
-        f"  {phi.formula}",
-        f"  {describe_formula(phi.formula, sensor.step, at_midnight=phi.at_midnight)}",
+        *_parts(sensor, phi, phi.formula),
         "",
         *describe_stated(sensor, phi),
+        *([] if phi.written is not None else _tightest(sensor, phi)),
     ]
 
 
@@ -29,9 +42,8 @@ def stated_json(sensor: Sensor, phi: Stated) -> dict[str, Any]:
     past, later = _past_and_later(sensor)
     return {
         "site": sensor.series.name,
-        "property": "formula",
-        "formula": str(phi.formula),
-        "words": describe_formula(phi.formula, sensor.step, at_midnight=phi.at_midnight),
+        "formula": None if phi.formula is None else str(phi.formula),
+        "words": _words(sensor, phi),
         "anchor": "midnight" if phi.at_midnight else "forecast",
         "held": None if math.isnan(past.share) else past.share,
         "past_days": len(past.first),
@@ -42,13 +54,42 @@ def stated_json(sensor: Sensor, phi: Stated) -> dict[str, Any]:
     }
 
 
+def _parts(sensor: Sensor, phi: Stated, formula: Formula) -> list[str]:
+    """Return one line for each conjunct: its text and its words."""
+    shown = _shown(formula)
+    parts = shown.parts if isinstance(shown, And) else (shown,)
+    width = max(len(str(part)) for part in parts)
+    words = (describe_formula(part, sensor.step, at_midnight=phi.at_midnight) for part in parts)
+    return [f"  {part!s:{width}}  {text}" for part, text in zip(parts, words, strict=True)]
+
+
+def _tightest(sensor: Sensor, phi: Stated) -> list[str]:
+    """Return the tightest properties of any template, with their slack."""
+    days = past_days(phi, sensor.values, sensor.slots, sensor.usable)
+    found = mine(torch.from_numpy(days), phi.names)[:MOST_MINED]
+    about = (f"  template {m.template}, windows of {m.width}: slack {m.slack:.2f} standard deviations" for m in found)
+    return ["", "tightest properties of its past", *about]
+
+
+def _shown(phi: Formula) -> Formula:
+    """Return φ with numbers of four significant digits."""
+    return with_digits(phi, 4)
+
+
+def _words(sensor: Sensor, phi: Stated) -> str:
+    shown = None if phi.formula is None else _shown(phi.formula)
+    return describe_formula(shown, sensor.step, at_midnight=phi.at_midnight) if shown is not None else NONE
+
+
 def describe_stated(sensor: Sensor, phi: Stated) -> list[str]:
     """Return sentences, without full stops, on the share of windows that satisfy the formula."""
+    if phi.formula is None:
+        return [NONE]
     (past, later), windows = _past_and_later(sensor), "days" if phi.at_midnight else "windows"
     if not len(past.first):
         return [f"no complete {windows[:-1]} in its training part, so none was judged"]
     lines = [f"satisfied on {percent(past.share)} of {len(past.first)} complete {windows} of its training part"]
-    if past.robustness.min() < 0:
+    if not past.satisfied.all():
         missing = f"{-past.robustness.min():.3g}"
         lines.append(f"worst on {_moment(sensor, past)}: {missing} beyond a bound")
     if len(later.first):
