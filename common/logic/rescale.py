@@ -20,7 +20,10 @@ def rescaled(phi: Formula, mean: Mapping[str, float], std: Mapping[str, float]) 
 
 
 def normalized(phi: Formula) -> Formula:
-    """Return φ with every atom divided by the size of its first factor: `2*x - y <= 3` becomes `x - 0.5*y <= 1.5`."""
+    """Return φ with every atom divided by the size of its first factor.
+
+    `2*x - y <= 3` becomes `x - 0.5*y <= 1.5`.
+    """
 
     def divide(atom: Atom) -> Atom:
         size = abs(atom.expression.terms[0][1])

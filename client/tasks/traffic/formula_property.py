@@ -1,4 +1,4 @@
-"""Property of a sensor that is a formula of signal temporal logic over a whole forecast: written, inferred or mined."""
+"""Property of a sensor that is a formula over a whole forecast: written, inferred or mined."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -65,7 +65,7 @@ class Stated:
         return Teacher.of(self.scaled, self.names, self.steps, cap=CAP) if self.scaled is not None else None
 
     def under(self, arrays: Arrays) -> "Stated":
-        """Return this property with the parameters of a cluster; without a formula, or if none follows, unchanged."""
+        """Return this property with the parameters of a cluster; unchanged if no formula follows."""
         from client.tasks.traffic.template_property import TemplateProperty  # it imports torch
 
         scaled = TemplateProperty(arrays).formula(self.names) if self.scaled is not None else None
@@ -88,7 +88,7 @@ class Stated:
 def state_formula(
     options: TrafficOptions, variables: SensorVariables, scaler: Scaler, values: Floats, slots: Ints, usable: Flags
 ) -> Stated | None:
-    """Return the formula of the run, or the inferred one, for a sensor; None if the property is a bound by the clock.
+    """Return the formula of the run, or the inferred one, for a sensor; None under bounds by the clock.
 
     Args:
         options: Options of the task.

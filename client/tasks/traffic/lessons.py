@@ -44,7 +44,7 @@ class Lessons:
         self.windows = self._judged.nonzero().squeeze(-1)
 
     def under(self, cluster: Arrays) -> "Lessons":
-        """Return the lessons under a cluster's property φ_j; under the client's own if φ_j is of another template.
+        """Return the lessons under a cluster's property φ_j; unchanged if φ_j is of another template.
 
         Raises:
             WireError: φ_j is not a property of a template.

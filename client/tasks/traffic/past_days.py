@@ -36,7 +36,7 @@ class JudgedWindows:
 
 
 def judge_windows(sensor: Sensor, begin: int, end: int) -> JudgedWindows:
-    """Judge the complete windows of readings from `begin` to before `end` by the sensor's formula; none without one."""
+    """Judge the complete windows of readings from `begin` to before `end` by the formula."""
     phi = sensor.stated
     if phi is None or phi.formula is None:
         return JudgedWindows(np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0))

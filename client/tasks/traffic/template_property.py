@@ -1,4 +1,4 @@
-"""Property of a template of Table 1, inferred or mined from a sensor's judged days (algorithms.md §3.2, §3.3)."""
+"""Property of a template of Table 1, inferred or mined from a sensor's judged days (§3.2, §3.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Options of the traffic task."""
 
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -10,7 +10,10 @@ from common.privacy.claims import PROPERTIES
 from common.tasks.spec import TaskOptions
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
-TEMPLATES = frozenset({"existence", "until", "implication", "nested", "eventualities", "mined"})
+StatedKind = Literal["calibrated", "weekday", "paper", "difference", "formula"]
+TemplateKind = Literal["existence", "until", "implication", "nested", "eventualities", "mined"]
+
+TEMPLATES = frozenset(get_args(TemplateKind))
 """Properties of templates over a whole forecast, with parameters that each client infers."""
 
 MINED = "which template a client mined, under methods that share properties; under others it stays on the client"
@@ -51,19 +54,7 @@ class TrafficOptions(TaskOptions):
     `none`: the profile alone.
     """
 
-    property: Literal[
-        "calibrated",
-        "weekday",
-        "paper",
-        "difference",
-        "formula",
-        "existence",
-        "until",
-        "implication",
-        "nested",
-        "eventualities",
-        "mined",
-    ] = "calibrated"
+    property: Literal[StatedKind, TemplateKind] = "calibrated"
     """STL property of forecasts: inferred by each client from its past, or a formula for all clients.
 
     `calibrated`: hourly ranges for working days and weekends, widened until the share `coverage` of past days satisfies them.
@@ -87,9 +78,9 @@ class TrafficOptions(TaskOptions):
     """
 
     pair: str = ""
-    """Variables x₁ and x₂ of `property=difference`, x₁ − x₂ > a, and of `nested`, such as `vehicle_number,occupancy`.
+    """Variables x₁ and x₂ of `property=difference`, x₁ − x₂ > a, and of `property=nested`.
 
-    Empty: the first two variables. Each is in its own standard deviations.
+    Such as `vehicle_number,occupancy`. Empty: the first two variables. Each is in its own standard deviations.
     """
 
     window_width: int = Field(2, ge=1, le=24)

@@ -1,4 +1,4 @@
-"""Parameters of an inferred template as arrays of messages: check and pooling (algorithms.md §3.2, §3.7). NumPy."""
+"""Parameters of an inferred template as arrays of messages: check and pooling (§3.2, §3.7). NumPy."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,10 +9,10 @@ from common.arrays import Arrays
 from common.errors import WireError
 
 WEAKER_UP, WEAKER_DOWN = ("upper", "held", "met", "trigger"), ("lower", "bound", "response")
-"""Parameters that weaken a formula as they grow, and as they fall; n × W, a row for each variable or pair."""
+"""Parameters that weaken a formula as they grow, and as they fall; a row for each variable, n × W."""
 
 STRUCTURE = TEMPLATE, WINDOWS, VARIABLES = "template", "windows", "variables"
-"""Names of the number of the template, of first and last steps of its windows, W × 2, and of indices of variables."""
+"""Names of the template's number, first and last steps of its windows, W × 2, and indices of variables."""
 
 PARAMETERS: Mapping[int, frozenset[str]] = {
     1: frozenset({"upper", "lower"}),

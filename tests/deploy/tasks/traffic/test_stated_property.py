@@ -38,11 +38,23 @@ def test_properties_judge_past_days_by_a_formula(table: Path) -> None:
     assert done.exit_code == 0, done.exception
     lines = done.stdout.splitlines()
     assert lines[0] == "south: formula for every sensor (reading 0 is midnight, 60 minutes a step)"
-    assert lines[2].strip() == ROOF
-    assert "at every reading between 00:00 and 06:00 the volume is at most 1200, and at some reading" in lines[3]
+    assert [line.strip().split("  ")[0] for line in lines[2:4]] == ROOF.split(" & ")
+    assert lines[2].endswith("  at every reading between 00:00 and 06:00 the volume is at most 1200")
     assert lines[5].startswith("satisfied on ")
     assert "complete days of its training part" in lines[5]
     assert lines[6].startswith("worst on 2024-01-")
+
+
+def test_an_inferred_property_is_shown_beside_the_tightest_ones(table: Path) -> None:
+    words = "--set", "tasks.traffic.property=eventualities", "--set", "tasks.traffic.window-width=12"
+    done = command("properties", "--data", str(table), "--site", "south", *words)
+    assert done.exit_code == 0, done.exception
+    lines = done.stdout.splitlines()
+    assert lines[0] == "south: property of its training part (reading 0 is midnight, 60 minutes a step)"
+    assert lines[2].startswith("  F[0,11] (volume >= ")
+    assert lines[5].startswith("satisfied on 100 % of 17 complete days of its training part")
+    assert lines[-4] == "tightest properties of its past"
+    assert all("slack 0." in line for line in lines[-3:])
 
 
 def test_properties_as_json(table: Path) -> None:
