@@ -12,7 +12,7 @@ WEAKER_UP, WEAKER_DOWN = ("upper", "held", "met", "trigger"), ("lower", "bound",
 """Parameters that weaken a formula as they grow, and as they fall; a row for each variable, n × W."""
 
 STRUCTURE = TEMPLATE, WINDOWS, VARIABLES = "template", "windows", "variables"
-"""Names of the template's number, first and last steps of its windows, W × 2, and indices of variables."""
+"""Names of the template's number, of its windows, W × 2, and of indices of variables."""
 
 PARAMETERS: Mapping[int, frozenset[str]] = {
     1: frozenset({"upper", "lower"}),
