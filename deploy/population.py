@@ -48,6 +48,7 @@ class Population:
 
     def __init__(self, together: int, reference: Lengths, workers: int = 1) -> None:
         self._together, self._reference, self._workers = together, reference, Workers(workers)
+        self._trained: set[str] = set()
 
     def trains(self, jobs: Sequence[Job]) -> bool:
         """Return True if these clients' replies are summed."""
@@ -62,13 +63,15 @@ class Population:
         config, size = _config(jobs[0]), self._together or _choose_block(jobs[0])
         jobs = sorted(jobs, key=lambda job: (job.participant.learner.size, job.participant.client))
         weights = {j.participant.client: config.method_options.weight(j.participant.learner.examples) for j in jobs}
+        with_all = self._trained <= weights.keys()
+        self._trained |= weights.keys()
         allowed, blocks = allowances(weights), [jobs[first : first + size] for first in range(0, len(jobs), size)]
 
         def train_block(number: int) -> TrainedBlock:
             members = [job.participant for job in blocks[number]]
             limits = config.federation.norm_bound * np.array([allowed[member.client] for member in members])
             judge = partial(find_doubtful, self._reference, limits)
-            trained = train_folded(config.method_options, members, number, judge)
+            trained = train_folded(config.method_options, members, number, judge, with_all=with_all)
             sizes = message_sizes(config, len(members), trained.update, trained.gradient)
             return TrainedBlock(trained.replies, sizes, trained.lengths)
 

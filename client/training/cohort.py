@@ -88,13 +88,15 @@ def train_stacked(options: MethodOptions, participants: Sequence[Participant]) -
     return StackedReplies(build_replies(trained, counted), trained.update, trained.gradient, rows)
 
 
-def descend_together(options: MethodOptions, participants: Sequence[Participant]) -> TrainedCohort:
-    """Train all participants for the same number of steps."""
+def descend_together(
+    options: MethodOptions, participants: Sequence[Participant], *, with_all: bool = False
+) -> TrainedCohort:
+    """Train all participants for the same number of steps; `with_all`: see `build_cohort`."""
     trainer, steps = build_trainer(options), participants[0].steps
     participants = [gather(participant) for participant in participants]
     names = set(participants[0].request.model)
     private = TASKS[participants[0].learner.task].private(names, options.capabilities())
-    cohort = build_cohort(trainer, participants, private)
+    cohort = build_cohort(trainer, participants, private, with_all=with_all)
     result = trainer.train_cohort(cohort)
     updates = {n: cohort.start[n] - p for n, p in result.descent.params.items()}
     local = trainer.conclude(cohort.control, updates, result.descent.gradient, steps)

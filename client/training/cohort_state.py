@@ -29,10 +29,15 @@ A stacked state stays in memory until all of its clients have left it, as after 
 """
 
 
-def build_cohort(trainer: Trainer, participants: Sequence[Participant], private: frozenset[str]) -> Cohort:
-    """Load the client states and stack the initial parameters."""
+def build_cohort(
+    trainer: Trainer, participants: Sequence[Participant], private: frozenset[str], *, with_all: bool = False
+) -> Cohort:
+    """Load the client states and stack the initial parameters.
+
+    `with_all`: every client with a state is in this round, so that no former stack outlives it.
+    """
     memories, requests = [p.store.load(p.run) for p in participants], [p.request for p in participants]
-    stays = len(participants) > 1 and _count_sources(memories) <= MOST_SOURCES
+    stays = len(participants) > 1 and (with_all or _count_sources(memories) <= MOST_SOURCES)
     together = _find_stacked(memories, requests)
     if together is not None:
         request, clients = requests[0], range(len(participants))

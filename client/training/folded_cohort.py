@@ -40,7 +40,12 @@ class FoldedCohort:
 
 
 def train_folded(
-    options: MethodOptions, participants: Sequence[Participant], number: int, is_doubtful: IsDoubtful
+    options: MethodOptions,
+    participants: Sequence[Participant],
+    number: int,
+    is_doubtful: IsDoubtful,
+    *,
+    with_all: bool = False,
 ) -> FoldedCohort:
     """Train a block of participants, sum their replies and store their client states in one version.
 
@@ -51,8 +56,9 @@ def train_folded(
         participants: The block.
         number: Place of the block in its round.
         is_doubtful: Choice of the doubtful clients.
+        with_all: True if every client with a state is in this round.
     """
-    trained = descend_together(options, participants)
+    trained = descend_together(options, participants, with_all=with_all)
     own, losses = trained.result.personalized, trained.result.descent.loss.double().numpy()
     is_usable = are_finite(own) if own else [True] * len(participants)
     counted = [k for k, (a, b) in enumerate(zip(trained.is_finite, is_usable, strict=True)) if a and b]

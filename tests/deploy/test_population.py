@@ -91,8 +91,8 @@ def test_a_client_that_diverges_is_left_out_of_its_block(
 ) -> None:
     train = folded_cohort.descend_together
 
-    def spoilt(*arguments: object) -> TrainedCohort:
-        trained = train(*arguments)  # type: ignore[arg-type]  # the arguments are passed on
+    def spoilt(*arguments: object, **options: bool) -> TrainedCohort:
+        trained = train(*arguments, **options)  # type: ignore[arg-type]  # the arguments are passed on
         for tensor in trained.update.values():
             tensor[1] = float("nan")
         trained.is_finite[1] = False
@@ -156,10 +156,10 @@ def test_a_worker_that_dies_ends_the_run_by_name(
 ) -> None:
     train, parent = population.train_folded, os.getpid()
 
-    def dies(options: object, members: object, number: int, judge: object) -> folded_cohort.FoldedCohort:
+    def dies(options: object, members: object, number: int, *rest: object, **given: bool) -> folded_cohort.FoldedCohort:
         if number == 1 and os.getpid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
-        return train(options, members, number, judge)  # type: ignore[arg-type]  # the arguments are passed on
+        return train(options, members, number, *rest, **given)  # type: ignore[arg-type]  # the arguments are passed on
 
     monkeypatch.setattr(population, "train_folded", dies)
     folds(True)

@@ -7,6 +7,7 @@ import torch
 
 from client.state import ClientMemory, MemoryStore, StackedRow
 from client.training.cohort import train
+from client.training.folded_cohort import train_folded
 from client.training.participant import Participant
 from common.arrays import sha256
 from common.config.run import RunConfig
@@ -67,6 +68,18 @@ def test_states_of_clients_that_train_together_share_tensors_and_those_of_others
     alone = [MemoryStore() for _ in range(6)]
     rounds_of(CONFIGS["fedrule"], alone, [[0], [1], [2], [0, 1, 2]])
     assert not any(isinstance(alone[k].load("toy").groups, StackedRow) for k in (0, 1, 2))
+
+
+@pytest.mark.parametrize("with_all", [True, False])
+def test_clients_that_left_their_stacks_are_stacked_again_if_all_clients_train(with_all: bool) -> None:
+    """Otherwise stacks of which one client is left would stay in memory."""
+    config, stores = CONFIGS["fedrule"], [MemoryStore() for _ in range(3)]
+    rounds_of(config, stores, [[0], [1], [2]])
+    request = TrainRequest(4, "toy:0", parameters(task_model(config, CATALOGUE)))
+    asked = [replace(member, request=request) for member in cohort(config, stores)]
+    train_folded(config.method_options, asked, 0, lambda lengths, losses: [], with_all=with_all)
+    assert [isinstance(store.load("toy").groups, StackedRow) for store in stores] == [with_all] * 3
+    assert [sorted(store.load("toy").groups) for store in stores] == [["count", "first", "merged", "second"]] * 3
 
 
 def test_a_repeated_round_starts_from_the_same_stacked_state() -> None:
