@@ -120,7 +120,7 @@ ONE_RUNS = (
 
 @dataclass(frozen=True)
 class Upload:
-    """Real updates from which a visitor's items are read.
+    """Real updates from which the items of a visitor, or the relations of a home, are read.
 
     Args:
         name: Short name.
@@ -128,6 +128,8 @@ class Upload:
         steps: Number of local steps.
         together: Number of clients whose updates are summed.
         epsilon: ε of every client's own noise in one round; 0 without noise.
+        task: `sessions` or `rules`.
+        model: Model of the task.
     """
 
     name: str
@@ -135,18 +137,24 @@ class Upload:
     steps: int = 1
     together: int = 1
     epsilon: float = 0.0
+    task: str = "sessions"
+    model: str = "paper"
 
     @property
     def key(self) -> RowKey:
         """Place in the stored results."""
-        return RowKey("uploads", "sessions", self.name)
+        return RowKey("uploads", self.task, self.name)
 
 
-VISITORS, UPLOAD_SEEDS = 200, 3
+CLIENTS, UPLOAD_SEEDS = 200, 3
 UPLOADS = (
-    Upload("one-step", "one client, one step"),
-    Upload("five-steps", "one client, five steps", steps=5),
-    Upload("sum-10", "sum of 10 clients, one step", together=10),
-    Upload("sum-100", "sum of 100 clients, one step", together=100),
-    Upload("noise-8", "one client, one step, own noise of ε = 8", epsilon=8.0),
+    Upload("one-step", "items, one client, one step"),
+    Upload("five-steps", "items, one client, five steps", steps=5),
+    Upload("sum-10", "items, sum of 10 clients", together=10),
+    Upload("sum-100", "items, sum of 100 clients", together=100),
+    Upload("noise-8", "items, one client, own noise of ε = 8", epsilon=8.0),
+    Upload("one-step", "relations, one client, one step", task="rules"),
+    Upload("one-step-default", "relations, one client, one step, default model", task="rules", model="default"),
+    Upload("sum-10", "relations, sum of 10 clients", together=10, task="rules"),
+    Upload("noise-8", "relations, one client, own noise of ε = 8", epsilon=8.0, task="rules"),
 )

@@ -73,7 +73,11 @@ class AuditHeadline:
 
 def _of_uploads(figures: Figures) -> str:
     """Return what one client's update shows without and with its own noise."""
-    read = {upload.epsilon: read for upload, read, _ in figures.uploads if (upload.steps, upload.together) == (1, 1)}
+    read = {
+        upload.epsilon: read
+        for upload, read, _ in figures.uploads
+        if (upload.task, upload.steps, upload.together) == ("sessions", 1, 1)
+    }
     if 0.0 not in read:
         return ""
     noise = "".join(f" With own noise of ε = {e:g}, it is {100 * r:.0f} %." for e, r in read.items() if e)

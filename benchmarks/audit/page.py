@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from benchmarks.audit import prose
 from benchmarks.audit.bounds import one_run_bound
-from benchmarks.audit.cases import CANARIES, DELTA, FAULTS, MANY, ONE_RUN_SEEDS, UPLOAD_SEEDS, VISITORS, WAYS
+from benchmarks.audit.cases import CANARIES, CLIENTS, DELTA, FAULTS, MANY, ONE_RUN_SEEDS, UPLOAD_SEEDS, WAYS
 from benchmarks.audit.figures import Figures, audited, share
 from benchmarks.harness.claim import Claim, bullet_list
 from benchmarks.harness.results import Results
@@ -25,7 +25,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     yield f"{prose.CLIENT.format(many=MANY)}\n\n{_sound(figures)}"
     yield f"{prose.FAULTS}\n\n{_faulty(figures)}"
     yield f"{prose.RECORD.format(canaries=CANARIES, seeds=ONE_RUN_SEEDS)}\n\n{_one_runs(figures)}"
-    yield f"{prose.UPLOADS.format(visitors=VISITORS, seeds=UPLOAD_SEEDS)}\n\n{_uploads(figures)}"
+    yield f"{prose.UPLOADS.format(clients=CLIENTS, seeds=UPLOAD_SEEDS)}\n\n{_uploads(figures)}"
     yield prose.LIMITS.format(canaries=CANARIES, guesses=guesses, most=one_run_bound(guesses, guesses, CANARIES, DELTA))
 
 
@@ -58,7 +58,7 @@ def findings(figures: Figures) -> Iterator[Claim]:
             yield Claim(text, most <= run.epsilon)
 
     for upload, read, popular in figures.uploads:
-        text = f"Updates, {upload.title}: an attack reads no more items than popularity guesses ({_percent(read, popular)})"
+        text = f"Updates ({upload.title}): an attack reads no more than popularity guesses ({_percent(read, popular)})"
         yield Claim(text, read <= popular)
 
 
@@ -100,7 +100,7 @@ def _one_runs(figures: Figures) -> Table:
 
 def _uploads(figures: Figures) -> Table:
     rows = [[u.title, f"{100 * read:.1f}", f"{100 * popular:.1f}"] for u, read, popular in figures.uploads]
-    return Table(["updates", "attack, %", "popularity, %"], rows)
+    return Table(["names, updates", "attack, %", "popularity, %"], rows)
 
 
 def _percent(read: float, popular: float) -> str:

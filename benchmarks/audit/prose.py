@@ -35,11 +35,12 @@ updates on the sessions' gradients. The tenth with the largest coefficients is g
 out. The bound is that of Steinke, Nasr and Jagielski (2023, arXiv 2305.08846), at 95 %. One training gives one bound; there are
 {seeds} of each."""
 
-UPLOADS = """## Items read from real updates
+UPLOADS = """## Names read from real updates
 
-{visitors} generated visitors train the paper's sessions model in the first round, one a client. The server ranks all items by
-the norm of their rows in one update, or in a sum of updates. Precision is the share of a visitor's own n items among the
-first n. Popularity ranks items by the number of other visitors who have them. Means over visitors and {seeds} seeds."""
+{clients} clients hold one generated visitor (sessions) or home (rules) each and train in the first round, with one local step
+unless stated. The models are the papers' unless stated. From one update, or a sum of updates, the server ranks all items by the
+norm of their rows, and all relations by the change of their bias. Precision is the share of a client's own n names among the
+first n. Popularity ranks names by the number of other clients who have them. Means over clients and {seeds} seeds."""
 
 LIMITS = """## What an audit cannot show
 
@@ -49,5 +50,5 @@ LIMITS = """## What an audit cannot show
 - Enrolment, counts, assignments to clusters and metrics were not audited. DP-SGD was audited in one task.
 - Rounding of floating-point noise, timing, and generators of random numbers are outside. Noise has the operating system's
   entropy here, as at every client; the tests replace it by seeded noise.
-- Real updates were attacked in one task, by one simple attack; better ones exist. Membership attacks with shadow clients,
+- Real updates were attacked in two tasks, by one simple attack each; better ones exist. Membership attacks with shadow clients,
   updates of later rounds, and sums with noise were not tried."""

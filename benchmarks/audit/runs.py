@@ -10,7 +10,7 @@ from functools import partial
 from benchmarks.audit.cases import FAULTY_CASES, ONE_RUN_SEEDS, ONE_RUNS, SOUND_CASES, UPLOAD_SEEDS, UPLOADS
 from benchmarks.audit.mechanisms import audit
 from benchmarks.audit.one_run import audit_one_run
-from benchmarks.audit.uploads import read_items
+from benchmarks.audit.uploads import read_names
 from benchmarks.harness.row import Metrics, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
@@ -21,7 +21,7 @@ def compute(selection: Selection, store: Store) -> None:
     for upload in UPLOADS if selection.has_set("uploads") else ():
         if selection.has(upload.key.row, upload.key.protocol):
             for seed in range(min(UPLOAD_SEEDS, selection.most)):
-                work = partial(_timed, partial(read_items, upload, seed))
+                work = partial(_timed, partial(read_names, upload, seed))
                 store.get_or_compute(upload.key, seed, work, upload.title)
     for run in ONE_RUNS if selection.has_set("record") else ():
         if selection.has(run.key.row, run.key.protocol):

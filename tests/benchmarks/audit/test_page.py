@@ -8,6 +8,7 @@ from benchmarks.audit.headline import HEADLINE
 from benchmarks.audit.page import findings
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Trial
+from benchmarks.harness.study import Study
 
 
 @pytest.fixture
@@ -73,5 +74,10 @@ def test_items_that_an_update_reveals_are_stated(figures: Figures) -> None:
     for trial in figures.results.row(UPLOADS[0].key).trials.values():
         trial.metrics["precision"] = 0.9
     [text] = failed(figures)
-    assert text.startswith("Updates, one client, one step: ")
+    assert text.startswith("Updates (items, one client, one step): ")
     assert text.endswith("(90.0 against 10.0 %)")
+
+
+def test_the_stored_rows_are_those_of_the_cases() -> None:
+    stored = {key for key, row in Study("audit").results().rows.items() if row.trials}
+    assert stored == {case.key for case in (*SOUND_CASES, *FAULTY_CASES, *ONE_RUNS, *UPLOADS)}
