@@ -33,8 +33,9 @@ from client.data.read import read_all
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.data.split import SplitHome, split_homes
 from client.tasks.rules.learner import RulesLearner
+from common.arrays import Arrays
 from common.models import tensors
-from common.tasks.rules.counts import COUNTS as SUMMED
+from common.tasks.rules.counts import STATICS
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
 
@@ -69,14 +70,18 @@ def _read(data: Path, setup: Setup) -> AnyDataset:
 def _trial_of(run: FinishedRun) -> Trial:
     """Measure the saved model: validation loss by round while tuning, else all metrics on the test rules."""
     learner = RulesLearner(run.config.task_run(TASK, run.dataset.vocabulary), run.dataset)
-    saved, _ = run.folder.load_model()
-    statics = {name: array for name, array in saved.items() if name == SUMMED}
-    params = tensors({name: array for name, array in saved.items() if name not in statics})
-    score = partial(learner.scores, params, statics)
+    params, statics = split_model(run.folder.load_model()[0])
+    score = partial(learner.scores, tensors(params), statics)
     if not run.tunes:
         return Trial(_all_metrics(run.dataset, learner.splits, score))
     curve = run.curve() | {run.config.rounds: {"loss": validation_loss(learner.splits, score)}}
     return Trial(curve={number: metrics for number, metrics in curve.items() if math.isfinite(metrics["loss"])})
+
+
+def split_model(saved: Arrays) -> tuple[Arrays, Arrays]:
+    """Return the parameters of a saved model, and its counts with their noise."""
+    statics = {name: saved[name] for name in STATICS if name in saved}
+    return {name: array for name, array in saved.items() if name not in statics}, statics
 
 
 @dataclass

@@ -1,7 +1,10 @@
 """Counts of embedded homes in one sum: few homes drown in noise, and claims follow from the rows."""
 
+import numpy as np
+
 from benchmarks.rules.claims import helper_claims, sum_claims
 from benchmarks.rules.experiments import CLEAR, SUMMED, SUMS
+from benchmarks.rules.runs import split_model
 from benchmarks.rules.summed_counts import measure_counts
 from tests.support.benchmarks import row
 
@@ -18,6 +21,12 @@ def test_a_share_of_the_exact_hits_is_required() -> None:
     assert [claim.holds for claim in sum_claims(rows)] == [True, True]
     rows["2000-2"] = row("2000-2", {0: 0.44}, "hr20")
     assert [(claim.holds, "88%" in claim.text) for claim in sum_claims(rows)] == [(False, True), (True, False)]
+
+
+def test_noise_on_counts_is_an_input_of_the_saved_model() -> None:
+    saved = {name: np.ones(2, np.float32) for name in ("encoder.w", "counts", "counts_noise")}
+    params, statics = split_model(saved)
+    assert (params.keys(), statics.keys()) == ({"encoder.w"}, {"counts", "counts_noise"})
 
 
 def test_sums_must_train_the_model_of_counts_in_clear() -> None:
