@@ -6,13 +6,13 @@ Public names; docs/temporal-logic.md shows each in use:
 - `parse`: `parse`, the inverse of `str`, and `locate`
 - `diagnosis`: `read_formula`, which refuses formulas of users with the place of the fault
 - `rescale`: `rescaled`, for traces in standard deviations
-- `semantics`: `robustness`, `robustness_signal`, `satisfied`
+- `semantics`: `robustness`, `satisfied`
 - `templates`: `windows` and one function per template of FedSTL, Table 1
 - `inference`: `infer_operational_range`, `infer_existence`, `infer_until`, `infer_intra_task`, `infer_implication`,
   `infer_nested`, `infer_eventualities`
-- `properties`: the classes that inference returns, with `formula()` and `pooled()`
+- `properties`: the classes that inference returns, with `formula()`
 - `mining`: `mine`, `MinedProperty`
-- `teacher`: `Teacher`, `closest`
+- `teacher`: `Teacher`
 - `projections`: `clamp`, `separate`, `property_loss`
 
 The traffic task uses closed forms for ranges on the clock (`common.tasks.traffic.ranges`), and this package for formulas that

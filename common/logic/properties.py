@@ -40,15 +40,6 @@ class Property(ABC):
         """True for each client whose formula does not restrict its data: *C, bool."""
         return torch.zeros(self._first.shape[:-1], dtype=torch.bool)
 
-    def pooled(self) -> Self:
-        """Return the strongest property of the template that no member's parameters exclude: C first, reduced.
-
-        For templates 1, 4 and 7 it equals inference on the members' pooled data (§3.7). For the others it takes the weakest of
-        every parameter, which every member's data satisfy as well.
-        """
-        up = {name: getattr(self, name).amax(0) for name in self.weaker_up}
-        return self._with(up | {name: getattr(self, name).amin(0) for name in self.weaker_down})
-
     def __getitem__(self, client: int) -> Self:
         return self._with({name: getattr(self, name)[client] for name in self.weaker_up + self.weaker_down})
 
@@ -81,18 +72,6 @@ class OperationalRange(Property):
     def formula(self) -> Formula:
         """Return ⋀_i □_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
         return templates.operational_range(self.variable, self.over, self._listed("upper"), self._listed("lower"))
-
-    def bounds(self, length: int) -> tuple[Tensor, Tensor]:
-        """Return lower and upper bound of every step, *C x length each.
-
-        Bounds are infinite outside the windows; where windows overlap, the tightest applies.
-        """
-        shape = (*self.upper.shape[:-1], length)
-        lower, upper = self.lower.new_full(shape, -torch.inf), self.upper.new_full(shape, torch.inf)
-        for w, (i, j) in enumerate(self.over):
-            lower[..., i : j + 1] = lower[..., i : j + 1].maximum(self.lower[..., w, None])
-            upper[..., i : j + 1] = upper[..., i : j + 1].minimum(self.upper[..., w, None])
-        return lower, upper
 
 
 @dataclass(frozen=True, eq=False)

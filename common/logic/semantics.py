@@ -28,15 +28,6 @@ def robustness(phi: Formula, traces: Tensor, names: Sequence[str], t: int = 0) -
     return _values(phi, traces, names, False, t, t + 1).squeeze(-1)
 
 
-def robustness_signal(phi: Formula, traces: Tensor, names: Sequence[str]) -> Tensor:
-    """Return ρ(φ, Y, t) at every t that the trace decides: B x T x D -> B x (T − horizon(φ)).
-
-    Raises:
-        DataError: As in `robustness`.
-    """
-    return _values(phi, traces, names, False, 0, max(1, traces.shape[-2] - horizon(phi)))
-
-
 def satisfied(phi: Formula, traces: Tensor, names: Sequence[str], t: int = 0) -> Tensor:
     """Return True for each trace that satisfies φ at t: B x T x D -> B, bool.
 

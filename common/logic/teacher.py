@@ -76,18 +76,6 @@ class Teacher:
         return targets
 
 
-def closest(phi: Formula, traces: Tensor, names: Sequence[str], policy: Policy = "split", cap: int = CAP) -> Tensor:
-    """Return Y* of a batch, B x T x D, in one call.
-
-    Raises:
-        ConfigError: As in `Teacher.of`.
-        DataError: As in `Teacher.of`, or a reading is NaN.
-    """
-    if bool(traces.isnan().any()):
-        raise DataError("a forecast contains NaN; correct the forecaster, not its output")
-    return Teacher.of(phi, names, traces.shape[-2], policy, cap)(traces)
-
-
 def _boxed(box: Clause, axis: int, value: Tensor) -> Tensor:
     """Return the values of one axis inside the box: … x T -> … x T."""
     intervals = [box.get((t, axis), FREE) for t in range(value.shape[-1])]

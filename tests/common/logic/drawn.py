@@ -1,9 +1,12 @@
 """Hypothesis strategies of formulas and traces; bounds and readings lie on a coarse grid, which makes ties common."""
 
+from collections.abc import Sequence
+
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from common.logic.clauses import CAP
 from common.logic.formula import (
     Always,
     And,
@@ -18,8 +21,15 @@ from common.logic.formula import (
     Until,
     Variable,
 )
+from common.logic.projections import Policy
+from common.logic.teacher import Teacher
 
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "<", ">")
+
+
+def closest(phi: Formula, readings: Tensor, names: Sequence[str], policy: Policy = "split", cap: int = CAP) -> Tensor:
+    """Return the closest traces that satisfy φ, B x T x D."""
+    return Teacher.of(phi, names, readings.shape[-2], policy, cap)(readings)
 
 
 def atoms(names: tuple[str, ...] = ("x",), bounds: tuple[float, ...] = (-1.0, 0.0, 1.0)) -> st.SearchStrategy[Atom]:

@@ -11,8 +11,9 @@ from common.logic import templates
 from common.logic.formula import Always, Eventually, Formula, Implies, Or, Until, Variable
 from common.logic.projections import property_loss
 from common.logic.semantics import robustness, satisfied
-from common.logic.teacher import Teacher, closest
+from common.logic.teacher import Teacher
 from common.logic.templates import windows
+from tests.common.logic.drawn import closest
 
 x, y = Variable("x"), Variable("y")
 NAMES = ("x", "y")
@@ -149,5 +150,3 @@ def test_traces_that_cannot_be_corrected_are_refused() -> None:
         Teacher.of(y <= 1, ["x"], 3)
     with pytest.raises(DataError, match="shape 2 x 4 x 1; this teacher corrects … x 3 x 1"):
         Teacher.of(x <= 1, ["x"], 3)(torch.zeros(2, 4, 1))
-    with pytest.raises(DataError, match="contains NaN"):
-        closest(x <= 1, torch.full((1, 1, 1), torch.nan), ["x"])

@@ -12,9 +12,8 @@ from common.errors import ConfigError
 from common.logic import templates
 from common.logic.formula import Formula, horizon
 from common.logic.semantics import satisfied
-from common.logic.teacher import closest
 from common.logic.templates import windows
-from tests.common.logic.drawn import atoms, formulas, traces
+from tests.common.logic.drawn import atoms, closest, formulas, traces
 
 NAMES = ("x", "y")
 BOUNDS = (0.0, 1.0)

@@ -6,12 +6,12 @@ import torch
 from torch.func import grad, vmap
 
 from client.tasks.traffic.data.series import Series
-from common.logic.teacher import closest
 from common.logic.templates import intra_task
 from common.tasks.traffic.differences import Differences
 from common.tasks.traffic.property_loss import violation
 from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import TrainRequest
+from tests.common.logic.drawn import closest
 from tests.support.build import learner_of
 from tests.support.sensors import HORIZON, road_config, sensor
 
