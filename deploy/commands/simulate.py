@@ -47,8 +47,8 @@ def simulate(
 ) -> None:
     """Train in one process, without sockets.
 
-    Runs the same server and client code as `fedloom up`, deterministically, for thousands of clients. A run continues with
-    --resume as if it had not stopped.
+    Runs the same server and client code as `fedloom up`, for thousands of clients. Equal seeds give equal runs, apart from
+    privacy noise. A run continues with --resume as if it had not stopped.
     """
     import torch
 
