@@ -17,7 +17,7 @@ SETUP = """{setting.about} {clients:,.0f} clients, {sessions:,.0f} sessions, {it
 distance of clients' item sets {jaccard:.3f}; {setting.clients_a_round} clients a round, {setting.rounds} rounds{cooldown}."""
 
 SAMPLED = """Softmax over a client's own items and 256 drawn ones in place of all items (`tasks.sessions.loss=sampled`), at
-the point that was tuned for the full softmax, and paired by seed. Rankings are over all items."""
+the point that was tuned for the full softmax. Both are compared by seed, after equal rounds; rankings are over all items."""
 
 COST = """Generated clicks by Zipf's law; clients have 60 sessions each, and 20 with 40,000 items. Processor time is from one
 round to the next without evaluation; the peak includes the evaluation of all clients (`python -m benchmarks speed

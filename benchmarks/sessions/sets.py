@@ -21,6 +21,7 @@ class Setting:
         without: Rows that are not run on it.
         evaluate_every: Rounds between two evaluations by all clients.
         cooldown: Share of the rounds, the last ones, over which the server's step falls to zero.
+        sampled_rounds: Rounds of the rows with sampled softmax; 0: all.
     """
 
     key: str
@@ -33,14 +34,17 @@ class Setting:
     without: tuple[str, ...] = ()
     evaluate_every: int = 10
     cooldown: float = 0.0
+    sampled_rounds: int = 0
 
     def experiments(self) -> tuple[Experiment, ...]:
         """Return the rows of this set, with its protocol in their configuration."""
         return tuple(self._adapt(one) for one in EXPERIMENTS if one.key not in self.without)
 
     def sampled(self) -> tuple[Experiment, ...]:
-        """Return the rows with sampled softmax, evaluated after the last round only."""
-        return tuple(replace(self, evaluate_every=self.rounds)._adapt(one) for one in SAMPLED)
+        """Return the rows with sampled softmax, evaluated after half of their rounds and at their end."""
+        rounds = self.sampled_rounds or self.rounds
+        shorter = replace(self, rounds=rounds, evaluate_every=rounds // 2)
+        return tuple(shorter._adapt(one) for one in SAMPLED)
 
     def _adapt(self, one: Experiment) -> Experiment:
         method = str(one.settings["method"])
@@ -77,6 +81,7 @@ SETTINGS = (
         60 / 890,
         160,
         without=(*ABLATIONS, TAGNN),
+        sampled_rounds=80,
     ),
     Setting(
         "yoochoose64",
