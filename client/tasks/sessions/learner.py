@@ -17,7 +17,7 @@ from client.tasks.sessions.data.graphs import GRAPH, collate
 from client.tasks.sessions.data.split import cases_of, split_visitor
 from client.tasks.sessions.data.visitors import Case, Visits
 from client.tasks.sessions.ranking import TOP, compute_ranks, held_out, history_hits, visitor_means
-from client.tasks.sessions.sampled_items import add_weights, gather_items
+from client.tasks.sessions.sampled_items import WEIGHTS, gather_items, own_items, sampled_loss, select_blended
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, add_rules, count_rules
@@ -56,6 +56,7 @@ class SessionsLearner:
         if self._blended:
             is_blend = [keep for s in self.splits for keep in blend_flags(s, self._options.blend_share, run.seed)]
             self._graphs["blends"] = torch.tensor(is_blend, dtype=torch.float32)
+        self._own: Tensor | None = None
         self._hits: dict[str, Floats] = {}
         self._features: dict[str, list[ItemFeatures]] = {}
 
@@ -69,8 +70,12 @@ class SessionsLearner:
         """Return all training examples over own and drawn items under `loss=sampled`."""
         if self._options.loss == "full":
             return None
+        features = self._features_of("train", request.statics) if self._blended else []
+        if self._own is None:
+            self._own = own_items(self._graphs, features)
         table = "network.embedding.weight" if self._blended else "embedding.weight"
-        return gather_items(table, len(self._items.items), self._options.negatives, self.batch(request), generator)
+        batch = select_blended(self._graphs, features) if self._blended else self._graphs
+        return gather_items(table, len(self._items.items), self._options.negatives, self._own, batch, generator)
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Return no step inputs: training steps are deterministic."""
@@ -83,6 +88,8 @@ class SessionsLearner:
         blend weights train on the share `blend-share` of the sessions and the network trains on the rest. Gathered
         batches give an estimate from own and drawn items.
         """
+        if WEIGHTS in batch:
+            return sampled_loss(self._network_logits(params, batch), params, batch)
         if not self._separates_records:
             return self._mean_loss(params, batch)
         real = (batch["weights"].sum(-1) > 0).to(batch["weights"].dtype)
@@ -92,10 +99,10 @@ class SessionsLearner:
         target, weights = batch["target"], batch["weights"]
         logits = self._logits(params, batch)
         if self._blended:
-            network_loss, blend_loss = (cross_entropies(add_weights(each, batch), target) for each in logits)
+            network_loss, blend_loss = (cross_entropies(each, target) for each in logits)
             losses = torch.where(batch["blends"] > 0, blend_loss, network_loss)
         else:
-            losses = cross_entropies(add_weights(logits, batch), target)
+            losses = cross_entropies(logits, target)
         return (weights * losses).sum() / weights.sum().clamp(min=1)
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
@@ -167,6 +174,12 @@ class SessionsLearner:
         graph = tuple(batch[name] for name in GRAPH)
         arguments = (graph, batch["index"], batch["value"]) if self._blended else graph
         return functional_call(self.module, params, arguments)
+
+    def _network_logits(self, params: Tensors, batch: Tensors) -> Any:
+        """Compute logits of the network alone, E × V."""
+        inner = {n.removeprefix("network."): p for n, p in params.items()} if self._blended else params
+        network = self.module.get_submodule("network" if self._blended else "")
+        return functional_call(network, inner, tuple(batch[name] for name in GRAPH))
 
     def _features_of(self, part: str, statics: Arrays) -> list[ItemFeatures]:
         """Return features of every case of a split; constant in a run, therefore computed once."""

@@ -4,47 +4,82 @@ The sum of exponentials over all items is estimated without bias by the exact su
 ones, each weighted by 1/(its probability to be drawn).
 """
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from client.stacked_tensors import Tensors
 from client.tasks.gathered_rows import GatheredBatch
+from client.tasks.sessions.baseline import ItemFeatures
+from client.tasks.sessions.blend_inputs import pad_features
+from common.tasks.sessions.history_blend import blend
 
-WEIGHTS = "item_weights"
-"""Name of the batch tensor of each gathered item's weight in the softmax, R − 1; 0 for padding."""
+WEIGHTS, BLENDED, BLEND_WEIGHTS = "item_weights", "blended_examples", "blend_weights"
+"""Batch tensors: weight of each gathered item, R − 1; examples that train the blend, and 1 for each of them. Padding is 0."""
 
 
-def gather_items(table: str, items: int, negatives: int, batch: Tensors, generator: torch.Generator) -> GatheredBatch:
+def own_items(batch: Tensors, features: Sequence[ItemFeatures]) -> Tensor:
+    """Return the items of training examples and of their history features, ascending."""
+    clicked = [batch["nodes"][batch["nodes"] > 0].numpy() - 1, batch["target"].numpy()]
+    return torch.from_numpy(np.unique(np.concatenate([*clicked, *(row.items for row in features)])))
+
+
+def gather_items(
+    table: str, items: int, negatives: int, own: Tensor, batch: Tensors, generator: torch.Generator
+) -> GatheredBatch:
     """Return the batch over the rows of own items and of `negatives` items drawn from the others.
 
     Args:
         table: Name of the item table; item j is row j + 1, and row 0 is padding.
         items: Number V of items.
         negatives: Number of items to draw without replacement, or all others if they are fewer.
-        batch: Training data with `nodes`, `target` and, for the default model, `index` and `value`.
+        own: Own items.
+        batch: Training data with `nodes`, `target` and, for the default model, `index`.
         generator: Random generator of the client's round.
     """
-    has_features = (batch["value"] > 0).any(-1) if "value" in batch else torch.zeros(0, dtype=torch.bool)
-    featured = batch["index"][has_features] if "index" in batch else batch["target"][:0]
-    is_own = torch.zeros(items + 1, dtype=torch.bool)
-    is_own[0] = True
-    for rows in (batch["nodes"], batch["target"] + 1, featured + 1):
-        is_own[rows] = True
-    others = (~is_own).nonzero().flatten()
+    is_other = torch.ones(items, dtype=torch.bool)
+    is_other[own] = False
+    others = is_other.nonzero().flatten()
     drawn = others[torch.randperm(len(others), generator=generator)[:negatives]]
-    rows = torch.cat([is_own.nonzero().flatten(), drawn]).sort().values
-    weights = torch.where(is_own[rows], 1.0, len(others) / max(1, len(drawn)))[1:]
-    placed = {"nodes": torch.searchsorted(rows, batch["nodes"]), "target": _place(rows, batch["target"])}
+    gathered = torch.cat([own, drawn]).sort().values
+    weights = torch.where(is_other[gathered], len(others) / max(1, len(drawn)), 1.0)
+    place = torch.zeros(items + 1, dtype=torch.int64)
+    place[gathered + 1] = torch.arange(1, len(gathered) + 1)
+    placed = {"nodes": place[batch["nodes"]], "target": place[batch["target"] + 1] - 1}
     if "index" in batch:
-        placed["index"] = torch.where(has_features, _place(rows, batch["index"]), 0)
-    return GatheredBatch({table: rows.numpy()}, {**batch, **placed, WEIGHTS: weights})
+        placed["index"] = (place[batch["index"] + 1] - 1).clamp(min=0)  # padding may name an item that was not gathered
+    rows = torch.cat([torch.zeros(1, dtype=torch.int64), gathered + 1]).numpy()
+    return GatheredBatch({table: rows}, {**batch, **placed, WEIGHTS: weights})
 
 
-def add_weights(logits: Tensor, batch: Tensors) -> Tensor:
-    """Return logits plus the logarithm of each item's weight; −∞ for padding. Unchanged without weights."""
-    return logits + batch[WEIGHTS].log() if WEIGHTS in batch else logits
+def select_blended(batch: Tensors, features: Sequence[ItemFeatures]) -> Tensors:
+    """Return the batch with the history features of the examples that train the blend, and these examples."""
+    examples = batch["blends"].nonzero().flatten()
+    padded = pad_features([features[k] for k in examples.tolist()])
+    return {**batch, **padded, BLENDED: examples, BLEND_WEIGHTS: torch.ones(len(examples))}
 
 
-def _place(rows: Tensor, items: Tensor) -> Tensor:
-    """Return the place of items among the gathered ones."""
-    return torch.searchsorted(rows, items + 1) - 1
+def sampled_loss(network: Tensor, params: Tensors, batch: Tensors) -> Tensor:
+    """Return the mean over examples of the loss, estimated from gathered items.
+
+    Args:
+        network: Logits of the network, E × (R − 1).
+        params: Parameters of the model; those of the blend are used if the batch has history features.
+        batch: Gathered batch.
+    """
+    log_weights, weights = batch[WEIGHTS].log(), batch["weights"]
+    losses = _cross_entropies(network, batch["target"], log_weights)
+    if BLENDED not in batch:
+        return (weights * losses).sum() / weights.sum().clamp(min=1)
+    of_network = (weights * (1 - batch["blends"]) * losses).sum()
+    scores = network.detach().index_select(0, batch[BLENDED])
+    blended = blend(params["scale"], params["weight"], scores, batch["index"], batch["value"])
+    of_blend = _cross_entropies(blended, batch["target"].index_select(0, batch[BLENDED]), log_weights)
+    return (of_network + (batch[BLEND_WEIGHTS] * of_blend).sum()) / weights.sum().clamp(min=1)
+
+
+def _cross_entropies(logits: Tensor, target: Tensor, log_weights: Tensor) -> Tensor:
+    """Return the logarithm of the weighted sum of exponentials minus the target's logit; −∞ leaves an item out."""
+    return (logits + log_weights).logsumexp(-1) - logits.gather(-1, target.unsqueeze(-1)).squeeze(-1)

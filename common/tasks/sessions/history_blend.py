@@ -38,5 +38,10 @@ class LocalBlend(nn.Module):
             Two tensors, B × V; the gradient of the blend stops at the network.
         """
         network: Tensor = self.network(*graph)
-        history = torch.cat([value, (value > 0).to(value.dtype)], dim=-1) @ self.weight
-        return network, (self.scale * network.detach()).scatter_add(1, index, history)
+        return network, blend(self.scale, self.weight, network.detach(), index, value)
+
+
+def blend(scale: Tensor, weight: Tensor, network: Tensor, index: Tensor, value: Tensor) -> Tensor:
+    """Return the network's scores times w₀, plus weighted history features at their items; see `LocalBlend`."""
+    history = torch.cat([value, (value > 0).to(value.dtype)], dim=-1) @ weight
+    return (scale * network).scatter_add(1, index, history)
