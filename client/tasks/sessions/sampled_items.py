@@ -17,7 +17,10 @@ from client.tasks.sessions.blend_inputs import pad_features
 from common.tasks.sessions.history_blend import blend
 
 WEIGHTS, BLENDED, BLEND_WEIGHTS = "item_weights", "blended_examples", "blend_weights"
-"""Batch tensors: weight of each gathered item, R − 1; examples that train the blend, and 1 for each of them. Padding is 0."""
+"""Batch tensors, padded with 0.
+
+Weight of each gathered item, R − 1; examples that train the blend, and 1 for each of them.
+"""
 
 
 def own_items(batch: Tensors, features: Sequence[ItemFeatures]) -> Tensor:

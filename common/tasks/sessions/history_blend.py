@@ -42,6 +42,6 @@ class LocalBlend(nn.Module):
 
 
 def blend(scale: Tensor, weight: Tensor, network: Tensor, index: Tensor, value: Tensor) -> Tensor:
-    """Return the network's scores times w₀, plus weighted history features at their items; see `LocalBlend`."""
+    """Return the network's scores times w₀ plus weighted history features; see `LocalBlend`."""
     history = torch.cat([value, (value > 0).to(value.dtype)], dim=-1) @ weight
     return (scale * network).scatter_add(1, index, history)
