@@ -84,5 +84,5 @@ def sampled_loss(network: Tensor, params: Tensors, batch: Tensors) -> Tensor:
 
 
 def _cross_entropies(logits: Tensor, target: Tensor, log_weights: Tensor) -> Tensor:
-    """Return the logarithm of the weighted sum of exponentials minus the target's logit; −∞ leaves an item out."""
+    """Return the logarithm of the weighted sum of exponentials minus the target's logit."""
     return (logits + log_weights).logsumexp(-1) - logits.gather(-1, target.unsqueeze(-1)).squeeze(-1)
