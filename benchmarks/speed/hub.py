@@ -145,6 +145,8 @@ def _follow(
         used = watches[0].look(), watches[1].look()
         marks.setdefault(len(_rounds(home)), used)
         time.sleep(PAUSE_SECONDS)
+    for process in joined:
+        process.terminate()
     events = _rounds(home)
     if len(events) < rounds or min(event["answered"] for event in events) < TRAINED * clients:
         raise RunError(f"the run did not complete:\n{(home / 'server.log').read_text()[-3000:]}")
