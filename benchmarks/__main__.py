@@ -28,7 +28,7 @@ from benchmarks.harness.study import (
 )
 from common.errors import FedloomError
 
-NOT_TIMED = ("__init__", "timing", "sessions_reference", "noop_federation")
+NOT_TIMED = ("__init__", "timing", "sessions_reference")
 
 
 def main() -> int:

@@ -21,8 +21,8 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.harness.noop_federation import CHANNELS, CLIENTS, Case, Timing, measure
 from benchmarks.speed import timing
-from benchmarks.speed.noop_federation import CHANNELS, CLIENTS, Case, Timing, measure
 
 TARGET = {"bare": 50.0, "full": 20.0}
 """Times less than stock, by channel."""

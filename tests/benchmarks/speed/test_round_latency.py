@@ -1,6 +1,6 @@
 """Timings of rounds with a ClientApp that does nothing."""
 
-from benchmarks.speed.noop_federation import Timing
+from benchmarks.harness.noop_federation import Timing
 from benchmarks.speed.round_latency import is_late, slopes
 
 
