@@ -25,6 +25,7 @@ import torch
 from flwr.app import Message
 
 from benchmarks.speed import timing
+from benchmarks.speed.snapshot import measure_snapshot
 from client.data.read import partition, read_all
 from client.tasks.registry import CLIENT_TASKS
 from common.config.parse import parse
@@ -119,7 +120,7 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
     memory = PeakMemory()
     memory.start()
     parts = partition(read_all(options.task, f"demo:0-{clients}"), 0, unit=CLIENT_TASKS[options.task].unit)
-    sessions, _ = open_sessions(parts)
+    sessions, stores = open_sessions(parts)
     grid = MeasuredGrid(sessions, options.together, workers=options.workers)
     with tempfile.TemporaryDirectory() as folder:
         result = run(grid, config, Path(folder))
@@ -140,6 +141,7 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
         "seconds_of_all": update * TRAINED / 1000,
         "gb_of_all": per_client * HOMES / 1024,
         "model_sha256": result.model_sha256,
+        **measure_snapshot(stores, config.run_id),
     }
 
 
@@ -151,12 +153,13 @@ def main() -> None:
         print(json.dumps(measure(options.clients[0], options)))
         return
     rows = [*map(_measure_apart, options.clients)]
-    print("| clients | ms an update | s a round | ms an enrolment | ms an evaluation | MB a client | 76,218 homes |")
-    print("|---|---|---|---|---|---|---|")
+    head = "clients | ms an update | s a round | ms an enrolment | ms an evaluation | MB a client | s a snapshot"
+    print(f"| {head} | 76,218 homes |")
+    print("|---|---|---|---|---|---|---|---|")
     for row in rows:
         figures = [row["ms_cpu_per_update"], row["seconds_per_round"]]
         figures += [row[f"ms_cpu_per_{part}"] for part in ("enrolment", "evaluation")]
-        text = " | ".join(f"{figure:.2f}" for figure in (*figures, row["mb_per_client"]))
+        text = " | ".join(f"{figure:.2f}" for figure in (*figures, row["mb_per_client"], row["seconds_snapshot"]))
         print(f"| {row['clients']:,} | {text} | {row['seconds_of_all']:.0f} s, {row['gb_of_all']:.1f} GB |")
     growth, load = rows[-1]["ms_cpu_per_update"] / rows[0]["ms_cpu_per_update"], os.getloadavg()[0]
     timing.write(options.out, {"rows": rows, "growth": growth, "load": load, "command": sys.argv[1:]}, "torch", "flwr")
@@ -183,17 +186,8 @@ def _read_options() -> argparse.Namespace:
 
 
 def _measure_apart(clients: int) -> dict[str, Any]:
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks",
-        "speed",
-        "population",
-        *sys.argv[1:],
-        "--inner",
-        "--clients",
-        str(clients),
-    ]
+    own = [*sys.argv[1:], "--inner", "--clients", str(clients)]
+    command = [sys.executable, "-m", "benchmarks", "speed", "population", *own]
     done = subprocess.run(
         command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True, stdout=subprocess.PIPE, text=True
     )

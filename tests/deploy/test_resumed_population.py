@@ -10,8 +10,11 @@ from client.session import Session
 from common.config.run import RunConfig
 from deploy import population
 from deploy.client_snapshot import KeptState
+from deploy.copies import can_copy
+from deploy.resumable_simulation import simulate_measured
 from tests.deploy.test_client_snapshot import simulated, snapshot
 from tests.support.kills import killed_at
+from tests.support.toys import toy_dataset
 
 
 def test_blocks_are_judged_as_without_a_kill(
@@ -60,3 +63,22 @@ def test_ctrl_c_stores_the_last_round_unless_clients_have_trained_since(
             simulated(config, tmp_path, state=rare)
     assert snapshot(tmp_path, 1).exists() == (step == "train")
     assert simulated(config, tmp_path, resume=True).model_sha256 == through.model_sha256
+
+
+@pytest.mark.skipif(not can_copy(), reason="this system cannot copy processes")
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 3)])
+def test_any_number_of_workers_continues_the_run_of_any_other(
+    before: int, after: int, settings: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(population, "FOLDED_BYTES", 0)
+    config, data = settings("fedrule"), [toy_dataset(k) for k in (1, 2, 3, 2, 3)]
+
+    def trained(runs: Path, workers: int, *, resume: bool = False) -> str:
+        changed = config.model_copy(update={"resume": resume})
+        return simulate_measured(changed, data, runs, together=2, workers=workers)[0].model_sha256
+
+    with killed_at() as steps:
+        through = trained(tmp_path / "through", 1)
+    with killed_at(len(steps.names) - steps.names[::-1].index("commit")):  # in the last round
+        trained(tmp_path / "killed", before)
+    assert trained(tmp_path / "killed", after, resume=True) == through
