@@ -4,16 +4,8 @@ import json
 
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.config.secure_sums import SecureSumsOptions
 from common.errors import WireError
-from common.options import Scalar, kebab, leaves
-
-ADDED = (
-    *("federation.stop", "federation.min-delta", "federation.compare-alone"),
-    *("privacy.trust", "privacy.count-share"),
-    *(f"secure-sums.{kebab(name)}" for name in SecureSumsOptions.model_fields),
-)
-"""Options that clients of release 0.2 reject."""
+from common.options import Scalar, leaves
 
 
 def flatten(config: RunConfig) -> dict[str, Scalar]:
@@ -26,13 +18,8 @@ def flatten(config: RunConfig) -> dict[str, Scalar]:
 
 
 def to_json(config: RunConfig) -> str:
-    """Return the configuration as the JSON text that is sent to clients.
-
-    Options of later releases are left out where they have their default, so that clients of earlier releases accept it.
-    """
-    flat, default = flatten(config), flatten(RunConfig())
-    sent = {key: value for key, value in flat.items() if key not in ADDED or default[key] != value}
-    return json.dumps(sent, sort_keys=True)
+    """Return the configuration as the JSON text that is sent to clients."""
+    return json.dumps(flatten(config), sort_keys=True)
 
 
 def read_names(text: str) -> tuple[str, str, str]:

@@ -74,6 +74,7 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
             "local",
             "error",
             "state",
+            "summed",
         ),
     }
     promised = ("unit", "mechanism", "epsilon_spent_max", "delta", "uncovered", "epsilon", "neighbours", "account")

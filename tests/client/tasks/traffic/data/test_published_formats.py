@@ -116,5 +116,5 @@ def test_the_states_have_all_days_of_2019(shared: Read, folder: Folder) -> None:
 
 
 def test_a_federation_that_measures_something_else(folder: Folder) -> None:
-    with pytest.raises(VocabularyError, match="'speed' are measured"):
+    with pytest.raises(VocabularyError, match="of the first file, 'speed'; leave 'volume' out"):
         read_series(folder(STATES), SensorVariables(variables=("speed",)))
