@@ -37,7 +37,7 @@ percentile) is {met}. {remark}
 
 - Machines that fail for longer than a minute, and disks that fill up.
 - Ledgers of more than one run: only `ratings` runs with noise here.
-- Delays of a network. `tests/system/test_cut_networks.py` cuts one that loses a hundredth of all packets.
+- Networks. `tests/system/test_cut_networks.py` cuts one that delays all bytes and loses a hundredth of all packets.
 """
 
 

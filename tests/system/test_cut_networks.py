@@ -1,7 +1,8 @@
-"""A network that loses packets, is cut in the middle of a round and heals, for every task at once."""
+"""A slow network that loses packets, is cut in the middle of a round and heals, for every task at once."""
 
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.system
 
 SETTLING_SECONDS = 4.0  # a round whose training replies have arrived ends without its evaluation
 CUT_SECONDS = 3.0  # further seconds
+DELAY_SECONDS = 0.05  # of each way
+RELAY = Path(__file__).with_name("slow_relay.py")
 BUILT_IN = ("rules", "sessions", "traffic", "ratings", "markets")
 
 
@@ -40,14 +43,15 @@ def test_every_task_goes_on_after_a_cut_of_the_network(desk: Desk) -> None:
             numbers = [event["round"] for event in desk.rounds("cut", folder)]
             assert numbers == list(range(1, len(numbers) + 1))
             assert desk.rounds("cut", folder)[-1]["answered"] == 1
+            assert desk.rounds("cut", folder)[-1]["seconds"] > 2 * DELAY_SECONDS
         for command in reversed(commands):
             command.process.send_signal(signal.SIGTERM)
-        assert {command.end() for command in commands[1::2]} == {0}, "clients leave cleanly"
+        assert {command.end() for command in commands[1::3]} == {0}, "clients leave cleanly"
 
 
-def start(desk: Desk, machines: Machines, task: str) -> tuple[Command, Command]:
-    """Start server and client of a task on their machines."""
-    folder, port = desk.folder / task, free_port()
+def start(desk: Desk, machines: Machines, task: str) -> tuple[Command, Command, Command]:
+    """Start server, client and the slow line between them on their machines."""
+    folder, port, near = desk.folder / task, free_port(), free_port()
     ca = ensure_certificates(folder / "home", [machines.address]).ca
     make_node_key(folder / "node.key")
     (folder / "home" / "nodes").mkdir()
@@ -56,9 +60,11 @@ def start(desk: Desk, machines: Machines, task: str) -> tuple[Command, Command]:
     lone = ("--set", "federation.norm-bound=0")  # one client alone has nobody to be compared with
     ports = ("--port", str(port), "--control-port", str(free_port()))
     served = desk.start("serve", *options, *lone, *ports, prefix=machines.server, folder=folder)
-    at = ("--server", f"{machines.address}:{port}", "--ca", ca, "--key", "node.key", "--state-dir", "state")
+    slow = [*machines.clients, sys.executable, str(RELAY), str(near), f"{machines.address}:{port}", str(DELAY_SECONDS)]
+    at = ("--server", f"127.0.0.1:{near}", "--ca", ca, "--key", "node.key", "--state-dir", "state")
     client = ("--task", task, "--data", "demo", "--shard", "0/2", "--name", "client-0")
-    return served, desk.start("join", *at, *client, prefix=machines.clients, folder=folder)
+    joined = desk.start("join", *at, *client, prefix=machines.clients, folder=folder)
+    return served, joined, desk.program(slow, folder)
 
 
 def counts(desk: Desk, states: dict[str, Path]) -> dict[str, int]:
