@@ -24,8 +24,8 @@ import psutil
 import torch
 from flwr.app import Message
 
+from benchmarks.harness.snapshot_cost import measure_snapshot
 from benchmarks.speed import timing
-from benchmarks.speed.snapshot import measure_snapshot
 from client.data.read import partition, read_all
 from client.tasks.registry import CLIENT_TASKS
 from common.config.parse import parse

@@ -12,13 +12,12 @@ import pytest
 
 from deploy.certificates import ensure_certificates
 from deploy.control import Control
-from deploy.guarded_superlink import REFUSAL, find_user
+from deploy.guarded_superlink import REFUSAL
 from deploy.keys import make_node_key
 from deploy.ports import free_port
 from deploy.processes import Processes
 from deploy.superlink import SuperLinkSettings, is_healthy, start_superlink
 
-HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 OTHER_USER = 65_534
 REQUEST = """
 import encodings.idna, http.client, json, os, ssl, sys
@@ -28,38 +27,6 @@ connection.request("GET", sys.argv[2], headers=json.loads(sys.argv[3]))
 answer = connection.getresponse()
 print(answer.status, answer.read().decode(errors="replace"))
 """
-
-
-def line(local: str, remote: str, state: str, user: int, inode: int) -> str:
-    return f"   0: {local} {remote} {state} 00000000:00000000 00:00000000 00000000  {user}        0 {inode} 1 0000\n"
-
-
-@pytest.mark.parametrize(
-    ("state", "user", "inode", "found"),
-    [("01", 1000, 7, 1000), ("01", 0, 7, 0), ("06", 0, 0, None), ("01", 0, 0, None), ("05", 0, 7, None)],
-    ids=["open", "root", "time-wait", "orphan", "half-closed"],
-)
-@pytest.mark.skipif(sys.byteorder == "big", reason="addresses are written for little-endian machines")
-def test_the_owner_of_an_open_connection_is_found(
-    state: str, user: int, inode: int, found: int | None, tmp_path: Path
-) -> None:
-    table = tmp_path / "tcp"
-    table.write_text(HEAD + line("0100007F:BB4A", "0100007F:1F40", state, user, inode))
-    assert find_user(("127.0.0.1", 0xBB4A), ("127.0.0.1", 8000), [tmp_path / "missing", table]) == found
-    assert find_user(("127.0.0.1", 0xBB4B), ("127.0.0.1", 8000), [table]) is None
-    table.write_text(HEAD + line(f"{24 * '0'}01000000:BB4A", f"{24 * '0'}01000000:1F40", state, user, inode))
-    assert find_user(("::1", 0xBB4A), ("::1", 8000), [table]) == found
-    mapped = "0000000000000000FFFF00000100007F"
-    table.write_text(HEAD + line(f"{mapped}:BB4A", f"{mapped}:1F40", state, user, inode))
-    assert find_user(("::ffff:127.0.0.1", 0xBB4A), ("127.0.0.1", 8000), [table]) == found
-
-
-def test_the_owner_of_a_connection_of_this_process_is_found() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        with socket.create_connection(server.getsockname()) as peer:
-            ends = peer.getsockname(), server.getsockname()
-            assert find_user(*ends, [Path("/proc/net/tcp")]) == os.getuid()
-        assert find_user(*ends, [Path("/proc/net/tcp")]) is None
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import torch
 
-from benchmarks.speed.snapshot import measure_snapshot
+from benchmarks.harness.snapshot_cost import measure_snapshot
 from client.state import ClientMemory, MemoryStore
 
 
