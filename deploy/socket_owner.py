@@ -40,7 +40,7 @@ def find_user(peer: Endpoint, own: Endpoint, tables: Iterable[Path] = TABLES) ->
 
 
 def ask_kernel(peer: Endpoint, own: Endpoint) -> int | None:
-    """Return the user id of an open connection's other end by sock_diag(7); None if the connection is not open.
+    """Ask for the user id of an open connection's other end by sock_diag(7); None if it is not open.
 
     Raises:
         OSError: The kernel knows no such connection, or does not answer such questions.
@@ -62,7 +62,7 @@ def ask_kernel(peer: Endpoint, own: Endpoint) -> int | None:
 
 
 def search_tables(peer: Endpoint, own: Endpoint, tables: Iterable[Path]) -> int | None:
-    """Return the user id of an open connection's other end from tables of connections; None if it is in none."""
+    """Search tables for the user id of an open connection's other end; None if it is in none."""
     ends = _encode(*peer), _encode(*own)
     for table in tables:
         for line in table.read_text("ascii").splitlines()[1:] if table.exists() else ():
