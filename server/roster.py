@@ -45,6 +45,9 @@ class Roster:
     spent: dict[str, float] = field(default_factory=dict)
     """Client -> privacy cost requested from it in this run."""
 
+    _nodes: dict[str, int] = field(default_factory=dict)
+    """Name -> node that enrolled under it last."""
+
     def select_uninvited(self, online: Iterable[int]) -> list[int]:
         """Return the nodes to invite: online and not enrolled.
 
@@ -58,15 +61,16 @@ class Roster:
 
     def enrol(self, client: EnrolledClient) -> None:
         """Enrol a client; a name belongs to its first node, and to a successor once that node has left."""
-        holder = next((c for c in self.clients.values() if c.name == client.name and c.node != client.node), None)
-        if holder is not None and holder.node in self.present:
-            taken = f"another node is enrolled as '{client.name}'; set a different --name"
-            self.refuse(client.node, taken, holder.node)
-            return
-        if holder is not None:
+        holder = self.clients.get(self._nodes.get(client.name, client.node))
+        if holder is not None and holder.name == client.name and holder.node != client.node:
+            if holder.node in self.present:
+                taken = f"another node is enrolled as '{client.name}'; set a different --name"
+                self.refuse(client.node, taken, holder.node)
+                return
             self.forget(holder.node)
         self._pardon(client.node)
         self.clients[client.node] = client
+        self._nodes[client.name] = client.node
 
     def refuse(self, node: int, reason: str, holder: int | None = None) -> None:
         """Record that a node does not take part, with the reason; `holder` is the node that has its name."""
