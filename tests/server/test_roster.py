@@ -1,5 +1,7 @@
 """Roster: names, departures and returns."""
 
+from typing import NoReturn
+
 from server.roster import REINVITE_SECONDS, EnrolledClient, Roster
 
 
@@ -114,3 +116,18 @@ def test_a_paused_client_is_not_enrolled_anew_each_round() -> None:
     assert roster.refused == {1: "paused by its owner"}
     now[0] = REINVITE_SECONDS
     assert roster.select_uninvited([1, 2]) == [1, 2]
+
+
+class Unsearched(dict[int, EnrolledClient]):
+    """Clients that are looked up by node only."""
+
+    def values(self) -> NoReturn:
+        raise AssertionError("an enrolment must not search all clients")
+
+
+def test_an_enrolment_costs_the_same_for_any_number_of_clients() -> None:
+    roster = Roster(clients=Unsearched())
+    roster.select_uninvited([1, 2, 3])
+    for node, name in ((1, "a"), (2, "b"), (1, "c"), (3, "a")):
+        roster.enrol(client(name, node))
+    assert {node: enrolled.name for node, enrolled in roster.clients.items()} == {1: "c", 2: "b", 3: "a"}
