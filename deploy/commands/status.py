@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deploy.cli import options as o
+from deploy.cli.options import LOCAL, STATE, AsJson
 from deploy.commands.server_status import as_json as server_as_json
 from deploy.commands.server_status import as_lines as server_as_lines
 
@@ -42,7 +42,7 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the status again every two seconds, until Ctrl-C.")
     ] = False,
-    json: o.AsJson = False,
+    json: AsJson = False,
 ) -> None:
     """Show the federation of this folder, and what a client on this machine was asked, sent and spent.
 
@@ -80,10 +80,10 @@ def _read(state_dir: Path | None, home: Path | None) -> "tuple[list[ServerStatus
     from deploy.commands.runs import runs_folder
     from deploy.server_status import read_servers
 
-    servers = list(read_servers(o.LOCAL, runs_folder(), home))
+    servers = list(read_servers(LOCAL, runs_folder(), home))
     if home and not servers:
         raise ConfigError(f"no server has run in {home}; give the --home of `fedloom serve`")
-    folder = state_dir or o.STATE
+    folder = state_dir or STATE
     wants_clients = not home and (state_dir or folder.is_dir() or not servers)
     return servers, read_status(state_folder(folder)) if wants_clients else None
 

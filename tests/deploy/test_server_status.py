@@ -24,7 +24,7 @@ WAITING = Waiting(time=1.7e9, online=["shop-1"], wanted=2, until=1.7e9)
 @pytest.fixture
 def served(here: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     """Return a run that `serve` was asked for in this folder; nobody on this machine has joined one."""
-    monkeypatch.setattr("deploy.cli.options.STATE", here / "nobody")
+    monkeypatch.setattr("deploy.commands.status.STATE", here / "nobody")
     HOME.mkdir(parents=True)
     (HOME / "order.toml").write_text('port = 9092\n[config]\nrun-id = "spring"\n')
     return write_run(here / "runs", "spring")
