@@ -30,7 +30,7 @@ def read_formula(text: str, steps: int, variables: tuple[str, ...] = ()) -> Form
     _check_names(located.variables, variables)
     if horizon(located.formula) >= steps:
         column, needed = _longest(located.formula, located.columns), horizon(located.formula) + 1
-        refuse(column, f"the formula speaks of {needed} steps, but a forecast has {steps}; shorten its windows")
+        refuse(column, f"the formula has {needed} steps, but a forecast has {steps}; shorten its windows")
     try:
         plan(located.formula, CAP)
     except TooManyAlternativesError as error:
@@ -43,7 +43,7 @@ def read_formula(text: str, steps: int, variables: tuple[str, ...] = ()) -> Form
 def _check_names(found: Mapping[str, int], variables: Sequence[str]) -> None:
     for name, column in sorted(found.items(), key=lambda item: item[1]):
         if variables and name not in variables:
-            refuse(column, f"the federation measures {', '.join(variables)}; the formula speaks of '{name}'")
+            refuse(column, f"the federation measures {', '.join(variables)}; the formula names '{name}'")
 
 
 def _longest(phi: Formula, columns: Mapping[int, int]) -> int:

@@ -63,7 +63,7 @@ def test_the_text_survives_the_configuration() -> None:
         ({"property": "formula"}, "set both or none"),
         ({"formula": TEXT}, "set both or none"),
         ({"property": "formula", "formula": "G[0,1] volume"}, "column 14: expected <=, >=, < or >, found 'end'"),
-        ({"property": "formula", "formula": "G[0,30] (volume <= 1)"}, "speaks of 31 steps"),
+        ({"property": "formula", "formula": "G[0,30] (volume <= 1)"}, "has 31 steps"),
         ({"property": "formula", "formula": "volume < 1 & volume > 1"}, "column 14: no trace can satisfy"),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_faulty_formula_is_refused_with_the_options(options: dict[str, str], p
 
 def test_an_unknown_variable_stops_the_run_before_a_client_trains(tmp_path: Path) -> None:
     grid = road_grid([MemoryStore()], Listening)
-    with pytest.raises(ConfigError, match="the federation measures volume; the formula speaks of 'flow'"):
+    with pytest.raises(ConfigError, match="the federation measures volume; the formula names 'flow'"):
         run(grid, formula_config(tasks__traffic__formula="G[0,1] (flow <= 900)"), tmp_path)
     assert grid.asked == []
 

@@ -99,7 +99,7 @@ def state_formula(
         usable: True for readings that a property may be inferred from, T.
 
     Raises:
-        ConfigError: The formula speaks of another variable, or the inferred one has too many alternatives.
+        ConfigError: The formula names another variable, or the inferred one has too many alternatives.
     """
     if not options.is_over_days():
         return None

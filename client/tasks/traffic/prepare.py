@@ -124,7 +124,7 @@ def prepare(
         whole: True to fit to all readings, in units of the training part, for forecasts beyond the series.
 
     Raises:
-        ConfigError: The property speaks of variables that the vocabulary lacks.
+        ConfigError: The property names variables that the vocabulary lacks.
     """
     step, split = variables.step_seconds, split_series(series, options, variables.step_seconds)
     values = split.scaler.scale(series.values)

@@ -25,7 +25,7 @@ def build_model(run: TaskRun[TrafficOptions, SensorVariables]) -> "nn.Module":
     """Return the forecaster.
 
     Raises:
-        ConfigError: The property speaks of variables that the vocabulary lacks.
+        ConfigError: The property names variables that the vocabulary lacks.
     """
     from common.tasks.traffic.model import build_forecaster
 

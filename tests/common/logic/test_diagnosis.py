@@ -17,9 +17,9 @@ MANY = " & ".join(f"F[{2 * k},{2 * k + 1}] (volume >= {k})" for k in range(10))
     ("text", "column", "problem"),
     [
         ("G[0,5](volume <= 400 & F[6,10](volume >= 900)", 46, "expected '\\)', found 'end'"),
-        ("G[0,5](flow <= 400)", 8, "the federation measures volume, occupancy; the formula speaks of 'flow'"),
-        ("volume <= 4 & 2*speed - volume <= 1", 17, "speaks of 'speed'"),
-        ("G[0,5](volume <= 4) & G[20,24](volume >= 9)", 23, "speaks of 25 steps, but a forecast has 24"),
+        ("G[0,5](flow <= 400)", 8, "the federation measures volume, occupancy; the formula names 'flow'"),
+        ("volume <= 4 & 2*speed - volume <= 1", 17, "names 'speed'"),
+        ("G[0,5](volume <= 4) & G[20,24](volume >= 9)", 23, "has 25 steps, but a forecast has 24"),
         ("G[0,5](volume <= 400) & F[3,5](volume >= 900)", 25, "no trace can satisfy"),
         ("volume <= 3 & G[2,3](volume >= 5 & volume <= 4)", 36, "at step 2, volume from 5.0 to 4.0"),
         ("volume <= 3 | volume <= 2 & volume >= 4", 1, None),

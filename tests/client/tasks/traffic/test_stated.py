@@ -141,5 +141,5 @@ def test_a_forecast_is_corrected_over_the_whole_horizon_and_cut_after() -> None:
 
 
 def test_an_unknown_variable_is_refused_when_data_are_prepared() -> None:
-    with pytest.raises(ConfigError, match="column 9: the federation measures volume; the formula speaks of 'flow'"):
+    with pytest.raises(ConfigError, match="column 9: the federation measures volume; the formula names 'flow'"):
         learner(config=formula_config("G[0,1] (flow <= 3)"))

@@ -69,9 +69,9 @@ def test_properties_as_json(table: Path) -> None:
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("G[0,5](flow <= 1)", "column 8: the federation measures volume; the formula speaks of 'flow'"),
+        ("G[0,5](flow <= 1)", "column 8: the federation measures volume; the formula names 'flow'"),
         ("G[0,5](volume <= )", "column 18: expected 'number', found ')'"),
-        ("G[0,24] (volume <= 1)", "column 1: the formula speaks of 25 steps, but a forecast has 24"),
+        ("G[0,24] (volume <= 1)", "column 1: the formula has 25 steps, but a forecast has 24"),
         ("volume <= 1 & volume >= 2", "column 15: no trace can satisfy this formula"),
     ],
 )
