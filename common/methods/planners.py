@@ -16,11 +16,15 @@ class ArmOptions(PlannerOptions):
 
     fixed_rounds: ClassVar[bool] = True
 
-    arms: int = Field(5, ge=1)
-    """Number K of arms: levels of cost between B/T_max and B/T_min."""
+    arms: int = Field(5, ge=1, le=50)
+    """Number K of arms, levels of cost."""
 
     t_min: float = Field(0.8, gt=0, le=1)
     """Share T_min/T_max of the rounds after which the most expensive arm alone exhausts the budget."""
+
+    arms_kind: Literal["paper", "wide"] = "paper"
+    """Costs of the arms. `paper`: between B/T_max and B/T_min. `wide`: ½, 1, 2, 4, … shares B/T_max;
+    `bgtplanner` may then also skip at no cost, and end the run."""
 
     spacing: Literal["linspace", "code"] = "linspace"
     """Spacing of the arms: `linspace` includes B/T_min; `code`, as the authors', ends below it."""
@@ -65,10 +69,18 @@ class BGTplanner(ArmOptions):
     z_mode: Literal["paper", "cap"] = "paper"
     """Bound Z. `paper`: Eq 10, whose M(T₀) is mostly its union bound for any data. `cap`: T·max|r|/B."""
 
+    doubts: int = Field(3, ge=1)
+    """Number of decisions in a row in which no `wide` arm promises a gain, after which the run ends."""
+
     @property
     def observes_norm(self) -> bool:
         """True if the reward is the decrease of the noisy update's norm."""
         return self.reward == "norm"
+
+    @property
+    def skips(self) -> bool:
+        """True if it may skip, and end a run without gains: with wide arms."""
+        return self.arms_kind == "wide"
 
     @property
     def context_size(self) -> int:

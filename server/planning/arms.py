@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Floats
+from common.methods.planners import ArmOptions
 
 SLACK = 1e-9
 """Relative shortfall that counts as rounding: 100·(B/100) ≠ B in floats. The cost is then the
@@ -33,18 +33,18 @@ class Offer:
     remaining: Mapping[str, float]
 
 
-def cost_levels(total: float, rounds: int, t_min: float, k: int, spacing: Literal["linspace", "code"]) -> Floats:
-    """Return K costs between B/T_max and B/T_min, ascending, (K,).
+def cost_levels(share: float, options: ArmOptions) -> Floats:
+    """Return the costs of the arms, ascending, (K,).
 
     Args:
-        total: B.
-        rounds: T_max.
-        t_min: T_min/T_max, in (0, 1].
-        k: K.
-        spacing: `linspace` includes B/T_min; `code` has steps of 1/K of the interval and ends below it.
+        share: B/T_max.
+        options: K and the kind of the arms. `paper`: from B/T_max to B/T_min, which `spacing=code` does not reach.
+            `wide`: each twice the one before, from half of B/T_max.
     """
-    low = total / rounds
-    return np.linspace(low, low / t_min, k, endpoint=spacing == "linspace")
+    k = options.arms
+    if options.arms_kind == "wide":
+        return np.asarray(share * 2.0 ** np.arange(-1, k - 1), np.float64)
+    return np.linspace(share, share / options.t_min, k, endpoint=options.spacing == "linspace")
 
 
 def build_offer(costs: Floats, remaining: Mapping[str, float]) -> Offer:

@@ -17,6 +17,9 @@ from server.planning.predictor import Kernel, Observations, posterior
 from server.planning.scales import Scales
 from server.planning.state import PlannerState, PlayedRounds, empty_state
 
+SKIP = -1
+"""Decision without a round: no client is asked, nothing is spent, and the reward is 0."""
+
 
 @dataclass(frozen=True)
 class BanditPlanner(Planner):
@@ -33,8 +36,7 @@ class BanditPlanner(Planner):
     @property
     def costs(self) -> Floats:
         """Costs of the arms, (K,), ascending."""
-        o = self.options
-        return cost_levels(self.budget.total, self.budget.participations, o.t_min, o.arms, o.spacing)
+        return cost_levels(self.budget.share, self.options)
 
     @property
     def t0(self) -> int:
@@ -45,7 +47,7 @@ class BanditPlanner(Planner):
     def gamma(self) -> float:
         """γ of Eq 12."""
         size = self.options.context + 1 if self.options.gamma == "derived" else self.budget.clients + 2
-        return exploitation(self.options.arms, self.budget.rounds, size)
+        return exploitation(self.options.arms + self.options.skips, self.budget.rounds, size)
 
     def start(self) -> PlannerState:
         """Return the state before the first round."""
@@ -54,15 +56,25 @@ class BanditPlanner(Planner):
     def decide(
         self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
-        """Return an affordable arm: by schedule in stage 1, sampled by Eq 11-13 in stage 2."""
+        """Return an affordable arm: by schedule in stage 1, sampled by Eq 11-13 in stage 2.
+
+        With wide arms, the end of the run once no arm has promised a gain in several decisions in a row.
+        """
         offer = open_round(state, self.options, self.budget, self.costs, remaining)
         if isinstance(offer, Stop):
             return offer
-        plan = self._explore(state, offer)
-        if plan.stage == "2":
-            plan = self._exploit(replace(plan, context=context), state, offer)
-        arm = int(rng.choice(self.options.arms, p=plan.probabilities))
-        return replace(plan, arm=arm, cost=float(offer.costs[arm]), context=context)
+        plan = replace(self._explore(state, offer), context=context)
+        arm = SKIP
+        while arm == SKIP:
+            if plan.stage == "2":
+                plan = self._exploit(plan, state, offer)
+            if plan.doubts >= self.options.doubts:
+                return Stop("no arm promises a gain", offer.retired)
+            arm = self._draw(plan, rng)
+            if arm == SKIP:
+                state = replace(state, dual=self._descend(plan.dual, {}), doubts=plan.doubts)
+                plan = replace(plan, skipped=plan.skipped + 1)
+        return replace(plan, arm=arm, cost=float(offer.costs[arm]))
 
     def observe(
         self,
@@ -75,10 +87,22 @@ class BanditPlanner(Planner):
         """Return the state after the round; in stage 2, λ makes one step (Eq 8)."""
         dual = decision.dual
         if dual.is_open:
-            charged = dict.fromkeys(decision.active, decision.cost) if spent is None else spent
-            eta = constrainer.step_size(self.budget.clients, self.budget.rounds)
-            dual = constrainer.descend(dual, self._shares(charged), eta)
+            dual = self._descend(dual, dict.fromkeys(decision.active, decision.cost) if spent is None else spent)
+        state = replace(state, doubts=decision.doubts)
         return record_round(state, decision, reward, update_norm, dual)
+
+    def _descend(self, dual: Dual, spent: Mapping[str, float]) -> Dual:
+        """Return λ after a step of Eq 8."""
+        return constrainer.descend(
+            dual, self._shares(spent), constrainer.step_size(self.budget.clients, self.budget.rounds)
+        )
+
+    def _draw(self, plan: Decision, rng: np.random.Generator) -> int:
+        """Return a sampled arm, or `SKIP` with the probability that the arms leave."""
+        if not self.options.skips:
+            return int(rng.choice(self.options.arms, p=plan.probabilities))
+        rest = max(1 - float(plan.probabilities.sum()), 0.0)
+        return int(rng.choice(self.options.arms + 1, p=[rest, *plan.probabilities])) + SKIP
 
     def _explore(self, state: PlannerState, offer: Offer) -> Decision:
         """Return the uniform distribution over the due arms of stage 1, without an arm."""
@@ -87,7 +111,11 @@ class BanditPlanner(Planner):
         due: Collection[int] = range(k)
         if stage == "1a":
             due = exploration.select_due(played, k, self.t0, self.options.arm_order)
-        arms = exploration.select_candidates(due, offer.arms)
+        affordable = offer.arms
+        if self.options.skips:
+            spent = float(self.costs[state.history.arms].sum())
+            affordable = exploration.limit_costs(affordable, self.costs, self.budget.total / 2 - spent)
+        arms = exploration.select_candidates(due, affordable)
         p = _expand(np.full(len(arms), 1 / len(arms)), arms, k)
         return Decision(0, 0.0, offer.active, offer.retired, stage, probabilities=p)
 
@@ -95,9 +123,16 @@ class BanditPlanner(Planner):
         """Return the distribution of stage 2 over the arms, Eq 5, 11, 12 and 13."""
         dual = self._dual(state, offer)
         mean, sd = self._predict(state.history, plan.context)
-        value = mean + dual.value(self.costs / self.budget.share, frozenset(offer.active))  # Eq 11
-        p = _expand(probabilities(value[offer.arms], self.gamma), offer.arms, self.options.arms)
-        return replace(plan, probabilities=p, mean=mean, sd=sd, dual=dual)
+        clients, arms = frozenset(offer.active), offer.arms
+        value = mean + dual.value(self.costs / self.budget.share, clients)  # Eq 11
+        if not self.options.skips:
+            p = probabilities(value[arms], self.gamma)
+            return replace(plan, probabilities=_expand(p, arms, self.options.arms), mean=mean, sd=sd, dual=dual)
+        p = probabilities(np.append(dual.value(np.zeros(1), clients), value[arms]), self.gamma)[1:]
+        is_hopeless = bool((mean + 2 * sd)[arms].max() <= 0)
+        doubts = state.doubts + 1 if is_hopeless else 0
+        whole = _expand(p, arms, self.options.arms)
+        return replace(plan, probabilities=whole, mean=mean, sd=sd, dual=dual, doubts=doubts)
 
     def _dual(self, state: PlannerState, offer: Offer) -> Dual:
         """Return λ_t with joined and without retired clients; all equal in the first round of stage 2."""
@@ -128,7 +163,10 @@ class BanditPlanner(Planner):
         rewards = scale.rewards(history.rewards[: (k + 1) * t0])
         residuals = rewards[rounds] - predicted[np.arange(t0), history.arms[rounds]]
         m = exploration.confidence(residuals, k, self.budget.rounds, self.budget.clients)
-        best = exploration.best_mix(predicted, self.costs / self.budget.share, 1 + 2 * m)
+        costs = self.costs / self.budget.share
+        if self.options.skips:
+            predicted, costs = np.pad(predicted, ((0, 0), (1, 0))), np.append(0.0, costs)
+        best = exploration.best_mix(predicted, costs, 1 + 2 * m)
         return exploration.price_bound(best, m, float(np.abs(rewards).max()), self.options.z_mode)
 
     def _scales(self, history: PlayedRounds) -> Scales:

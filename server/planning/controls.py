@@ -31,8 +31,7 @@ class ArmControl(Planner):
     ) -> Decision | Stop:
         """Return an affordable arm."""
         o, budget = self.options, self.budget
-        costs = cost_levels(budget.total, budget.participations, o.t_min, o.arms, o.spacing)
-        offer = open_round(state, o, budget, costs, remaining)
+        offer = open_round(state, o, budget, cost_levels(budget.share, o), remaining)
         if isinstance(offer, Stop):
             return offer
         arms = offer.arms if self.arm < 0 else offer.arms[offer.arms <= self.arm][-1:]

@@ -81,3 +81,15 @@ def select_candidates(due: Collection[int], affordable: NDArray[np.intp]) -> NDA
     """Return the affordable arms among the due ones; all affordable arms if none is due."""
     both = affordable[np.isin(affordable, list(due))]
     return both if len(both) else affordable
+
+
+def limit_costs(arms: NDArray[np.intp], costs: Floats, allowance: float) -> NDArray[np.intp]:
+    """Return the arms that cost at most the allowance; the cheapest one if there is none.
+
+    Args:
+        arms: Arms, ascending, not empty.
+        costs: Costs of all arms, (K,), ascending.
+        allowance: Amount that stage 1 may still spend.
+    """
+    within = arms[costs[arms] <= allowance]
+    return within if len(within) else arms[:1]

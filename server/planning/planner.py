@@ -15,40 +15,8 @@ from common.methods.planners import PlannerOptions
 from server.planning.arms import Offer, build_offer
 from server.planning.constrainer import NO_DUAL, Dual
 from server.planning.reward import has_plateaued
+from server.planning.run_budget import RunBudget as RunBudget
 from server.planning.state import PlannerState, empty_state
-
-
-@dataclass(frozen=True)
-class RunBudget:
-    """Privacy budget of a run.
-
-    Args:
-        total: Budget B of a client before the first round, in the unit of the account; infinite in runs without noise.
-        rounds: Number T_max of rounds.
-        clients: Number N of clients.
-        power: Exponent of 1/noise in the cost: 2 for `gaussian` (ρ ∝ 1/σ²), 1 for `laplace` (ε ∝ 1/b).
-        cohort: Share q of the clients that a round asks.
-        planned: Number of rounds of a client over which B is spread; 0 to derive it from q.
-    """
-
-    total: float
-    rounds: int
-    clients: int
-    power: Literal[1, 2] = 2
-    cohort: float = 1.0
-    planned: int = 0
-
-    @property
-    def participations(self) -> int:
-        """Number of rounds over which a client's budget is spread: T·q and two standard deviations, at most T."""
-        expected = self.rounds * self.cohort
-        derived = math.ceil(expected + 2 * math.sqrt(expected * (1 - self.cohort)))
-        return min(self.planned or derived, self.rounds)
-
-    @property
-    def share(self) -> float:
-        """Even share of a round in which the client takes part; B/T if it takes part in all."""
-        return self.total / self.participations
 
 
 @dataclass(frozen=True)
@@ -67,6 +35,8 @@ class Decision:
         context: Context x_t of the decision, (d,); empty in `fixed`.
         clip: Factor on the run's clip norm C, at most 1.
         dual: λ_t.
+        skipped: Number of decisions to skip before this one.
+        doubts: Number of decisions in a row, with this one, in which no arm promised a gain.
     """
 
     arm: int
@@ -80,11 +50,14 @@ class Decision:
     context: Floats = field(default_factory=lambda: np.zeros(0))
     clip: float = 1.0
     dual: Dual = NO_DUAL
+    skipped: int = 0
+    doubts: int = 0
 
     def numbers(self) -> dict[str, float]:
         """Return the numbers for the journal; predictions and λ (in shares of B/T) in stage 2 only."""
         numbers = {"arm": float(self.arm), "cost": self.cost, "p_arm": float(self.probabilities[self.arm])}
         numbers |= {"active": float(len(self.active)), "retired": float(len(self.retired))}
+        numbers |= {"skipped": float(self.skipped)} if self.skipped else {}
         if self.mean.size:
             numbers |= {"predicted": float(self.mean[self.arm]), "predicted_sd": float(self.sd[self.arm])}
             numbers |= {"lambda": self.dual.total, "lambda_max": self.dual.bound}

@@ -48,6 +48,8 @@ class PlannerState:
 
     history: PlayedRounds
     dual: Dual = NO_DUAL
+    doubts: int = 0
+    """Number of decisions in a row in which no arm promised a gain."""
 
 
 def empty_state(context: int = 0) -> PlannerState:
@@ -59,7 +61,7 @@ def to_groups(state: PlannerState) -> dict[str, Arrays]:
     """Return the state as groups of arrays; names of clients are JSON bytes."""
     history, dual = state.history, state.dual
     names = np.frombuffer(json.dumps(dual.names).encode(), np.uint8)
-    scalars = np.array([dual.bound, dual.slack])
+    scalars = np.array([dual.bound, dual.slack, state.doubts])
     return {
         HISTORY: dict(vars(history)),
         DUAL: {"scalars": scalars, "names": names, "weights": dual.weights, "rates": dual.rates},
@@ -73,11 +75,12 @@ def from_groups(groups: dict[str, Arrays]) -> PlannerState:
         KeyError: A group is missing.
     """
     arrays = groups[DUAL]
-    bound, slack = (float(x) for x in arrays["scalars"])
+    bound, slack, *rest = (float(x) for x in arrays["scalars"])  # checkpoints of earlier releases have no doubts
     names = tuple(json.loads(arrays["names"].tobytes()))
     return replace(
         PlannerState(PlayedRounds(**groups[HISTORY])),
         dual=Dual(bound, names, arrays["weights"], slack, arrays["rates"]),
+        doubts=int(sum(rest)),
     )
 
 

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.methods.planners import ArmOptions
 from server.planning.arms import build_offer, cost_levels
 
 budgets = st.dictionaries(st.sampled_from("abcdefg"), st.floats(-1, 20) | st.sampled_from([math.nan, math.inf, 0.0]))
 
 
 def test_the_cost_levels_of_the_paper() -> None:
-    assert cost_levels(10, 100, 0.8, 5, "linspace") == pytest.approx([0.1, 0.10625, 0.1125, 0.11875, 0.125])
-    assert cost_levels(10, 100, 0.8, 5, "code") == pytest.approx([0.1, 0.105, 0.11, 0.115, 0.12])
-    assert cost_levels(10, 100, 0.8, 1, "linspace") == pytest.approx([0.1])
+    assert cost_levels(0.1, ArmOptions()) == pytest.approx([0.1, 0.10625, 0.1125, 0.11875, 0.125])
+    assert cost_levels(0.1, ArmOptions(spacing="code")) == pytest.approx([0.1, 0.105, 0.11, 0.115, 0.12])
+    assert cost_levels(0.1, ArmOptions(arms=1)) == pytest.approx([0.1])
 
 
 def test_clients_that_cannot_pay_retire_and_the_smallest_budget_limits_the_arms() -> None:
