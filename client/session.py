@@ -20,8 +20,10 @@ from client.training.alone import with_alone
 from client.training.cohort import train
 from client.training.evaluation import assess_models, evaluate_models
 from client.training.failures import run_or_zeros
+from client.training.kept_rounds import keep_round
 from client.training.participant import ADAPT, Participant
 from common.arrays import Arrays
+from common.config.delivered_model import keeps_rounds
 from common.config.run import RunConfig
 from common.config.secure_sums import count_cost
 from common.errors import FedloomError, RefusedError
@@ -108,6 +110,8 @@ class Session:
         Under terms, the metrics are masked.
         """
         run, empty = self.runs.find(request.enrolment), EvaluateReply(request.round, {}, {})
+        if keeps_rounds(run.config) and not request.final:
+            keep_round(self.store, run.run, request.round)
         masks = bool(request.terms) and self.policy.sums_metrics(run.config.privacy)
         shares_metrics = masks or self.policy.shares_metrics(run.config.privacy)
         if not shares_metrics and not request.final:

@@ -6,6 +6,7 @@ from typing import Protocol
 from flwr.serverapp import Grid
 
 from common.arrays import Arrays
+from common.config.delivered_model import keeps_rounds
 from common.config.run import RunConfig
 from common.tasks.registry import TASKS
 from server.artifacts import RunDirectory
@@ -26,8 +27,8 @@ class EvaluatesModels(Protocol):
     def state(self) -> RunState:
         """State of the run."""
 
-    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False) -> Evaluation:
-        """Return metrics of one model for all clients."""
+    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False, number: int = 0) -> Evaluation:
+        """Return metrics of one model for all clients, that of round `number` or, if 0, of the last round."""
 
 
 class ModelChoice:
@@ -70,7 +71,7 @@ class ModelChoice:
     def record(self, number: int, evaluation: Evaluation, split: Split, state: RunState | None) -> None:
         """Record a round, and write its model if it is the best and a state is given."""
         is_best = self._rounds.compare(number, evaluation.metrics, split, self.selection(evaluation))
-        if is_best and state is not None and split == "validation" and is_selectable(self._config, state):
+        if is_best and state is not None and split == "validation" and self._is_selectable(state):
             self._folder.save_model(*model_file(self._config, state), BEST_MODEL)
 
     def conclude(self, strategy: EvaluatesModels, grid: Grid) -> None:
@@ -79,7 +80,7 @@ class ModelChoice:
         Clients then store that model as the finished one.
         """
         state = strategy.state
-        if self.best is None or self.best.split != "validation" or not is_selectable(self._config, state):
+        if self.best is None or self.best.split != "validation" or not self._is_selectable(state):
             return
         if self._rounds.newest < state.round:
             last = strategy.measure(grid, "validation", state.model)
@@ -87,18 +88,18 @@ class ModelChoice:
         if self.best.round < state.round and (self._folder.path / BEST_MODEL).exists():
             saved, _ = self._folder.load_model(BEST_MODEL)
             model = {name: a for name, a in saved.items() if name in state.model}
-            self.evaluation = strategy.measure(grid, "test", model, final=True)
+            self.evaluation = strategy.measure(grid, "test", model, final=True, number=self.best.round)
             self._rounds.best = replace(self.best, test=dict(self.evaluation.metrics))
 
+    def _is_selectable(self, state: RunState) -> bool:
+        """Return True if the model of an earlier round can replace the final one.
 
-def is_selectable(config: RunConfig, state: RunState) -> bool:
-    """Return True if the model of an earlier round can replace the final one.
-
-    It cannot if clients keep layers or whole models of the last round, or if each cluster has its own model.
-    """
-    capabilities = config.capabilities
-    private = TASKS[config.task].private(state.model, capabilities)
-    return not private and capabilities.own_model in ("none", "adapted")
+        It cannot if clients keep layers or whole models of the last round alone, or if each cluster has its own model.
+        """
+        capabilities = self._config.capabilities
+        if self._config.federation.deliver == "last" or capabilities.own_model not in ("none", "adapted"):
+            return False
+        return keeps_rounds(self._config) or not TASKS[self._config.task].private(state.model, capabilities)
 
 
 def model_file(config: RunConfig, state: RunState) -> tuple[Arrays, dict[str, str]]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from common.config.delivered_model import chooses_model
 from common.config.gathered_rows import names_rows
 from common.config.run import RunConfig
 from common.config.secure_sums import count_cost, metric_cost
@@ -29,6 +30,8 @@ MASKED = replace(
 """Statement of a run of secure sums without differential privacy, apart from its guarantee."""
 
 SUMMED = "counts that models start from: each client's own, sent to the server in plaintext (count-offset)"
+
+CHOICE = "choice: these metrics choose the round whose model is delivered (federation.deliver=best)"
 
 IN_A_RUN = (
     "vocabulary: the names in clients' data are taken as public",
@@ -86,6 +89,7 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
     account = build_account(options)
     most = max(spent.values(), default=0.0) + count_cost(config) + metric_cost(config)
     metrics = [f"metrics: {sharing} clients send theirs in plaintext, as their policies allow"] if sharing else []
+    metrics += [CHOICE] if sharing and chooses_model(config) else []
     ids = [ITEM_IDS] if config.task_options.named_rows else []
     size = ["size: how many records a client has", HELD_OUT] if options.unit == "record" else []
     return Privacy(

@@ -9,7 +9,7 @@ from client.tasks.training_loss import training_loss
 from client.trainers.gradient_descent import descend, plain_gradient
 from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.registry import build_trainer
-from client.training.client_state import HEAD, PERSONALIZED
+from client.training.client_state import DELIVERED, HEAD, PERSONALIZED
 from client.training.cohort import train
 from client.training.participant import ADAPT, Participant
 from common.arrays import Arrays, group
@@ -22,7 +22,8 @@ from common.wire.messages import TrainRequest
 
 def models_of_client(options: MethodOptions, model: Arrays, state: ClientMemory) -> dict[str, Arrays]:
     """Return a client's models by prefix of their metrics: first the used one, then the shared one."""
-    head = {n: t.numpy() for n, t in state.groups.get(f"{HEAD}.after", {}).items()}
+    kept = state.groups.get(DELIVERED) or state.groups.get(f"{HEAD}.after", {})
+    head = {n: t.numpy() for n, t in kept.items()}
     shared = {**model, **head}
     personalized = {n: t.numpy() for n, t in state.groups.get(f"{PERSONALIZED}.after", {}).items()}
     if options.capabilities().own_model == "none":

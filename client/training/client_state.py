@@ -18,8 +18,8 @@ from common.arrays import group
 from common.methods.spec import MethodOptions
 from common.wire.messages import LOCAL, TrainRequest
 
-HEAD, PERSONALIZED = "head", "own"
-"""Groups of client state: private head, and personalized model."""
+HEAD, PERSONALIZED, DELIVERED = "head", "own", "delivered"
+"""Groups of client state: private head, personalized model, and the head of a delivered earlier round."""
 
 
 @dataclass(frozen=True)

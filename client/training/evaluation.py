@@ -12,6 +12,7 @@ from client.trainers.registry import build_trainer
 from client.training.client_state import HEAD, load_group
 from client.training.comparison import MEASURED, measure_units, to_document, to_paired
 from client.training.failures import run_or_zeros
+from client.training.kept_rounds import return_to_round
 from client.training.participant import Participant
 from common.arrays import Arrays, check_like, group
 from common.errors import RefusedError
@@ -35,12 +36,12 @@ def evaluate_models(options: MethodOptions, participant: Participant, split: str
         final: True if this is the finished model; a model adapted from it is then stored for recommendations.
     """
     learner, request = participant.learner, participant.request
-    state = participant.store.load(participant.run)
+    stored = participant.store.load(participant.run)
+    state = return_to_round(participant.store, participant.run, stored, request.round)
     adapted = build_trainer(options).personalize(participant) if learner.examples else None
-    if adapted is not None:
-        state = adapted
-        if final:
-            participant.store.save(participant.run, state)
+    state = state if adapted is None else adapted
+    if final and state is not stored:
+        participant.store.save(participant.run, state)
     metrics: Metrics = {}
     weights: Metrics = {}
     if isinstance(learner, HasBaselines):

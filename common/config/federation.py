@@ -72,6 +72,12 @@ class Federation(Options):
     min_delta: float = Field(0.0, ge=0, allow_inf_nan=False)
     """Minimum gain of a round for `stop`, in the unit of the objective."""
 
+    deliver: Literal["best", "last"] = "best"
+    """Model that a run delivers: `best`, of the best round on validation data, or `last`.
+
+    Without validation data, and where clients keep layers by their method, it is the last. Metrics choose the
+    round; they have no noise."""
+
     compare_alone: bool = False
     """True if each client also trains a model on its own data alone after the last round, for at most half
     of `deadline`. It sends sums of the differences of its units, under the policy for metrics. Runs with

@@ -50,10 +50,18 @@ class EvaluatedStrategy(StrategyBase):
         self._on_evaluated(self.state.round, evaluation)
         return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
 
-    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False) -> Evaluation:
-        """Return metrics of one model for all clients; `final`: clients store it as the finished model."""
-        messages = self._evaluations(grid, split, final=final, model=model)
-        return self._summarize(grid.send_and_receive(messages))
+    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False, number: int = 0) -> Evaluation:
+        """Return metrics of one model for all clients.
+
+        Args:
+            grid: Connection to the clients.
+            split: `validation` or `test`.
+            model: The model.
+            final: True if clients store it as the finished model.
+            number: Its round, to which clients return with layers of their own; 0 for the last round.
+        """
+        messages = self._evaluations(grid, split, final=final, model=model, number=number)
+        return self._summarize(grid.send_and_receive(messages), number)
 
     def conclude(self, grid: Grid) -> None:
         """Evaluate the final model of a run that ends before its last round."""
@@ -61,7 +69,9 @@ class EvaluatedStrategy(StrategyBase):
         messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
         self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
 
-    def _evaluations(self, grid: Grid, split: str, *, final: bool, model: Arrays | None = None) -> list[Message]:
+    def _evaluations(
+        self, grid: Grid, split: str, *, final: bool, model: Arrays | None = None, number: int = 0
+    ) -> list[Message]:
         """Return the evaluation requests to all clients, of `model` or of each client's own one."""
         clients = self.enrolment.roster.select_trainable(grid.get_node_ids())
         if not final:
@@ -77,12 +87,12 @@ class EvaluatedStrategy(StrategyBase):
             key = client.enrolment, 0, self.group_of(name), tuple(statics)
             if key not in encoded:
                 sent = self.model_for(name) if model is None else model
-                request = EvaluateRequest(self.state.round, client.enrolment, sent, split, statics, final, terms=terms)
-                encoded[key] = encode(request)
+                of = number or self.state.round
+                encoded[key] = encode(EvaluateRequest(of, client.enrolment, sent, split, statics, final, terms=terms))
             messages.append(self._message(client, EVALUATE, encoded[key]))
         return messages
 
-    def _summarize(self, replies: Iterable[Message]) -> Evaluation:
+    def _summarize(self, replies: Iterable[Message], number: int = 0) -> Evaluation:
         """Return the means over the clients; replies that cannot be honest are left out and named."""
         if self._metric_sums and self._metric_sums.is_announced:
             return self._metric_sums.evaluate(replies, self.enrolment.roster.name)
@@ -94,7 +104,7 @@ class EvaluatedStrategy(StrategyBase):
             try:
                 reply = decode(EvaluateReply, content_of(message, SMALL_REPLY))
                 most = self._max_weight(enrolled.get(name))
-                check_metrics(reply, self.state.round, self.task, most)
+                check_metrics(reply, number or self.state.round, self.task, most)
                 check_paired(reply.paired, self.task, most)
                 decoded[name] = reply
             except WireError as error:

@@ -130,9 +130,9 @@ class PlannedStrategy(Strategy):
         """Return True if the last round may be repeated without the senders of unusable replies."""
         return self.inner.can_exclude(grid)
 
-    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False) -> Evaluation:
+    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False, number: int = 0) -> Evaluation:
         """Return metrics of one model, as the inner strategy does."""
-        return self.inner.measure(grid, split, model, final=final)
+        return self.inner.measure(grid, split, model, final=final, number=number)
 
     def _decide(self, number: int, available: Mapping[str, EnrolledClient]) -> RoundDecision:
         """Return the last decision if it was sent for this round, else the planner's decision.
