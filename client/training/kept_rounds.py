@@ -1,4 +1,4 @@
-"""Layers that never leave a client, kept after each evaluated round: a run may deliver the model of an earlier one."""
+"""Layers that never leave a client, kept after each evaluated round for the delivered model."""
 
 from dataclasses import replace
 
