@@ -3,6 +3,7 @@
 Messages to clients of one hub travel together.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from common.text import printable
 from common.wire.hubs import Answer, address, split_answers
 from common.wire.messages import FAILED
 from server.exchange import Shared, content_size
+from server.grid import PollingGrid
+from server.round_limits import RoundLimits
 
 UNANSWERED = "the hub sent no answer of this client"
 
@@ -111,12 +114,10 @@ class HubGrid(Grid):
         return [reply for reply in replies if reply.metadata.reply_to_message_id in wanted]
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        """Refuse; `PollingGrid` waits.
-
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError("a grid of hubs does not wait; wrap it in PollingGrid")
+        """Send messages and return the answers that arrive within `timeout`, without a quorum."""
+        messages = list(messages)
+        limits = RoundLimits(max(len(messages), 1), math.inf, 0.0)
+        return PollingGrid(self, limits).send_and_receive(messages, timeout=timeout)
 
     def create_message(
         self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None

@@ -13,15 +13,13 @@ from common.config.run import RunConfig
 from common.errors import WireError
 from common.node_names import NamedKey, write_names
 from common.options import Scalar
-from common.wire.codec import encode
-from common.wire.messages import ENROL
+from common.wire.codec import decode, encode
+from common.wire.messages import ENROL, EnrolReply
 from server.admission import SUMS, HubAdmission
-from server.grid import PollingGrid
 from server.hub_grid import HostedClient, HubGrid
 from server.ledger_heads import read_heads
 from server.result import Result
 from server.run import run
-from tests.server.fake_grid import LIMITS
 from tests.server.simulated_nodes import INVITATION
 from tests.server.test_node_directory import MARKS, NODES
 from tests.support.hubs import NodeGrid, direct, nodes_of, settings, with_names
@@ -113,9 +111,18 @@ def test_one_message_serves_all_clients_of_a_hub(tmp_path: Path) -> None:
     assert result.bytes_up == pytest.approx(flat.bytes_up, rel=0.02)
 
 
+def test_a_grid_of_hubs_waits_by_itself_until_all_have_answered() -> None:
+    grid = HubGrid(hubs(owners(5)))
+    nodes = [3, *grid.admit(8, ["a/client-0", "a/client-3"]).values()]
+    content = encode(INVITATION)
+    replies = list(grid.send_and_receive([Message(content, node, ENROL) for node in nodes], timeout=5.0))
+    assert [reply.metadata.src_node_id for reply in replies] == nodes
+    assert [decode(EnrolReply, reply.content).client for reply in replies[1:]] == ["a/client-0", "a/client-3"]
+
+
 def test_runs_with_helpers_refuse_hubs(tmp_path: Path) -> None:
     grid = HubGrid(hubs(owners(5)))
-    [reply] = PollingGrid(grid, LIMITS).send_and_receive([Message(encode(INVITATION), 8, ENROL)])
+    [reply] = grid.send_and_receive([Message(encode(INVITATION), 8, ENROL)])
     with pytest.raises(WireError, match="hubs do not take part in runs with helpers"):
         HubAdmission(grid, refusal=SUMS).admit(reply, {})
 

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,11 +35,11 @@ def folds(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     return lambda on: monkeypatch.setattr(population, "FOLDED_BYTES", 0 if on else 10**12)
 
 
-def both(config: RunConfig, data: object, folder: Path, folds: Callable[[bool], None]) -> list[Path]:
+def both(config: RunConfig, data: Any, folder: Path, folds: Callable[[bool], None]) -> list[Path]:
     """Train with single replies and with sums, in blocks of four; return the folders of the runs."""
     for on in (False, True):
         folds(on)
-        simulate(config, data, folder / str(on), together=4)  # type: ignore[arg-type]  # a data set of any task
+        simulate(config, data, folder / str(on), together=4)
     return [folder / str(on) for on in (False, True)]
 
 
@@ -91,8 +92,8 @@ def test_a_client_that_diverges_is_left_out_of_its_block(
 ) -> None:
     train = folded_cohort.descend_together
 
-    def spoilt(*arguments: object, **options: bool) -> TrainedCohort:
-        trained = train(*arguments, **options)  # type: ignore[arg-type]  # the arguments are passed on
+    def spoilt(*arguments: Any, **options: bool) -> TrainedCohort:
+        trained = train(*arguments, **options)
         for tensor in trained.update.values():
             tensor[1] = float("nan")
         trained.is_finite[1] = False
@@ -111,8 +112,8 @@ def test_a_round_keeps_sums_in_place_of_replies(
     seen: list[FoldedReplies] = []
     collect = step.collect
 
-    def watched(*arguments: object, **options: bool) -> FoldedReplies:
-        seen.append(collect(*arguments, **options))  # type: ignore[arg-type]  # the arguments are passed on
+    def watched(*arguments: Any, **options: bool) -> FoldedReplies:
+        seen.append(collect(*arguments, **options))
         return seen[-1]
 
     monkeypatch.setattr(step, "collect", watched)
@@ -156,10 +157,10 @@ def test_a_worker_that_dies_ends_the_run_by_name(
 ) -> None:
     train, parent = population.train_folded, os.getpid()
 
-    def dies(options: object, members: object, number: int, *rest: object, **given: bool) -> folded_cohort.FoldedCohort:
+    def dies(options: Any, members: Any, number: int, *rest: Any, **given: bool) -> folded_cohort.FoldedCohort:
         if number == 1 and os.getpid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
-        return train(options, members, number, *rest, **given)  # type: ignore[arg-type]  # the arguments are passed on
+        return train(options, members, number, *rest, **given)
 
     monkeypatch.setattr(population, "train_folded", dies)
     folds(True)

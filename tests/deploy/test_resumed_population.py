@@ -10,7 +10,6 @@ from client.session import Session
 from common.config.run import RunConfig
 from deploy import population
 from deploy.client_snapshot import KeptState
-from deploy.copies import can_copy
 from deploy.resumable_simulation import simulate_measured
 from tests.deploy.test_client_snapshot import simulated, snapshot
 from tests.support.kills import killed_at
@@ -65,7 +64,6 @@ def test_ctrl_c_stores_the_last_round_unless_clients_have_trained_since(
     assert simulated(config, tmp_path, resume=True).model_sha256 == through.model_sha256
 
 
-@pytest.mark.skipif(not can_copy(), reason="this system cannot copy processes")
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 3)])
 def test_any_number_of_workers_continues_the_run_of_any_other(
     before: int, after: int, settings: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,9 +57,9 @@ def test_no_ledger_or_book_of_an_owner_is_opened(monkeypatch: pytest.MonkeyPatch
     """The only databases are in memory, and no file appears in the folders where owners keep theirs."""
     connect, opened = sqlite3.connect, list[str]()
 
-    def noted(path: str, *arguments: object, **options: object) -> sqlite3.Connection:
+    def noted(path: str, *arguments: Any, **options: Any) -> sqlite3.Connection:
         opened.append(path)
-        return connect(path, *arguments, **options)  # type: ignore[call-overload]  # arguments of any connection
+        return connect(path, *arguments, **options)
 
     for name in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "FEDLOOM_STATE"):
         monkeypatch.setenv(name, str(tmp_path))

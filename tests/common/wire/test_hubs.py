@@ -40,7 +40,7 @@ def test_each_answer_arrives_as_it_was() -> None:
 def test_malformed_names_are_refused(names: Any) -> None:
     config = dict(encode(REQUEST)[RECORD]) | {"hub.clients": names}
     with pytest.raises(WireError):
-        addressees(RecordDict({RECORD: ConfigRecord(config)}))  # type: ignore[arg-type]
+        addressees(RecordDict({RECORD: ConfigRecord(config)}))
 
 
 VALUES: list[Any] = [0, -1, 2**62, 1e300, float("nan"), True, "", "a/b", "x" * 300, b"\x00", [0], ["a", "a"], [1.5], []]

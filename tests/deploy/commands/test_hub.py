@@ -1,6 +1,7 @@
 """Clients of a hub from its folder or its table, and options that contradict a hub."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -35,9 +36,9 @@ def wards(tmp_path: Path) -> Path:
     return folder
 
 
-def request(data: str, clients: int | None = None, **limits: float) -> HubRequest:
+def request(data: str, clients: int | None = None, **limits: Any) -> HubRequest:
     client = ClientRequest(state_dir=Path("state"))
-    return HubRequest(DataRequest(data=data), client, PolicyRequest(**limits), clients)  # type: ignore[arg-type]
+    return HubRequest(DataRequest(data=data), client, PolicyRequest(**limits), clients)
 
 
 def test_a_folder_names_clients_with_their_policies(wards: Path) -> None:
