@@ -9,12 +9,13 @@ import pytest
 from flwr.app import Message
 
 from client.policy import Policy
+from common.config.flatten import to_json
 from common.config.run import RunConfig
 from common.errors import WireError
 from common.node_names import NamedKey, write_names
 from common.options import Scalar
 from common.wire.codec import decode, encode
-from common.wire.messages import ENROL, EnrolReply
+from common.wire.messages import ENROL, EnrolReply, EnrolRequest
 from server.admission import SUMS, HubAdmission
 from server.hub_grid import HostedClient, HubGrid
 from server.ledger_heads import read_heads
@@ -25,6 +26,7 @@ from tests.server.test_node_directory import MARKS, NODES
 from tests.support.hubs import NodeGrid, direct, nodes_of, settings, with_names
 from tests.support.owners import Owners, model_of, noisy, owners
 from tests.support.sensors import rounds_of
+from tests.support.toys import CATALOGUE
 
 
 def hubs(people: Owners, together: int = 1) -> NodeGrid:
@@ -111,10 +113,10 @@ def test_one_message_serves_all_clients_of_a_hub(tmp_path: Path) -> None:
     assert result.bytes_up == pytest.approx(flat.bytes_up, rel=0.02)
 
 
-def test_a_grid_of_hubs_waits_by_itself_until_all_have_answered() -> None:
+def test_a_grid_of_hubs_waits_by_itself_until_all_have_answered(tmp_path: Path) -> None:
     grid = HubGrid(hubs(owners(5)))
     nodes = [3, *grid.admit(8, ["a/client-0", "a/client-3"]).values()]
-    content = encode(INVITATION)
+    content = encode(EnrolRequest("waits", to_json(settings(tmp_path)), CATALOGUE.to_json()))
     replies = list(grid.send_and_receive([Message(content, node, ENROL) for node in nodes], timeout=5.0))
     assert [reply.metadata.src_node_id for reply in replies] == nodes
     assert [decode(EnrolReply, reply.content).client for reply in replies[1:]] == ["a/client-0", "a/client-3"]
