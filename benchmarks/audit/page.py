@@ -22,7 +22,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     if not results.rows:
         return
     guesses = round(figures.one_runs[0][1][0]["guesses"])
-    yield f"{prose.CLIENT.format(many=MANY)}\n\n{_sound(figures)}"
+    yield f"{prose.CLIENT.format(many=MANY, both=2 * MANY)}\n\n{_sound(figures)}"
     yield f"{prose.FAULTS}\n\n{_faulty(figures)}"
     yield f"{prose.RECORD.format(canaries=CANARIES, seeds=ONE_RUN_SEEDS)}\n\n{_one_runs(figures)}"
     yield f"{prose.UPLOADS.format(clients=CLIENTS, seeds=UPLOAD_SEEDS)}\n\n{_uploads(figures)}"

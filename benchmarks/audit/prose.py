@@ -21,7 +21,7 @@ One event is fixed before the runs. Gaussian noise: the reply, or the opened sum
 every reply lies beyond the first content. PrivUnitG: every reply lies in the cap around it. Shares are bounded by Clopper and
 Pearson, wrong with probability 1e-4 a side. Gaussian noise is judged by μ = Φ⁻¹(1 − FPR) − Φ⁻¹(FNR), against √(2ρ) of the
 ledger's charge (Nasr et al. 2023). Pure mechanisms are judged by ln(TPR/FPR). The last two columns give both as ε at δ = 1e-5,
-by the ledger's own conversion. A case has up to {many:,} runs a side."""
+by the ledger's own conversion. A case has up to {many:,} runs a side, that is {both:,} releases."""
 
 FAULTS = """## Deliberate faults
 

@@ -149,5 +149,27 @@ SUMS = {
 }
 """Rows of counts alone: number of homes and ε -> title."""
 
+AUTO, OFF, AUTO_HOMES = "auto", "off", (125, 500, 2_000)
+"""Protocol of runs with `count-offset = auto`, the row without counts, and numbers of embedded homes."""
+
+AUTO_ORDER = ((500, "2"), (500, "4"), (500, "8"), (2_000, "1"), (2_000, "2"), (2_000, "4"), (2_000, "8"))
+"""Homes and ε where `auto` sums counts, the nearest to its bound first; elsewhere it leaves them out."""
+
+
+def auto_set(homes: int) -> str:
+    """Return the short name of the set of embedded homes."""
+    return f"demo-{homes}"
+
+
+def auto_row(kind: str) -> Experiment:
+    """Return the row of embedded homes without counts, or with `auto` at this ε; rounds and rates are the product's."""
+    off = {"privacy.trust": "local", **task_options("rules", {"count-offset": False})}
+    summed = {"count-offset": "auto", "count-epsilon": 0.0 if kind == OFF else float(kind)}
+    on = {"privacy.trust": "helpers", **task_options("rules", summed)}
+    title = "no counts" if kind == OFF else f"`count-offset = auto` at ε = {kind}"
+    settings: Settings = {"method": "fedrule", "evaluate-every": 1_000, **(off if kind == OFF else on)}
+    return Experiment(kind, title, settings, protocol=AUTO)
+
+
 TITLES = {**{one.key: one.title for one in (*EXPERIMENTS, FACTORS)}, **COUNTS}
 """All rows in the order of the tables: key -> title."""

@@ -14,20 +14,24 @@ from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
 from benchmarks.rules.baselines import count_baseline, factorize
 from benchmarks.rules.experiments import (
+    AUTO_ORDER,
     COUNTS,
     EVALUATE_EVERY,
     EXPERIMENTS,
     FACTORS,
     LOCAL_STEPS,
+    OFF,
     ROUNDS,
     SETS,
     SUM_SEEDS,
     SUMS,
     VALIDATION_SHARE,
     Setup,
+    auto_row,
+    auto_set,
 )
 from benchmarks.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
-from benchmarks.rules.summed_counts import measure_counts
+from benchmarks.rules.summed_counts import METRICS, measure_counts
 from client.data.dataset import AnyDataset
 from client.data.read import read_all
 from client.tasks.rules.data.reader import read_homes
@@ -59,6 +63,11 @@ def compute(selection: Selection, store: Store) -> None:
     if selection.has_set("demo"):
         demo = Bench("demo", partial(read_all, TASK.name, "demo"), store, _trial_of, selection=selection)
         demo.run_baselines(SUMS, SUM_SEEDS, measure_counts, "sums")
+    for homes, epsilon in AUTO_ORDER:
+        if selection.has_set(auto_set(homes)):
+            read = partial(read_all, TASK.name, f"demo:0-{homes}")
+            embedded = Bench(auto_set(homes), read, store, _embedded_trial, selection=selection)
+            embedded.run([auto_row(OFF), auto_row(epsilon)])
 
 
 def _read(data: Path, setup: Setup) -> AnyDataset:
@@ -76,6 +85,12 @@ def _trial_of(run: FinishedRun) -> Trial:
         return Trial(_all_metrics(run.dataset, learner.splits, score))
     curve = run.curve() | {run.config.rounds: {"loss": validation_loss(learner.splits, score)}}
     return Trial(curve={number: metrics for number, metrics in curve.items() if math.isfinite(metrics["loss"])})
+
+
+def _embedded_trial(run: FinishedRun) -> Trial:
+    """Measure the saved model of embedded homes, whose runs are not tuned."""
+    found = _trial_of(run).metrics
+    return Trial({name: found[name] for name in METRICS})
 
 
 def split_model(saved: Arrays) -> tuple[Arrays, Arrays]:

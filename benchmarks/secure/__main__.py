@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.secure import kills
-from benchmarks.secure.audit import lower_bound
 from benchmarks.secure.cost import CASES, measure
 from benchmarks.secure.memory import measure_peak
 from benchmarks.secure.page import write_page
@@ -58,11 +57,7 @@ def _inflict_kills() -> dict[str, Any]:
     return {"kills": kills.run()}
 
 
-def _audit() -> dict[str, Any]:
-    return {"audit": {str(share): lower_bound(share) for share in (1.0, 0.5)}}
-
-
-PARTS: dict[str, Callable[[], dict[str, Any]]] = {"cost": _measure_cost, "kills": _inflict_kills, "audit": _audit}
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {"cost": _measure_cost, "kills": _inflict_kills}
 
 
 if __name__ == "__main__":

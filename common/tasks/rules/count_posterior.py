@@ -70,6 +70,17 @@ def expect(noised: Array, prior: Prior, noise: float) -> Expected:
     return Expected(count.reshape(noised.shape), logarithm.reshape(noised.shape))
 
 
+@lru_cache(maxsize=4)
+def expect_all(content: bytes, noise: float) -> Expected:
+    """Return the expectations of all counts of a sum; cached, since all clients share them.
+
+    Args:
+        content: Bytes of the counts, float32.
+        noise: Standard deviation of their noise.
+    """
+    return expect(np.frombuffer(content, np.float32), fit_prior(content, noise), noise)
+
+
 def _likelihood(noised: Floats, grid: Floats, noise: float) -> Floats:
     """Return the likelihood of every count of the grid, cells × grid; the best one of a cell is 1."""
     exponents = -(((noised[:, None] - grid) / noise) ** 2) / 2

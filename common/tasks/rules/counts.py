@@ -11,7 +11,7 @@ from functools import lru_cache, reduce
 import numpy as np
 
 from common.arrays import Array, Arrays, add, check_like
-from common.tasks.rules.count_posterior import SMOOTHING, expect, fit_prior
+from common.tasks.rules.count_posterior import SMOOTHING, expect, expect_all, fit_prior
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 COUNTS = "counts"
@@ -83,6 +83,11 @@ def _noised_offset(content: bytes, own: bytes, noise: float, shape: tuple[int, .
         shape: Shape of the counts.
     """
     noised = np.frombuffer(content, np.float32).reshape(shape)
-    others = noised - np.frombuffer(own, np.float32).reshape(shape) if own else noised
-    expected = expect(others, fit_prior(content, noise), noise)
-    return _offset(expected.count, expected.logarithm)
+    expected = expect_all(content, noise)
+    count, logarithm = expected.count.reshape(shape).copy(), expected.logarithm.reshape(shape).copy()
+    if own:
+        part = np.frombuffer(own, np.float32).reshape(shape)
+        touched = np.nonzero(part)
+        others = expect(noised[touched] - part[touched], fit_prior(content, noise), noise)
+        count[touched], logarithm[touched] = others.count, others.logarithm
+    return _offset(count, logarithm)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.secure import cost
 from benchmarks.secure.__main__ import PAGE, RESULTS
 from benchmarks.secure.cost import CASES, Case, Federation, measure
-from benchmarks.secure.page import LIMITS, audit_claims, claims, kill_claims, write_page
+from benchmarks.secure.page import LIMITS, claims, kill_claims, write_page
 
 ROOT = Path(__file__).parents[3]
 
@@ -45,7 +45,7 @@ def test_a_row_beyond_its_limit_is_named() -> None:
     assert [claim.holds for claim in slow] == [True, False, True, True, True, False, False]
 
 
-def test_a_second_sum_and_a_refuted_claim_are_stated() -> None:
+def test_a_second_sum_is_stated() -> None:
     run = {
         "kills": {"server": 5},
         "rounds": 5,
@@ -59,4 +59,3 @@ def test_a_second_sum_and_a_refuted_claim_are_stated() -> None:
     assert all(claim.holds for claim in kill_claims([run, run]))
     broken = {**run, "second_sums": 1, "unpaid": 1, "rounds": 4, "has_same_model": False}
     assert not any(claim.holds for claim in kill_claims([run, broken]))
-    assert [claim.holds for claim in audit_claims({"1.0": 8.1, "0.5": 7.9})] == [False, False]
