@@ -149,8 +149,8 @@ SUMS = {
 }
 """Rows of counts alone: number of homes and ε -> title."""
 
-AUTO, OFF, AUTO_HOMES = "auto", "off", (125, 500, 2_000)
-"""Protocol of runs with `count-offset = auto`, the row without counts, and numbers of embedded homes."""
+AUTO, OFF = "auto", "off"
+"""Protocol of runs with `count-offset = auto`, and the row without counts."""
 
 AUTO_ORDER = ((500, "2"), (500, "4"), (500, "8"), (2_000, "1"), (2_000, "2"), (2_000, "4"), (2_000, "8"))
 """Homes and ε where `auto` sums counts, the nearest to its bound first; elsewhere it leaves them out."""
