@@ -25,7 +25,7 @@ MAX_BYTES = 10_000_000
 ROTATED_FILES = 5
 """Number of older files that stay."""
 
-Asked = Literal["enrol", "counts", "assign", "train", "evaluate", "helper", ""]
+Asked = Literal["enrol", "counts", "assign", "train", "evaluate", "helper", "prepare", "open", ""]
 """Kind of a request; empty for a message of another kind."""
 
 Connection = Literal["connected", "away", "left"]

@@ -39,6 +39,12 @@ class SharingPolicy(Options):
     helpers_on_first_use: bool = False
     """True to pin the helpers of a first run as the server names them."""
 
+    serve_as_helper: bool = False
+    """True to help other clients with their secure sums, too, by the node key of `fedloom join`.
+
+    The helper is called NAME-helper after the client. It learns what other helpers learn.
+    """
+
     helpers: dict[str, Annotated[str, Field(pattern="^SHA256:[A-Za-z0-9+/]{43}$")]] = Field(default_factory=dict)
     """Pinned helpers: name -> fingerprint of their node key, as `fedloom keys show` prints it."""
 

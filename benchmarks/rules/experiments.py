@@ -163,11 +163,12 @@ def auto_set(homes: int) -> str:
 
 def auto_row(kind: str) -> Experiment:
     """Return the row of embedded homes without counts, or with `auto` at this ε; rounds and rates are the product's."""
-    off = {"privacy.trust": "local", **task_options("rules", {"count-offset": False})}
-    summed = {"count-offset": "auto", "count-epsilon": 0.0 if kind == OFF else float(kind)}
-    on = {"privacy.trust": "helpers", **task_options("rules", summed)}
+    counts: Settings = (
+        {"count-offset": False} if kind == OFF else {"count-offset": "auto", "count-epsilon": float(kind)}
+    )
     title = "no counts" if kind == OFF else f"`count-offset = auto` at ε = {kind}"
-    settings: Settings = {"method": "fedrule", "evaluate-every": 1_000, **(off if kind == OFF else on)}
+    settings: dict[str, Scalar] = {"method": "fedrule", "evaluate-every": 1_000, **task_options("rules", counts)}
+    settings["privacy.trust"] = "local" if kind == OFF else "helpers"
     return Experiment(kind, title, settings, protocol=AUTO)
 
 

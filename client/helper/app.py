@@ -12,6 +12,12 @@ from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, COUNTS, ENROL
 from common.wire.sums import HELPER, OPEN, PREPARE, HelperPayload, HelperRequest, OpenRequest, PrepareRequest
 
+Respond = Callable[[Message, Context], Message]
+"""App of a node."""
+
+FORGET_DAYS = 30.0
+"""Days without a message after which a helping client deletes the keys of a run."""
+
 HELPER_TYPES = (HELPER, PREPARE, OPEN)
 """Flower message types that `answer` accepts."""
 
@@ -33,6 +39,26 @@ def make_app(desk: Desk) -> ClientApp:
     app.train()(refuse)
     app.evaluate()(refuse)
     return app
+
+
+def help_too(desk: Desk, respond: Respond, days: float = FORGET_DAYS) -> Respond:
+    """Return the app of a client whose node also helps.
+
+    Args:
+        desk: The helper.
+        respond: App of the client.
+        days: Days without a message after which a run's keys are deleted, when another run asks for a card.
+    """
+
+    def handle(message: Message, context: Context) -> Message:
+        kind = message.metadata.message_type
+        if kind not in HELPER_TYPES:
+            return respond(message, context)
+        if kind == HELPER:
+            desk.book.forget(days)
+        return answer(desk, message)
+
+    return handle
 
 
 def answer(desk: Desk, message: Message) -> Message:

@@ -33,8 +33,8 @@ class RoundLog:
         self._enrolled = self._refused = ""
 
     def add(self, entry: RequestEntry) -> Iterator[str]:
-        """Add an entry; yield the lines that are complete by now. Questions for helpers have none."""
-        if entry.asked == "helper":
+        """Add an entry; yield the lines that are complete by now. A helper's answers have none here."""
+        if entry.asked in ("helper", "prepare", "open") and not entry.refused:
             return
         if entry.refused or entry.asked == "enrol":
             yield from self.flush()

@@ -18,6 +18,7 @@ from client.session import Session
 from common.errors import FedloomError
 from common.wire.codec import Outline, outline
 from common.wire.messages import ENROL
+from common.wire.sums import HELPER, OPEN, PREPARE
 
 _log = logging.getLogger("fedloom.node")
 
@@ -76,12 +77,14 @@ class OwnerView(Observer):
         return self._control.leaves
 
     def check(self, message: Message) -> None:
-        """Accept a message unless the owner has paused the client; enrolments are answered in any case.
+        """Accept a message unless the owner has paused the client.
+
+        Enrolments are answered in any case, and so are requests to its helper: a sum of other clients would be lost.
 
         Raises:
             RefusedError: The client is paused.
         """
-        if message.metadata.message_type != ENROL:
+        if message.metadata.message_type not in (ENROL, HELPER, PREPARE, OPEN):
             self._control.check_not_paused()
 
     def begin(self, message: Message, context: Context) -> None:

@@ -4,7 +4,8 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,9 @@ from flwr.app import Context
 
 from client.app import app, open_session
 from client.data.read import read_partition, with_test
+from client.helper.app import help_too
+from client.helper.book import open_book
+from client.helper.desk import Desk
 from client.journal import RequestJournal
 from client.node import resident
 from client.node.failures import Server
@@ -26,8 +30,9 @@ from client.owner.view import OwnerView
 from client.session import Session
 from client.settings import ClientSettings
 from common.config.parse import parse
-from common.errors import NothingYetError
+from common.errors import ConfigError, NothingYetError
 from common.node_keys import default_name, fingerprint
+from common.node_names import check_name
 from common.options import Scalar
 from common.tasks.registry import FIRST_TASK
 from deploy.budget_checks import require_unpartitioned
@@ -110,11 +115,30 @@ def serve_requests(at: ServerRequest, client: OpenClient) -> None:
     """Answer the server until a signal, or the owner's `fedloom leave`, stops the client."""
     settings = client.settings
     journal = RequestJournal(settings.state_dir)
-    serve_node(
-        at,
-        Node(settings.name, settings.state_dir, client.key, app, client.config),
-        lambda control: OwnerView(at.server, settings.name, journal, control, _session_of),
-    )
+    with _open_app(client) as answers:
+        serve_node(
+            at,
+            Node(settings.name, settings.state_dir, client.key, answers, client.config),
+            lambda control: OwnerView(at.server, settings.name, journal, control, _session_of),
+        )
+
+
+@contextmanager
+def _open_app(client: OpenClient) -> Iterator[resident.Answer]:
+    """Yield the client's app; with `serve-as-helper` it also helps.
+
+    Raises:
+        ConfigError: The client has no key.
+    """
+    settings, key = client.settings, client.key
+    if not open_session(settings).policy.serve_as_helper:
+        yield app
+        return
+    if key is None:
+        raise ConfigError("serve-as-helper = true needs the node's key, by which clients know their helpers; use --key")
+    name = check_name(f"{settings.name}-helper")
+    with closing(open_book(settings.state_dir / settings.name / "helper")) as book:
+        yield help_too(Desk(name, key, book, serves="also"), app)
 
 
 def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], Observer]) -> None:

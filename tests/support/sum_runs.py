@@ -2,14 +2,17 @@
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
-from flwr.app import Message
+from flwr.app import Context, Message, RecordDict
 
 from client.data.dataset import Dataset
+from client.helper.app import help_too
 from client.helper.book import book_in_memory
 from client.helper.desk import Desk
 from client.policy import Policy
@@ -34,6 +37,9 @@ POLICY = Policy(min_sum=2, allow_counts="summed", helpers_on_first_use=True, sha
 
 MIN_SUM = 3
 
+CONTEXT = Context(1, 1, {}, RecordDict(), {})
+"""Context of nodes whose app does not read it."""
+
 
 def summed(method: str = "fedavg", trust: str = "helpers", **options: Scalar) -> RunConfig:
     """Return a configuration of three rounds under that trust."""
@@ -52,6 +58,20 @@ class SumGrid(InProcessGrid):
 
     before: Callable[[Message], None] = staticmethod(lambda message: None)
     after: Callable[[Message], Message | None] = staticmethod(lambda message: message)
+
+    also: Mapping[int, Desk] = MappingProxyType({})
+    """Clients that help, too."""
+
+    def _answer(self, messages: Sequence[Message]) -> list[Message]:
+        return [
+            help_too(self.also[node], self._respond)(message, CONTEXT)
+            if (node := message.metadata.dst_node_id) in self.also
+            else super(SumGrid, self)._answer([message])[0]
+            for message in messages
+        ]
+
+    def _respond(self, message: Message, context: Context) -> Message:
+        return super()._answer([message])[0]
 
     def forget(self, node: int) -> None:
         """Disconnect a helper."""
@@ -75,17 +95,22 @@ class SumFederation:
         clients: Number of clients.
         helpers: Number of helpers.
         policy: Policy of every client.
+        also: Number of clients that help, too, besides the helpers.
     """
 
-    def __init__(self, folder: Path, clients: int = 4, helpers: int = 2, policy: Policy = POLICY) -> None:
+    def __init__(
+        self, folder: Path, clients: int = 4, helpers: int = 2, policy: Policy = POLICY, also: int = 0
+    ) -> None:
         self.runs = folder
         self.sessions = {k + 1: _session(f"client-{k}", k, policy) for k in range(clients)}
         self.desks = [_desk(k) for k in range(helpers)]
+        self.also = {k + 1: _desk(helpers + k, name=f"client-{k}-helper", serves="also") for k in range(also)}
         self.grid = self.connect()
 
     def connect(self) -> SumGrid:
         """Return a new connection to all clients and helpers, as a restarted server has it."""
         self.grid = SumGrid(self.sessions, 1, desks=self.desks)
+        self.grid.also = self.also
         return self.grid
 
     def run(self, config: RunConfig, *, resume: bool = False) -> Result:
@@ -132,9 +157,10 @@ def _generator(number: int, releases: Iterator[int]) -> np.random.Generator:
     return np.random.default_rng([number, next(releases)])
 
 
-def _desk(number: int, before: Desk | None = None) -> Desk:
+def _desk(number: int, before: Desk | None = None, *, name: str = "", serves: Literal["only", "also"] = "only") -> Desk:
     def noise_key(terms: SumTerms) -> bytes:
         return hashlib.sha256(f"{number}|{terms.round}".encode()).digest()
 
     book = before.book if before else book_in_memory()
-    return Desk(f"helper-{number}", node_keys(number + 1)[number], book, noise_key=noise_key)
+    key = node_keys(number + 1)[number]
+    return Desk(name or f"helper-{number}", key, book, serves=serves, noise_key=noise_key)

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flwr.app import Context, Message
-from flwr.clientapp import ClientApp
 from rich.console import Console
 
 from client.app import respond
-from client.helper.app import answer as help_with
+from client.helper.app import Respond, help_too, make_app
 from client.node.failures import Server
 from client.node.resident import run_resident
 from client.secure import upload
@@ -75,7 +74,7 @@ def test_equal_noise_gives_the_model_of_one_process_and_the_database_holds_no_ve
         return vectors[-1]
 
     quantise = upload.quantise
-    expected = SumFederation(tmp_path / "here").run(config)
+    expected = SumFederation(tmp_path / "here", helpers=1, also=1).run(config)
     monkeypatch.setattr(upload, "quantise", recorded)
     masked: list[Array] = []
     stop, found = threading.Event(), [False, False]  # a masked vector, a vector
@@ -90,10 +89,11 @@ def test_equal_noise_gives_the_model_of_one_process_and_the_database_holds_no_ve
     searcher = threading.Thread(target=search)
     searcher.start()
     try:
-        result = _run_over_tls(SumFederation(tmp_path / "runs"), config, tmp_path, masked)
+        result = _run_over_tls(SumFederation(tmp_path / "runs", helpers=1, also=1), config, tmp_path, masked)
     finally:
         stop.set()
         searcher.join()
+    assert list(result.privacy.helpers) == ["client-0-helper", "helper-0"]
     assert (result.status, result.privacy.sums) == ("completed", {"opened": 3, "lost": 0})
     assert result.model_sha256 == expected.model_sha256
     assert len(vectors) == len(masked) == 12
@@ -116,14 +116,15 @@ def _telling(vector: Ints) -> Ints:
 def _run_over_tls(federation: SumFederation, config: RunConfig, folder: Path, masked: list[Array]) -> Result:
     """Run clients and helpers as residents in threads; record masked vectors."""
 
-    def upload_of(session: Session, message: Message) -> Message:
+    def upload_of(session: Session, message: Message, context: Context) -> Message:
         reply = respond(session, message)
         if message.metadata.message_type == TRAIN:
             masked.append(decode(TrainReply, reply.content).masked["sum"])
         return reply
 
-    nodes: list[Callable[[Message], Message]] = [partial(upload_of, one) for one in federation.sessions.values()]
-    nodes += [partial(help_with, desk) for desk in federation.desks]
+    clients: dict[int, Respond] = {node: partial(upload_of, one) for node, one in federation.sessions.items()}
+    clients |= {node: help_too(desk, clients[node]) for node, desk in federation.also.items()}
+    nodes = [*clients.values(), *(make_app(desk) for desk in federation.desks)]
     make_authority(folder / "server")
     certificates = make_server_certificate(folder / "server")
     environment = {"PYTHONPATH": str(ROOT), "FEDLOOM_RUNS": str(federation.runs)}
@@ -141,26 +142,15 @@ def _run_over_tls(federation: SumFederation, config: RunConfig, folder: Path, ma
     for key in keys:
         make_node_key(key)
     with ExitStack() as stack:
-        for key, reply in zip(keys, nodes, strict=True):
-            stack.enter_context(_resident(superlink.address, certificates, key, reply))
+        for key, app in zip(keys, nodes, strict=True):
+            stack.enter_context(_resident(superlink.address, certificates, key, app))
         processes = stack.enter_context(Processes())
         order = Order(config, federation.runs, [public_path(key) for key in keys])
         return train(processes, superlink, order, Console(stderr=True))
 
 
 @contextmanager
-def _resident(
-    address: str, certificates: Certificates, key: Path, reply: Callable[[Message], Message]
-) -> Iterator[None]:
-    app = ClientApp()
-
-    def handle(message: Message, context: Context) -> Message:
-        return reply(message)
-
-    for name in ("enrol", "counts", "helper", "prepare", "open"):
-        app.query(name)(handle)
-    app.train()(handle)
-    app.evaluate()(handle)
+def _resident(address: str, certificates: Certificates, key: Path, app: Respond) -> Iterator[None]:
     stop, server = threading.Event(), Server(address, certificates.ca.read_bytes(), load_private_key(key))
     options = {"stop": stop, "patience": 120.0}
     client = threading.Thread(target=run_resident, args=(app, server), kwargs=options, daemon=True)
