@@ -162,7 +162,10 @@ def auto_set(homes: int) -> str:
 
 
 def auto_row(kind: str) -> Experiment:
-    """Return the row of embedded homes without counts, or with `auto` at this ε; rounds and rates are the product's."""
+    """Return the row of embedded homes without counts, or with `auto` at this ε.
+
+    Rounds and rates are the product's.
+    """
     counts: Settings = (
         {"count-offset": False} if kind == OFF else {"count-offset": "auto", "count-epsilon": float(kind)}
     )
