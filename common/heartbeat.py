@@ -13,3 +13,8 @@ BUSY_SECONDS = 0.75
 
 SILENCE_SECONDS = 2.25
 """Time without heartbeat after which the server expects no reply of a client that it has asked."""
+
+RESTART_SECONDS = 0.75
+"""The same after a restart of the client.
+
+If the request has reached it again, its first heartbeat follows at once."""

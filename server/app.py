@@ -15,7 +15,6 @@ from common.system_calls import end_with_parent
 from server.process_records import record_process
 from server.run import run
 from server.settings import ServerSettings
-from server.uploads import quick_uploads
 
 OWN_PROCESS = "flwr-serverapp"
 """Program of a ServerApp with a process of its own; its parent ends with the SuperLink."""
@@ -34,8 +33,7 @@ def main(grid: Grid, context: Context) -> None:
         end_with_parent()
     declared = flatten(RunConfig())  # Flower passes on all that pyproject.toml declares, also of other methods
     config = parse({key: value for key, value in context.run_config.items() if value != declared.get(key)})
-    with quick_uploads(min(config.federation.deadline, config.federation.upload)):
-        settings = ServerSettings()
-        if settings.processes:
-            record_process(settings.processes, "the ServerApp", run=config.run_id)
-        run(grid, config, settings.runs, settings.nodes)
+    settings = ServerSettings()
+    if settings.processes:
+        record_process(settings.processes, "the ServerApp", run=config.run_id)
+    run(grid, config, settings.runs, settings.nodes)

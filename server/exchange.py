@@ -1,6 +1,6 @@
 """Outcome of one round trip to the clients: replies, absences, times and bytes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +9,9 @@ from flwr.app import Message, RecordDict
 from common.text import printable
 from common.wire.codec import Handed
 from common.wire.sizes import record_size
+
+Pull = Callable[[Iterable[str]], Iterable[Message]]
+"""Function from ids of messages to those of their replies that have arrived."""
 
 
 class Shared(RecordDict):

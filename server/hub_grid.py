@@ -17,7 +17,7 @@ from common.errors import WireError
 from common.text import printable
 from common.wire.hubs import Answer, address, split_answers
 from common.wire.messages import FAILED
-from server.exchange import Shared, content_size
+from server.exchange import Pull, Shared, content_size
 from server.grid import PollingGrid
 from server.round_limits import RoundLimits
 
@@ -35,6 +35,7 @@ class HostedClient:
         public_key: PEM of the hub's key.
         heartbeat_interval: Interval that the hub promised, in seconds.
         online_until: Time at which the SuperLink misses the hub.
+        last_activated_at: Time of the hub's last connection.
     """
 
     node_id: int
@@ -43,6 +44,7 @@ class HostedClient:
     public_key: bytes = b""
     heartbeat_interval: float = 0.0
     online_until: float = 0.0
+    last_activated_at: str = ""
 
 
 class HubGrid(Grid):
@@ -50,10 +52,11 @@ class HubGrid(Grid):
 
     Args:
         grid: The wrapped Grid.
+        pull: Function that pulls replies; that of the Grid by default.
     """
 
-    def __init__(self, grid: Grid) -> None:
-        self._grid = grid
+    def __init__(self, grid: Grid, pull: Pull | None = None) -> None:
+        self._grid, self._pull = grid, pull or grid.pull_messages
         self._hosted: dict[int, HostedClient] = {}
         self._hubs: dict[int, list[int]] = {}
         self._sent: dict[str, dict[str, Message]] = {}
@@ -80,7 +83,7 @@ class HubGrid(Grid):
             if one.node_id not in self._hubs:
                 yield one
             for node in self._hubs.get(one.node_id, ()):
-                about = one.public_key, one.heartbeat_interval, one.online_until
+                about = one.public_key, one.heartbeat_interval, one.online_until, one.last_activated_at
                 yield HostedClient(node, one.node_id, self._hosted[node].name, *about)
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
@@ -108,7 +111,7 @@ class HubGrid(Grid):
         wanted = {*message_ids}
         shared = {identity for identity, asked in self._sent.items() if not wanted.isdisjoint(_ids(asked))}
         replies: list[Message] = []
-        for reply in self._grid.pull_messages(wanted.difference(*map(_ids, self._sent.values())) | shared):
+        for reply in self._pull(wanted.difference(*map(_ids, self._sent.values())) | shared):
             asked = self._sent.pop(reply.metadata.reply_to_message_id, None)
             replies += [reply] if asked is None else split_reply(reply, asked)
         return [reply for reply in replies if reply.metadata.reply_to_message_id in wanted]

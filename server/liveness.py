@@ -2,13 +2,14 @@
 
 Clients of fedloom send a heartbeat every 0.75 s while they answer a request. The SuperLink keeps the time of the last
 one, but counts a node as connected for another 20 s. Flower's stock clients send them every 25 s, and are not judged.
+The connection of a restarted client is no heartbeat: what its process had received before is lost.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
-from common.heartbeat import PROMISE_SECONDS, SILENCE_SECONDS
+from common.heartbeat import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
 
 LOOK_SECONDS = 0.25  # seconds between two looks at the heartbeats
 MAX_STEP_SECONDS = (
@@ -28,6 +29,10 @@ class BeatingNode(Protocol):
         """Interval that the node promised, in seconds."""
 
     @property
+    def last_activated_at(self) -> str:
+        """Time of its last connection."""
+
+    @property
     def online_until(self) -> float:
         """Time at which the SuperLink misses the node; each heartbeat moves it."""
 
@@ -45,6 +50,7 @@ class Liveness:
     ) -> None:
         self._list_nodes, self._clock = list_nodes, clock
         self._beats: dict[int, float] = {}
+        self._connected: dict[int, str] = {}
         self._waited: dict[int, float] = {}
         self._looked = 0.0
         self._silent: frozenset[int] = frozenset()
@@ -68,8 +74,12 @@ class Liveness:
         return [node for node in nodes if node not in self._silent]
 
     def _look(self, passed: float, awaited: Collection[int]) -> None:
-        beats = {n.node_id: n.online_until for n in self._list_nodes() if n.heartbeat_interval == PROMISE_SECONDS}
+        nodes = [node for node in self._list_nodes() if node.heartbeat_interval == PROMISE_SECONDS]
+        beats = {node.node_id: node.online_until for node in nodes}
+        connected = {node.node_id: node.last_activated_at for node in nodes}
         same = {node for node, until in beats.items() if self._beats.get(node) == until}
+        again = {node for node, since in connected.items() if self._connected.get(node, since) != since}
         self._waited = {node: self._waited.get(node, 0.0) + passed for node in same.intersection(awaited)}
+        self._waited |= dict.fromkeys(again.intersection(awaited), SILENCE_SECONDS - RESTART_SECONDS)
         late = {node for node, seconds in self._waited.items() if seconds >= SILENCE_SECONDS}
-        self._beats, self._silent = beats, frozenset(late | (self._silent & same))
+        self._beats, self._connected, self._silent = beats, connected, frozenset(late | (self._silent & same))

@@ -1,7 +1,4 @@
-"""Run on the server, from configuration to result.
-
-It is the same over TLS gRPC, in Flower's simulation and in one process.
-"""
+"""Run on the server, from configuration to result; the same over gRPC and in one process."""
 
 import json
 import logging
@@ -43,6 +40,7 @@ from server.strategies.registry import build_strategy
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts
 from server.training import train
+from server.uploads import prompt_pull
 
 OnRound = Callable[[RunState], None]
 """Callback before each round."""
@@ -70,7 +68,7 @@ def run(
     if config.resume:
         folder.config()  # raises at once if there is no such run, and creates no folder
     with folder.lock(wait=LOCK_SECONDS):
-        hubs = HubGrid(grid)
+        hubs = HubGrid(grid, prompt_pull(grid, min(config.federation.deadline, config.federation.upload)))
         liveness = Liveness(hubs.get_nodes)
         parties = find_parties(hubs, config, folder, liveness, partial(find_oversize, vocabulary=catalogue))
         parties = parties if config.resume else parties.with_counts(partial(resolve_counts, catalogue))

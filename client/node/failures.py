@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -26,7 +27,7 @@ class ServerAwayError(ConnectError):
 
 
 class NotAdmittedError(ConnectError):
-    """Node key that the server does not admit (yet), or whose last session it considers active."""
+    """Node that the server does not admit (yet): its key, its last session or a clock is the reason."""
 
 
 class RunOverError(FedloomError):
@@ -80,8 +81,9 @@ def explain(error: grpc.RpcError, server: Server) -> FedloomError:
         case grpc.StatusCode.PERMISSION_DENIED:
             return RunOverError("the run has ended")
         case grpc.StatusCode.UNAUTHENTICATED if "timestamp" in details:
-            return ConnectError(
-                f"{server.address}: the clock of this machine or of the server is wrong; set both by NTP"
+            return NotAdmittedError(
+                f"{server.address}: the clock of this machine or of the server is wrong; here it is {_time_here()}, and five"
+                " minutes of difference are allowed; set both by NTP"
             )
         case grpc.StatusCode.UNAUTHENTICATED:
             return NotAdmittedError(f"{server.address} no longer recognizes this node")
@@ -116,7 +118,8 @@ def _handshake(server: Server, connection: socket.socket) -> ConnectError:
                 return ConnectError(f"{server.address} is not a Fleet API; use the port that clients join")
             return ServerAwayError(f"{server.address} does not answer")
     except ssl.SSLCertVerificationError as error:
-        return ConnectError(_describe_certificate_fault(server, error))
+        kind = NotAdmittedError if error.verify_code == _NOT_YET_VALID else ConnectError  # the clock may be set soon
+        return kind(_describe_certificate_fault(server, error))
     except ssl.SSLError as error:
         if error.reason == "WRONG_VERSION_NUMBER":
             return ConnectError(
@@ -129,9 +132,15 @@ def _handshake(server: Server, connection: socket.socket) -> ConnectError:
 def _describe_certificate_fault(server: Server, error: ssl.SSLCertVerificationError) -> str:
     match error.verify_code:
         case code if code == _EXPIRED:
-            return f"the certificate of {server.address} has expired; the server's owner must create a new one"
+            return (
+                f"the certificate of {server.address} has expired: here it is {_time_here()}; set the clock of this machine if"
+                " that is wrong, else the server's owner must create a new one (fedloom keys server --renew)"
+            )
         case code if code == _NOT_YET_VALID:
-            return f"the certificate of {server.address} is not valid yet; check the clock of this machine"
+            return (
+                f"the certificate of {server.address} is not valid yet: here it is {_time_here()}; set the clock of this"
+                " machine by NTP"
+            )
         case code if code in (_WRONG_NAME, _WRONG_IP):
             return (
                 f"the certificate of {server.address} is not valid for '{server.host}'; join under a name in it"
@@ -142,6 +151,10 @@ def _describe_certificate_fault(server: Server, error: ssl.SSLCertVerificationEr
                 f"the certificate of {server.address} is not signed by the given CA (wrong CA, or another server);"
                 " ask the server's owner for the current ca.pem"
             )
+
+
+def _time_here() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _list_certificate_names(server: Server) -> str:

@@ -32,8 +32,8 @@ class Federation(Options):
     """Time limit of a round in seconds; later replies are left out."""
 
     upload: float = Field(20.0, gt=0)
-    """Time limit in seconds for an announced upload, within the deadline. A client that fails during its
-    upload delays the round by no more."""
+    """Time limit in seconds for an announced upload, within the deadline. Clients without heartbeats are
+    given up within 3 s."""
 
     patience: float = Field(10.0, ge=0)
     """Factor on the time t of the quorum: the remaining clients have patience·t + 1 seconds more."""

@@ -1,11 +1,11 @@
 """ServerApp: its reading of the configuration that Flower passes."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flwr.app import Context, RecordDict
+from flwr.serverapp import Grid
 
 from common.options import Scalar
 from server import app as server_app
@@ -20,18 +20,14 @@ from server import app as server_app
     ],
 )
 def test_an_upload_takes_at_most_its_configured_time_and_at_most_a_round(
-    options: dict[str, Scalar], seconds: float, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Scalar], seconds: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    given: list[float] = []
+    def stop(grid: Grid, given: float) -> None:
+        raise RuntimeError(f"{given:g} s")
 
-    @contextmanager
-    def uploads(deadline: float) -> Iterator[None]:
-        given.append(deadline)
-        yield
-
-    monkeypatch.setattr(server_app, "quick_uploads", uploads)
+    monkeypatch.setattr("server.run.prompt_pull", stop)
     monkeypatch.setattr(server_app, "close_to_others", lambda: None)  # changes the whole process
-    monkeypatch.setattr(server_app, "run", lambda grid, config, runs, nodes: None)
+    monkeypatch.chdir(tmp_path)
     nobody: Any = None
-    server_app.main(nobody, Context(1, 1, {}, RecordDict(), {"method": "fedavg", **options}))
-    assert given == [seconds]
+    with pytest.raises(RuntimeError, match=f"^{seconds:g} s"):
+        server_app.main(nobody, Context(1, 1, {}, RecordDict(), {"method": "fedavg", **options}))

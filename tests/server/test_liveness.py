@@ -3,7 +3,7 @@
 import pytest
 from flwr.proto.node_pb2 import NodeInfo
 
-from common.heartbeat import PROMISE_SECONDS, SILENCE_SECONDS
+from common.heartbeat import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
 from server.grid import PollingGrid
 from server.liveness import Liveness
 from tests.server.fake_grid import LIMITS, Clock, FakeGrid, instruction
@@ -15,12 +15,17 @@ class Nodes:
     def __init__(self, clock: Clock, *nodes: int, promise: float = PROMISE_SECONDS) -> None:
         self.clock, self.nodes, self.promise = clock, nodes, promise
         self.dead: dict[int, float] = {}
+        self.restarts = 0
 
     def __call__(self) -> list[NodeInfo]:
         def last(node: int) -> float:
             return self.dead.get(node, self.clock() // 0.5)
 
-        return [NodeInfo(node_id=n, heartbeat_interval=self.promise, online_until=last(n)) for n in self.nodes]
+        since = str(self.restarts)
+        return [
+            NodeInfo(node_id=n, heartbeat_interval=self.promise, online_until=last(n), last_activated_at=since)
+            for n in self.nodes
+        ]
 
 
 def watch(liveness: Liveness, clock: Clock, seconds: float, nodes: tuple[int, ...] = (10, 11)) -> list[float]:
@@ -65,6 +70,25 @@ def test_a_node_that_has_answered_may_be_idle_while_another_is_awaited() -> None
     liveness = Liveness(nodes, clock)
     assert watch(liveness, clock, 10, nodes=(11,))
     assert liveness.audible([10, 11]) == [10]
+
+
+@pytest.mark.parametrize("received_again", [False, True])
+def test_a_restart_is_no_heartbeat_unless_the_request_comes_again(received_again: bool) -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    liveness = Liveness(nodes, clock)
+    watch(liveness, clock, 1)
+    liveness.begin()
+    nodes.dead = {11: 1.0}
+    for _ in range(20):
+        clock.sleep(0.1)
+        assert liveness.silent([11]) == frozenset()
+    nodes.restarts, nodes.dead = 1, {} if received_again else {11: 2.0}
+    start, found = clock(), list[float]()
+    while clock() < start + 5:
+        clock.sleep(0.1)
+        found += [clock() - start] if liveness.silent([11]) else []
+    assert (found == []) if received_again else (RESTART_SECONDS <= found[0] <= RESTART_SECONDS + 0.5)
 
 
 def test_stock_clients_with_rare_heartbeats_are_not_judged() -> None:

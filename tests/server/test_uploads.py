@@ -1,6 +1,6 @@
-"""Contract with Flower's HttpGrid; late content costs milliseconds."""
+"""Contract with Flower's HttpGrid; late content holds up nobody."""
 
-import time
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -16,65 +16,36 @@ from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
     get_object_id,
 )
-from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUnavailableError
 from flwr.supercore.run import Run
-from flwr.superlink.grid import http_grid
+from flwr.superlink.grid.http_grid import HttpGrid
 
 from server.grid import PollingGrid
-from server.round_limits import RoundLimits
-from server.uploads import quick_uploads
-
-NAMES = vars(http_grid)
-
-
-def test_http_grid_still_pulls_objects_by_that_name() -> None:
-    assert "pull_objects" in http_grid.HttpGrid.pull_messages.__code__.co_names
+from server.liveness import Liveness
+from server.uploads import MISSING_CODE, Uploads, prompt_pull
+from tests.server.fake_grid import LIMITS, Clock, FakeGrid, instruction
+from tests.server.test_liveness import Nodes
 
 
-def test_late_content_costs_milliseconds() -> None:
-    looks = 0
-
-    def pull(object_id: str) -> bytes:
-        nonlocal looks
-        looks += 1
-        if looks < 3:
-            raise ObjectUnavailableError(object_id)
-        return b"content"
-
-    start = time.monotonic()
-    with quick_uploads(deadline=5.0):
-        assert NAMES["pull_objects"](["a"], pull) == {"a": b"content"}
-    assert time.monotonic() - start < 0.7, "the first pause of Flower is at least 0.8 s"
-
-
-def test_missing_content_is_given_up_at_the_deadline() -> None:
-    def pull(object_id: str) -> bytes:
-        raise ObjectUnavailableError(object_id)
-
-    with quick_uploads(deadline=0.05), pytest.raises(ObjectPullError):
-        NAMES["pull_objects"](["a"], pull)
-
-
-def test_flower_is_unchanged_afterwards() -> None:
-    before = dict(NAMES)
-    with pytest.raises(RuntimeError, match="inside"), quick_uploads(deadline=1.0):
-        raise RuntimeError("inside")
-    assert before == NAMES
-
-
-def test_http_grid_still_reads_content_by_that_name() -> None:
-    assert "inflate_object_from_contents" in http_grid.HttpGrid.pull_messages.__code__.co_names
+def test_only_a_grid_with_a_connection_is_pulled_by_it() -> None:
+    http, fake = HttpGrid(token="token"), FakeGrid(Clock(), [])
+    assert prompt_pull(http, 1.0) != http.pull_messages
+    assert prompt_pull(fake, 1.0) == fake.pull_messages
 
 
 class SuperLink:
-    """In place of HttpGrid's line: two replies, to the messages `a` and `b`, with the objects that were uploaded of each."""
+    """In place of HttpGrid's line: two replies, to the messages `a` and `b`, with the objects that were uploaded of each.
 
-    def __init__(self, uploads: list[tuple[str, dict[str, bytes]]]) -> None:
-        self.uploads = uploads
+    An object in `late` is not available, one in `gone` is not found.
+    """
+
+    def __init__(self, uploads: list[tuple[str, dict[str, bytes]]], asked: tuple[str, str] = ("a", "b")) -> None:
+        self.uploads, self.asked = uploads, asked
+        self.late, self.gone, self.asks = set[str](), set[str](), list[str]()
 
     def PullMessages(self, request: Any) -> PullAppMessagesResponse:
-        answer, asked = PullAppMessagesResponse(), ("a", "b")
-        for identity, (root, parts) in zip(asked, self.uploads, strict=True):
+        answer = PullAppMessagesResponse()
+        self.asks += request.message_ids
+        for identity, (root, parts) in zip(self.asked, self.uploads, strict=True):
             if identity in request.message_ids:
                 metadata = proto.Metadata(message_id=root, reply_to_message_id=identity)
                 answer.messages_list.append(proto.Message(metadata=metadata))
@@ -84,7 +55,11 @@ class SuperLink:
 
     def PullObject(self, request: Any) -> PullObjectResponse:
         content = {identity: part for _, parts in self.uploads for identity, part in parts.items()}[request.object_id]
-        return PullObjectResponse(object_found=True, object_available=True, object_content=content)
+        if request.object_id in self.gone:
+            return PullObjectResponse(object_found=False)
+        return PullObjectResponse(
+            object_found=True, object_available=request.object_id not in self.late, object_content=content
+        )
 
     def ConfirmMessageReceived(self, request: Any) -> ConfirmMessageReceivedResponse:
         return ConfirmMessageReceivedResponse()
@@ -133,10 +108,60 @@ def of_another_content() -> tuple[str, dict[str, bytes]]:
 def test_a_malformed_upload_makes_one_client_missing(
     odd: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grid = http_grid.HttpGrid(token="token")
+    arrived = connect(SuperLink([upload(answer_to("a")), odd]), monkeypatch).pull(["a", "b"])
+    [reply] = [reply for reply in arrived if reply.metadata.reply_to_message_id]
+    assert reply.content.config_records["note"]["to"] == "a"
+
+
+def connect(superlink: SuperLink, monkeypatch: pytest.MonkeyPatch, clock: Clock | None = None) -> Uploads:
+    grid = HttpGrid(token="token")
     grid.set_run(Run.create_empty(run_id=1))
-    monkeypatch.setattr(grid, "_client", SuperLink([upload(answer_to("a")), odd]))
-    with quick_uploads(deadline=1.0):
-        arrived = PollingGrid(grid, RoundLimits(1, 5.0, 1.0))._pull({"a", "b"})
-    assert list(arrived) == ["a"]
-    assert arrived["a"].content.config_records["note"]["to"] == "a"
+    monkeypatch.setattr(grid, "_client", superlink)
+    return Uploads(grid, 5.0, clock or Clock())
+
+
+def test_a_reply_does_not_wait_for_the_content_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    superlink = SuperLink([upload(answer_to("a")), upload(answer_to("b"))])
+    superlink.late = {superlink.uploads[1][0]}
+    uploads = connect(superlink, monkeypatch)
+    assert [reply.metadata.reply_to_message_id for reply in uploads.pull(["a", "b"])] == ["a"]
+    assert uploads.pull(["b"]) == []
+    superlink.late = set()
+    [reply] = uploads.pull(["b"])
+    assert reply.content.config_records["note"]["to"] == "b"
+    assert superlink.asks.count("b") == 1, "the SuperLink announces a reply once"
+
+
+def test_content_that_is_gone_or_late_becomes_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, superlink = Clock(), SuperLink([upload(answer_to("a")), upload(answer_to("b"))])
+    superlink.late, superlink.gone = {superlink.uploads[1][0]}, {superlink.uploads[0][0]}
+    uploads = connect(superlink, monkeypatch, clock)
+    [lost] = uploads.pull(["a", "b"])
+    assert (lost.metadata.reply_to_message_id, lost.error.code) == ("a", MISSING_CODE)
+    clock.sleep(4.9)
+    assert uploads.pull(["b"]) == []
+    clock.sleep(0.2)
+    [late] = uploads.pull(["b"])
+    assert (late.metadata.reply_to_message_id, late.error.code) == ("b", MISSING_CODE)
+
+
+class AnnouncingGrid(FakeGrid):
+    """Grid of which `uploads` pulls the replies."""
+
+    uploads: Uploads
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        return self.uploads.pull(message_ids)
+
+
+def test_a_client_that_freezes_before_its_content_is_sent_costs_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    nodes.dead = {11: 0.0}
+    superlink = SuperLink([upload(answer_to("m0")), upload(answer_to("m1"))], ("m0", "m1"))
+    superlink.late = {superlink.uploads[1][0]}
+    grid = AnnouncingGrid(clock, [0.0, 0.0])
+    grid.uploads = connect(superlink, monkeypatch, clock)
+    polling = PollingGrid(grid, LIMITS, clock=clock, sleep=clock.sleep, liveness=Liveness(nodes, clock))
+    result = polling.exchange([instruction(10), instruction(11)])
+    assert (result.missing, result.seconds) == ((11,), pytest.approx(2.75, abs=0.3))

@@ -19,12 +19,12 @@ def main(grid: Grid, context: Context) -> None:
     nodes = _wait_for_nodes(grid, int(config["nodes"]))
     if config["polling"] == "fedloom":
         from server.grid import PollingGrid  # only this arm needs fedloom in its path
+        from server.hub_grid import HubGrid
         from server.round_limits import RoundLimits
-        from server.uploads import quick_uploads
+        from server.uploads import prompt_pull
 
-        with quick_uploads(deadline=600.0):
-            limits = RoundLimits(min_replies=len(nodes), deadline=600.0, patience=60.0)
-            seconds = _rounds(PollingGrid(grid, limits), nodes, config)
+        limits = RoundLimits(min_replies=len(nodes), deadline=600.0, patience=60.0)
+        seconds = _rounds(PollingGrid(HubGrid(grid, prompt_pull(grid, 600.0)), limits), nodes, config)
     else:
         seconds = _rounds(grid, nodes, config)
     Path(str(config["result"])).write_text(json.dumps(seconds))

@@ -2,6 +2,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import grpc
@@ -84,7 +85,20 @@ def _for_good(fault: ConnectError) -> str:
 def test_expired_certificate(tmp_path: Path, serve: Serve) -> None:
     make_authority(tmp_path)
     expired = make_server_certificate(tmp_path, days=-1)
-    assert "has expired" in _for_good(diagnose(Server(serve(expired), expired.ca.read_bytes())))
+    text = _for_good(diagnose(Server(serve(expired), expired.ca.read_bytes())))
+    assert "has expired: here it is " in text
+    assert f"{datetime.now(UTC):%Y-%m-%d}" in text, "an owner whose clock is years ahead must see it"
+
+
+def test_a_certificate_of_the_future_is_waited_for_since_the_clock_may_be_set(
+    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deploy.certificates._CLOCK_SLACK", timedelta(days=-400))
+    make_authority(tmp_path)
+    later = make_server_certificate(tmp_path, days=800)
+    fault = diagnose(Server(serve(later), later.ca.read_bytes()))
+    assert isinstance(fault, NotAdmittedError)
+    assert "is not valid yet: here it is " in str(fault)
 
 
 def test_wrong_authority(tmp_path: Path, certificates: Certificates, serve: Serve) -> None:
@@ -132,7 +146,7 @@ class _Failed(grpc.RpcError):
     [
         (_Failed(grpc.StatusCode.PERMISSION_DENIED), RunOverError, "has ended"),
         (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid node ID"), NotAdmittedError, "no longer recognizes"),
-        (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid timestamp"), ConnectError, "clock"),
+        (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid timestamp"), NotAdmittedError, "here it is 20"),
         (_Failed(grpc.StatusCode.FAILED_PRECONDITION, '{"code": 2004}'), NotAdmittedError, "register its public key"),
         (_Failed(grpc.StatusCode.FAILED_PRECONDITION, '{"code": 2001}'), ConnectError, "--key"),
         (_Failed(grpc.StatusCode.FAILED_PRECONDITION, "version too old"), ConnectError, "version too old"),

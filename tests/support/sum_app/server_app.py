@@ -25,8 +25,9 @@ from common.wire.sums import (
     PrepareRequest,
 )
 from server.grid import PollingGrid
+from server.hub_grid import HubGrid
 from server.round_limits import RoundLimits
-from server.uploads import quick_uploads
+from server.uploads import prompt_pull
 from tests.support.desks import Upload, open_sum, prepare, total
 from tests.support.helpers import EXACT, terms
 
@@ -63,8 +64,7 @@ class DistantDesk:
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Open a sum, wait, and ask for it again and for other sums; write what happened to `result.json`."""
-    with quick_uploads(deadline=60.0):
-        _open_sums(_desks(grid), Path(str(context.run_config["folder"])))
+    _open_sums(_desks(HubGrid(grid, prompt_pull(grid, 60.0))), Path(str(context.run_config["folder"])))
 
 
 def _open_sums(desks: list[DistantDesk], folder: Path) -> None:
