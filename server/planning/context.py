@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import svds
 
 from common.arrays import Array, Arrays, Floats
 from common.errors import RunError
@@ -60,5 +59,7 @@ def _top_singular_values(matrix: Floats, d: int) -> Floats:
         return np.zeros(0)
     if side <= max(MAX_DENSE_SIDE, 2 * d):
         return np.asarray(np.linalg.svd(matrix, compute_uv=False), np.float64)
+    from scipy.sparse.linalg import svds  # 10 MB that runs without a planner do not need
+
     start = np.random.default_rng(0).normal(size=side)  # ARPACK's default start is random
     return np.asarray(svds(matrix, k=d, v0=start, return_singular_vectors=False), np.float64)

@@ -10,13 +10,20 @@ from typing import Any
 from common.errors import ConfigError
 from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, FixedArm, PlannerOptions, RandomArm, Uniform
 from server.planning.adap import AdaptiveNoise
-from server.planning.bgt import BanditPlanner
 from server.planning.controls import ArmControl
 from server.planning.planner import Planner, RunBudget
 from server.planning.schedules import Schedule, even_split, growing_costs, zero_costs
 
+
+def build_bandit(options: BGTplanner, budget: RunBudget) -> Planner:
+    """Build BGTplanner; the linear programs and kernels of SciPy are loaded with it."""
+    from server.planning.bgt import BanditPlanner
+
+    return BanditPlanner(options, budget)
+
+
 BUILD: dict[str, Callable[[Any, RunBudget], Planner]] = {
-    BGTplanner.name: BanditPlanner,
+    BGTplanner.name: build_bandit,
     ADAP.name: AdaptiveNoise,
     RandomArm.name: ArmControl,
     FixedArm.name: lambda options, budget: ArmControl(options, budget, options.arm),

@@ -86,3 +86,9 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     unused = {"torch_geometric", "sklearn", "pandas", "pyarrow", "matplotlib", "fastapi"}
     assert not unused.intersection(json.loads(done.stdout))
+
+
+def test_a_server_without_a_planner_does_not_import_scipy(tmp_path: Path) -> None:
+    program = "import json, sys, server.app, server.run; print(json.dumps([*sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert not {"scipy", "sklearn", "server.planning.bgt"}.intersection(json.loads(done.stdout))

@@ -2,7 +2,7 @@
 
 import numpy as np
 from scipy.sparse import csr_array, triu
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from client.tasks.markets.data.graph import Graph
 from client.tasks.markets.data.markets import Pairs
@@ -65,7 +65,7 @@ def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -
     values = counts[VALUES] + noise * rng.standard_normal(len(counts[VALUES]))
     degrees = counts[DEGREES] + noise * rng.standard_normal(items)
     strangers = _strangers(counts[KEYS], items, rng)
-    heights = noise * norm.isf(norm.sf(PASSING) * rng.random(len(strangers)))
+    heights = -noise * ndtri(ndtr(-PASSING) * rng.random(len(strangers)))
     keys = np.concatenate([counts[KEYS][values > least], strangers])
     order = np.argsort(keys)
     pairs = np.stack([keys // items, keys % items], axis=1)[order]
@@ -76,7 +76,7 @@ def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -
 
 def _strangers(keys: Ints, items: int, rng: np.random.Generator) -> Ints:
     """Sample keys of pairs without users that exceed the threshold by noise alone."""
-    wanted = rng.binomial(items * (items - 1) // 2 - len(keys), norm.sf(PASSING))
+    wanted = rng.binomial(items * (items - 1) // 2 - len(keys), ndtr(-PASSING))
     found: Ints = np.zeros(0, np.int64)
     while len(found) < wanted:
         a, b = np.sort(rng.integers(items, size=(2, wanted)), axis=0)
