@@ -47,8 +47,11 @@ class FinishedRun:
 
     def curve(self) -> dict[int, Metrics]:
         """Return round -> metrics, all measured on the same split: validation if there is one."""
-        rounds = [e for e in self.folder.events() if isinstance(e, Round) and e.metrics and e.split != "test"]
-        return {event.round: dict(event.metrics) for event in rounds}
+        return {one.round: dict(one.metrics) for one in self.rounds() if one.metrics and one.split != "test"}
+
+    def rounds(self) -> list[Round]:
+        """Return the events of all rounds."""
+        return [event for event in self.folder.events() if isinstance(event, Round)]
 
 
 Measure = Callable[[FinishedRun], Trial]

@@ -17,6 +17,9 @@ COLUMNS = ("set", "protocol", "row", "seed", "round", "client", "metric", "value
 DIGITS = 9
 """Significant digits of a stored number; paired differences of RMSE need more than six."""
 
+CURVE_DIGITS = 6
+"""Significant digits of a number of a curve, which figures show."""
+
 LAST = -1
 """Round of metrics that were measured after the last one."""
 
@@ -34,7 +37,8 @@ class Number(NamedTuple):
     def cells(self) -> tuple[str, ...]:
         """Return the line's cells, in the order of `COLUMNS`."""
         seed, round_ = ("" if number < 0 else str(number) for number in (self.seed, self.round))
-        return *self.key, seed, round_, self.client, self.metric, f"{self.value:.{DIGITS}g}"
+        digits = DIGITS if self.round < 0 else CURVE_DIGITS
+        return *self.key, seed, round_, self.client, self.metric, f"{self.value:.{digits}g}"
 
 
 @dataclass

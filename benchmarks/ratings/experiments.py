@@ -3,6 +3,8 @@
 A protocol is a table of the page: `once`, `planned`, `paper`, `honest`, `long` and `authors`.
 """
 
+from dataclasses import replace
+
 from benchmarks.harness.experiment import Experiment, Settings, method_options
 from benchmarks.ratings.noise import HELPERS, MECHANISMS, noise_settings
 
@@ -35,6 +37,9 @@ HELPED = (1.0, 2.0, 5.0, 10.0, 20.0)
 PLANNERS = {"uniform": "uniform (DPSGD)", "adpml": "ADPML", "adap": "ADAP", "bgtplanner": "**BGTplanner**"}
 CONTROLS = {"random_arm": "random arms", "fedsgd": "FedSGD"}
 AUTHORS_MECHANISMS = ("gaussian", "laplace")
+
+WIDE = "-wide"
+"""Part of the key of rows with wide arms."""
 
 ADAM: Settings = {"lr": 0.5, "local-steps": 1, "server-lr": 0.05, "weighting": "uniform"}
 """Around the paper's model: one step a round, whose direction FedAdam follows at the authors' rate."""
@@ -121,6 +126,13 @@ def paper(
     return _row("paper", key, title, seeds, settings, mechanism, epsilon)
 
 
+def wide(row: Experiment) -> Experiment:
+    """Return a row of BGTplanner with wide arms; its predictor sees costs alone, since contexts follow the noise."""
+    settings = {"algorithm.bgtplanner.arms-kind": "wide", "algorithm.bgtplanner.context": 0}
+    key = row.key.replace("bgtplanner", f"bgtplanner{WIDE}")
+    return replace(row, key=key, title=f"{row.title}, wide arms", settings={**row.settings, **settings})
+
+
 def honest() -> Experiment:
     """Return the paper's model, every upload noised as one, at the true ε of the authors' accounting."""
     row = paper("uniform", "gaussian", 1)
@@ -158,6 +170,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     *(paper("random_arm", noise, 5, epsilon=most) for most in (1.0, 10.0) for noise in AUTHORS_MECHANISMS),
     *(paper("uniform", noise, 5, epsilon=most, rounds=STOPPED) for most in EPSILONS for noise in AUTHORS_MECHANISMS),
+    *(wide(paper("bgtplanner", noise, 5, epsilon=most)) for most in (1.0, 10.0) for noise in AUTHORS_MECHANISMS),
+    *(wide(planner_row("bgtplanner", noise, 5)) for noise in AUTHORS_MECHANISMS),
     honest(),
     paper("uniform", "gaussian", 1, std=1.0),
     long(),

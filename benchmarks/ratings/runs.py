@@ -50,13 +50,20 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
 def trial_of(run: FinishedRun) -> Trial:
     """Return test errors, completed rounds and spent ε.
 
-    If planners are rewarded on held-out ratings, the curve is RMSE on these.
+    If planners are rewarded on held-out ratings, the curve is RMSE on these. Of planners that follow rewards, also the share
+    of the budget that was spent, and the RMSE of the delivered model.
     """
     metrics: Metrics = {name: run.result.metrics[name] for name in ERRORS}
     metrics["rounds"] = run.result.rounds_done
     if (spent := run.result.privacy.epsilon_spent_max) is not None:
         metrics["epsilon_spent"] = spent
     curve = {number: {"rmse": found["rmse"]} for number, found in run.curve().items() if "rmse" in found}
+    if run.config.planner.by_rewards:
+        best = run.result.best
+        metrics["delivered_rmse"] = best.test["rmse"] if best and best.test else metrics["rmse"]
+        for event in run.rounds():
+            if event.round in curve and "left" in event.server:
+                curve[event.round]["spent"] = 1 - event.server["left"]
     return Trial(metrics, curve)
 
 

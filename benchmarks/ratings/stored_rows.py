@@ -9,6 +9,7 @@ from benchmarks.ratings.experiments import (
     BASELINES,
     EXPERIMENTS,
     OWN,
+    WIDE,
     baseline_protocol,
     uses_set_constants,
 )
@@ -46,7 +47,7 @@ class StoredRows:
 
     def uniform(self, one: Experiment) -> Row | None:
         """Return the row of the even split under the same noise; None for itself and without noise."""
-        key = f"uniform{one.key.removeprefix(str(one.settings['method']))}"
+        key = f"uniform{one.key.removeprefix(str(one.settings['method'])).replace(WIDE, '')}"
         return self.protocol(one.protocol).get(key) if mechanism_of(one) and key != one.key else None
 
 
