@@ -9,6 +9,7 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row
 from benchmarks.ratings.experiments import HELPED, OWN, PLANNERS
 from benchmarks.ratings.noise import MECHANISMS, NOISES
+from benchmarks.ratings.planning_figure import describe_planning, draw_planning
 
 SPLITS = 5
 """Number of the first splits, which all rows have."""
@@ -63,6 +64,8 @@ class RatingsHeadline(Headline):
         for setting in sorted({key.set for key in results.rows}):
             if describe(results, setting):
                 _draw_epsilon(results, setting, path.with_name(f"{path.stem}-epsilon-{setting}.svg"))
+            if describe_planning(results, setting):
+                draw_planning(results, setting, path.with_name(f"{path.stem}-planning-{setting}.svg"))
 
 
 def _draw_epsilon(results: Results, setting: str, path: Path) -> None:

@@ -28,12 +28,15 @@ from benchmarks.ratings.experiments import (
     EXPERIMENTS,
     OWN,
     REWARD_SHARE,
+    WIDE,
     has_true_cost,
     held_out,
 )
 from benchmarks.ratings.figures import describe
-from benchmarks.ratings.noise import MECHANISMS, mechanism_of
+from benchmarks.ratings.noise import MECHANISMS, epsilon_of_run, mechanism_of
 from benchmarks.ratings.paper_figures import TABLE_II, mean_rows, pure_epsilon, true_epsilon
+from benchmarks.ratings.planning import last_against_uniform, wide_verdict
+from benchmarks.ratings.planning_figure import describe_planning
 from benchmarks.ratings.sets import SETTINGS
 from benchmarks.ratings.stored_rows import StoredRows, noise_of
 
@@ -54,6 +57,7 @@ def _set(stored: StoredRows, sizes: Metrics) -> Iterator[str]:
     yield from _once(stored)
     yield from _planner_section(stored, "planned", prose.PLANNED.format(own=BASELINES[OWN]))
     yield from _planner_section(stored, "paper", prose.PAPER)
+    yield from _planning(stored)
     yield from _accounting(stored, sizes)
     yield from _missing_runs(stored)
 
@@ -84,11 +88,31 @@ def _planner_section(stored: StoredRows, protocol: str, about: str) -> Iterator[
     yield f"{about}\n\n{table}"
     pairs = [(one, row, uniform) for one, row in rows if (uniform := stored.uniform(one))]
     for one, row, uniform in pairs:
-        if one.settings["method"] == "bgtplanner":
+        if one.settings["method"] == "bgtplanner" and WIDE not in one.key:
             yield f"**BGTplanner, {noise_of(one)}:** {planner_verdict(one, row, uniform)}"
     adap = {noise_of(one): (row, uniform) for one, row, uniform in pairs if one.settings["method"] == "adap"}
     if sentence := equal_to_uniform(adap):
         yield sentence
+
+
+def _planning(stored: StoredRows) -> Iterator[str]:
+    """Return wide arms against their targets, and the regret of planners."""
+    pairs = [
+        (one, row, uniform)
+        for protocol in ("paper", "planned")
+        for one, row in stored.rows(protocol)
+        if WIDE in one.key and (uniform := stored.uniform(one))
+    ]
+    if not pairs:
+        return
+    yield prose.PLANNING
+    if numbers := describe_planning(stored.results, stored.setting.key):
+        yield f"![Regret, {numbers}](assets/ratings-planning-{stored.setting.key}.svg)"
+    for one, row, uniform in pairs:
+        claims = wide_verdict(epsilon_of_run(one), row, uniform, stored.own_mean(REWARD_SHARE))
+        model = "default model" if one.protocol == "planned" else "paper's model"
+        sentences = [*map(str, claims), f"{span(row)} rounds.", last_against_uniform(row, uniform)]
+        yield f"**Wide arms, {model}, {noise_of(one)}:** {' '.join(sentences)}"
 
 
 def _accounting(stored: StoredRows, sizes: Metrics) -> Iterator[str]:
