@@ -1,6 +1,6 @@
 """Regret of planners against the best fixed plan in hindsight, and targets of wide arms."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from statistics import fmean
 
 from benchmarks.harness.claim import Claim, Comparison, compare
@@ -14,6 +14,9 @@ LEAST_GAIN, GAIN_EPSILON = 0.005, 1.0
 ONE_ROUND = "one round of the even split"
 FIXED = {"uniform": "the even split over 20 rounds", "uniform18": "over 18 rounds"}
 """Fixed plans: part of the row's key -> name. A further one stops after the first round of the even split."""
+
+Regrets = dict[int, tuple[str, list[float]]]
+"""Split -> best fixed plan in hindsight, and cumulative regret after each round."""
 
 
 def path_of(trial: Trial, rounds: int) -> list[float]:
@@ -35,12 +38,12 @@ def fixed_plans(rows: Mapping[str, Row], cell: str, seed: int, rounds: int) -> d
     return plans
 
 
-def regrets(rows: Mapping[str, Row], key: str, cell: str, rounds: int) -> dict[int, tuple[str, list[float]]]:
+def regrets(rows: Mapping[str, Row], key: str, cell: str, rounds: int) -> Regrets:
     """Return split -> best fixed plan in hindsight, and the planner's cumulative regret after each round.
 
     Rewards are falls of RMSE, so their sums telescope: the regret Σ(r*_s − r_s) is the difference of both RMSE.
     """
-    regret = {}
+    regret: Regrets = {}
     for seed, trial in sorted(rows[key].trials.items()) if key in rows else ():
         plans = fixed_plans(rows, cell, seed, rounds)
         if plans and trial.curve:
@@ -50,17 +53,27 @@ def regrets(rows: Mapping[str, Row], key: str, cell: str, rounds: int) -> dict[i
     return regret
 
 
-def regret_sentences(rows: Mapping[str, Row], keys: Mapping[str, str], cell: str, rounds: int) -> Iterator[str]:
-    """Yield the regret of each planner after all rounds; `keys` is its row by name."""
-    for name, key in keys.items():
-        if found := regrets(rows, key, cell, rounds):
-            last = [path[-1] for _, path in found.values()]
-            plans = [best for best, _ in found.values()]
-            best = max(set(plans), key=plans.count)
-            yield (
-                f"{name}: regret {signed_number(fmean(last))} after {rounds} rounds on {count(len(last), 'split')};"
-                f" the best fixed plan was {best} on {plans.count(best)}"
-            )
+def compared(rows: Mapping[str, Row], keys: Collection[str], cell: str, rounds: int) -> dict[str, Regrets]:
+    """Return row -> regrets of those rows that were run, on the splits that all of them have."""
+    found = {key: one for key in keys if (one := regrets(rows, key, cell, rounds))}
+    shared = set.intersection(*map(set, found.values())) if found else set()
+    return {key: {seed: one[seed] for seed in sorted(shared)} for key, one in found.items() if shared}
+
+
+def regret_text(rows: Mapping[str, Row], keys: Mapping[str, str], cell: str, rounds: int) -> str:
+    """State the mean regret of planners after all rounds; `keys` are their names by row. Empty without any."""
+    found = compared(rows, keys, cell, rounds)
+    if not found:
+        return ""
+    values = ", ".join(
+        f"{keys[key]} {signed_number(fmean(path[-1] for _, path in one.values()))}" for key, one in found.items()
+    )
+    plans = [best for best, _ in next(iter(found.values())).values()]
+    best = max(sorted(set(plans)), key=plans.count)
+    return (
+        f"{values} after {rounds} rounds on {count(len(plans), 'split')}; the best fixed plan was {best} on"
+        f" {plans.count(best)}"
+    )
 
 
 def wide_verdict(epsilon: float, wide: Row, uniform: Row, own: Row) -> list[Claim]:

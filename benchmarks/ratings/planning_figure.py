@@ -1,14 +1,13 @@
 """Figure of planning: error by share of the budget, and regret by round."""
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Row, Trial
+from benchmarks.harness.row import Trial
 from benchmarks.ratings.experiments import EXPERIMENTS, ROUNDS
 from benchmarks.ratings.noise import budget_share
-from benchmarks.ratings.planning import regret_sentences, regrets
+from benchmarks.ratings.planning import compared, regret_text
 
 CELLS = {"gaussian-1": "Gaussian, ε = 1", "laplace-1": "Laplace, ε = 1"}
 SERIES = {
@@ -26,7 +25,8 @@ PLANNERS = ("random_arm", "bgtplanner", "bgtplanner-wide")
 def describe_planning(results: Results, setting: str) -> str:
     """Return the figure's numbers in words; empty without rows of wide arms."""
     rows = results.rows_of(setting, "paper")
-    parts = [f"{title}: {text}" for cell, title in CELLS.items() if (text := _regret_text(rows, cell))]
+    texts = {title: regret_text(rows, _labels(cell), cell, ROUNDS) for cell, title in CELLS.items()}
+    parts = [f"{title}: {text}" for title, text in texts.items() if text]
     return "; ".join(parts) if any(f"bgtplanner-wide-{cell}" in rows for cell in CELLS) else ""
 
 
@@ -50,19 +50,21 @@ def draw_planning(results: Results, setting: str, path: Path) -> None:
         panels = figure.subplots(1, 4)
         for place, (cell, title) in enumerate(CELLS.items()):
             errors, regret = panels[2 * place : 2 * place + 2]
+            paths = compared(rows, _labels(cell), cell, ROUNDS)
             for key, (label, marker, colour) in SERIES.items():
                 style = {"marker": marker, "color": colour, "markersize": 3, "linewidth": 1}
                 row = rows.get(f"{key}-{cell}")
                 if row and row.trials and min(row.trials) == 0:
                     shares, values = zip(*spending(row.key.row, row.trials[0]), strict=True)
-                    errors.plot([100 * share for share in shares], values, label=label, **style)
-                if key in PLANNERS and (line := list(_mean_regret(rows, key, cell))):
-                    regret.plot(range(1, len(line) + 1), line, **style)
+                    errors.plot([100 * share for share in shares], values, label=label, markevery=3, **style)
+                if one := paths.get(f"{key}-{cell}"):
+                    means = [fmean(values) for values in zip(*(path for _, path in one.values()), strict=True)]
+                    regret.plot(range(1, len(means) + 1), means, markevery=4, **style)
             errors.set_title(title, fontsize=8)
             errors.set_xlabel("share of ε spent, %", fontsize=8)
             errors.set_ylabel("RMSE, held out", fontsize=8)
             regret.axhline(0.0, color="#5b6570", linewidth=0.8)
-            regret.set_title("regret", fontsize=8)
+            regret.set_title("regret, mean of splits", fontsize=8)
             regret.set_xlabel("round", fontsize=8)
         for axes in panels:
             axes.grid(axis="y", color="#d9dde2", linewidth=0.6)
@@ -73,12 +75,6 @@ def draw_planning(results: Results, setting: str, path: Path) -> None:
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
-def _mean_regret(rows: Mapping[str, Row], key: str, cell: str) -> Iterator[float]:
-    found = regrets(rows, f"{key}-{cell}", cell, ROUNDS)
-    for values in zip(*(path for _, path in found.values()), strict=True):
-        yield fmean(values)
-
-
-def _regret_text(rows: Mapping[str, Row], cell: str) -> str:
-    keys = {SERIES[key][0]: f"{key}-{cell}" for key in PLANNERS}
-    return "; ".join(regret_sentences(rows, keys, cell, ROUNDS))
+def _labels(cell: str) -> dict[str, str]:
+    """Return row -> name of the planners under a noise."""
+    return {f"{key}-{cell}": SERIES[key][0] for key in PLANNERS}

@@ -22,6 +22,8 @@ from common.config.run import RunConfig
 from common.methods.fedavg import FedAvg
 from common.options import Scalar
 from common.tasks.ratings.demo import demo_products
+from deploy.client_snapshot import KeptState
+from deploy.resumable_simulation import simulate_measured
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
@@ -29,6 +31,7 @@ from server.journal import Journal
 from server.model_choice import BEST_MODEL
 from server.result import Best, Result
 from server.run import run
+from tests.support.kills import killed_at
 from tests.support.owners import SHARING, listening
 
 PRODUCTS = demo_products()
@@ -126,3 +129,19 @@ def test_layers_that_were_not_kept_are_those_of_the_last_round() -> None:
     store = MemoryStore()
     store.save("toy", ClientMemory(3, {"head.after": {"user": torch.ones(2)}}))
     assert return_to_round(store, "toy", store.load("toy"), 1).groups.keys() == {"head.after"}
+
+
+def test_a_killed_run_with_wide_arms_delivers_the_bits_of_an_unbroken_one(tmp_path: Path) -> None:
+    chosen = config(rounds=4, algorithm__bgtplanner__arms_kind="wide", algorithm__bgtplanner__context=0)
+    data = [Ratings((rater,), PRODUCTS) for rater in RATERS]
+
+    def simulated(runs: Path, *, resume: bool = False) -> tuple[Best | None, str, str]:
+        changed = chosen.model_copy(update={"resume": resume})
+        result = simulate_measured(changed, data, runs, together=1, noise_seed=7, state=KeptState())[0]
+        return result.best, result.reason, sha256(RunDirectory(runs, "toy").load_model(BEST_MODEL)[0])
+
+    with killed_at() as steps:
+        through = simulated(tmp_path / "through")
+    with killed_at(len(steps.names) // 2):
+        simulated(tmp_path / "killed")
+    assert simulated(tmp_path / "killed", resume=True) == through

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import About, Row, RowKey, Trial
-from benchmarks.ratings.planning import ONE_ROUND, path_of, regret_sentences, regrets, wide_verdict
+from benchmarks.ratings.planning import ONE_ROUND, compared, path_of, regret_text, regrets, wide_verdict
 from benchmarks.ratings.planning_figure import describe_planning, draw_planning, spending
 
 CURVES = {
@@ -43,8 +43,20 @@ def test_regret_is_the_sum_of_missed_rewards() -> None:
 
 
 def test_a_planner_better_than_any_fixed_plan_has_negative_regret() -> None:
-    [sentence] = regret_sentences(ROWS, {"BGTplanner": "bgtplanner-gaussian-1"}, "gaussian-1", 4)
-    assert sentence.startswith("BGTplanner: regret −.0200 after 4 rounds on 1 split")
+    text = regret_text(ROWS, {"bgtplanner-gaussian-1": "BGTplanner"}, "gaussian-1", 4)
+    assert (
+        text == "BGTplanner −.0200 after 4 rounds on 1 split; the best fixed plan was one round of the even split on 1"
+    )
+
+
+def test_planners_are_compared_on_splits_that_all_have() -> None:
+    twice = row("bgtplanner-gaussian-1", *[trial(CURVES["bgtplanner-gaussian-1"])] * 2)
+    even = row("uniform-gaussian-1", *[trial(CURVES["uniform-gaussian-1"])] * 2)
+    rows = {**ROWS, "bgtplanner-gaussian-1": twice, "uniform-gaussian-1": even}
+    keys = ("bgtplanner-gaussian-1", "random_arm-gaussian-1", "bgtplanner-wide-gaussian-1")
+    assert regrets(rows, keys[0], "gaussian-1", 4).keys() == {0, 1}
+    found = compared(rows, keys, "gaussian-1", 4)
+    assert [(key, list(one)) for key, one in found.items()] == [(key, [0]) for key in keys]
 
 
 def test_without_fixed_plans_there_is_no_regret() -> None:
@@ -81,4 +93,4 @@ def test_the_figure_is_equal_byte_for_byte(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         draw_planning(results, "ml", tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert "random arms: regret +.1000" in describe_planning(results, "ml")
+    assert "random arms +.1000" in describe_planning(results, "ml")
