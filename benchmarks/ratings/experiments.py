@@ -127,8 +127,8 @@ def paper(
 
 
 def wide(row: Experiment) -> Experiment:
-    """Return a row of BGTplanner with wide arms; its predictor sees costs alone, since contexts follow the noise."""
-    settings = {"algorithm.bgtplanner.arms-kind": "wide", "algorithm.bgtplanner.context": 0}
+    """Return a row of BGTplanner with wide arms, without contexts, which follow the noise."""
+    settings: Settings = {"algorithm.bgtplanner.arms-kind": "wide", "algorithm.bgtplanner.context": 0}
     key = row.key.replace("bgtplanner", f"bgtplanner{WIDE}")
     return replace(row, key=key, title=f"{row.title}, wide arms", settings={**row.settings, **settings})
 

@@ -13,7 +13,10 @@ LEAST_GAIN, GAIN_EPSILON = 0.005, 1.0
 
 ONE_ROUND = "one round of the even split"
 FIXED = {"uniform": "the even split over 20 rounds", "uniform18": "over 18 rounds"}
-"""Fixed plans: part of the row's key -> name. A further one stops after the first round of the even split."""
+"""Fixed plans: part of the row's key -> name.
+
+A further one stops after the first round of the even split.
+"""
 
 Regrets = dict[int, tuple[str, list[float]]]
 """Split -> best fixed plan in hindsight, and cumulative regret after each round."""
@@ -61,7 +64,7 @@ def compared(rows: Mapping[str, Row], keys: Collection[str], cell: str, rounds: 
 
 
 def regret_text(rows: Mapping[str, Row], keys: Mapping[str, str], cell: str, rounds: int) -> str:
-    """State the mean regret of planners after all rounds; `keys` are their names by row. Empty without any."""
+    """State the mean regret of planners, `keys` with their names, after all rounds; empty without any."""
     found = compared(rows, keys, cell, rounds)
     if not found:
         return ""

@@ -31,7 +31,10 @@ def describe_planning(results: Results, setting: str) -> str:
 
 
 def spending(key: str, trial: Trial) -> list[tuple[float, float]]:
-    """Return share of the budget and RMSE after each round; rows without stored shares spent evenly, to within 2 %."""
+    """Return share of the budget and RMSE after each round.
+
+    Rows without stored shares spent the budget evenly, to within 2 %.
+    """
     experiment = next(one for one in EXPERIMENTS if (one.protocol, one.key) == ("paper", key))
     last = max(trial.curve)
     share = budget_share(experiment, trial.metrics["epsilon_spent"]) * last / trial.metrics["rounds"]
