@@ -88,7 +88,8 @@ class ModelChoice:
         if self.best.round < state.round and (self._folder.path / BEST_MODEL).exists():
             saved, _ = self._folder.load_model(BEST_MODEL)
             model = {name: a for name, a in saved.items() if name in state.model}
-            self.evaluation = strategy.measure(grid, "test", model, final=True, number=self.best.round)
+            number = self.best.round if keeps_rounds(self._config) else 0
+            self.evaluation = strategy.measure(grid, "test", model, final=True, number=number)
             self._rounds.best = replace(self.best, test=dict(self.evaluation.metrics))
 
     def _is_selectable(self, state: RunState) -> bool:
