@@ -12,7 +12,7 @@ from deploy.federation import ClientSpec
 from server.evaluation import Evaluation, summarize
 from server.paired_sums import PairedSums, pool_sums
 from server.result import Result
-from server.verdict import judge_run
+from server.verdict import floor_of, judge_run
 
 
 def read_measured(specs: Sequence[ClientSpec], run: str) -> dict[str, Measured]:
@@ -32,7 +32,7 @@ def with_local_metrics(result: Result, measured: Mapping[str, Measured]) -> Resu
     local = pool_measured(result.task, measured)
     sums = local.paired.get(SIMPLE, PairedSums())
     verdict = result.verdict or judge_run(result.task, local.metrics, result.best, sums)
-    return replace(result, local=dict(local.metrics), verdict=verdict)
+    return replace(result, local=dict(local.metrics), verdict=verdict, **floor_of(result.task, local.metrics))
 
 
 def pool_measured(task: str, measured: Mapping[str, Measured]) -> Evaluation:

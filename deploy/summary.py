@@ -13,8 +13,9 @@ from rich.text import Text
 from common.metrics.spec import MetricSpec
 from common.text import count
 from deploy.report.metric_table import brief, format_value, local_metrics
+from deploy.report.noise_cost import statement_of
 from deploy.report.sections import ARROW
-from deploy.report.text import COMMAND_MARK, duration, measured_by, privacy, size, unmeasured, without_marks
+from deploy.report.text import COMMAND_MARK, duration, measured_by, size, unmeasured, without_marks
 from server.result import Result
 
 _BEST = 2  # column
@@ -98,7 +99,7 @@ def _row(result: Result, m: MetricSpec) -> Sequence[str]:
 
 
 def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
-    claim, terms = privacy(result.privacy)
+    claim, terms = statement_of(result)
     facts = {
         "note" if result.status == "completed" else "reason": result.reason,
         "metrics": unmeasured(result),

@@ -13,7 +13,7 @@ from server.evaluation import Evaluation
 from server.paired_sums import PairedSums
 from server.result import Best, ClientResult, Privacy, Result, Verdict
 from server.state import RunState
-from server.verdict import compare_alone, judge_run
+from server.verdict import compare_alone, floor_of, judge_run
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def build_result(
         error=type(error).__name__ if error else "",
         summed=last.summed,
         verdict=_judge(config, used, totals.best, state.round),
+        **floor_of(config.task, last.metrics),
         versions={**{p: version(p) for p in ("fedloom", "flwr", "torch")}, "python": python_version()},
     )
 

@@ -145,6 +145,9 @@ class Result:
     model_sha256: str
     versions: dict[str, str]
     verdict: Verdict | None = None
+    floor_metric: str = ""
+    """Metric of the simple baseline, for which clients send nothing; empty if it was not measured."""
+    floor_value: Number | None = None
     local: Metrics = field(default_factory=dict)
     """Metrics that `fedloom up` read from its own clients on this machine; not sent to the server."""
     error: str = ""

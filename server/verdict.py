@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypedDict
 
 from common.tasks.registry import TASKS
 from server.events import Metrics
@@ -41,6 +41,20 @@ def judge_run(task: str, metrics: Metrics, best: Best | None, simple: PairedSums
         se_simple=simple.standard_error,
     )
     return replace(verdict, text=describe(verdict, task, best))
+
+
+class Floor(TypedDict, total=False):
+    """Metric of the simple baseline and its value, as fields of a result."""
+
+    floor_metric: str
+    floor_value: float
+
+
+def floor_of(task: str, metrics: Metrics) -> Floor:
+    """Return the metric of the simple baseline and its value; empty if it was not measured."""
+    spec = TASKS[task]
+    key = spec.simple.get(spec.comparison.metric, "") if spec.comparison else ""
+    return Floor(floor_metric=key, floor_value=metrics[key]) if key in metrics else Floor()
 
 
 def compare_alone(

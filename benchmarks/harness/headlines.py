@@ -7,12 +7,13 @@ from benchmarks.harness.headline import Entry, Headline, Part
 from benchmarks.harness.results import Results
 from benchmarks.markets.experiments import SMALL
 from benchmarks.ratings.figures import RatingsHeadline
+from benchmarks.rules.figures import RulesHeadline
 from benchmarks.traffic.figures import TrafficHeadline
 
 _A, _G, _B, _ML, _X = "A/default", "gowalla/default", "boroondara/origin-0", "ml", "xmarket/pairs"
 
 HEADLINES = {
-    "rules": Headline(
+    "rules": RulesHeadline(
         "rules",
         "IFTTT",
         "HR@20 in %",

@@ -26,7 +26,11 @@ RULES = (
         f"{_SET}; control from gradients, which sends two vectors; equal bytes: FedGNN with twice the steps or rounds",
     ),
     PaperClaim(
-        "FedRule", "R2", "FedGNN diverges after 50 to 150 iterations, FedRule converges", lacks="no curves stored"
+        "FedRule",
+        "R2",
+        "FedGNN diverges after 50 to 150 iterations, FedRule converges",
+        contrasts("rules", ("A/curves",), [("fedrule-sgd", "fedgnn-sgd")], ("rise",)),
+        f"{_SET}; 100 rounds of SGD; divergence: rise of the last test loss over the least of any round",
     ),
     PaperClaim(
         "FedRule",

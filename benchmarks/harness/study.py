@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness.results import Results
+from benchmarks.harness.split_page import split_page
 
 if TYPE_CHECKING:
     from benchmarks.harness.headline import Opening
@@ -20,7 +21,7 @@ DATA = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data
 RESULTS = ROOT / "docs" / "results"
 PACKAGES = ("fedloom", "flwr", "torch", "torch-geometric", "numpy")
 MARKS = ("<!-- table -->", "<!-- end of table -->")
-STUDIES = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit")
+STUDIES = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit", "privacy")
 
 
 @dataclass(frozen=True)
@@ -64,22 +65,23 @@ class Study:
         """Read the stored results."""
         return Results.load(self.folder / self.name)
 
-    def page(self) -> str:
-        """Return the page that follows from the stored results; neither data nor cache are read."""
+    def pages(self) -> dict[str, str]:
+        """Return file name -> text of the page, and of the tables that do not fit on it.
+
+        They follow from the stored results; neither data nor cache are read.
+        """
         results = self.results()
         sections: Iterable[str] = import_module(f"benchmarks.{self.name}.page").page(results, self._provenance(results))
         title, _, rest = "\n\n".join(sections).partition("\n\n")
         headline = _headline(self.name).section(results, self.name) if results.rows else ()
-        return "\n\n".join([title, *headline, rest]) + "\n"
+        return _files("\n\n".join([title, *headline, rest]) + "\n", self.name)
 
     def write_page(self) -> Path:
-        """Write the page and its figure; return the page's path."""
+        """Write the page, its tables and its figure; return the page's path."""
         if (results := self.results()).rows:
             (self.folder / "assets").mkdir(parents=True, exist_ok=True)
             _headline(self.name).draw(results, self.folder / "assets" / f"{self.name}.svg")
-        path = self.folder / f"{self.name}.md"
-        path.write_text(self.page(), "utf-8")
-        return path
+        return _write(self.pages(), self.folder, self.name)
 
     def run(self, selection: Selection, cache: Path) -> None:
         """Compute what neither the stored results nor the cache hold, and store it."""
@@ -126,9 +128,22 @@ def write_claims(folder: Path = RESULTS) -> Path:
 
     judged = judge(CLAIMS, all_results(folder))
     (folder / "claims.csv").write_text(claims_csv(judged), "utf-8")
-    page = folder / "claims.md"
-    page.write_text(claims_page(judged), "utf-8")
-    return page
+    return _write(_files(claims_page(judged), "claims"), folder, "claims")
+
+
+def _files(text: str, name: str) -> dict[str, str]:
+    """Return file name -> text of a page, and of the tables that do not fit on it."""
+    page, rest = split_page(text, name)
+    return {f"{name}.md": page, **({f"{name}/tables.md": rest} if rest else {})}
+
+
+def _write(files: Mapping[str, str], folder: Path, name: str) -> Path:
+    """Write a page with its tables, or without if all fit on it; return the page's path."""
+    (folder / name / "tables.md").unlink(missing_ok=True)
+    for file, text in files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text, "utf-8")
+    return folder / f"{name}.md"
 
 
 def _headline(name: str) -> "Opening":

@@ -126,10 +126,11 @@ EXPERIMENTS = (
     ),
 )
 
-FACTORS = Experiment(
-    "mf", "matrix factorization (central), Adam", grid=tuple({"lr": rate} for rate in (0.003, 0.01, 0.03))
-)
-"""Baseline without a network that is tuned as the methods are."""
+_RATES: Points = tuple({"lr": rate} for rate in (0.003, 0.01, 0.03))
+
+FACTORS = Experiment("mf", "matrix factorization (central), Adam", grid=_RATES)
+CONVOLVED = Experiment("gcmc", "GCMC (central), Adam", grid=_RATES)
+"""Baselines on homes and rules without devices, tuned as the methods are."""
 
 COUNTS = {
     "counts-relation": "counts: relation frequency",
@@ -175,5 +176,5 @@ def auto_row(kind: str) -> Experiment:
     return Experiment(kind, title, settings, protocol=AUTO)
 
 
-TITLES = {**{one.key: one.title for one in (*EXPERIMENTS, FACTORS)}, **COUNTS}
+TITLES = {**{one.key: one.title for one in (*EXPERIMENTS, FACTORS, CONVOLVED)}, **COUNTS}
 """All rows in the order of the tables: key -> title."""

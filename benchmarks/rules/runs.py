@@ -1,10 +1,12 @@
 """Runs of the rules study: federated methods, matrix factorization and count baselines on both setups."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+from torch import Generator
 
 from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.experiment import Settings
@@ -12,9 +14,12 @@ from benchmarks.harness.row import Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from benchmarks.rules.baselines import count_baseline, factorize
+from benchmarks.rules import curves
+from benchmarks.rules.baselines import count_baseline
+from benchmarks.rules.convolution import Convolved
 from benchmarks.rules.experiments import (
     AUTO_ORDER,
+    CONVOLVED,
     COUNTS,
     EVALUATE_EVERY,
     EXPERIMENTS,
@@ -30,6 +35,7 @@ from benchmarks.rules.experiments import (
     auto_row,
     auto_set,
 )
+from benchmarks.rules.factors import Factors, Pairs, factorize
 from benchmarks.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
 from benchmarks.rules.summed_counts import METRICS, measure_counts
 from client.data.dataset import AnyDataset
@@ -48,6 +54,8 @@ STACKED = 32
 
 VALIDATION = "tasks.rules.validation-share"
 
+NETWORKS = ((FACTORS, Factors), (CONVOLVED, Convolved))
+
 TUNING = Tuning("loss", {VALIDATION: VALIDATION_SHARE, "evaluate-every": EVALUATE_EVERY}, chooses_round=True)
 
 
@@ -57,9 +65,13 @@ def compute(selection: Selection, store: Store) -> None:
         read = partial(_read, selection.data, name)
         bench = Bench(name, read, store, _trial_of, TUNING, lambda _: STACKED, selection)
         bench.run(EXPERIMENTS)
-        Factorization(name, read, store, tuning=TUNING, selection=selection).run([FACTORS])
+        for one, network in NETWORKS:
+            Factorization(name, read, store, tuning=TUNING, selection=selection, network=network).run([one])
         bench.run_baselines(COUNTS, FACTORS.seeds, partial(_counts, bench))
         bench.describe(partial(_sizes, bench))
+        if name == curves.SET:
+            traced = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
+            traced.run(curves.EXPERIMENTS)
     if selection.has_set("demo"):
         demo = Bench("demo", partial(read_all, TASK.name, "demo"), store, _trial_of, selection=selection)
         demo.run_baselines(SUMS, SUM_SEEDS, measure_counts, "sums")
@@ -93,6 +105,13 @@ def _embedded_trial(run: FinishedRun) -> Trial:
     return Trial({name: found[name] for name in METRICS})
 
 
+def _trace(run: FinishedRun) -> Trial:
+    """Return the curve of the test metrics, the last ones and the rise of the loss."""
+    curve = {number: {key: found[key] for key in curves.MEASURED} for number, found in run.curve().items()}
+    least, last = min(found["loss"] for found in curve.values()), curve[max(curve)]
+    return Trial({**last, curves.RISE: last["loss"] / least - 1, "least_loss": least}, curve)
+
+
 def split_model(saved: Arrays) -> tuple[Arrays, Arrays]:
     """Return the parameters of a saved model, and its counts with their noise."""
     statics = {name: saved[name] for name in STATICS if name in saved}
@@ -101,7 +120,9 @@ def split_model(saved: Arrays) -> tuple[Arrays, Arrays]:
 
 @dataclass
 class Factorization(Bench):
-    """Bench of central matrix factorization, where a round has as many steps as elsewhere."""
+    """Bench of central factors of homes and rules, where a round has as many steps as elsewhere."""
+
+    network: Callable[[Pairs, Generator], Factors] = Factors
 
     def train(self, name: str, flat: Settings, *, central: bool = False) -> Trial:
         """Factorize the training rules of all homes."""
@@ -120,6 +141,7 @@ class Factorization(Bench):
             splits,
             len(catalogue.entities),
             len(catalogue.relations),
+            self.network,
             rate=rate,
             steps=rounds * LOCAL_STEPS,
             report_every=EVALUATE_EVERY * LOCAL_STEPS,

@@ -10,7 +10,7 @@ from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from deploy.report.metric_table import in_order
-from deploy.report.text import privacy
+from deploy.report.noise_cost import statement_of
 from server.result import Result
 
 UNBOUNDED = "trained without noise: what it reveals of clients is not bounded"
@@ -66,7 +66,7 @@ def make_card(
 
 def _privacy(result: Result) -> dict[str, Any]:
     """Return the privacy statement, word by word."""
-    stated, (claim, terms) = result.privacy, privacy(result.privacy)
+    stated, (claim, terms) = result.privacy, statement_of(result)
     return {
         "statement": claim if stated.epsilon is not None else f"{claim} {UNBOUNDED[0].upper()}{UNBOUNDED[1:]}.",
         "terms": {heading: list(lines) for heading, lines in terms.items()},

@@ -15,6 +15,7 @@ from deploy.report.clusters import clusters
 from deploy.report.comparison import compare_runs
 from deploy.report.metric_plots import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.metric_table import EXAMPLES, brief, curve, folded, format_value, headlines, in_order, local_metrics
+from deploy.report.noise_cost import statement_of
 from deploy.report.reproduce import command, lacks
 from deploy.report.run import RunRecord, absences, client_values, labels, read
 from deploy.report.sections import ARROW, Section, figure, figure_of, section, table
@@ -46,7 +47,7 @@ def page(runs: Sequence[Path]) -> str:
         cards=_cards(single) if single else [],
         comparison=[] if single else compare_runs(histories),
         sections=[section for section in _sections(histories) if section],
-        statements=[(label, *text.privacy(h.result.privacy)) for label, h in _labeled(histories) if h.result],
+        statements=[(label, *statement_of(h.result)) for label, h in _labeled(histories) if h.result],
         tasks=len({history.task for history in histories}),
         measured=text.measured_by(single.result) if single and single.result else "",
         settings=_settings(histories),

@@ -1,7 +1,7 @@
 """Configuration, result, privacy statement and origin of one run, for the live page."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from common.config.parse import parse
 from common.errors import DataError, FedloomError
 from deploy.report import text
+from deploy.report.noise_cost import statement_of
 from deploy.ui.run_files import read_config, read_file
 from server.privacy_statement import statement
 from server.result import Privacy, Result, result_from_json, result_to_json
@@ -23,11 +24,12 @@ def read_detail(root: Path, run: str) -> dict[str, Any] | None:
         return None
     result = _result(root, run)
     privacy = result.privacy if result else _expected_privacy(config)
+    sentences = statement_of(result) if result else text.privacy(privacy) if privacy else None
     return {
         "id": run,
         "config": config,
         "result": _as_json(result) if result else None,
-        "privacy": _describe(privacy) if privacy else None,
+        "privacy": _describe(privacy, *sentences) if privacy and sentences else None,
         "origin": _origin(root, run),
         "has_examples": read_file(root, run, "examples.json", MAX_EXAMPLES) is not None,
     }
@@ -56,9 +58,8 @@ def _expected_privacy(config: Mapping[str, Any]) -> Privacy | None:
         return None
 
 
-def _describe(privacy: Privacy) -> dict[str, Any]:
+def _describe(privacy: Privacy, claim: str, terms: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the statement with its sentences; `exact` is True if updates are sent without noise."""
-    claim, terms = text.privacy(privacy)
     unit = text.cost(privacy.account, 0).split()[0] if privacy.account else ""
     return {
         **asdict(privacy),

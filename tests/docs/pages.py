@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit", "secure", "claims")
+GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit", "privacy", "secure", "claims")
 """Result pages that `python -m benchmarks page` and `claims` write."""
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -53,7 +53,14 @@ def pages() -> list[Path]:
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("examples/*/README.md"),
     ]
-    return sorted(path for path in found if path.parent.name != "results" or path.stem not in GENERATED)
+    return sorted(path for path in found if not _is_generated(path))
+
+
+def _is_generated(path: Path) -> bool:
+    folder = ROOT / "docs" / "results"
+    return (path.parent == folder and path.stem in GENERATED) or (
+        path.parent.parent == folder and path.name == "tables.md"
+    )
 
 
 def blocks(page: Path) -> Iterator[Block]:

@@ -93,7 +93,16 @@ def test_links_lead_to_pages_and_headings(page: Path) -> None:
 def test_every_page_of_the_documentation_is_linked_from_its_index() -> None:
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / target).resolve() for target in links(index)}
-    assert [page for page in (ROOT / "docs").glob("**/*.md") if page not in {index, *linked}] == []
+    tables = {
+        (page.parent / target.partition("#")[0]).resolve() for page in linked for target in _links_to_tables(page)
+    }
+    assert [page for page in (ROOT / "docs").glob("**/*.md") if page not in {index, *linked, *tables}] == []
+
+
+def _links_to_tables(page: Path) -> list[str]:
+    """Return the links of a results page to its own page of tables."""
+    name = f"{page.stem}/tables.md"
+    return [target for target in links(page) if target.startswith(name)] if page.suffix == ".md" else []
 
 
 @EVERY_PAGE

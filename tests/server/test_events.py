@@ -71,6 +71,8 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
             "model_sha256",
             "versions",
             "verdict",
+            "floor_metric",
+            "floor_value",
             "local",
             "error",
             "state",

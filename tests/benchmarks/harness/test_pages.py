@@ -29,7 +29,9 @@ TITLES = {
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_committed_page_follows_from_the_stored_results(name: str, tmp_path: Path) -> None:
     shutil.copytree(RESULTS / name, tmp_path / name)
-    assert Study(name, tmp_path).page() == (RESULTS / f"{name}.md").read_text("utf-8")
+    files = Study(name, tmp_path).pages()
+    assert files == {file: (RESULTS / file).read_text("utf-8") for file in files}
+    assert (f"{name}/tables.md" in files) == (RESULTS / name / "tables.md").exists()
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -79,7 +81,8 @@ def test_stored_titles_of_ratings_are_those_of_their_protocol() -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_table_of_a_page_is_a_rectangle(name: str) -> None:
-    parts = (RESULTS / f"{name}.md").read_text("utf-8").split("\n\n")
+    files = filter(Path.exists, (RESULTS / f"{name}.md", RESULTS / name / "tables.md"))
+    parts = "\n\n".join(file.read_text("utf-8") for file in files).split("\n\n")
     for table in [part.splitlines() for part in parts if part.startswith("| ")]:
         assert len({len(re.findall(r" \|", line)) for line in table}) == 1
 

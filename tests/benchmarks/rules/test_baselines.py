@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
+import torch
 
-from benchmarks.rules.baselines import count_baseline, examples_of, factorize
+from benchmarks.rules.baselines import count_baseline, examples_of
+from benchmarks.rules.convolution import Convolved
 from benchmarks.rules.experiments import COUNTS
+from benchmarks.rules.factors import Factors, Pairs, factorize
 from benchmarks.rules.measure import validation_loss
 from client.tasks.rules.data.homes import Device, Home
 from client.tasks.rules.data.split import Examples, SplitHome
@@ -60,15 +63,33 @@ def test_a_rule_is_left_out_of_its_own_counts() -> None:
     assert logits == pytest.approx(np.zeros_like(logits), abs=1e-6)
 
 
-def test_factorization_learns_the_rules_of_each_home(splits: list[SplitHome]) -> None:
-    reports = list(factorize(splits, ENTITIES, RELATIONS, rate=0.05, steps=60, report_every=30, seed=0))
+NETWORKS = pytest.mark.parametrize("network", [Factors, Convolved])
+
+
+@NETWORKS
+def test_factorization_learns_the_rules_of_each_home(splits: list[SplitHome], network: type[Factors]) -> None:
+    reports = list(factorize(splits, ENTITIES, RELATIONS, network, rate=0.05, steps=60, report_every=30, seed=0))
     assert [step for step, _ in reports] == [30, 60]
     losses = [validation_loss(splits, score) for _, score in reports]
     assert losses[1] < losses[0] < np.log(2)
 
 
-def test_a_rule_without_examples_has_the_biases_alone(splits: list[SplitHome]) -> None:
-    *_, (_, score) = factorize(splits, ENTITIES, RELATIONS, rate=0.05, steps=30, report_every=30, seed=0)
+@NETWORKS
+def test_a_rule_without_examples_has_the_biases_alone(splits: list[SplitHome], network: type[Factors]) -> None:
+    *_, (_, score) = factorize(splits, ENTITIES, RELATIONS, network, rate=0.05, steps=30, report_every=30, seed=0)
     logits = score(splits[0])
     assert logits[2, 2, 3] == logits[2, 2, 1] == logits[0, 2, 0]
     assert score(splits[2]).shape == (1, 1, RELATIONS)
+
+
+def test_convolution_means_over_neighbours_and_drops_messages_in_training_alone() -> None:
+    pairs = Pairs(2, 3, torch.tensor([[0, 0, 1], [0, 1, 1]]))
+    network = Convolved(pairs, torch.Generator().manual_seed(0)).eval()
+    with torch.no_grad():
+        users, rules = network.factors()
+        first = (network.rule[0] / 2**0.5 + network.rule[1] / 2).relu()
+        assert torch.allclose(users[0], first)
+        assert torch.equal(rules[2], torch.zeros_like(rules[2]))
+        assert torch.equal(network.factors()[0], users)
+        dropped = [network.train().factors()[0] for _ in range(8)]
+    assert any(not torch.equal(one, users) for one in dropped)

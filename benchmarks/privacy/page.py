@@ -1,0 +1,60 @@
+"""Page of the study of privacy noise, made from stored results alone."""
+
+from collections.abc import Iterator
+
+from benchmarks.harness.claim import Claim, bullet_list
+from benchmarks.harness.results import Results
+from benchmarks.harness.table import Table
+from benchmarks.privacy import prose
+from benchmarks.privacy.cases import EPSILONS, PROTECTIONS, SEEDS, SETTINGS
+from benchmarks.privacy.figures import Figures, Point, number
+
+
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    yield prose.INTRODUCTION.format(made_by=made_by, seeds=SEEDS)
+    for figures in measured(results):
+        yield from _task(figures)
+    yield prose.LIMITS
+
+
+def measured(results: Results) -> Iterator[Figures]:
+    """Yield the figures of the tasks that were run."""
+    for setting in SETTINGS:
+        figures = Figures(results, setting)
+        if figures.no_noise:
+            yield figures
+
+
+def claim_of(figures: Figures) -> Claim:
+    """Return the claim that the default model is never below its floor, with the points where it is."""
+    setting, below = figures.setting, figures.below()
+    where = "; ".join(f"{PROTECTIONS[p]}, {_where(points)}" for p, points in below.items())
+    bound = f"The default model is never below its floor by more than {setting.smallest:g} of {setting.measure}"
+    return Claim(f"{bound} ({where})" if where else bound, not below)
+
+
+def _where(points: list[Point]) -> str:
+    least = number(min(one.gain for one in points), "+")
+    return f"at ε = {', '.join(f'{one.epsilon:g}' for one in points)} by up to {least}"
+
+
+def _task(figures: Figures) -> Iterator[str]:
+    setting, exact = figures.setting, figures.no_noise
+    assert exact is not None  # a task without this row is left out
+    yield f"## {setting.task.capitalize()}\n\n{prose.TASKS[setting.task].format(people=setting.people)}"
+    cells = ["no noise", *[""] * len(EPSILONS), _cell(exact)]
+    rows = [[PROTECTIONS[p], *_line(points), ""] for p, points in figures.noised.items()]
+    floor = [f"floor: {setting.floor_name}", *[""] * len(EPSILONS), f"{figures.floor:.3f}"]
+    yield str(Table([setting.measure, *(f"ε = {e:g}" for e in EPSILONS), "no noise"], [cells, *rows, floor]))
+    yield bullet_list([str(claim_of(figures)), *([setting.without] if setting.without else [])])
+
+
+def _line(points: list[Point]) -> list[str]:
+    found = {one.epsilon: _cell(one) for one in points}
+    return [found.get(epsilon, "not run") for epsilon in EPSILONS]
+
+
+def _cell(point: Point) -> str:
+    spread = f" ± {number(point.deviation)}" if point.seeds > 1 else ""
+    return f"{number(point.mean)}{spread} ({number(point.gain, '+')})"
