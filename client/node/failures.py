@@ -82,8 +82,8 @@ def explain(error: grpc.RpcError, server: Server) -> FedloomError:
             return RunOverError("the run has ended")
         case grpc.StatusCode.UNAUTHENTICATED if "timestamp" in details:
             return NotAdmittedError(
-                f"{server.address}: the clock of this machine or of the server is wrong; here it is {_time_here()}, and five"
-                " minutes of difference are allowed; set both by NTP"
+                f"{server.address}: the clock of this machine or of the server is wrong; here it is {_time_here()}, and a"
+                " client may be five seconds ahead or five minutes behind; set both by NTP"
             )
         case grpc.StatusCode.UNAUTHENTICATED:
             return NotAdmittedError(f"{server.address} no longer recognizes this node")

@@ -25,6 +25,7 @@ class Observer:
         self.address, self.client, self._on_event = address, client, on_event
         self._was_connected, self._last = False, ""
         self._attempts, self._away_since = 0, ""
+        self._fault: type[FedloomError] = FedloomError
 
     def connected(self, node_id: int) -> None:
         """Log that the server has admitted the node."""
@@ -38,8 +39,9 @@ class Observer:
             self.connected(node_id)
 
     def away(self, error: FedloomError) -> None:
-        """Log failed attempts at growing distances: the 1st, the 3rd, the 10th, the 30th and so on."""
-        self._attempts += 1
+        """Log failed attempts at growing distances, for each kind of error the 1st, 3rd, 10th and so on."""
+        self._attempts = self._attempts + 1 if type(error) is self._fault else 1
+        self._fault = type(error)
         self._away_since = self._away_since if self._attempts > 1 else time.strftime("%H:%M:%S")
         if str(self._attempts).rstrip("0") in ("1", "3"):
             gone = self._was_connected and isinstance(error, ServerAwayError)

@@ -19,12 +19,16 @@ class Machines:
         clients: Prefix on the clients' machine.
         address: Address of the server.
         cable: Network device of the clients; empty where both are this machine.
+        spare: Prefix on another machine for the server.
+        spare_address: Its address.
     """
 
     server: tuple[str, ...] = ()
     clients: tuple[str, ...] = ()
     address: str = "127.0.0.1"
     cable: str = ""
+    spare: tuple[str, ...] = ()
+    spare_address: str = "127.0.0.1"
 
     def set_link(self, state: str) -> None:
         """Set the clients' end of the cable `up` or `down`."""
@@ -38,26 +42,35 @@ class Machines:
 
 @contextmanager
 def connected_machines() -> Iterator[Machines]:
-    """Yield two connected network namespaces; this machine without the right to create them."""
-    server, clients = (f"fedloom-{side}-{os.getpid()}" for side in ("s", "c"))
+    """Yield connected network namespaces; this machine without the right to create them."""
+    server, clients, spare = (f"fedloom-{side}-{os.getpid()}" for side in ("s", "c", "n"))
     if not IP or os.geteuid() != 0 or not _ip(f"netns add {server}"):
         yield Machines()
         return
     wiring = [
-        f"netns add {clients}",
-        f"link add cable netns {server} type veth peer name cable netns {clients}",
-        f"-n {server} addr add 10.99.7.1/24 dev cable",
-        f"-n {clients} addr add 10.99.7.2/24 dev cable",
-        *(f"-n {side} link set {device} up" for side in (server, clients) for device in ("cable", "lo")),
+        *(f"netns add {name}" for name in (clients, spare)),
+        *_wire("cable", "10.99.7", server, clients),
+        *_wire("cable2", "10.99.8", spare, clients),
+        *(f"-n {name} link set lo up" for name in (server, clients, spare)),
     ]
     try:
         if all(map(_ip, wiring)):
-            yield Machines((IP, "netns", "exec", server), (IP, "netns", "exec", clients), "10.99.7.1", "cable")
+            at = {name: (IP, "netns", "exec", name) for name in (server, clients, spare)}
+            yield Machines(at[server], at[clients], "10.99.7.1", "cable", at[spare], "10.99.8.1")
         else:
             yield Machines()
     finally:
-        for name in (server, clients):
+        for name in (server, clients, spare):
             _ip(f"netns del {name}")
+
+
+def _wire(device: str, network: str, server: str, clients: str) -> list[str]:
+    """Return the commands that connect the clients to a server."""
+    return [
+        f"link add {device} netns {server} type veth peer name {device} netns {clients}",
+        *(f"-n {side} addr add {network}.{k}/24 dev {device}" for k, side in enumerate((server, clients), start=1)),
+        *(f"-n {side} link set {device} up" for side in (server, clients)),
+    ]
 
 
 def _ip(words: str) -> bool:

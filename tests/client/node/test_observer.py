@@ -5,6 +5,7 @@ from typing import Any
 
 from flwr.app import Context, Message, RecordDict
 
+from client.node.failures import NotAdmittedError, ServerAwayError
 from client.node.observer import Observer
 from common.errors import RefusedError
 from common.wire.messages import REFUSED
@@ -74,3 +75,12 @@ def test_a_client_leaves_while_its_server_is_absent(fake: Any) -> None:
     client = RunningResident(app_of(echo), owner.address, observer=owner)
     client.thread.join(5)
     assert not client.thread.is_alive()
+
+
+def test_another_reason_for_a_failed_attempt_is_reported_at_once() -> None:
+    events: list[str] = []
+    observer = Observer("host:1", "ann", events.append)
+    for _ in range(2):
+        observer.away(ServerAwayError("no server at host:1"))
+    observer.away(NotAdmittedError("the clock is wrong"))
+    assert [event.partition(";")[0] for event in events] == ["no server at host:1", "the clock is wrong"]

@@ -1,0 +1,105 @@
+"""Machines that change: a server moved with its files, disks that are new, clocks that are wrong.
+
+As root, each side and the server's next machine have network namespaces of their own.
+"""
+
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.certificates import ensure_certificates
+from deploy.keys import make_node_key
+from tests.system.desk import Command, Desk, until
+from tests.system.machines import Machines, connected_machines
+
+pytestmark = pytest.mark.system
+
+WRONG_CLOCK = str(Path(__file__).with_name("wrong_clock.py"))
+DAY = 86_400
+
+
+def test_a_moved_server_ends_with_the_same_model_beside_wrong_clocks_and_a_new_disk(desk: Desk) -> None:
+    before, after = desk.folder / "before", desk.folder / "after"
+    with connected_machines() as machines:
+        clients = ("client-0", "client-1")  # the names of a simulation, which fix the order of batches
+        ensure_certificates(before / "home", [machines.address])
+        for shard, name in enumerate(clients):
+            _new_client(desk, before, name)
+            _set_clock(desk, name, (-240, 3 * DAY)[shard])
+        options = ("--method", "fedavg", "--clients", "2", "--rounds", "6", "--seed", "5")
+        quorum = ("--set", "federation.min-replies=2", "--run-id", "moved")
+        served = _serve(desk, before, machines.server, *options, *quorum)
+        right, wrong = (
+            _join(desk, machines, name, f"{shard}/2", machines.address) for shard, name in enumerate(clients)
+        )
+        wrong.wait_for("the clock of this machine or of the server is wrong; here it is 2")
+        _set_clock(desk, "client-1", 0)
+        until(lambda: len(desk.rounds("moved", before)) >= 2, wrong.error)
+        assert [each.end(signal.SIGTERM) for each in (served, right, wrong)] == [128 + signal.SIGTERM, 0, 0]
+
+        shutil.move(before, after)
+        _finish(desk, after, "keys", "server", "--home", "home", "--renew", "--name", machines.spare_address)
+        shutil.rmtree(desk.folder / "client-1" / "state")
+        resumed = _serve(desk, after, machines.spare, "--resume", "moved")
+        for shard, name in enumerate(clients):
+            _join(desk, machines, name, f"{shard}/2", machines.spare_address)
+        assert resumed.end() == 0, resumed.error()
+        assert [event["round"] for event in desk.rounds("moved", after)] == [*range(1, 7)]
+    simulated = desk.start("simulate", *options, "--json")
+    assert simulated.end() == 0, simulated.error()
+    assert simulated.result()["model_sha256"] == resumed.result()["model_sha256"]
+
+
+def test_a_disk_without_the_ledger_of_its_key_waits_for_the_owner_of_the_server(desk: Desk) -> None:
+    at_server, machines = desk.folder / "server", Machines()
+    ensure_certificates(at_server / "home", [machines.address])
+    _new_client(desk, at_server, "ann")
+    options = ("--method", "fedavg", "--clients", "1", "--rounds", "1", "--epsilon", "8")
+    joined = _join(desk, machines, "ann", "0/2", machines.address)
+    for run in ("one", "two"):  # the server sees the releases of the first run when the client enrols for the second
+        served = _serve(desk, at_server, (), *options, "--run-id", run)
+        assert served.end() == 0, served.error()
+    assert joined.end(signal.SIGTERM) == 0
+
+    shutil.rmtree(desk.folder / "ann" / "state")
+    again = _serve(desk, at_server, (), *options, "--run-id", "three")
+    refused = _join(desk, machines, "ann", "0/2", machines.address)
+    log = at_server / "home" / "superlink.log"
+    until(lambda: "its data could be spent twice" in log.read_text(), log.read_text)
+    assert desk.rounds("three", at_server) == []
+    _finish(desk, at_server, "nodes", "accept-ledger", "ann", "--home", "home")
+    assert refused.end(signal.SIGTERM) == 0
+    _join(desk, machines, "ann", "0/2", machines.address)  # at once; a client that stays is invited after a minute
+    assert again.end() == 0, again.error()
+    assert list(again.result()["clients"]) == ["ann"]
+
+
+def _new_client(desk: Desk, at_server: Path, name: str) -> None:
+    folder = desk.folder / name
+    make_node_key(folder / "node.key")
+    shutil.copy(at_server / "home" / "ca.pem", folder)
+    _finish(desk, at_server, "nodes", "add", folder / "node.key.pub", "--name", name, "--home", "home")
+    _set_clock(desk, name, 0)
+
+
+def _set_clock(desk: Desk, name: str, seconds: int) -> None:
+    (desk.folder / name / "clock").write_text(str(seconds))
+
+
+def _serve(desk: Desk, folder: Path, prefix: tuple[str, ...], *options: str) -> Command:
+    ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
+    return desk.start("serve", *options, "--home", "home", "--json", *ports, prefix=prefix, folder=folder)
+
+
+def _join(desk: Desk, machines: Machines, name: str, shard: str, address: str) -> Command:
+    keys = ("--server", f"{address}:{desk.port}", "--ca", "ca.pem", "--key", "node.key", "--patience", "170")
+    words = ["join", *keys, "--name", name, "--shard", shard, "--state-dir", "state"]
+    return desk.program([*machines.clients, sys.executable, WRONG_CLOCK, "clock", *words], desk.folder / name)
+
+
+def _finish(desk: Desk, folder: Path, *words: str | Path) -> None:
+    command = desk.start(*words, folder=folder)
+    assert command.end() == 0, command.error()
