@@ -2,12 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from common.arrays import Arrays
 from common.tasks.vocabulary import Vocabulary
 
 VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
+
+
+class HasItems(Protocol):
+    """Vocabulary with a list of items."""
+
+    items: tuple[str, ...]
+    """Ids of the V items."""
 
 
 def _unlabelled(sums: Arrays, noise: float) -> Arrays:
@@ -40,3 +47,29 @@ class CountStatistics(Generic[VocabularyT]):
     largest: float = 1.0
     label: Callable[[Arrays, float], Arrays] = _unlabelled
     pack: Callable[[Arrays, Arrays], Arrays] = _unpacked
+
+
+def pair_statistics(
+    check: Callable[[Arrays, int], None],
+    add: Callable[[Sequence[Arrays]], Arrays],
+    zeros: Callable[[int], Arrays],
+    label: Callable[[Arrays, float], Arrays],
+    pack: Callable[[Arrays, Arrays], Arrays],
+) -> CountStatistics[Any]:
+    """Return statistics of pairs of items, which depend on the number of items alone.
+
+    Args:
+        check: As in `CountStatistics`, under the number of items.
+        add: As in `CountStatistics`.
+        zeros: Number of items -> zero counts of all pairs.
+        label: As in `CountStatistics`.
+        pack: As in `CountStatistics`.
+    """
+
+    def checked(counts: Arrays, vocabulary: HasItems) -> None:
+        check(counts, len(vocabulary.items))
+
+    def template(_: Any, vocabulary: HasItems) -> Arrays:
+        return zeros(len(vocabulary.items))
+
+    return CountStatistics(checked, add, template, label=label, pack=pack)

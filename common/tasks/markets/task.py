@@ -7,7 +7,7 @@ from common.methods.pfgnn import PFGNN
 from common.metrics.known import LOSS, MODEL_FAMILIES, MRR, NDCG
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.comparison import Comparison
-from common.tasks.count_statistics import CountStatistics
+from common.tasks.count_statistics import pair_statistics
 from common.tasks.markets.counts import add_pairs, check_pairs, dense_pairs, to_dense, to_sparse
 from common.tasks.markets.demo import demo_market_catalogue
 from common.tasks.markets.options import MarketsOptions
@@ -64,13 +64,7 @@ TASK = TaskSpec(
     # Link function, prior and clusters (§5.3); last layer; item vectors.
     head=("theta", "alpha", "kappa", "tower.output", "ids"),
     client_only=("ids",),  # vectors of the market's items
-    counts=CountStatistics(
-        lambda counts, catalogue: check_pairs(counts, len(catalogue.items)),
-        add_pairs,
-        lambda _, catalogue: dense_pairs(len(catalogue.items)),
-        label=to_sparse,
-        pack=to_dense,
-    ),
+    counts=pair_statistics(check_pairs, add_pairs, dense_pairs, to_sparse, to_dense),
     # Noisy counts improve the ranking for items that are new in a market (docs/results/markets.md).
     defaults={
         "method": "fedavg",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
 from common.metrics.spec import MetricSpec
 from common.tasks.comparison import Comparison
-from common.tasks.count_statistics import CountStatistics
+from common.tasks.count_statistics import pair_statistics
 from common.tasks.sessions.counts import add_rules, check_rules, dense_rules, to_dense, to_sparse
 from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.metrics import TOPS
@@ -56,13 +56,7 @@ TASK = TaskSpec(
     objective=Objective("loss"),
     head=("scale", "weight"),  # weights of the blend
     record_dp=frozenset({"paper"}),
-    counts=CountStatistics(
-        lambda counts, items: check_rules(counts, len(items.items)),
-        add_rules,
-        lambda _, items: dense_rules(len(items.items)),
-        label=to_sparse,
-        pack=to_dense,
-    ),
+    counts=pair_statistics(check_rules, add_rules, dense_rules, to_sparse, to_dense),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},
     comparison=Comparison("hr20", "visitors", "own history", higher_is_better=True),
