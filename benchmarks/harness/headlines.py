@@ -6,6 +6,7 @@ from dataclasses import replace
 from benchmarks.harness.headline import Entry, Headline, Part
 from benchmarks.harness.results import Results
 from benchmarks.markets.experiments import SMALL
+from benchmarks.markets.figures import MarketsHeadline
 from benchmarks.ratings.figures import RatingsHeadline
 from benchmarks.rules.figures import RulesHeadline
 from benchmarks.traffic.figures import TrafficHeadline
@@ -71,7 +72,7 @@ HEADLINES = {
             Entry("pooled biases, not private", f"{_ML}/all/biases", "rmse", "pooled"),
         ),
     ),
-    "markets": Headline(
+    "markets": MarketsHeadline(
         "markets",
         "five XMarket markets",
         "MRR@20 in %",

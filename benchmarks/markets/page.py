@@ -6,7 +6,7 @@ from benchmarks.harness.claim import bullet_list
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
-from benchmarks.markets import claims, prose
+from benchmarks.markets import claims, prose, retail_page
 from benchmarks.markets.experiments import (
     BASELINES,
     EXPERIMENTS,
@@ -34,6 +34,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     rows = {protocol: in_order(results.rows_of(XMARKET, protocol), TITLES) for protocol in PROTOCOLS}
     joined, late = results.rows_of(XMARKET, NEW_MARKET), results.rows_of(XMARKET, LATE)
     yield _introduction(made_by, rows["pairs"])
+    yield from retail_page.sections(results)
     yield from _new_market(joined)
     yield from _late(late)
     for protocol, measured in rows.items():

@@ -10,7 +10,7 @@ from benchmarks.harness.row import Metrics, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from benchmarks.markets import late_market
+from benchmarks.markets import late_market, retail_runs
 from benchmarks.markets.baselines import measure
 from benchmarks.markets.experiments import (
     BASELINES,
@@ -26,11 +26,15 @@ from benchmarks.markets.experiments import (
     XMARKET,
     under,
 )
+from benchmarks.markets.retail import RETAIL
 from client.data.dataset import AnyDataset
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.prepare import ReadyMarket, prepare
 from common.errors import ConfigError
 from common.tasks.markets.options import MarketsOptions
+
+STORED = ("mrr20", "ndcg20")
+"""Endings of the metrics that are stored, of runs and of baselines."""
 
 REPEATED = {f"{baseline}_{metric}" for baseline in ("degree", "walk") for metric in ("mrr20", "ndcg20")}
 """Metrics of a run that equal those of the baselines' rows."""
@@ -45,7 +49,9 @@ TUNING = Tuning(
 
 
 def compute(selection: Selection, store: Store) -> None:
-    """Compute the selected rows under all protocols; a data set's name is that of a protocol here."""
+    """Compute the selected rows of both data sets; of XMarket, a protocol's name stands for a set's."""
+    if selection.has_set(RETAIL):
+        retail_runs.compute(selection, store)
     bench = Bench(XMARKET, partial(_read, selection.data), store, _trial_of, TUNING, selection=selection)
     protocols = [protocol for protocol in PROTOCOLS if selection.has_set(protocol)]
     for protocol in protocols:
@@ -68,18 +74,24 @@ def _read(data: Path) -> AnyDataset:
 
 
 def _trial_of(run: FinishedRun) -> Trial:
-    """Return every market's metrics after the last round; the curve while tuning."""
+    """Return every market's metrics at 20 after the last round; the curve while tuning."""
     names = {f"client-{k}": market.name for k, market in enumerate(run.dataset.units)}
     clients = {
-        names[client]: {name: value for name, value in found.metrics.items() if name not in REPEATED}
+        names[client]: {name: value for name, value in found.metrics.items() if is_stored(name)}
         for client, found in run.result.clients.items()
     }
     return Trial(curve=run.curve() if run.tunes else {}, clients=clients)
 
 
+def is_stored(metric: str) -> bool:
+    """Return True for a metric that the page shows and no baseline's row has."""
+    return metric.endswith(STORED) and metric not in REPEATED
+
+
 def _baseline(bench: Bench, protocol: str, key: str, seed: int) -> Trial:
     """Measure a baseline in every market."""
-    return Trial(clients={name: measure(key, ready) for name, ready in _ready(bench.dataset, protocol, seed).items()})
+    measured = {name: measure(key, ready) for name, ready in _ready(bench.dataset, protocol, seed).items()}
+    return Trial(clients={name: {m: v for m, v in found.items() if is_stored(m)} for name, found in measured.items()})
 
 
 @lru_cache(maxsize=1)

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, diags_array
 from client.tasks.markets.data.graph import Graph, Sparse
 from client.tasks.markets.data.sparse_products import passed, product, tiles
 from client.tasks.markets.shrinkage import FULL_WEIGHT, reach, shrinkage_weight
+from client.tasks.markets.text_neighbors import text_neighbors
 from common.arrays import Floats32, Ints
 from common.tasks.markets.counts import OtherMarketCounts
 from common.tasks.markets.features import FEATURES, GRAPH_FEATURES
@@ -106,11 +107,15 @@ class MarketBaseline:
         Degrees of candidates do not count edges to the query.
         """
         yield np.log1p(self.degree - _dense(self.links[queries]))
-        yield self.texts[queries] @ self.texts.T
+        similar = self.texts[queries] @ self.texts.T
+        yield similar
         pairs = self.other_counts.pairs[queries]
         yield np.log1p(_dense(pairs))
         yield np.broadcast_to(np.log1p(self.other_counts.degrees), pairs.shape)
         yield np.log1p(LOG_SCALE * product(_normalize_rows(pairs), self.step)) if pairs.nnz else _dense(pairs)
+        near = text_neighbors(similar, queries)
+        yield np.log1p(LOG_SCALE * product(near, self.step)) if near.nnz else _dense(near)
+        yield np.log1p(_dense(near @ self.other_counts.pairs))
 
     def graph_features(self, queries: Ints) -> Iterator[Floats32]:
         """Yield each of `GRAPH_FEATURES` in turn, b × n, as if all queries had edges."""
@@ -126,6 +131,7 @@ class MarketBaseline:
         yield np.broadcast_to(np.log1p(self.strength), common.shape)
         yield self.texts[queries] @ self.texts.T
         yield np.log1p(_dense(self.other_counts.pairs[queries]))
+        yield (_normalize_rows(self.links[queries]) @ self.texts) @ self.texts.T
 
     def weighted_scores(self, queries: Ints, weight: Floats32) -> Floats32:
         """Compute κ Σ_f w_f x_f over graph features plus (1 − κ) Σ_f w_f x_f over cold features, b × n.

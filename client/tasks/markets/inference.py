@@ -15,8 +15,9 @@ from client.tasks.markets.data.graph import Graph, graph_of, propagated
 from client.tasks.markets.data.markets import Market
 from common.arrays import Arrays, Floats32, Ints
 from common.config.run import RunConfig
-from common.errors import DataError
+from common.errors import DataError, StateError
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, OtherMarketCounts, add_pairs, includes
+from common.tasks.markets.features import FEATURES
 from common.tasks.markets.task import TASK
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.text import hint
@@ -145,8 +146,10 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
     """Return the model's scores of the graph's n items with the one at `place`."""
     if config.model == "paper":
         return _network_scores(config, goods, trained, graph, place)
-    baseline = market_baseline(config, goods, trained, graph)
-    weighed: Floats32 = baseline.weighted_scores(np.array([place]), trained["scorer.weight"][0])[0]
+    weight = trained["scorer.weight"][0]
+    if len(weight) != len(FEATURES):
+        raise StateError(f"the model has weights of {len(weight)} features instead of {len(FEATURES)}; train it again")
+    weighed: Floats32 = market_baseline(config, goods, trained, graph).weighted_scores(np.array([place]), weight)[0]
     return weighed
 
 

@@ -110,7 +110,10 @@ class MarketsLearner:
         return np.array([row.get("ndcg20", np.nan) for row in rows])
 
     def scores(self, model: Arrays, statics: Arrays, k: int) -> ScoreBlock:
-        """Return the scoring function of the k-th market: b query items -> scores of its n items, b × n."""
+        """Return the scoring function of the k-th market: b query items -> scores of its n items, b × n.
+
+        The networks rank by Z, not by Z̃ = P⁻¹(ξ) of Eq 15 (docs/results/markets.md).
+        """
         market = self.markets[k]
         if not self._paper:
             baseline = market.baseline(market.graph, statics)

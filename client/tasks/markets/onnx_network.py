@@ -22,7 +22,7 @@ class WeighedFeatures(nn.Module):
         self.weights = [float(w) for w in weight[:first_cold]], [float(w) for w in weight[first_cold:]]
 
     def forward(self, graph: Tensor, cold: Tensor, kappa: Tensor) -> Tensor:
-        """Compute the scores of all items, n, from features, 9 × n and 5 × n, and κ, 1."""
+        """Compute the scores of n items from both groups of features, each F × n, and κ, 1."""
         warm, new = (
             sum((w * x for w, x in zip(weights, features.unbind(0), strict=True)), torch.zeros_like(features[0]))
             for weights, features in zip(self.weights, (graph, cold), strict=True)

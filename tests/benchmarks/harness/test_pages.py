@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.harness.study import RESULTS, ROOT, STUDIES, Study, write_readme
 from benchmarks.markets.experiments import TITLES as MARKETS
+from benchmarks.markets.retail import TITLES as RETAIL
 from benchmarks.ratings.experiments import AUTHORS, EXPERIMENTS
 from benchmarks.rules.experiments import TITLES as RULES
 from benchmarks.sessions.experiments import TITLES as SESSIONS
@@ -22,7 +23,7 @@ TITLES = {
     "rules": RULES,
     "sessions": SESSIONS,
     "traffic": {one.key: one.title for one in TRAFFIC},
-    "markets": MARKETS,
+    "markets": RETAIL | MARKETS,
 }
 
 

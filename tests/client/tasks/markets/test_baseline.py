@@ -61,6 +61,7 @@ def test_features_are_those_of_the_dense_formulas() -> None:
         "degree": np.log1p(A.sum(1)) + np.zeros_like(A),
         "strength": np.log1p(W.sum(1)) + np.zeros_like(A),
         "elsewhere": np.log1p(other_counts().pairs.toarray()),
+        "neighbor_text": A / np.maximum(A.sum(1), 1)[:, None] @ baseline().texts @ baseline().texts.T,
     }
     for name, x in expected.items():
         np.testing.assert_allclose(values[name][off], x[off], rtol=1e-4, atol=1e-5, err_msg=name)
@@ -82,6 +83,18 @@ def test_cold_features_are_those_of_the_graph_without_the_item_s_edges() -> None
     is_other = query != ALL
     for name in ("new_degree", "new_text", "new_elsewhere", "new_degree_elsewhere"):
         np.testing.assert_allclose(cold[name][0][is_other], alone[name][query][is_other], rtol=1e-5, err_msg=name)
+
+
+def test_a_new_item_is_ranked_by_the_pairs_of_the_items_with_the_nearest_texts() -> None:
+    of = baseline()
+    values = dict(zip(COLD_FEATURES, of.cold_features(ALL[:1]), strict=True))
+    W, similar = of.weights.toarray(), np.maximum((of.texts[:1] @ of.texts.T)[0], 0)
+    similar[0] = 0
+    near = similar / similar.sum()  # fewer than ten texts are similar
+    here = near @ (W / np.maximum(W.sum(1), 1)[:, None])
+    np.testing.assert_allclose(values["new_text_walk"][0], np.log1p(100 * here), rtol=1e-4)
+    elsewhere = near @ other_counts().pairs.toarray()
+    np.testing.assert_allclose(values["new_text_elsewhere"][0], np.log1p(elsewhere), rtol=1e-4)
 
 
 def test_before_training_the_scorer_mixes_walk_and_popularity_by_the_shrinkage_weight() -> None:

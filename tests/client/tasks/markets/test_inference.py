@@ -11,7 +11,7 @@ from client.tasks.markets.inference import companions, item_named, labelled, see
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.errors import DataError
+from common.errors import DataError, StateError
 from common.models import parameters
 from common.options import Scalar
 from common.tasks.markets.counts import add_pairs, counts_of
@@ -110,6 +110,12 @@ def test_an_item_without_pairs_is_a_candidate_too() -> None:
         build_config(), CATALOGUE, {**weights(elsewhere=1.0, new_elsewhere=1.0), **other_counts((1, 5))}, more, 1, top=9
     )
     assert [(c.item, c.score) for c in ranked] == [("pan", pytest.approx(np.log1p(5))), ("jam", 0.0)]
+
+
+def test_a_model_of_other_features_is_refused() -> None:
+    earlier = {"scorer.weight": np.zeros((1, 14), np.float32)}
+    with pytest.raises(StateError, match="weights of 14 features instead of 17; train it again"):
+        companions(build_config(), CATALOGUE, earlier, SHOP, 0, top=3)
 
 
 @pytest.mark.parametrize("listed", [True, False])
