@@ -3,20 +3,23 @@
 Each has its own data, policy, ledger, state and name.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 
 from flwr.app import Message
 
 from client.app import decode_request, dispatch
 from client.hosted_state import flush_all
+from client.hub_sum import HubSum
 from client.node.replies import failure, failure_reply
 from client.session import Session
 from client.training.cohort import train
 from client.training.participant import Participant
 from common.errors import WireError
+from common.reply_lengths import Lengths, typical
 from common.wire.codec import encode
-from common.wire.hubs import Answer, addressees, join_answers
+from common.wire.hubs import Answer, addressees, asks_for_sums, join_answers
 from common.wire.messages import Payload, TrainReply, TrainRequest
 from common.wire.sums import HelperReply, HelperRequest
 
@@ -33,28 +36,45 @@ class Hub:
 
     def __init__(self, sessions: Mapping[str, Session], together: int) -> None:
         self.sessions, self._together = dict(sessions), together
+        self._typical: tuple[str, Lengths] = "", {}
 
     def respond(self, message: Message) -> Message:
         """Return the answers of the clients that a message is for; a failure of all is an answer too."""
         try:
             names, request = addressees(message.content) or [*self.sessions], decode_request(message)
+            total = self._open_sum(message, request)
             if isinstance(request, HelperRequest):
                 return Message(encode(HelperReply(card="")), reply_to=message)
-            return Message(join_answers(self.answer(message.metadata.message_type, request, names)), reply_to=message)
+            answers = self.answer(message.metadata.message_type, request, names, total)
+            return Message(join_answers(answers, total.blob() if total else None), reply_to=message)
         except Exception as error:
             return failure_reply(message, error)
 
-    def answer(self, kind: str, request: Payload, names: Sequence[str]) -> dict[str, Answer]:
-        """Return each client's answer to one request."""
+    def answer(
+        self, kind: str, request: Payload, names: Sequence[str], total: HubSum | None = None
+    ) -> dict[str, Answer]:
+        """Return each client's answer to one request; `total` takes the arrays of training replies."""
         here = {name: self.sessions[name] for name in names if name in self.sessions}
         if isinstance(request, TrainRequest):
-            answers = self._train(kind, request, here)
+            answers = self._train(kind, request, here, total)
         else:
             answers = {name: _attempt(kind, partial(dispatch, session, request)) for name, session in here.items()}
         return {name: answers[name] if name in answers else failure(kind, GONE) for name in names}
 
-    def _train(self, kind: str, request: TrainRequest, sessions: Mapping[str, Session]) -> dict[str, Answer]:
-        """Train in cohorts of clients with data of similar size, which need little padding."""
+    def _open_sum(self, message: Message, request: Payload) -> HubSum | None:
+        """Return the sum of a request that asks for one.
+
+        Clients that train one by one send single replies, which have the bits of single nodes.
+        """
+        if not isinstance(request, TrainRequest) or self._together == 1 or not asks_for_sums(message.content):
+            return None
+        enrolment, lengths = self._typical
+        return HubSum(request, lengths if enrolment == request.enrolment else {})
+
+    def _train(
+        self, kind: str, request: TrainRequest, sessions: Mapping[str, Session], total: HubSum | None
+    ) -> dict[str, Answer]:
+        """Train in cohorts of clients with equal steps and data of similar size, which need little padding."""
         answers: dict[str, Answer] = {}
         ready: list[tuple[str, Participant]] = []
         for name, session in sessions.items():
@@ -62,14 +82,22 @@ class Hub:
                 ready.append((name, session.participant(request)))
             except Exception as error:
                 answers[name] = failure(kind, error)
-        ready.sort(key=lambda pair: pair[1].learner.size)
-        for first in range(0, len(ready), self._together):
-            cohort = ready[first : first + self._together]
+        for cohort in _cohorts(ready, self._together):
+            replies: dict[str, TrainReply] = {}
             for (name, participant), outcome in zip(cohort, self._outcomes(cohort), strict=True):
-                release = partial(sessions[name].release, participant, partial(_result, outcome))
-                answers[name] = _attempt(kind, release)
-        unwritten = flush_all({name: sessions[name].store for name, _ in ready})
-        return answers | {name: failure(kind, error) for name, error in unwritten.items()}
+                try:
+                    replies[name] = _release(sessions[name], participant, outcome, encodes=total is None)
+                except Exception as error:
+                    answers[name] = failure(kind, error)
+            unwritten = flush_all({name: sessions[name].store for name, _ in cohort})
+            answers |= {name: failure(kind, error) for name, error in unwritten.items()}
+            replies = {name: reply for name, reply in replies.items() if name not in unwritten}
+            if total and replies:
+                replies = total.fold(sessions[cohort[0][0]].config(request.enrolment), replies)
+            answers |= {name: encode(reply) for name, reply in replies.items()}
+        if total:
+            self._typical = request.enrolment, typical(total.lengths)
+        return answers
 
     def _outcomes(self, cohort: Sequence[tuple[str, Participant]]) -> Sequence[TrainReply | Exception]:
         """Return each participant's reply or error; if a cohort fails, its participants train one by one."""
@@ -78,6 +106,23 @@ class Hub:
             return train(options, [participant for _, participant in cohort])
         except Exception as error:
             return [error] if len(cohort) == 1 else [self._outcomes([one])[0] for one in cohort]
+
+
+def _cohorts(ready: list[tuple[str, Participant]], together: int) -> Iterator[list[tuple[str, Participant]]]:
+    ready.sort(key=lambda pair: (pair[1].steps, pair[1].learner.size))
+    for _, equal in groupby(ready, key=lambda pair: pair[1].steps):
+        members = list(equal)
+        for first in range(0, len(members), together):
+            yield members[first : first + together]
+
+
+def _release(
+    session: Session, participant: Participant, outcome: TrainReply | Exception, *, encodes: bool
+) -> TrainReply:
+    """Return the reply that leaves the client; one that is added up needs no encoding."""
+    if encodes or not session.passes_unchanged(participant):
+        return session.release(participant, partial(_result, outcome))
+    return _result(outcome)
 
 
 def _result(outcome: TrainReply | Exception) -> TrainReply:

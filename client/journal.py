@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -103,7 +103,7 @@ class RequestJournal:
 
     def write(self, entry: RequestEntry | ConnectionEntry) -> None:
         """Append an entry; rotate a full file before."""
-        line = json.dumps(_finite(asdict(entry)), ensure_ascii=False).encode() + b"\n"
+        line = json.dumps(_finite(vars(entry)), ensure_ascii=False).encode() + b"\n"
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with _lock(self._folder):

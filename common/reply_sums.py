@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.arrays import Array, Arrays, Floats
+from common.arrays import Array, Arrays, Floats, add_prefix, group
 from common.wire.messages import TrainReply
 
 
@@ -55,6 +55,34 @@ class Folded:
         _add(self.gradient, other.gradient)
         for steps, weight in other.weights.items():
             self.weights[steps] = self.weights.get(steps, 0.0) + weight
+
+    def to_arrays(self) -> Arrays:
+        """Return everything by name, in the form that `from_arrays` reads."""
+        arrays = add_prefix("gradient", self.gradient)
+        arrays |= {f"weights/{steps}": np.array(weight) for steps, weight in self.weights.items()}
+        arrays |= {f"dtypes/{name}": np.zeros(0, dtype) for name, dtype in self.dtypes.items()}
+        for kind, by_steps in (("updates", self.updates), ("magnitudes", self.magnitudes)):
+            for steps, named in by_steps.items():
+                arrays |= add_prefix(f"{kind}/{steps}", named)
+        return arrays
+
+    @staticmethod
+    def from_arrays(arrays: Arrays) -> "Folded":
+        """Return the sums; inverse of `to_arrays`.
+
+        Raises:
+            ValueError: A number of steps or a weight is no number.
+        """
+        sums = Folded()
+        sums.gradient = group("gradient", arrays)
+        sums.dtypes = {name: a.dtype for name, a in group("dtypes", arrays).items()}
+        for text, weight in group("weights", arrays).items():
+            steps = int(text)
+            sums.weights[steps] = weight.item()
+            sums.updates[steps] = group(f"updates/{steps}", arrays)
+            if magnitudes := group(f"magnitudes/{steps}", arrays):
+                sums.magnitudes[steps] = magnitudes
+        return sums
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ from client.snapshot.folder import ClientsState, Manifest, SnapshotFolder, state
 from client.snapshot.stores import dump_stores, load_stores
 from common.arrays import sha256
 from common.errors import StateError
+from common.reply_lengths import Lengths
 from deploy.simulated_ledgers import LedgerFile
 from deploy.simulated_session import SharedStore
-from server.aggregation.lengths import Lengths
 from server.artifacts import RunDirectory
 from server.rewind import replay_after
 from server.state import RunState, restore

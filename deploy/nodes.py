@@ -1,6 +1,6 @@
 """Keys of clients at the server: the folder `nodes/` with registered keys, revoked keys and names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -26,6 +26,7 @@ class NodeEntry:
         state: Registered, revoked, or the file holds no key.
         file: File of the key.
         since: Time of registration or of revocation, ISO 8601.
+        clients: Number of clients that the key may speak for; more than 1 for a hub.
     """
 
     name: str
@@ -33,6 +34,7 @@ class NodeEntry:
     state: Literal["registered", "revoked", "unreadable"]
     file: Path
     since: str
+    clients: int = 1
 
 
 def read_key(text: str) -> NodeKey:
@@ -145,8 +147,10 @@ def list_nodes(nodes: Path) -> list[NodeEntry]:
     Raises:
         ConfigError: The file of names is damaged.
     """
-    names = {key.fingerprint: name for name, key in read_names(nodes).items()}
-    registered = _entries(nodes, "registered", names)
+    held = read_names(nodes)
+    names = {key.fingerprint: name for name, key in held.items()}
+    found = _entries(nodes, "registered", names)
+    registered = [replace(entry, clients=held[entry.name].clients) if entry.name else entry for entry in found]
     return [*registered, *_entries(nodes / REVOKED, "revoked")]
 
 

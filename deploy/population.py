@@ -8,14 +8,13 @@ import numpy as np
 from flwr.app import Message
 
 from client.training.folded_cohort import train_folded
-from common.arrays import Floats
 from common.config.run import RunConfig
+from common.reply_lengths import Lengths, find_doubtful, rows_of_lengths, typical
 from common.wire.messages import LOCAL
 from deploy.simulated_cohort import Job, answer_jobs, message_sizes
 from deploy.trained_block import TrainedBlock
 from deploy.workers import Workers
-from server.aggregation.lengths import Lengths, allowances, typical
-from server.evaluation import MAX_PLAUSIBLE
+from server.aggregation.lengths import allowances
 
 FOLDED_BYTES = 192 * 2**20
 """Bytes of a round's replies above which they are summed.
@@ -29,12 +28,6 @@ BLOCK_BYTES, MIN_BLOCK, MAX_BLOCK = 32 * 2**20, 4, 256
 
 STATE_VECTORS = 12
 """Upper bound on the vectors of a client's state, each as long as the model."""
-
-DOUBT = 0.5
-"""Share of the bound on lengths from which on the server judges a single reply.
-
-The median of the round, to which the bound refers, is not there yet.
-"""
 
 
 class Population:
@@ -78,30 +71,9 @@ class Population:
         participants = [[job.participant for job in block] for block in blocks]
         trained = self._workers.train(participants, train_block, STATE_VECTORS * _model_bytes(jobs[0]))
         self._reference.clear()
-        self._reference.update(typical([row for block in trained for row in _rows(block.lengths)]))
+        self._reference.update(typical([row for block in trained for row in rows_of_lengths(block.lengths)]))
         pairs = zip(blocks, trained, strict=True)
         return [reply for jobs, block in pairs for reply in answer_jobs(jobs, block.replies, block.sizes)]
-
-
-def find_doubtful(reference: Lengths, limits: Floats, lengths: dict[str, Floats], losses: Floats) -> list[int]:
-    """Return the clients of a block whose reply the server may leave out.
-
-    Args:
-        reference: Typical lengths of the last round; a kind without one is compared within the block.
-        limits: Bound on each client's length, as a multiple of the typical one; 0: none.
-        lengths: Kind -> length of each client's reply, (K,).
-        losses: Loss of each client, (K,).
-    """
-    middle = {**typical(_rows(lengths)), **reference}
-    trusted = np.abs(losses) <= MAX_PLAUSIBLE
-    for kind, length in lengths.items():
-        most = np.where(limits > 0, DOUBT * limits * middle.get(kind, 0.0), math.inf)
-        trusted &= np.isfinite(length) & (length <= most)
-    return np.flatnonzero(~trusted).tolist()
-
-
-def _rows(lengths: dict[str, Floats]) -> list[Lengths]:
-    return [dict(zip(lengths, map(float, row), strict=True)) for row in zip(*lengths.values(), strict=True)]
 
 
 def _config(job: Job) -> RunConfig:

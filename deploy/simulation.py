@@ -25,6 +25,7 @@ from client.tasks.registry import CLIENT_TASKS
 from client.training.cohort_size import choose_cohort
 from common.config.run import RunConfig
 from common.errors import FedloomError
+from common.reply_lengths import Lengths
 from common.wire.codec import decode
 from common.wire.messages import ASSIGN, COUNTS, TRAIN, TrainRequest
 from deploy.population import Population
@@ -32,7 +33,6 @@ from deploy.shared_evaluation import are_shared_out, evaluate_apart
 from deploy.simulated_cohort import Job, decode_once, train_cohort
 from deploy.simulated_helper import open_desks
 from deploy.simulated_session import open_sessions
-from server.aggregation.lengths import Lengths
 from server.result import Result
 from server.run import run
 

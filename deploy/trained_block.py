@@ -35,8 +35,8 @@ class TrainedBlock:
         about: dict[str, Any] = {"rows": rows}
         for k, reply in enumerate(self.replies):
             if isinstance(reply, BlockReply):
-                arrays |= {} if "block" in about else _arrays_of(reply.block.sums)
-                about["block"] = _describe_block(reply.block)
+                arrays |= {} if "block" in about else add_prefix("sums", reply.block.sums.to_arrays())
+                about["block"] = {"number": reply.block.number, "clients": reply.block.clients}
             elif isinstance(reply, TrainReply):
                 arrays |= add_prefix(f"{k}/update", reply.update) | add_prefix(f"{k}/gradient", reply.gradient)
         return save({n: np.ascontiguousarray(a) for n, a in arrays.items()}, {"about": json.dumps(about)})
@@ -46,7 +46,8 @@ class TrainedBlock:
         """Return the block; inverse of `to_bytes`."""
         about = json.loads(json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["about"])
         arrays = load(content)
-        lengths, block = group("lengths", arrays), _read_block(about.get("block"), arrays)
+        lengths, found = group("lengths", arrays), about.get("block", {"number": 0, "clients": ()})
+        block = ClientBlock(found["number"], tuple(found["clients"]), Folded.from_arrays(group("sums", arrays)))
         replies = [_read(row, k, arrays, block, lengths) for k, row in enumerate(about["rows"])]
         return TrainedBlock(replies, arrays["sizes"].tolist(), lengths)
 
@@ -67,35 +68,3 @@ def _read(
         return TrainReply(update=group(f"{k}/update", arrays), gradient=group(f"{k}/gradient", arrays), **row)
     own = {kind: float(length[k]) for kind, length in lengths.items()}
     return BlockReply(update={}, gradient={}, block=block, lengths=own, **row)
-
-
-def _describe_block(block: ClientBlock) -> dict[str, Any]:
-    sums = block.sums
-    return {
-        "number": block.number,
-        "clients": block.clients,
-        "weights": [*sums.weights.items()],
-        "dtypes": {name: dtype.name for name, dtype in sums.dtypes.items()},
-    }
-
-
-def _arrays_of(sums: Folded) -> Arrays:
-    arrays = add_prefix("gradient", sums.gradient)
-    for kind, by_steps in (("updates", sums.updates), ("magnitudes", sums.magnitudes)):
-        for steps, named in by_steps.items():
-            arrays |= add_prefix(f"{kind}/{steps}", named)
-    return arrays
-
-
-def _read_block(about: dict[str, Any] | None, arrays: Arrays) -> ClientBlock:
-    sums = Folded()
-    if about is None:
-        return ClientBlock(0, (), sums)
-    sums.weights = dict(map(tuple, about["weights"]))
-    sums.dtypes = {name: np.dtype(dtype) for name, dtype in about["dtypes"].items()}
-    sums.gradient = group("gradient", arrays)
-    for steps in sums.weights:
-        sums.updates[steps] = group(f"updates/{steps}", arrays)
-        if magnitudes := group(f"magnitudes/{steps}", arrays):
-            sums.magnitudes[steps] = magnitudes
-    return ClientBlock(about["number"], tuple(about["clients"]), sums)

@@ -11,7 +11,8 @@ from common.wire.codec import decode
 from common.wire.hubs import split_answers
 from common.wire.messages import EnrolReply
 from server.exchange import content_size
-from server.hub_grid import HubGrid, split_reply
+from server.hub_grid import HubGrid
+from server.hub_replies import split_reply
 from server.node_directory import NameBindings
 from server.plausible import MAX_EXAMPLES, SMALL_REPLY, check_size
 from server.roster import EnrolledClient

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from common.metrics.spec import power_of
+from common.reply_lengths import MAX_PLAUSIBLE
 from common.tasks.comparison import ALONE_PREFIX
 from common.text import count, printable
 from common.wire.messages import EvaluateReply, Metrics
@@ -14,10 +15,6 @@ from server.paired_sums import PairedSums, pool_sums
 
 WeightedValue = tuple[float, float]
 """Metric of a client, and its weight."""
-
-MAX_PLAUSIBLE = 1e12
-"""Largest accepted magnitude of a metric or weight; sums of squares and products stay finite."""
-
 
 MIN_TRIMMED, TRIMMED_SHARE, MAX_WEIGHT_RATIO = 5, 0.1, 10.0
 """Clients from which means are trimmed and weights limited, trimmed share, largest relative weight."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from server.aggregation.lengths import Lengths
+from common.reply_lengths import Lengths
 
 RECENT_ROUNDS = 5
 """Number of last rounds whose lengths are stored."""

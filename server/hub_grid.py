@@ -9,19 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flwr.app import Error, Message, RecordDict
+from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
-from common.errors import WireError
-from common.text import printable
-from common.wire.hubs import Answer, address, split_answers
-from common.wire.messages import FAILED
+from common.config.run import RunConfig
+from common.wire.hubs import address
+from common.wire.messages import TRAIN
 from server.exchange import Pull, Shared, content_size
 from server.grid import PollingGrid
+from server.hub_replies import split_reply
 from server.round_limits import RoundLimits
-
-UNANSWERED = "the hub sent no answer of this client"
 
 
 @dataclass(frozen=True)
@@ -53,10 +51,11 @@ class HubGrid(Grid):
     Args:
         grid: The wrapped Grid.
         pull: Function that pulls replies; that of the Grid by default.
+        sums: True if hubs may add up the training replies of their clients.
     """
 
-    def __init__(self, grid: Grid, pull: Pull | None = None) -> None:
-        self._grid, self._pull = grid, pull or grid.pull_messages
+    def __init__(self, grid: Grid, pull: Pull | None = None, *, sums: bool = False) -> None:
+        self._grid, self._pull, self._sums = grid, pull or grid.pull_messages, sums
         self._hosted: dict[int, HostedClient] = {}
         self._hubs: dict[int, list[int]] = {}
         self._sent: dict[str, dict[str, Message]] = {}
@@ -113,7 +112,7 @@ class HubGrid(Grid):
         replies: list[Message] = []
         for reply in self._pull(wanted.difference(*map(_ids, self._sent.values())) | shared):
             asked = self._sent.pop(reply.metadata.reply_to_message_id, None)
-            replies += [reply] if asked is None else split_reply(reply, asked)
+            replies += [reply] if asked is None else split_reply(reply, asked, sums=self._sums)
         return [reply for reply in replies if reply.metadata.reply_to_message_id in wanted]
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
@@ -139,7 +138,8 @@ class HubGrid(Grid):
 
     def _join(self, hub: int, group: Sequence[Message]) -> Message:
         """Return the message to a hub in place of its clients', which keep their shares of the bytes."""
-        content, about = address(group[0].content, [self._name(message) for message in group]), group[0].metadata
+        about, names = group[0].metadata, [self._name(message) for message in group]
+        content = address(group[0].content, names, sums=self._sums and about.message_type == TRAIN)
         size = content_size(content)
         for k, message in enumerate(group):
             message.content = Shared(size * (k + 1) // len(group) - size * k // len(group))
@@ -156,30 +156,10 @@ class HubGrid(Grid):
         return self._hosted[message.metadata.dst_node_id].name
 
 
-def split_reply(reply: Message, asked: Mapping[str, Message]) -> list[Message]:
-    """Return a reply of each client of a hub to the message that it was sent."""
-    pairs = [(answer, asked[name]) for name, answer in _answers_of(reply, asked).items()]
-    return [
-        Message(error=one, reply_to=to) if isinstance(one, Error) else Message(content=one, reply_to=to)
-        for one, to in pairs
-    ]
-
-
-def _answers_of(reply: Message, asked: Mapping[str, Message]) -> dict[str, Answer]:
-    if reply.has_error():
-        return dict.fromkeys(asked, reply.error)
-    try:
-        answers = _split(reply.content, asked)
-    except WireError as error:
-        return dict.fromkeys(asked, Error(FAILED, f"the whole reply of the hub is left out: {error}"))
-    return {name: answers.get(name, Error(FAILED, UNANSWERED)) for name in asked}
-
-
-def _split(content: RecordDict, asked: Mapping[str, Message]) -> dict[str, Answer]:
-    answers = split_answers(content)
-    if strangers := answers.keys() - asked.keys():
-        raise WireError(f"it answers for '{printable(min(strangers), 40)}', which was not asked")
-    return answers
+def takes_sums(config: RunConfig) -> bool:
+    """Return True if no rule of the run needs single replies, so that hubs may add them up."""
+    federation, rows = config.federation, config.task_options.named_rows or config.task_options.gathers_rows
+    return federation.answer == "sums" and federation.robust == "none" and config.capabilities.sum_only and not rows
 
 
 def _ids(asked: Mapping[str, Message]) -> list[str]:

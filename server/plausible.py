@@ -6,11 +6,11 @@ from typing import get_args
 from common.arrays import Arrays
 from common.errors import WireError
 from common.metrics.spec import MetricSpec
+from common.reply_lengths import MAX_PLAUSIBLE
 from common.tasks.comparison import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE
 from common.tasks.spec import AnyTask, ModelVariant
 from common.text import printable
 from common.wire.messages import EvaluateReply
-from server.evaluation import MAX_PLAUSIBLE
 from server.paired_sums import is_plausible
 
 MAX_EXAMPLES = 10**9

@@ -21,7 +21,7 @@ from server.artifacts import LOCK_SECONDS, RunDirectory, make_run_id
 from server.enrolment import Enrolment
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
-from server.hub_grid import HubGrid
+from server.hub_grid import HubGrid, takes_sums
 from server.journal import Journal
 from server.ledger_heads import LedgerHeads
 from server.liveness import Liveness
@@ -68,7 +68,8 @@ def run(
     if config.resume:
         folder.config()  # raises at once if there is no such run, and creates no folder
     with folder.lock(wait=LOCK_SECONDS):
-        hubs = HubGrid(grid, prompt_pull(grid, min(config.federation.deadline, config.federation.upload)))
+        pull = prompt_pull(grid, min(config.federation.deadline, config.federation.upload))
+        hubs = HubGrid(grid, pull, sums=takes_sums(config))
         liveness = Liveness(hubs.get_nodes)
         parties = find_parties(hubs, config, folder, liveness, partial(find_oversize, vocabulary=catalogue))
         parties = parties if config.resume else parties.with_counts(partial(resolve_counts, catalogue))

@@ -14,7 +14,7 @@ from client.owner.view import OpenSession, OwnerView
 from client.session import Session
 from common.errors import FedloomError, WireError
 from common.text import count, printable, size
-from common.wire.hubs import addressees, is_from_hub, split_answers
+from common.wire.hubs import addressees, describe_sum, is_from_hub, split_answers, sum_of
 from common.wire.messages import ENROL
 
 _log = logging.getLogger("fedloom.node")
@@ -58,7 +58,7 @@ class HubView(Observer):
         }
         self._message: Message | None = None
         self._asked: list[OwnerView] = []
-        self._seconds, self._reasons = 0.0, dict[str, str]()
+        self._seconds, self._shared, self._reasons = 0.0, 0, dict[str, str]()
 
     def connected(self, node_id: int) -> None:
         """Log and write that the server has admitted the hub."""
@@ -102,7 +102,10 @@ class HubView(Observer):
     def finish(self, reply: Message, seconds: float) -> None:
         """Write the entries of a reply that is about to be sent."""
         self._seconds = seconds
-        answers = split_answers(reply.content) if reply.has_content() and is_from_hub(reply.content) else {}
+        answers, total = {}, None
+        if reply.has_content() and is_from_hub(reply.content):
+            answers, total = split_answers(reply.content), sum_of(reply.content)
+        self._shared = len(total.content) if total else 0
         for view in self._asked:
             answer = answers.get(view.client)
             if self._message is None or answer is None:
@@ -110,7 +113,9 @@ class HubView(Observer):
             elif isinstance(answer, Error):
                 view.finish(Message(error=answer, reply_to=self._message), seconds)
             else:
-                view.finish(Message(content=answer, reply_to=self._message), seconds)
+                is_summed = total is not None and view.client in total.clients
+                content = describe_sum(answer, total) if total and is_summed else answer
+                view.finish(Message(content=content, reply_to=self._message), seconds)
 
     def acknowledge(self) -> None:
         """Write the entries again, and log the request and each new reason of a client."""
@@ -121,7 +126,7 @@ class HubView(Observer):
 
     def _lines(self, entries: Sequence[RequestEntry]) -> Iterator[str]:
         if entries and entries[0].asked in DONE:
-            yield hub_line(entries, self._seconds)
+            yield hub_line(entries, self._seconds, self._shared)
         for entry in entries:
             if entry.refused and entry.refused != self._reasons.get(entry.client):
                 yield f"{entry.client} left out: {printable(entry.refused)}"
@@ -137,12 +142,12 @@ def _returns(session: Session) -> OpenSession:
     return lambda context: session
 
 
-def hub_line(entries: Sequence[RequestEntry], seconds: float) -> str:
-    """Return the line of one request to the clients of a hub."""
+def hub_line(entries: Sequence[RequestEntry], seconds: float, shared: int = 0) -> str:
+    """Return the line of one request to the clients of a hub, which sent `shared` bytes beside their own."""
     last = max(entries, key=lambda entry: entry.rounds)
     of = f"/{last.rounds}" if last.rounds else ""
     place = f" round {last.round}{of}" if last.round else ""
     done = sum(not entry.refused for entry in entries)
-    sent = size(sum(entry.sent_bytes for entry in entries))
+    sent = size(shared + sum(entry.sent_bytes for entry in entries))
     who = f"{done:,} of {count(len(entries), 'client')}"
     return f"run {printable(last.run, 80)}{place}: {who} {DONE[last.asked]}, {seconds:.1f} s, sent {sent}"

@@ -47,6 +47,12 @@ class Federation(Options):
     """Form of tables in uploads: `auto` sends only the changed rows if that is smaller. `dense` always
     sends whole tables, which do not show the rows a client used."""
 
+    answer: Literal["sums", "replies"] = "sums"
+    """Training replies of a hub with more than 16 clients: `sums` or `replies`.
+
+    `sums` adds up the replies of its clients if the method needs sums alone and `robust` is `none`. Single replies let the
+    server find outliers after a step that ruined the model."""
+
     norm_bound: float = Field(10.0, ge=0, allow_inf_nan=False)
     """Largest norm of an update, as a multiple of the median; 0: no bound.
 

@@ -20,7 +20,7 @@ from common.wire.messages import SCHEMA, Metrics, Payload
 from common.wire.sizes import record_size
 
 P = TypeVar("P", bound=Payload)
-RECORD, VERSION, PAYLOAD, _ARRAYS = "fedloom", "wire.schema", "wire.payload", "wire.arrays"
+RECORD, VERSION, PAYLOAD, ARRAYS = "fedloom", "wire.schema", "wire.payload", "wire.arrays"
 """Name of a message's record, and its entries beside the payload's fields."""
 
 
@@ -47,7 +47,7 @@ def hand_over(payload: Payload, arrays_size: int) -> Handed:
         arrays_size: Bytes of the arrays in its encoding.
     """
     config, _ = _split(payload)
-    return Handed(payload, record_size(config) + len(_ARRAYS) + arrays_size)
+    return Handed(payload, record_size(config) + len(ARRAYS) + arrays_size)
 
 
 def encode(payload: Payload) -> RecordDict:
@@ -57,7 +57,7 @@ def encode(payload: Payload) -> RecordDict:
         WireError: A field holds a value that the schema does not allow; names payload and field.
     """
     config, arrays = _split(payload)
-    return RecordDict({RECORD: ConfigRecord({**config, _ARRAYS: save(arrays)})})
+    return RecordDict({RECORD: ConfigRecord({**config, ARRAYS: save(arrays)})})
 
 
 def _split(payload: Payload) -> tuple[dict[str, Any], Arrays]:
@@ -95,7 +95,7 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
     if config.get(VERSION) != SCHEMA:
         version = config.get(VERSION)
         raise WireError(f"{name}: schema version {version!r} differs from {SCHEMA} here; update the older side")
-    arrays = _load(name, config.get(_ARRAYS))
+    arrays = _load(name, config.get(ARRAYS))
     values: dict[str, Any] = {}
     for field, kind in _SCHEMAS[payload_type]:
         if kind == Arrays:
@@ -130,8 +130,8 @@ def outline(record: RecordDict) -> Outline:
     size, config = sum(map(_size, record.config_records.values())), record.get(RECORD)
     if not isinstance(config, ConfigRecord):
         return Outline(size=size)
-    values = {key: value for key, value in config.items() if key not in (VERSION, PAYLOAD, _ARRAYS) and value != []}
-    return Outline(str(config.get(PAYLOAD, "")), values, _shapes(config.get(_ARRAYS)), size)
+    values = {key: value for key, value in config.items() if key not in (VERSION, PAYLOAD, ARRAYS) and value != []}
+    return Outline(str(config.get(PAYLOAD, "")), values, _shapes(config.get(ARRAYS)), size)
 
 
 def arrays_of(record: RecordDict) -> Arrays:
@@ -141,7 +141,7 @@ def arrays_of(record: RecordDict) -> Arrays:
         WireError: The record is not one of these messages, or its arrays cannot be decoded.
     """
     config = record.get(RECORD)
-    return _load("message", config.get(_ARRAYS) if isinstance(config, ConfigRecord) else None)
+    return _load("message", config.get(ARRAYS) if isinstance(config, ConfigRecord) else None)
 
 
 def to_record(arrays: Arrays) -> ArrayRecord:

@@ -2,33 +2,55 @@
 
 A request to a hub is the request that a single client gets, with the names of the clients that it is for. The reply holds
 each client's own reply, entry by entry, or the error that the client has in its place. Both are one record, so a hub takes
-as many calls of Flower as a single client.
+as many calls of Flower as a single client. Where the server asks for it, a hub adds up the arrays of its clients' training
+replies. Their entries then lack arrays, and one blob has the sum.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from flwr.app import ConfigRecord, Error, RecordDict
 
 from common.errors import WireError
 from common.text import printable
-from common.wire.codec import PAYLOAD, RECORD, VERSION
+from common.wire.codec import ARRAYS, PAYLOAD, RECORD, VERSION
 from common.wire.messages import FAILED, REFUSED, SCHEMA
 
 MAX_CLIENTS, MAX_NAME = 100_000, 200
 """Largest number of clients in a message, and of characters in a name."""
 
 _REPLY, _CLIENTS, _CODES, _REASONS = "HubReply", "hub.clients", "hub.codes", "hub.reasons"
+_ANSWER, _SUMS, _SUMMED, _BLOB = "hub.answer", "sums", "hub.summed", "hub.sums"
 _ANSWERED = 0
 
 Answer = RecordDict | Error
 """Content of one client's reply, or its error."""
 
 
-def address(request: RecordDict, clients: Sequence[str]) -> RecordDict:
-    """Return a request for these clients of a hub."""
-    return RecordDict({RECORD: ConfigRecord({**_config(request), _CLIENTS: list(clients)})})
+@dataclass(frozen=True)
+class SumBlob:
+    """Sum in the reply of a hub, not decoded.
+
+    Args:
+        clients: Names of the clients in the sum, in the order of their numbers in the blob.
+        content: The blob.
+    """
+
+    clients: tuple[str, ...]
+    content: bytes
+
+
+def address(request: RecordDict, clients: Sequence[str], *, sums: bool = False) -> RecordDict:
+    """Return a request for these clients of a hub; `sums` asks for the sum of their replies."""
+    answer = {_ANSWER: _SUMS} if sums else {}
+    return RecordDict({RECORD: ConfigRecord({**_config(request), _CLIENTS: list(clients), **answer})})
+
+
+def asks_for_sums(request: RecordDict) -> bool:
+    """Return True if the reply of a hub may hold a sum in place of its clients' arrays."""
+    return _config(request).get(_ANSWER) == _SUMS
 
 
 def addressees(request: RecordDict) -> list[str]:
@@ -41,8 +63,8 @@ def addressees(request: RecordDict) -> list[str]:
     return _names(config) if _CLIENTS in config else []
 
 
-def join_answers(answers: Mapping[str, Answer]) -> RecordDict:
-    """Return the reply of a hub, from its clients' answers by name."""
+def join_answers(answers: Mapping[str, Answer], total: SumBlob | None = None) -> RecordDict:
+    """Return the reply of a hub, from its clients' answers by name and their sum."""
     errors = [answer if isinstance(answer, Error) else None for answer in answers.values()]
     config: dict[str, Any] = {
         VERSION: SCHEMA,
@@ -54,6 +76,8 @@ def join_answers(answers: Mapping[str, Answer]) -> RecordDict:
     for k, answer in enumerate(answers.values()):
         if isinstance(answer, RecordDict):
             config |= {f"{k}/{key}": value for key, value in _config(answer).items()}
+    if total:
+        config |= {_SUMMED: list(total.clients), _BLOB: total.content}
     return RecordDict({RECORD: ConfigRecord(config)})
 
 
@@ -87,6 +111,29 @@ def split_answers(reply: RecordDict) -> dict[str, Answer]:
     }
 
 
+def sum_of(reply: RecordDict) -> SumBlob | None:
+    """Return the sum in the reply of a hub; None if it has none.
+
+    Raises:
+        WireError: It is malformed, or of clients that the reply does not name.
+    """
+    config = _config(reply)
+    if _SUMMED not in config and _BLOB not in config:
+        return None
+    names, blob = _names(config, _SUMMED), config.get(_BLOB)
+    if not isinstance(blob, bytes):
+        raise WireError(f"{_REPLY}: the sum has names and no arrays")
+    if strangers := set(names) - set(_names(config)):
+        raise WireError(f"{_REPLY}: the sum has '{printable(min(strangers), 40)}', which the reply does not name")
+    return SumBlob(tuple(names), blob)
+
+
+def describe_sum(answer: RecordDict, total: SumBlob) -> RecordDict:
+    """Return an answer in a sum with the names and shapes of the sum's arrays in place of its own."""
+    header = 8 + int.from_bytes(total.content[:8], "little")
+    return RecordDict({RECORD: ConfigRecord({**_config(answer), ARRAYS: total.content[:header]})})
+
+
 def _answer(code: int, reason: str, entries: dict[str, Any]) -> Answer:
     if code == _ANSWERED:
         return RecordDict({RECORD: ConfigRecord(entries)})
@@ -102,8 +149,8 @@ def _config(content: RecordDict) -> ConfigRecord:
     return config
 
 
-def _names(config: ConfigRecord) -> list[str]:
-    names = config.get(_CLIENTS)
+def _names(config: ConfigRecord, key: str = _CLIENTS) -> list[str]:
+    names = config.get(key)
     if not isinstance(names, list) or not 0 < len(names) <= MAX_CLIENTS:
         raise WireError(f"a message of a hub names 1 to {MAX_CLIENTS:,} clients")
     if not all(isinstance(name, str) and 0 < len(name) <= MAX_NAME for name in names):

@@ -32,9 +32,9 @@ def list_all(home: Home = o.LOCAL / "server", json: o.AsJson = False) -> None:
         note(f"no keys in {home / 'nodes'}; admit a client with fedloom nodes add")
     width = max((len(entry.name) for entry in entries), default=0)
     for entry in entries:
-        say(
-            f"{entry.name or '-':<{width}}  {entry.state:<10}  {entry.since}  {entry.fingerprint or entry.file}".lstrip()
-        )
+        speaks_for = f"  {entry.clients:,} clients" if entry.clients > 1 else ""
+        key = f"{entry.fingerprint or entry.file}{speaks_for}"
+        say(f"{entry.name or '-':<{width}}  {entry.state:<10}  {entry.since}  {key}".lstrip())
 
 
 @nodes.command()

@@ -7,8 +7,10 @@ import numpy as np
 
 from common.arrays import Arrays
 from common.errors import ConfigError
+from common.methods.spec import Capabilities
 from common.reply_sums import BlockReply, ClientBlock, Folded
 from server.aggregation.round_results import Rate, Reply
+from server.aggregation.sum_checks import find_fault
 
 
 @dataclass(frozen=True)
@@ -92,20 +94,32 @@ def are_folded(replies: Sequence[Reply]) -> bool:
     return any(isinstance(reply.train, BlockReply) for reply in replies)
 
 
-def select_whole(replies: list[Reply], rejected: dict[str, str]) -> list[Reply]:
-    """Return the replies of whole blocks and single ones; add clients of other blocks to `rejected`."""
-    if not are_folded(replies):
-        return replies
-    usable = {reply.client for reply in replies}
-    missing = {id(b): next((c for c in b.clients if c not in usable), "") for b in _blocks(replies)}
-    lost = {r.client: missing[id(r.train.block)] for r in replies if isinstance(r.train, BlockReply)}
-    rejected |= {name: f"its reply is in one sum with that of {other}" for name, other in lost.items() if other}
-    return [reply for reply in replies if not lost.get(reply.client)]
+def select_whole(
+    replies: list[Reply], rejected: dict[str, str], model: Arrays, capabilities: Capabilities
+) -> list[Reply]:
+    """Return the replies of whole blocks and single ones; add clients of other blocks to `rejected`.
+
+    Args:
+        replies: Usable replies of the round.
+        rejected: Client -> reason.
+        model: Arrays that updates match.
+        capabilities: Capabilities of the method.
+    """
+    usable = {reply.client: reply for reply in replies}
+    faults: dict[str, str] = {}
+    for block in _blocks(replies):
+        if missing := [client for client in block.clients if client not in usable]:
+            fault = f"its reply is in one sum with that of {missing[0]}"
+        else:
+            fault = find_fault(block.sums, [usable[client] for client in block.clients], model, capabilities)
+        faults |= dict.fromkeys(block.clients, fault) if fault else {}
+    rejected |= {client: fault for client, fault in faults.items() if client in usable}
+    return [reply for reply in replies if reply.client not in faults]
 
 
 def _blocks(replies: Sequence[Reply]) -> list[ClientBlock]:
     found = {id(r.train.block): r.train.block for r in replies if isinstance(r.train, BlockReply)}
-    return sorted(found.values(), key=lambda block: block.number)
+    return sorted(found.values(), key=lambda block: (block.number, block.clients))
 
 
 def _sum_over_steps(sums: Mapping[int, Arrays], factors: Mapping[int, float]) -> Arrays:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from common.arrays import Arrays
+from common.reply_lengths import Lengths, positive
 from common.reply_sums import BlockReply
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import numbers_of
@@ -16,9 +17,6 @@ LARGE_ROUND = 5
 
 FIRST_REFERENCE = 10.0
 """Reference of one or two exact updates without an earlier round, as a multiple of max(1, ‖θ‖)."""
-
-Lengths = dict[str, float]
-"""`update` and `gradient` -> L2 norm."""
 
 
 def measure(reply: TrainReply, factor: float) -> Lengths:
@@ -36,12 +34,6 @@ def _length(arrays: Arrays) -> float:
     return float(np.sqrt(vector @ vector))
 
 
-def typical(lengths: Sequence[Lengths]) -> Lengths:
-    """Return the median of each kind over positive lengths; a kind without any is left out."""
-    kinds = dict.fromkeys(kind for one in lengths for kind in one)
-    return {kind: statistics.median(found) for kind in kinds if (found := _positive(lengths, kind))}
-
-
 def references(lengths: Sequence[Lengths], past: Sequence[Lengths], first: float) -> Lengths:
     """Return the length of each kind that counts as typical in a round; infinite if none exists.
 
@@ -55,7 +47,7 @@ def references(lengths: Sequence[Lengths], past: Sequence[Lengths], first: float
     """
     found = {}
     for kind in dict.fromkeys(kind for one in lengths for kind in one):
-        now, earlier = _positive(lengths, kind), [one[kind] for one in past if kind in one]
+        now, earlier = positive(lengths, kind), [one[kind] for one in past if kind in one]
         if len(now) >= LARGE_ROUND:
             found[kind] = statistics.median(now)
         elif len(now) > 2 or (len(now) == 2 and earlier):
@@ -96,7 +88,3 @@ def find_excess(
                     f" federation.norm-bound is {bound:g}"
                 )
     return found
-
-
-def _positive(lengths: Sequence[Lengths], kind: str) -> list[float]:
-    return sorted(one[kind] for one in lengths if one.get(kind, 0) > 0)

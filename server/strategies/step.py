@@ -12,10 +12,11 @@ from flwr.serverapp import Grid
 
 from common.arrays import Arrays, all_finite, norm
 from common.errors import QuorumError
+from common.reply_lengths import Lengths, typical
 from common.wire.messages import LOCAL, TrainReply
 from common.wire.sparse_rows import expand
 from server.aggregation.folded_replies import are_folded, collect, select_whole
-from server.aggregation.lengths import FIRST_REFERENCE, Lengths, allowances, find_excess, measure, references, typical
+from server.aggregation.lengths import FIRST_REFERENCE, allowances, find_excess, measure, references
 from server.aggregation.outliers import find_outliers
 from server.aggregation.round_results import Collected, Replies, Reply
 from server.evaluation import Evaluation
@@ -40,8 +41,7 @@ class StepStrategy(EvaluatedStrategy):
         self._trained: Trained | None = None
         self._replies: list[Reply] = []
         self._grid: Grid | None = None
-        self._unusable: dict[str, str] = {}
-        self._can_exclude = False
+        self._unusable, self._can_exclude = dict[str, str](), False
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Return the weighted means of the clients' metrics, after taking back a step that ruined the model."""
@@ -66,7 +66,7 @@ class StepStrategy(EvaluatedStrategy):
         """
         self._before, blamed = self.state, list[str]()
         while True:
-            usable = select_whole(usable, rejected)
+            usable = select_whole(usable, rejected, self.select_uploaded(self.state.model), self.capabilities)
             self._require_quorum(usable, rejected)
             with np.errstate(over="ignore", invalid="ignore"):
                 state = self._next_state(usable)

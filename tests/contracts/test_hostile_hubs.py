@@ -37,7 +37,7 @@ def entries(change: Callable[[dict[str, object]], dict[str, object]]) -> Lie:
     """Return the lie that changes the entries of a hub's record."""
 
     def lie(reply: Message) -> Message:
-        reply.content = RecordDict({RECORD: ConfigRecord(change(dict(reply.content[RECORD])))})  # type: ignore[arg-type]
+        reply.content = RecordDict({RECORD: ConfigRecord(change(dict(reply.content[RECORD])))})
         return reply
 
     return lie
@@ -94,7 +94,7 @@ SINGLE: dict[str, tuple[Lie, str]] = {
 
 def changed(answer: Answer, **entries: int) -> Answer:
     assert isinstance(answer, RecordDict)
-    return RecordDict({RECORD: ConfigRecord({**answer[RECORD], **entries})})  # type: ignore[dict-item]
+    return RecordDict({RECORD: ConfigRecord({**answer[RECORD], **entries})})
 
 
 @pytest.mark.parametrize("name", SINGLE)

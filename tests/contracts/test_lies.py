@@ -12,10 +12,10 @@ from client.state import MemoryStore
 from common.config.run import RunConfig
 from common.methods.registry import METHODS
 from common.options import Scalar
+from common.reply_lengths import MAX_PLAUSIBLE
 from deploy.simulation import InProcessGrid
 from server import round_limits
 from server.artifacts import RunDirectory
-from server.evaluation import MAX_PLAUSIBLE
 from server.events import Round
 from server.result import Result
 from server.run import run

@@ -16,8 +16,8 @@ from common.arrays import norm
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import RunError
+from common.reply_lengths import find_doubtful
 from deploy import population, shared_evaluation
-from deploy.population import find_doubtful
 from deploy.resumable_simulation import simulate_measured
 from deploy.simulation import simulate
 from server.aggregation.folded_replies import FoldedReplies

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from common.reply_lengths import MAX_PLAUSIBLE
 from common.wire.messages import EvaluateReply
-from server.evaluation import MAX_PLAUSIBLE, pool_trimmed, summarize, trim
+from server.evaluation import pool_trimmed, summarize, trim
 
 
 def reply(weight: float, **metrics: float) -> EvaluateReply:

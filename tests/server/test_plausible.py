@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from common.errors import WireError
+from common.reply_lengths import MAX_PLAUSIBLE
 from common.tasks.registry import TASKS
 from common.wire.messages import EvaluateReply
-from server.evaluation import MAX_PLAUSIBLE
 from server.plausible import check_loss, check_metrics, check_paired, check_size, limit_weight
 
 RULES = TASKS["rules"]

@@ -13,8 +13,9 @@ from client.owner.control import OwnerControl, RunningClient, leave, pause
 from client.owner.hub_view import HubView
 from client.policy import Policy
 from common.errors import RefusedError
+from common.text import size
 from common.wire.codec import encode
-from common.wire.hubs import address
+from common.wire.hubs import address, sum_of
 from common.wire.messages import ENROL, TRAIN
 from tests.client.test_hub import INVITATION, training
 from tests.support.hubs import with_names
@@ -27,16 +28,17 @@ CONTEXT = Context(1, 8, {}, RecordDict(), {})
 class _Watched:
     """A hub of five clients with its operator's view."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, together: int = 1) -> None:
         self.folder, self.lines = folder, list[str]()
         self.sessions = with_names(owners(5))
-        self.hub = Hub({session.client: session for session in self.sessions.values()}, 1)
+        self.hub = Hub({session.client: session for session in self.sessions.values()}, together)
         self.control = OwnerControl(folder, RunningClient(1, "ward", "localhost:9092", ""))
         journal = RequestJournal(folder)
         self.view = HubView("localhost:9092", "ward", self.hub, journal, self.control, self.lines.append)
 
-    def ask(self, request: Any, kind: str, *names: str) -> Message:
-        message = instruction(8, address(encode(request), names) if names else encode(request), kind)
+    def ask(self, request: Any, kind: str, *names: str, sums: bool = False) -> Message:
+        content = address(encode(request), names, sums=sums) if names else encode(request)
+        message = instruction(8, content, kind)
         self.view.begin(message, CONTEXT)
         reply = self.hub.respond(message)
         self.view.finish(reply, 0.5)
@@ -59,6 +61,19 @@ def test_each_client_has_its_own_entries(tmp_path: Path) -> None:
 
 def _sent(found: dict[str, dict[str, Any]]) -> str:
     return f"{sum(one['sent_bytes'] for one in found.values()) / 1000:.1f} kB"
+
+
+def test_an_entry_names_the_arrays_of_the_sum_that_the_client_is_in(tmp_path: Path) -> None:
+    watched = _Watched(tmp_path, together=2)
+    request = training(watched.hub)
+    total = sum_of(watched.ask(request, TRAIN, "a/client-0", "b/client-1", sums=True).content)
+    assert total is not None
+    found = watched.entries("train")
+    for entry in found.values():
+        assert {f"updates/3/{name}" for name in request.model} <= entry["tensors"].keys()
+        assert entry["clear"].keys() == {"loss", "examples"}
+    sent = len(total.content) + sum(one["sent_bytes"] for one in found.values())
+    assert f"sent {size(sent)}" in watched.lines[0]
 
 
 def test_a_client_that_refuses_is_named_until_it_takes_part(tmp_path: Path) -> None:

@@ -20,6 +20,17 @@ def command(*words: str) -> Result:
     return CliRunner().invoke(app, words)
 
 
+def test_a_hub_is_listed_with_the_number_of_its_clients() -> None:
+    for name, number in (("ward", "1250"), ("shop", "0")):
+        assert command("keys", "node", f"{name}.key").exit_code == 0
+        assert command("nodes", "add", f"{name}.key.pub", "--name", name, "--clients", number).exit_code == 0
+    shop, ward = command("nodes", "list").stdout.splitlines()
+    assert ward.startswith("ward")
+    assert ward.endswith("  1,250 clients")
+    assert "clients" not in shop
+    assert [entry["clients"] for entry in json.loads(command("nodes", "list", "--json").stdout)] == [1, 1250]
+
+
 def test_nodes_are_listed_with_names_for_people_and_programs() -> None:
     assert "no keys in .fedloom/server/nodes" in command("nodes", "list").stderr
     assert command("keys", "node", "node.key").exit_code == 0

@@ -7,6 +7,7 @@ import pytest
 
 from common.arrays import Arrays
 from common.errors import ConfigError
+from common.methods.spec import Capabilities
 from common.reply_sums import BlockReply, ClientBlock, Folded
 from common.wire.messages import TrainReply
 from server.aggregation.folded_replies import collect, select_whole
@@ -35,7 +36,10 @@ def blocks() -> list[Reply]:
         sums.add(trained[0].steps, np.array([1.0 + k for k in members]), update, gradient, with_magnitude=True)
         block = ClientBlock(number, tuple(SINGLE[k].client for k in members), sums)
         for k in members:
-            train = BlockReply(1, {}, {}, 0.5, 4, STEPS[k], block=block)
+            lengths = {
+                kind: float(np.linalg.norm(getattr(SINGLE[k].train, kind)["w"])) for kind in ("update", "gradient")
+            }
+            train = BlockReply(1, {}, {}, 0.5, 4, STEPS[k], block=block, lengths=lengths)
             replies[k] = Reply(SINGLE[k].client, SINGLE[k].weight, train)
     return replies
 
@@ -68,7 +72,8 @@ def test_sums_name_their_clients_and_have_no_single_replies() -> None:
 
 def test_a_block_with_a_client_that_is_left_out_is_left_out_whole() -> None:
     rejected: dict[str, str] = {}
-    kept = select_whole([reply for reply in blocks() if reply.client != "client-1"], rejected)
+    form = SINGLE[0].train.update, Capabilities(needs_gradient=True, needs_magnitude=True)
+    kept = select_whole([reply for reply in blocks() if reply.client != "client-1"], rejected, *form)
     assert [reply.client for reply in kept] == ["client-2", "client-3", "client-4"]
     assert rejected == {"client-0": "its reply is in one sum with that of client-1"}
-    assert select_whole(SINGLE[1:], rejected) == SINGLE[1:]
+    assert select_whole(SINGLE[1:], rejected, *form) == SINGLE[1:]

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from common.reply_lengths import typical
 from common.reply_sums import BlockReply
 from common.wire.messages import TrainReply
-from server.aggregation.lengths import allowances, find_excess, measure, references, typical
+from server.aggregation.lengths import allowances, find_excess, measure, references
 
 Lengths = dict[str, float]
 

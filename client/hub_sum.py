@@ -1,0 +1,86 @@
+"""Sum of the training replies of a hub's clients."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from common.arrays import Arrays, Floats
+from common.config.run import RunConfig
+from common.reply_lengths import Lengths, find_doubtful, rows_of_lengths
+from common.reply_sums import Folded
+from common.wire.hub_sums import GRADIENT, UPDATE, write_sum
+from common.wire.hubs import SumBlob
+from common.wire.messages import TrainReply, TrainRequest
+from common.wire.sparse_rows import expand_reply
+
+
+class HubSum:
+    """Sum over the clients of a hub that answer one request.
+
+    Args:
+        request: The request.
+        reference: Typical lengths of the hub's last sum.
+
+    Attributes:
+        lengths: Lengths of each reply in the sum.
+    """
+
+    def __init__(self, request: TrainRequest, reference: Lengths) -> None:
+        self._model, self._reference = request.model, reference
+        self._sums, self._clients = Folded(), list[str]()
+        self.lengths: list[Lengths] = []
+
+    def fold(self, config: RunConfig, replies: Mapping[str, TrainReply]) -> dict[str, TrainReply]:
+        """Add the replies of clients with equal numbers of steps; return what each of them sends.
+
+        A reply that the server may leave out is sent as it is.
+
+        Args:
+            config: Configuration of the run.
+            replies: Client -> its reply.
+        """
+        if not replies:
+            return {}
+        names = [*replies]
+        whole = [expand_reply(reply, self._model) for reply in replies.values()]
+        lengths = {UPDATE: _lengths([reply.update for reply in whole])}
+        if whole[0].gradient:
+            lengths[GRADIENT] = _lengths([reply.gradient for reply in whole])
+        limits = np.full(len(names), config.federation.norm_bound)
+        losses = np.array([reply.loss for reply in whole])
+        alone = set(find_doubtful(self._reference, limits, lengths, losses))
+        summed = [k for k in range(len(names)) if k not in alone]
+        if summed:
+            self._add(config, [whole[k] for k in summed])
+            self._clients += [names[k] for k in summed]
+            rows = rows_of_lengths(lengths)
+            self.lengths += [rows[k] for k in summed]
+        return {name: replies[name] if k in alone else _without_arrays(whole[k]) for k, name in enumerate(names)}
+
+    def blob(self) -> SumBlob | None:
+        """Return the sum; None if it has no clients."""
+        if not self._clients:
+            return None
+        lengths = {kind: np.array([one[kind] for one in self.lengths]) for kind in self.lengths[0]}
+        return SumBlob(tuple(self._clients), write_sum(self._sums, lengths))
+
+    def _add(self, config: RunConfig, replies: Sequence[TrainReply]) -> None:
+        weights = np.array([config.method_options.weight(reply.examples) for reply in replies])
+        update, gradient = _stack([r.update for r in replies]), _stack([r.gradient for r in replies])
+        magnitude = config.capabilities.needs_magnitude
+        self._sums.add(replies[0].steps, weights, update, gradient, with_magnitude=magnitude)
+
+
+def _without_arrays(reply: TrainReply) -> TrainReply:
+    return replace(reply, update={}, gradient={})
+
+
+def _stack(members: Sequence[Arrays]) -> Arrays:
+    return {name: np.stack([member[name] for member in members]) for name in members[0]}
+
+
+def _lengths(members: Sequence[Arrays]) -> Floats:
+    """Return the L2 norm of each member."""
+    squares = [np.square(a.reshape(len(a), -1), dtype=np.float64).sum(1) for a in _stack(members).values()]
+    return np.sqrt(sum(squares, np.zeros(len(members))))

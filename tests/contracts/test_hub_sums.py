@@ -1,0 +1,200 @@
+"""Hubs that add up the replies of their clients: the model of single replies, and sums that cannot be true."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord, Message, RecordDict
+
+from client.hub import Hub
+from client.policy import Policy
+from common.arrays import norm
+from common.config.run import RunConfig
+from common.options import Scalar
+from common.reply_sums import Folded
+from common.wire.codec import RECORD
+from common.wire.hub_sums import read_sum, write_sum
+from common.wire.hubs import split_answers, sum_of
+from common.wire.messages import TRAIN
+from server.aggregation.folded_replies import FoldedReplies
+from server.run import run
+from server.strategies import step
+from tests.support.hubs import Node, NodeGrid, lying, nodes_of, settings
+from tests.support.liars import Lie
+from tests.support.owners import Owners, model_of, noisy, owners
+from tests.support.sensors import rounds_of
+from tests.support.toys import METHODS
+
+
+@pytest.fixture
+def collected(monkeypatch: pytest.MonkeyPatch) -> list[FoldedReplies]:
+    """Return the sums of each round that has them, as they come."""
+    collect, seen = step.collect, list[FoldedReplies]()
+
+    def watched(*arguments: object, **options: bool) -> FoldedReplies:
+        seen.append(collect(*arguments, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(step, "collect", watched)
+    return seen
+
+
+def split(people: Owners) -> tuple[Hub, dict[int, Node]]:
+    """Return a hub that trains stacked, and the other nodes."""
+    nodes = nodes_of(people, together=2)
+    hub = nodes.pop(8)
+    assert isinstance(hub, Hub)
+    return hub, {node: one.respond if isinstance(one, Hub) else one for node, one in nodes.items()}
+
+
+def hubs(people: Owners) -> NodeGrid:
+    """Return two hubs that train stacked, and a client by itself."""
+    hub, others = split(people)
+    return NodeGrid({**others, 8: hub.respond})
+
+
+def both(folder: Path, people: Callable[[], Owners], configured: Callable[..., RunConfig]) -> tuple[Path, Path]:
+    """Train with sums and with single replies; return the folders of the runs."""
+    for answer in ("sums", "replies"):
+        run(hubs(people()), configured(folder, federation__answer=answer), folder / answer)
+    return folder / "sums", folder / "replies"
+
+
+@pytest.mark.parametrize("method", [*METHODS, "pfedme", "fedrep", "local"])
+def test_sums_train_the_model_of_single_replies(method: str, tmp_path: Path, collected: list[FoldedReplies]) -> None:
+    def configured(folder: Path, **options: Scalar) -> RunConfig:
+        return settings(folder, method, rounds=2, **options)
+
+    folders = both(tmp_path, lambda: owners(5), configured)
+    assert [len(found.names) for found in collected] == [5, 5]
+    summed, single = map(model_of, folders)
+    assert norm(summed) == pytest.approx(norm(single), rel=1e-6)
+    for name, a in single.items():
+        np.testing.assert_allclose(summed[name], a, rtol=1e-4, atol=1e-5)
+    for one, other in zip(*map(rounds_of, folders), strict=True):
+        assert (one.asked, one.answered, one.refused) == (other.asked, other.answered, other.refused)
+        assert one.loss == pytest.approx(other.loss, rel=1e-5)
+
+
+def test_sums_have_the_steps_that_each_policy_allows(tmp_path: Path, collected: list[FoldedReplies]) -> None:
+    def people() -> Owners:
+        found = owners(5)
+        found.sessions[4].policy = found.sessions[4].runs._policy = Policy(max_local_steps=1)
+        return found
+
+    folders = both(tmp_path, people, lambda folder, **options: settings(folder, rounds=2, **options))
+    assert collected[0].steps["a/client-3"] == 1 < collected[0].steps["a/client-0"]
+    for name, a in model_of(folders[1]).items():
+        np.testing.assert_allclose(model_of(folders[0])[name], a, rtol=1e-4, atol=1e-5)
+
+
+def test_noise_is_added_and_paid_for_by_each_client(tmp_path: Path, collected: list[FoldedReplies]) -> None:
+    people, single, config = owners(5), owners(5), noisy(tmp_path, rounds=2)
+    run(hubs(people), config, tmp_path / "runs")
+    assert len(collected) == 2
+    run(hubs(single), noisy(tmp_path, rounds=2, federation__answer="replies"), tmp_path / "replies")
+    assert people.spent(config) == single.spent(config)
+    assert all(cost > 0 for cost in people.spent(config).values())
+
+
+@pytest.mark.parametrize(
+    "options", [{"federation__robust": "median", "federation__min_replies": 3}, {"federation__answer": "replies"}]
+)
+def test_rules_that_need_single_replies_get_them(
+    options: dict[str, Scalar], tmp_path: Path, collected: list[FoldedReplies]
+) -> None:
+    run(hubs(owners(5)), settings(tmp_path, rounds=1, **options), tmp_path / "runs")
+    assert not collected
+    assert rounds_of(tmp_path / "runs")[0].answered == 5
+
+
+def summed(change: Callable[[Folded], None], lengths: float = 1.0) -> Lie:
+    """Return the lie that changes the sum of a hub, and multiplies the lengths of its replies."""
+
+    def lie(reply: Message) -> Message:
+        total = sum_of(reply.content)
+        assert total is not None
+        sums, found = read_sum(total.content, len(total.clients))
+        change(sums)
+        blob = write_sum(sums, {kind: length * lengths for kind, length in found.items()})
+        return _with(reply, {"hub.sums": blob})
+
+    return lie
+
+
+def entry(**changed: object) -> Lie:
+    return lambda reply: _with(reply, {f"hub.{key}": value for key, value in changed.items()})
+
+
+def _with(reply: Message, entries: dict[str, object]) -> Message:
+    reply.content = RecordDict({RECORD: ConfigRecord({**reply.content[RECORD], **entries})})
+    return reply
+
+
+def fill(sums: Folded, value: float) -> None:
+    next(iter(next(iter(sums.updates.values())).values())).flat[0] = value
+
+
+LIES: dict[str, tuple[Lie, str]] = {
+    "NaN": (summed(lambda s: fill(s, float("nan"))), "non-finite numbers"),
+    "longer than its parts": (summed(lambda s: fill(s, 1e9)), "sum of updates has norm 1e\\+09, its parts"),
+    "a weight of 1e300": (
+        summed(lambda s: s.weights.update(dict.fromkeys(s.weights, 1e300))),
+        "its weight is 1e\\+300",
+    ),
+    "other steps": (summed(lambda s: s.weights.update({7: 1.0})), "after 7 steps: arrays"),
+    "no gradient": (summed(lambda s: s.gradient.clear()), "sum of gradient: arrays"),
+    "no types": (summed(lambda s: s.dtypes.clear()), "types of its arrays"),
+    "infinite lengths": (summed(lambda s: None, lengths=float("inf")), "norm|not a finite number"),
+    "a stranger": (entry(summed=["a/client-0", "b/client-1"]), "'b/client-1', which the reply does not name"),
+    "one name fewer": (entry(summed=["a/client-0"]), "a length for each of 1 clients"),
+    "a name twice": (entry(summed=["a/client-0"] * 2), "twice"),
+    "no sum": (entry(sums=0), "names and no arrays"),
+    "garbage": (entry(sums=b"\x08\x00\x00"), "the sum cannot be decoded"),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_sum_that_cannot_be_true_is_left_out_with_a_reason(name: str, tmp_path: Path) -> None:
+    lie, reason = LIES[name]
+    liar, honest = split(owners(5))
+    config = settings(tmp_path, rounds=1, federation__min_clients=3)
+    assert run(NodeGrid({**honest, 8: lying(liar, TRAIN, lie)}), config, tmp_path).status == "completed"
+    [event] = rounds_of(tmp_path)
+    assert event.answered == 3
+    for client in ("a/client-0", "a/client-3"):
+        assert re.search(reason, event.refused[client]), event.refused
+
+
+def test_a_sum_that_was_not_asked_for_is_left_out(tmp_path: Path) -> None:
+    liar, honest = split(owners(5))
+
+    def sums(message: Message) -> Message:
+        if message.metadata.message_type == TRAIN:
+            _with(message, {"hub.answer": "sums"})
+        return liar.respond(message)
+
+    config = settings(tmp_path, rounds=1, federation__min_clients=3, federation__answer="replies")
+    run(NodeGrid({**honest, 8: sums}), config, tmp_path)
+    [event] = rounds_of(tmp_path)
+    assert "it sends a sum in place of replies" in event.refused["a/client-0"]
+    assert event.answered == 3
+
+
+def test_a_long_reply_is_sent_by_itself(tmp_path: Path) -> None:
+    hub, others = split(owners(5))
+    replies = list[RecordDict]()
+
+    def noted(message: Message) -> Message:
+        reply = hub.respond(message)
+        if message.metadata.message_type == TRAIN:
+            replies.append(reply.content)
+        return reply
+
+    config = settings(tmp_path, rounds=1, federation__norm_bound=1.2)
+    run(NodeGrid({**others, 8: noted}), config, tmp_path)
+    total, answers = sum_of(replies[0]), split_answers(replies[0])
+    assert len(total.clients if total else ()) < len(answers) == 2
+    assert not any("one sum" in reason for reason in rounds_of(tmp_path)[0].refused.values())
