@@ -6,6 +6,7 @@ from benchmarks.harness.claim import Claim, Comparison, compare, verdict
 from benchmarks.harness.row import Row, in_order
 from benchmarks.harness.table import Table
 from benchmarks.rules.experiments import CLEAR, EXACT, NOISED, SUMMED
+from common.tasks.count_statistics import LEAST_VISIBLE
 from common.text import count
 
 NAMES = {"loss": "loss", "auc": "AUC", "mr0": "MR", "hr20": "HR@20", "filtered_hr20": "HR@20 with rule filter"}
@@ -22,6 +23,9 @@ TARGETS = {
 
 SUM_TARGETS, SUM_SHARE = ((2_000, 2.0), (8_000, 2.0)), 0.9
 """Homes and ε at which counts with noise have to reach that share of the HR@20 of exact ones."""
+
+LOSS = 0.02
+"""Largest mean loss of HR@20 by `count-offset = auto`."""
 
 SAME = 0.005
 """Difference below which sums of two helpers are those in plaintext."""
@@ -90,6 +94,18 @@ def sum_claims(rows: Mapping[str, Row]) -> Iterator[Claim]:
         noised, exact = (rows[f"{homes}-{kind}"].mean("hr20") for kind in (f"{epsilon:g}", EXACT))
         bound = f"Counts of {homes:,} homes at ε = {epsilon:g} reach {SUM_SHARE:.0%} of the HR@20 of exact counts"
         yield Claim(f"{bound}: {noised / exact:.0%}", noised >= SUM_SHARE * exact)
+
+
+def trained_claims(found: Mapping[tuple[int, str], tuple[float, Comparison]]) -> Iterator[Claim]:
+    """Yield that `auto` loses little HR@20 where it starts from counts.
+
+    Args:
+        found: Homes and ε -> visible share of the counts, and HR@20 with counts against without.
+    """
+    for (homes, epsilon), (share, difference) in found.items():
+        if share >= LEAST_VISIBLE and difference.seeds:
+            cell = f"`auto` loses at most {LOSS:g} HR@20 at {homes:,} homes, ε = {epsilon}"
+            yield Claim(f"{cell}: {difference.text()}", difference.mean >= -LOSS)
 
 
 def comparisons(rows: Mapping[str, Row], pairs: Sequence[tuple[str, str]]) -> Table:

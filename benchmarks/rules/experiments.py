@@ -150,30 +150,28 @@ SUMS = {
 }
 """Rows of counts alone: number of homes and ε -> title."""
 
-AUTO, OFF = "auto", "off"
-"""Protocol of runs with `count-offset = auto`, and the row without counts."""
+TRAINED, VISIBLE, OFF = "trained", "visible", "off"
+"""Protocols of trained embedded homes and of the share of their counts; the row without counts."""
 
-AUTO_ORDER = ((500, "2"), (500, "4"), (500, "8"), (2_000, "1"), (2_000, "2"), (2_000, "4"), (2_000, "8"))
-"""Homes and ε where `auto` sums counts, the nearest to its bound first; elsewhere it leaves them out."""
+TRAINED_CELLS = ((500, "2"), (500, "4"), (500, "8"), (2_000, "1"), (2_000, "2"), (2_000, "4"), (2_000, "8"))
+"""Homes and ε that `count-offset = auto` admits before it sums counts."""
 
 
-def auto_set(homes: int) -> str:
+def trained_set(homes: int) -> str:
     """Return the short name of the set of embedded homes."""
     return f"demo-{homes}"
 
 
-def auto_row(kind: str) -> Experiment:
-    """Return the row of embedded homes without counts, or with `auto` at this ε.
+def trained_row(kind: str) -> Experiment:
+    """Return the row of embedded homes without counts, or with counts at this ε.
 
     Rounds and rates are the product's.
     """
-    counts: Settings = (
-        {"count-offset": False} if kind == OFF else {"count-offset": "auto", "count-epsilon": float(kind)}
-    )
-    title = "no counts" if kind == OFF else f"`count-offset = auto` at ε = {kind}"
+    counts: Settings = {"count-offset": False} if kind == OFF else {"count-offset": True, "count-epsilon": float(kind)}
+    title = "no counts" if kind == OFF else f"counts at ε = {kind}"
     settings: dict[str, Scalar] = {"method": "fedrule", "evaluate-every": 1_000, **task_options("rules", counts)}
     settings["privacy.trust"] = "local" if kind == OFF else "helpers"
-    return Experiment(kind, title, settings, protocol=AUTO)
+    return Experiment(kind, title, settings, protocol=TRAINED)
 
 
 TITLES = {**{one.key: one.title for one in (*EXPERIMENTS, FACTORS, CONVOLVED)}, **COUNTS}

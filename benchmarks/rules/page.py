@@ -6,12 +6,13 @@ from statistics import fmean
 from benchmarks.harness.claim import bullet_list
 from benchmarks.harness.experiment import TUNING_SEED
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Metrics, Row, in_order, mean_sd
+from benchmarks.harness.row import Metrics, Row, RowKey, in_order, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.rules import claims, figures, prose
 from benchmarks.rules.experiments import (
     EVALUATE_EVERY,
     EXACT,
+    OFF,
     ROUNDS,
     SETS,
     SUM_DELTA,
@@ -19,9 +20,14 @@ from benchmarks.rules.experiments import (
     SUM_HOMES,
     SUM_SEEDS,
     TITLES,
+    TRAINED,
+    TRAINED_CELLS,
     VALIDATION_SHARE,
+    VISIBLE,
     Setup,
+    trained_set,
 )
+from common.tasks.count_statistics import LEAST_VISIBLE
 
 SEEDS = 5
 
@@ -60,6 +66,8 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     yield from figures.section(results)
     if sums := results.rows_of("demo", "sums"):
         yield from _sums(sums)
+    if visible := results.rows_of("demo", VISIBLE):
+        yield from _trained(results, visible)
 
 
 def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
@@ -97,6 +105,27 @@ def _sums(rows: Mapping[str, Row]) -> Iterator[str]:
     ]
     yield f"{prose.SUMS.format(delta=SUM_DELTA, seeds=SUM_SEEDS)}\n\n{Table(header, cells)}"
     yield bullet_list(map(str, claims.sum_claims(rows)))
+
+
+def _trained(results: Results, visible: Mapping[str, Row]) -> Iterator[str]:
+    """Yield what counts with noise change in trained models, and where `auto` uses them."""
+    found, cells = {}, []
+    for homes, epsilon in TRAINED_CELLS:
+        keys = [RowKey(trained_set(homes), TRAINED, kind) for kind in (epsilon, OFF)]
+        first, second = (results.rows.get(key, Row(key)) for key in keys)
+        share = visible[f"{homes}-{epsilon}"].mean(VISIBLE)
+        hits, ranks = (claims.compare_rows(first, second, metric) for metric in ("hr20", "mr0"))
+        found[homes, epsilon] = share, hits
+        texts = (hits.text(), ranks.text(2)) if hits.seeds else ("not run yet", "")
+        cells.append([f"{homes:,}", epsilon, f"{share:.2f}", "on" if share >= LEAST_VISIBLE else "off", *texts])
+    header = ["homes", "ε", "share left by noise", "`auto`", "HR@20", "MR"]
+    yield f"{prose.TRAINED.format(least=LEAST_VISIBLE, seeds=SUM_SEEDS)}\n\n{Table(header, cells)}"
+    yield bullet_list(map(str, claims.trained_claims(found)))
+    short = [
+        f"{homes:,} homes at ε = {e} ({hits.seeds})" for (homes, e), (_, hits) in found.items() if hits.seeds < SEEDS
+    ]
+    if short:
+        yield f"**Fewer than {SEEDS} seeds so far, so the target is open:** {'; '.join(short)}."
 
 
 def _method_cells(row: Row, columns: Mapping[str, Sequence[str]]) -> list[str]:

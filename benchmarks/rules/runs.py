@@ -18,7 +18,6 @@ from benchmarks.rules import curves
 from benchmarks.rules.baselines import count_baseline
 from benchmarks.rules.convolution import Convolved
 from benchmarks.rules.experiments import (
-    AUTO_ORDER,
     CONVOLVED,
     COUNTS,
     EVALUATE_EVERY,
@@ -30,14 +29,16 @@ from benchmarks.rules.experiments import (
     SETS,
     SUM_SEEDS,
     SUMS,
+    TRAINED_CELLS,
     VALIDATION_SHARE,
+    VISIBLE,
     Setup,
-    auto_row,
-    auto_set,
+    trained_row,
+    trained_set,
 )
 from benchmarks.rules.factors import Factors, Pairs, factorize
 from benchmarks.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
-from benchmarks.rules.summed_counts import METRICS, measure_counts
+from benchmarks.rules.summed_counts import METRICS, measure_counts, measure_visible
 from client.data.dataset import AnyDataset
 from client.data.read import read_all
 from client.tasks.rules.data.reader import read_homes
@@ -75,11 +76,13 @@ def compute(selection: Selection, store: Store) -> None:
     if selection.has_set("demo"):
         demo = Bench("demo", partial(read_all, TASK.name, "demo"), store, _trial_of, selection=selection)
         demo.run_baselines(SUMS, SUM_SEEDS, measure_counts, "sums")
-    for homes, epsilon in AUTO_ORDER:
-        if selection.has_set(auto_set(homes)):
+        cells = {f"{homes}-{epsilon}": f"{homes:,} embedded homes, ε = {epsilon}" for homes, epsilon in TRAINED_CELLS}
+        demo.run_baselines(cells, SUM_SEEDS, measure_visible, VISIBLE)
+    for homes, epsilon in TRAINED_CELLS:
+        if selection.has_set(trained_set(homes)):
             read = partial(read_all, TASK.name, f"demo:0-{homes}")
-            embedded = Bench(auto_set(homes), read, store, _embedded_trial, selection=selection)
-            embedded.run([auto_row(OFF), auto_row(epsilon)])
+            embedded = Bench(trained_set(homes), read, store, _embedded_trial, selection=selection)
+            embedded.run([trained_row(OFF), trained_row(epsilon)])
 
 
 def _read(data: Path, setup: Setup) -> AnyDataset:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness.row import Trial
-from benchmarks.rules.experiments import EXACT, SUM_DELTA
+from benchmarks.rules.experiments import EXACT, SUM_DELTA, VISIBLE
 from benchmarks.rules.measure import allowed_triples, measure, types_of
 from client.data.read import read_all
 from client.tasks.rules.data.split import SplitHome, split_homes
@@ -15,7 +15,7 @@ from common.arrays import Array, Arrays, Floats, Ints
 from common.privacy.zcdp import rho_of
 from common.secure.discrete import Stream, discrete_gaussian
 from common.secure.quantise import integer_clip, noise_scale, quantise
-from common.tasks.rules.counts import COUNTS, label, offset_of
+from common.tasks.rules.counts import COUNTS, label, offset_of, visible_share
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
 from common.tasks.rules.vocabulary import RuleCatalogue
@@ -42,6 +42,12 @@ def measure_counts(key: str, seed: int) -> Trial:
     valid = allowed_triples(splits, len(catalogue.entities), len(catalogue.relations))
     found = measure(splits[:MEASURED], score, valid)
     return Trial({name: found[name] for name in METRICS})
+
+
+def measure_visible(key: str, seed: int) -> Trial:
+    """Measure the share of the counts' variance that the noise of one row leaves."""
+    homes, _, epsilon = key.partition("-")
+    return Trial({VISIBLE: visible_share(_noised(_splits(int(homes), seed), TASK.demo(), float(epsilon), seed))})
 
 
 @cache

@@ -10,6 +10,10 @@ from common.tasks.vocabulary import Vocabulary
 VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
 
+LEAST_VISIBLE = 0.75
+"""Share of the counts' variance that noise has to leave, for `count-offset = auto` to start from them."""
+
+
 class HasItems(Protocol):
     """Vocabulary with a list of items."""
 
@@ -25,6 +29,10 @@ def _unpacked(counts: Arrays, template: Arrays) -> Arrays:
     return counts
 
 
+def _all_visible(statics: Arrays) -> float:
+    return 1.0
+
+
 @dataclass(frozen=True)
 class CountStatistics(Generic[VocabularyT]):
     """Statistics summed over clients from which a model starts.
@@ -38,6 +46,7 @@ class CountStatistics(Generic[VocabularyT]):
         largest: Largest single number in it, with noise; none is negative.
         label: (opened sums, standard deviation of their noise) -> statics of the model.
         pack: (statistics, template) -> this vector; by default the statistics themselves.
+        visible: statics of the model -> estimated share of the counts' variance that their noise leaves, 0 to 1.
     """
 
     check: Callable[[Arrays, VocabularyT], None]
@@ -47,6 +56,7 @@ class CountStatistics(Generic[VocabularyT]):
     largest: float = 1.0
     label: Callable[[Arrays, float], Arrays] = _unlabelled
     pack: Callable[[Arrays, Arrays], Arrays] = _unpacked
+    visible: Callable[[Arrays], float] = _all_visible
 
 
 def pair_statistics(

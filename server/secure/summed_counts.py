@@ -9,6 +9,7 @@ from common.config.run import RunConfig
 from common.config.secure_sums import count_cost
 from common.errors import ConfigError, DataError, WireError
 from common.secure.layout import SumLayout
+from common.tasks.count_statistics import LEAST_VISIBLE
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
@@ -33,7 +34,7 @@ def sum_masked_counts(
 ) -> RunState:
     """Return the state with the opened sum of all clients' counts among its statics.
 
-    With `auto`, the state stays as it is if too few clients send theirs, or the sum is lost.
+    With `auto`, the state stays as it is if too few clients send theirs, the sum is lost, or it is mostly noise.
 
     Raises:
         DataError: No client has training data.
@@ -69,4 +70,12 @@ def sum_masked_counts(
         log.warning("count-offset=auto: %s; the model starts without counts", lost)
         return state
     counts = SumLayout.of(template).arrays(total.vector, template)
-    return replace(state, statics=statistics.label(counts, total.spread))
+    statics = statistics.label(counts, total.spread)
+    share = statistics.visible(statics)
+    if config.task_options.count_offset == "auto" and share < LEAST_VISIBLE:
+        log.warning(
+            "count-offset=auto: noise leaves %.0f %% of the counts' variance; the model starts without them",
+            100 * share,
+        )
+        return state
+    return replace(state, statics=statics)

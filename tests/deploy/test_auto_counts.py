@@ -96,6 +96,22 @@ def test_counts_may_have_noise_of_their_own(tmp_path: Path) -> None:
         assert 0.9 < entry.terms.cost / rho_of(5000.0, 1e-6) <= 1  # noise has a whole number as its scale
 
 
+def test_a_sum_that_is_mostly_noise_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise that `auto` admits beforehand hides the counts of thousands of clients with one rule each alone."""
+    monkeypatch.setattr("server.secure.summed_counts.LEAST_VISIBLE", 1.01)
+    federation = SumFederation(tmp_path)
+    config = summed(**AUTO, **{"tasks__rules__count-epsilon": 5000.0})
+    assert federation.run(config).status == "completed"
+    assert "counts" not in stored(tmp_path).load_model()[0]
+    assert all(federation.spent(config.model_copy(update={"privacy": config.task_options.count_privacy})))
+    assert "of the counts' variance; the model starts without them" in caplog.text
+    explicit = config.model_copy(update={"task_options": config.task_options.model_copy(update={"count_offset": True})})
+    SumFederation(tmp_path / "explicit").run(explicit)
+    assert "counts" in stored(tmp_path / "explicit").load_model()[0]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -46,6 +46,16 @@ def label(sums: Arrays, noise: float) -> Arrays:
     return {**sums, NOISE: np.array([noise], np.float32)} if noise else sums
 
 
+def visible_share(statics: Arrays) -> float:
+    """Return the estimated share of the counts' variance that their noise leaves; 1 without noise."""
+    if NOISE not in statics:
+        return 1.0
+    content, noise = statics[COUNTS].tobytes(), float(statics[NOISE].item())
+    prior, expected = fit_prior(content, noise), expect_all(content, noise).count
+    variance = prior.weights @ prior.grid**2 - (prior.weights @ prior.grid) ** 2
+    return min(1.0, float(expected.var() / variance)) if variance > 0 else 0.0
+
+
 def add_counts(parts: Sequence[Arrays]) -> Arrays:
     """Return the sum of several clients' counts."""
     return reduce(add, parts)

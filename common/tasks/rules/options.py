@@ -41,8 +41,8 @@ class RulesOptions(TaskOptions):
     """Add an offset from summed counts (type × relation) to the logits.
 
     Without noise on the counts, every client's policy must set `allow-counts`. With helpers, the server learns their sum alone.
-    `auto`: with helpers only, from the clients that allow it. In runs with noise, only if the noise on the sum is at most a
-    hundredth of what the expected clients can add.
+    `auto`: with helpers only, from the clients that allow it. With noise, counts are summed only if their noise is at most a
+    hundredth of what the expected clients can add. They are used only if it leaves three quarters of their variance.
     """
 
     count_epsilon: float = Field(0.0, ge=0, allow_inf_nan=False)

@@ -7,7 +7,7 @@ from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricSpec
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
-from common.tasks.rules.counts import add_counts, check_counts, label, zeros
+from common.tasks.rules.counts import add_counts, check_counts, label, visible_share, zeros
 from common.tasks.rules.demo import demo_catalogue
 from common.tasks.rules.metrics import SHOWN_TOPS, TOPS
 from common.tasks.rules.options import RulesOptions
@@ -113,7 +113,9 @@ TASK = TaskSpec(
     objective=Objective("loss"),
     head=("predictor.",),
     record_dp=frozenset({"default", "paper"}),
-    counts=CountStatistics(check_counts, add_counts, lambda _, catalogue: zeros(catalogue), label=label, clip=2.0),
+    counts=CountStatistics(
+        check_counts, add_counts, lambda _, catalogue: zeros(catalogue), label=label, clip=2.0, visible=visible_share
+    ),
     defaults={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency"},

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from benchmarks.rules.claims import helper_claims, sum_claims
+from benchmarks.harness.claim import Comparison
+from benchmarks.rules.claims import helper_claims, sum_claims, trained_claims
 from benchmarks.rules.experiments import CLEAR, SUMMED, SUMS
 from benchmarks.rules.runs import split_model
-from benchmarks.rules.summed_counts import measure_counts
+from benchmarks.rules.summed_counts import measure_counts, measure_visible
 from tests.support.benchmarks import row
 
 
@@ -42,3 +43,15 @@ def test_sums_must_train_the_model_of_counts_in_clear() -> None:
     assert claims(0.004) == [True, True]
     assert claims(0.006) == [False, True]
     assert list(helper_claims({})) == []
+
+
+def test_auto_may_lose_little_where_it_starts_from_counts() -> None:
+    lost = Comparison((0.47, 0.46), (0.5, 0.48), higher_is_better=True)
+    found = {(500, "2"): (0.3, lost), (500, "8"): (0.8, lost), (2_000, "8"): (0.9, Comparison((), ()))}
+    [claim] = trained_claims(found)
+    assert (claim.holds, "500 homes, ε = 8: −0.025" in claim.text) == (False, True)
+
+
+def test_more_homes_leave_more_of_their_counts_visible() -> None:
+    shares = [measure_visible(key, 0).metrics["visible"] for key in ("125-4", "500-8")]
+    assert shares[0] < 0.4 < 0.6 < shares[1]

@@ -6,7 +6,7 @@ import numpy as np
 
 from common.tasks.rules.count_posterior import SMOOTHING
 from common.tasks.rules.counts import COUNTS as KEY
-from common.tasks.rules.counts import NOISE, OWN, label, offset_of
+from common.tasks.rules.counts import NOISE, OWN, label, offset_of, visible_share
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 CATALOGUE = RuleCatalogue(
@@ -51,3 +51,14 @@ def test_noised_counts_are_expected_ones_without_the_own_part() -> None:
     np.testing.assert_allclose(offset_of({**noised, OWN: own}, CATALOGUE), exact, rtol=1e-5)
     assert offset_of(noised, CATALOGUE)[0, 0, 0] > exact[0, 0, 0] + 0.1
     assert label({KEY: COUNTS}, 0.0) == {KEY: COUNTS}
+
+
+def test_noise_leaves_little_of_few_counts_and_most_of_many() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(0.2, (2, 10, 100)) * rng.poisson(1.0, (2, 10, 100))
+    noise = rng.normal(0, 4, counts.shape)
+    shares = [visible_share(label({KEY: (times * counts + noise).astype(np.float32)}, 4.0)) for times in (0, 1, 30)]
+    assert shares[0] < 0.1
+    assert shares[1] < 0.5
+    assert shares[2] > 0.9
+    assert visible_share({KEY: counts.astype(np.float32)}) == 1
