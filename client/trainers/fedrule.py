@@ -40,7 +40,11 @@ class FedRuleTrainer(FedAvgTrainer):
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """Return g̃ = ∇L_k − λδ_k (line 4)."""
-        return {n: g - self.rule.strength(n) * control[n] for n, g in gradient.items()} if control else gradient
+        if not control:
+            return gradient
+        strengths = {n: self.rule.strength(n) for n in gradient}
+        pulls = {n: control[n] if strength == 1 else strength * control[n] for n, strength in strengths.items()}
+        return {n: g - pulls[n] for n, g in gradient.items()}
 
     def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> LocalResult:
         """Return s_k if `control` is `grad_mean`, and δ_k with the pending d_k as state."""

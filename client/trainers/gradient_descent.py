@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.func import vmap
 
 from client.gradients import grad_and_value
-from client.stacked_tensors import Tensors, select
+from client.stacked_tensors import Tensors
 from client.tasks.learner import HasRecurrentNetwork, Learner
-from client.trainers.optimizers import Moments, Step, clip
+from client.trainers.optimizers import Moments, Step, clip, copy
 
 Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
 """(parameters, batch, inputs of one step) of one client -> L_k, a scalar."""
@@ -94,25 +94,15 @@ def descend(
         correct: Step direction from the clipped gradient, such as with a proximal term or a control variate.
         frozen: Parameters that a step does not change; the norm and the mean of gradients leave them out.
     """
-    params, first_loss = start, torch.zeros(())
+    params, moments, first_loss = copy(start), moments.copy(), torch.zeros(())
     total = {n: torch.zeros_like(p) for n, p in start.items()}
     for t in range(steps):
         gradient, value = gradient_and_loss(params, batch, {n: masks[:, t] for n, masks in inputs.items()})
         excluded = frozen(t)
         moving = {n: g for n, g in gradient.items() if n not in excluded}
         direction = correct(clip(moving, clip_norm), params)
-        params, moments = _step_moving(step, params, direction, moments)
+        step(params, direction, moments)
         for n, g in direction.items():
             total[n] += g
         first_loss = value if t == 0 else first_loss
     return Descent(params, moments, {n: g.div_(steps) for n, g in total.items()}, first_loss)
-
-
-def _step_moving(step: Step, params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
-    """Step the parameters that have a direction; keep the remaining ones and their moments."""
-    if direction.keys() == params.keys():
-        return step(params, direction, moments)
-    selected = Moments(moments.count, select(moments.first, direction), select(moments.second, direction))
-    moved, after = step(select(params, direction), direction, selected)
-    first, second = {**moments.first, **after.first}, {**moments.second, **after.second}
-    return {**params, **moved}, Moments(after.count, first, second)

@@ -1,4 +1,4 @@
-"""Optimizer steps as pure functions of stacked tensors.
+"""Optimizer steps of stacked tensors, in place.
 
 All operations are element-wise, so the same code steps one client or a cohort stacked along dimension 0.
 """
@@ -29,30 +29,59 @@ class Moments:
     first: Tensors = field(default_factory=dict)
     second: Tensors = field(default_factory=dict)
 
+    def copy(self) -> "Moments":
+        """Return moments in memory of their own, in the order of their numbers."""
+        return Moments(self.count.clone(), copy(self.first), copy(self.second))
 
-Step = Callable[[Tensors, Tensors, Moments], tuple[Tensors, Moments]]
-"""(parameters, direction, moments) -> (parameters, moments)."""
+
+Step = Callable[[Tensors, Tensors, Moments], None]
+"""(parameters, direction, moments) -> None; changes moments and parameters in place.
+
+Parameters without a direction stay.
+"""
 
 
 def build_step(options: LocalTraining) -> Step:
     """Return the step of the optimizer that the options name."""
 
-    def sgd(params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
-        return {n: p - options.rate(n) * direction[n] for n, p in params.items()}, moments
+    def sgd(params: Tensors, direction: Tensors, moments: Moments) -> None:
+        for n, g in direction.items():
+            params[n].sub_(options.rate(n) * g)
 
-    def adam(params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
-        count = moments.count + 1
+    def adam(params: Tensors, direction: Tensors, moments: Moments) -> None:
+        count = moments.count.add_(1)
+        if len(count) > 1 and bool((count == count[0]).all()):
+            _step_fused(options, params, direction, moments)
+            return
         unbias = torch.sqrt(1 - _BETA2**count)
-        first = {n: torch.lerp(moments.first[n], g, 1 - _BETA1) for n, g in direction.items()}
-        second = {n: (_BETA2 * moments.second[n]).addcmul_(g, g, value=1 - _BETA2) for n, g in direction.items()}
-        stepped = {}
-        for n, p in params.items():
-            size = to_client_shape(-options.rate(n) * unbias / (1 - _BETA1**count), p)
-            root = torch.sqrt(second[n]).add_(to_client_shape(_EPSILON * unbias, p))
-            stepped[n] = torch.addcdiv(p, size * first[n], root)
-        return stepped, Moments(count, first, second)
+        for n, g in direction.items():
+            first = moments.first[n].lerp_(g, 1 - _BETA1)
+            second = moments.second[n].mul_(_BETA2).addcmul_(g, g, value=1 - _BETA2)
+            size = to_client_shape(-options.rate(n) * unbias / (1 - _BETA1**count), g)
+            root = torch.sqrt(second).add_(to_client_shape(_EPSILON * unbias, g))
+            params[n].addcdiv_(size * first, root)
 
     return sgd if options.optimizer == "sgd" else adam
+
+
+def _step_fused(options: LocalTraining, params: Tensors, direction: Tensors, moments: Moments) -> None:
+    """Make Adam's step of clients with equal counts in one pass; equal to the other up to rounding."""
+    for n, g in direction.items():
+        torch._fused_adam_(
+            [params[n]],
+            [g.contiguous()],
+            [moments.first[n]],
+            [moments.second[n]],
+            [],
+            [moments.count[0].float()],
+            lr=options.rate(n),
+            beta1=_BETA1,
+            beta2=_BETA2,
+            weight_decay=0.0,
+            eps=_EPSILON,
+            amsgrad=False,
+            maximize=False,
+        )
 
 
 def initialize_moments(options: LocalTraining, params: Tensors) -> Moments:
@@ -63,6 +92,11 @@ def initialize_moments(options: LocalTraining, params: Tensors) -> Moments:
         return Moments(count)
     zeros = {n: torch.zeros_like(p) for n, p in params.items()}
     return Moments(count, zeros, {n: torch.zeros_like(p) for n, p in params.items()})
+
+
+def copy(stacked: Tensors) -> Tensors:
+    """Return the tensors in memory of their own, in the order of their numbers."""
+    return {n: t.clone(memory_format=torch.contiguous_format) for n, t in stacked.items()}
 
 
 def clip(direction: Tensors, max_norm: float) -> Tensors:

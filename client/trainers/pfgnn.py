@@ -14,7 +14,7 @@ from torch import Tensor
 from client.stacked_tensors import Tensors, select
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import Descent
-from client.trainers.optimizers import Moments, build_step, clip
+from client.trainers.optimizers import Moments, build_step, clip, copy
 from client.trainers.pfgnn_centroids import initialize_centroids
 from client.trainers.pfgnn_objective import ENCODER, HasTriples, MarketObjective, MarketTensors, StepDraw
 from client.trainers.proximal import add_pull, apply_proximal
@@ -159,8 +159,9 @@ class PFGNNTrainer(FedAvgTrainer):
             loss, [leaves[n] for n in moving], retain_graph=True, allow_unused=True, materialize_grads=True
         )
         direction = clip({n: g.unsqueeze(0) for n, g in zip(moving, gradients, strict=True)}, self.pfgnn.clip_norm)
-        before = Moments(moments.count, select(moments.first, moving), select(moments.second, moving))
-        moved, after = self._step(select(params, moving), direction, before)
+        moved = copy(select(params, moving))
+        after = Moments(moments.count, select(moments.first, moving), select(moments.second, moving)).copy()
+        self._step(moved, direction, after)
         return {**params, **moved}, after
 
     def _apply_pulls(self, params: Tensors, start: Tensors) -> Tensors:

@@ -93,7 +93,7 @@ def descend_together(
 ) -> TrainedCohort:
     """Train all participants for the same number of steps; `with_all`: see `build_cohort`."""
     trainer, steps = build_trainer(options), participants[0].steps
-    participants = [gather(participant) for participant in participants]
+    participants = gather(participants)
     names = set(participants[0].request.model)
     private = TASKS[participants[0].learner.task].private(names, options.capabilities())
     cohort = build_cohort(trainer, participants, private, with_all=with_all)

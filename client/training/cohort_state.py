@@ -82,13 +82,11 @@ def save_states(
         _save_stacked(options, cohort, result, method, counted)
         return
     for k in counted:
-        participant = cohort.participants[k]
         head, before = select(row(result.descent.params, k), cohort.private), cohort.personalized[k]
         own = {group: row(tensors, k) for group, tensors in method.items()}
-        groups = {**own, **save_moments(options, cohort.moments, result.descent.moments, k)}
-        groups |= save_group(HEAD, cohort.heads[k], head)
-        groups |= save_group(PERSONALIZED, before, row(result.personalized, k) if is_usable[k] else before)
-        _save(participant, {g: t for g, t in groups.items() if t})
+        own |= save_moments(options, cohort.moments, result.descent.moments, k)
+        after = row(result.personalized, k) if is_usable[k] else before
+        _save_alone(cohort, k, own | _model_groups((cohort.heads[k], head), (before, after)))
 
 
 def save_newest(
@@ -111,16 +109,15 @@ def save_newest(
     """
     models, trained = cohort.personalized, result.personalized
     earlier = stack([model or row(cohort.start, k) for k, model in enumerate(models)]) if any(models) else {}
-    groups = save_newest_moments(trainer.options, result.descent.moments)
-    groups |= save_group(HEAD, select(cohort.start, cohort.private), select(result.descent.params, cohort.private))
-    groups |= save_group(PERSONALIZED, earlier, trained)
+    heads = select(cohort.start, cohort.private), select(result.descent.params, cohort.private)
+    groups = save_newest_moments(trainer.options, result.descent.moments) | _model_groups(heads, (earlier, trained))
     merged = groups | trainer.merge_state(method)
     together = [k for k in counted if k not in alone] if cohort.stays_stacked else []
     _save_rows(cohort, merged, together)
     for k in counted:
         if k not in together:
             kept = groups | method if k in alone else merged
-            _save(cohort.participants[k], {g: row(t, k) for g, t in kept.items() if t})
+            _save_alone(cohort, k, {g: row(t, k) for g, t in kept.items()})
 
 
 def _save_stacked(
@@ -128,10 +125,19 @@ def _save_stacked(
 ) -> None:
     heads = select(cohort.start, cohort.private) if cohort.heads[0] else {}
     personalized = stack(cohort.personalized) if cohort.personalized[0] else {}
-    groups = {**method, **save_moments(options, cohort.moments, result.descent.moments)}
-    groups |= save_group(HEAD, heads, select(result.descent.params, cohort.private))
-    groups |= save_group(PERSONALIZED, personalized, result.personalized)
-    _save_rows(cohort, groups, counted)
+    after = select(result.descent.params, cohort.private)
+    groups = method | save_moments(options, cohort.moments, result.descent.moments)
+    _save_rows(cohort, groups | _model_groups((heads, after), (personalized, result.personalized)), counted)
+
+
+def _model_groups(heads: tuple[Tensors, Tensors], personalized: tuple[Tensors, Tensors]) -> dict[str, Tensors]:
+    """Return the groups of private head and personalized model, each before and after the round."""
+    return save_group(HEAD, *heads) | save_group(PERSONALIZED, *personalized)
+
+
+def _save_alone(cohort: Cohort, k: int, groups: dict[str, Tensors]) -> None:
+    """Store the state of participant k by itself."""
+    _save(cohort.participants[k], {g: t for g, t in groups.items() if t})
 
 
 def _save_rows(cohort: Cohort, groups: dict[str, Tensors], counted: Sequence[int]) -> None:

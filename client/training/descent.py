@@ -9,11 +9,12 @@ from torch.func import vmap
 from client.privacy.dp_sgd import private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import secret_generator
 from client.stacked_tensors import Tensors, at, row, stack
-from client.tasks.step_targets import targets_of
+from client.tasks.step_targets import HasStepTargets, targets_of
 from client.trainers.gradient_descent import Descent, GradientAndLoss, descend, plain_gradient
 from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.spec import Cohort, CohortResult, Trainer
 from client.training.participant import Participant, build_generator
+from client.training.rows_of_block import stack_on_rows
 
 
 def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
@@ -21,10 +22,11 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     start, participants = cohort.start, cohort.participants
     names, phase = start.keys(), participants[0].request.phase
     inputs = [_sample_inputs(p, start, k, trainer.samples_per_step) for k, p in enumerate(participants)]
+    batch, gradient = stack_on_rows(participants, start, _gradient_and_loss(participants[0]))
     descend_from = partial(
         descend,
-        trainer.objective(_with_targets(_gradient_and_loss(participants[0]), participants)),
-        batch=stack([p.batch() for p in participants]),
+        trainer.objective(_with_targets(gradient, participants)),
+        batch=batch,
         inputs=stack(inputs),
         steps=participants[0].steps,
         step=build_step(trainer.options),
@@ -45,6 +47,8 @@ def _gradient_and_loss(participant: Participant) -> GradientAndLoss:
 
 def _with_targets(gradient_and_loss: GradientAndLoss, participants: Sequence[Participant]) -> GradientAndLoss:
     """Return the gradient function with the targets of each step among its inputs."""
+    if not isinstance(participants[0].learner, HasStepTargets):
+        return gradient_and_loss
     found = [targets_of(p.learner, p.request) for p in participants]
     targets = [each for each in found if each is not None]
     if not targets:

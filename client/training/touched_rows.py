@@ -1,7 +1,8 @@
 """Local training on gathered rows of tables, and updates that name these rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from client.tasks.gathered_rows import GathersRows
 from client.training.participant import Participant, build_generator
@@ -12,11 +13,15 @@ USE = "rows"
 """Name of the random generator of gathered rows."""
 
 
-def gather(participant: Participant) -> Participant:
-    """Return the participant with gathered rows in place of whole tables, if it gathers any."""
-    learner, request = participant.learner, participant.request
-    if not isinstance(learner, GathersRows):
-        return participant
+def gather(participants: Sequence[Participant]) -> list[Participant]:
+    """Return participants of one task, with gathered rows in place of whole tables if they gather any."""
+    if not isinstance(participants[0].learner, GathersRows):
+        return list(participants)
+    return [_gather(cast(GathersRows, participant.learner), participant) for participant in participants]
+
+
+def _gather(learner: GathersRows, participant: Participant) -> Participant:
+    request = participant.request
     gathered = learner.gather(request, build_generator(participant, USE))
     if gathered is None:
         return participant

@@ -60,7 +60,7 @@ def stacked_sizes(
         if name in gathered:
             columns += _as_rows(whole, gathered[name])
         elif compressed and a.ndim == 3 and a.size:
-            columns += _smaller(whole, _bits(a).any(axis=2).sum(axis=1))
+            columns += _smaller(whole, _count_touched(a))
         else:
             columns.append(whole)
     return [int(size) for size in blob_sizes(columns)]
@@ -140,6 +140,16 @@ def _touched(a: Array) -> Array:
     if a.ndim != 2 or a.size == 0:
         return np.empty(0, np.int32)
     return np.flatnonzero(_bits(a).any(axis=1)).astype(_ids(len(a)))
+
+
+def _count_touched(tables: Array) -> Ints:
+    """Return the number of rows with any bit set in each of K tables.
+
+    A product is quicker than `any` over short rows.
+    """
+    is_set = (_bits(tables) != 0).astype(np.float32)
+    touched: Ints = np.count_nonzero(is_set @ np.ones(tables.shape[2], np.float32), axis=1)
+    return touched
 
 
 def _bits(a: Array) -> Array:

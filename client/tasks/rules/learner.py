@@ -16,7 +16,7 @@ from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.split import Examples, SplitHome, split_homes
 from client.tasks.rules.lists.abilities import Abilities
 from client.tasks.rules.lists.shown import ListOptions, shown
-from common.arrays import Arrays, Floats
+from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.rules.counts import COUNTS, NOISE, OWN, offset_of
 from common.tasks.rules.metrics import SHOWN_TOPS, home_metrics, shown_metrics
@@ -60,6 +60,30 @@ class RulesLearner:
         """
         offset = offset_of(self._without_own(request.statics), self._catalogue)
         return {**vars(self._batch), "offset": torch.from_numpy(offset)}
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Names of the parameters with one row per relation.
+
+        They are those of the predictor, but not of its first layer.
+        """
+        names = (name for name, _ in self.module.named_parameters())
+        return frozenset(n for n in names if n.startswith("predictor.") and not n.startswith("predictor.first."))
+
+    @cached_property
+    def touched(self) -> Ints:
+        """Relations of the training examples, ascending."""
+        return np.unique(self._batch.edges[..., 2].numpy())
+
+    def batch_on(self, request: TrainRequest, rows: Tensor) -> Tensors:
+        """Return all homes as `batch` does, for the logits of these relations alone."""
+        batch = self.batch(request)
+        return {**batch, "edges": self._edges_on_touched, "offset": batch["offset"].index_select(2, rows)}
+
+    @cached_property
+    def _edges_on_touched(self) -> Tensor:
+        local = torch.searchsorted(torch.from_numpy(self.touched), self._batch.edges[..., 2].contiguous())
+        return torch.cat([self._batch.edges[..., :2], local.unsqueeze(-1)], dim=-1)
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Sample dropout masks, steps × H × N × hidden, divided by the probability of keeping."""

@@ -10,7 +10,9 @@ from torch.func import vmap
 
 from client.gradients import grad_and_value
 from client.stacked_tensors import stack
-from client.trainers.gradient_descent import differentiate
+from client.trainers.gradient_descent import descend, differentiate
+from client.trainers.optimizers import build_step, initialize_moments
+from common.methods.fedavg import FedAvg
 from common.models import parameters, tensors
 from common.wire.messages import TrainRequest
 from tests.support.build import learner_of
@@ -44,6 +46,27 @@ def test_gradients_equal_those_of_each_client_bit_for_bit(clients: int) -> None:
     assert torch.equal(loss, expected_loss)
     assert all(torch.equal(gradient[n], expected[n]) for n in expected)
     assert all(g.is_contiguous() and not g.requires_grad for g in gradient.values())
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+def test_descent_does_not_change_its_arguments(rule: str) -> None:
+    options = FedAvg(optimizer=rule)  # type: ignore[arg-type]
+    start = {"w": torch.ones(2, 3)}
+    moments = initialize_moments(options, start)
+    descent = descend(
+        lambda params, batch, inputs: (dict(params), torch.ones(2)),
+        start,
+        batch={},
+        inputs={},
+        steps=2,
+        step=build_step(options),
+        moments=moments,
+        clip_norm=0.0,
+    )
+    assert (descent.params["w"] < 1).all()
+    assert (start["w"] == 1).all()
+    assert moments.count.tolist() == [0, 0]
+    assert all(not m.any() for group in (moments.first, moments.second) for m in group.values())
 
 
 def test_training_without_noise_imports_no_compiler(tmp_path: Path) -> None:
