@@ -5,7 +5,7 @@ require the same names on both sides and keep the left side's order.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,21 +47,24 @@ def norm(arrays: Mapping[str, Array]) -> float:
     return float(np.sqrt(sum(float(np.sum(np.square(a, dtype=np.float64))) for a in arrays.values())))
 
 
-def mean(members: Sequence[Mapping[str, Array]], weights: Sequence[float]) -> Arrays:
-    """Return the weighted mean Σ wᵢ aᵢ / Σ wᵢ, summed in float64 in the given order.
+def mean(members: Iterable[Mapping[str, Array]], weights: Sequence[float]) -> Arrays:
+    """Return the weighted mean Σ wᵢ aᵢ / Σ wᵢ, summed in float64 in the given order, one member at a time.
 
     Raises:
         ValueError: `members` is empty, or the weights sum to zero or less.
     """
     total = float(sum(weights))
-    if not members or total <= 0:
+    if total <= 0:
         raise ValueError("a mean needs at least one member of positive weight")
-    first = members[0]
-    result = {name: np.zeros(a.shape, np.float64) for name, a in first.items()}
+    result: Arrays = {}
+    dtypes: dict[str, np.dtype[Any]] = {}
     for member, weight in zip(members, weights, strict=True):
-        for name in _same_names(first, member):
+        if not dtypes:
+            result = {name: np.zeros(a.shape, np.float64) for name, a in member.items()}
+            dtypes = {name: a.dtype for name, a in member.items()}
+        for name in _same_names(result, member):
             result[name] += np.multiply(member[name], weight / total, dtype=np.float64)
-    return {name: result[name].astype(a.dtype) for name, a in first.items()}
+    return {name: a.astype(dtypes[name]) for name, a in result.items()}
 
 
 def add_prefix(prefix: str, arrays: Mapping[str, Array]) -> Arrays:

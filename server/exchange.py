@@ -14,11 +14,11 @@ Pull = Callable[[Iterable[str]], Iterable[Message]]
 """Function from ids of messages to those of their replies that have arrived."""
 
 
-class Shared(RecordDict):
-    """Content of a message that travelled with others.
+class Weighed(RecordDict):
+    """Content that is elsewhere: it travelled with that of other messages, or was taken as it arrived.
 
     Args:
-        size: Bytes of the message's share.
+        size: Its bytes.
     """
 
     def __init__(self, size: int) -> None:
@@ -109,7 +109,6 @@ def _content_bytes(messages: Iterable[Message]) -> list[int]:
 
 def content_size(content: RecordDict) -> int:
     """Return the bytes of a content: of its share if it is shared, of its encoding if it is handed over."""
-    if isinstance(content, Handed | Shared):
+    if isinstance(content, Handed | Weighed):
         return content.size
-    groups = (content.array_records, content.metric_records, content.config_records)
-    return sum(record_size(record) for records in groups for record in records.values())
+    return sum(map(record_size, content.values()))  # views by type would hold the content until a garbage collection

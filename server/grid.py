@@ -22,6 +22,10 @@ RECENT_EXCHANGES = 3  # recent exchanges of a message type behind that time; an 
 LOST_CODES = (3, 4, 5)  # Flower's ErrorCode: the message, the reply or the node is unavailable
 
 
+Take = Callable[[int, Message], None]
+"""Takes the answer of a node as it arrives; it may replace the content."""
+
+
 class PollingGrid(Grid):
     """Wrapper of the Grid of a ServerApp with its own waiting; all else is delegated.
 
@@ -33,6 +37,7 @@ class PollingGrid(Grid):
         sleep: Function that waits a number of seconds.
         liveness: Record of heartbeats, shared by the wrappers of a Grid.
         hidden: Connected nodes that are no clients.
+        take: Callback of every answer, for callers that only see `send_and_receive`.
     """
 
     def __init__(
@@ -44,21 +49,24 @@ class PollingGrid(Grid):
         sleep: Callable[[float], None] = time.sleep,
         liveness: Liveness | None = None,
         hidden: Callable[[], Collection[int]] = tuple,
+        take: Take = lambda node, answer: None,
     ) -> None:
         self._liveness = liveness or Liveness(grid.get_nodes, clock)
         self._grid, self._limits, self._on_exchange, self._hidden = grid, limits, on_exchange, hidden
-        self._clock, self._sleep = clock, sleep
+        self._clock, self._sleep, self._take = clock, sleep, take
         self._first_answers: dict[str, deque[float]] = defaultdict(lambda: deque([0.0], maxlen=RECENT_EXCHANGES))
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
         """Return the replies of `exchange`, as Flower's strategies request them."""
-        return list(self.exchange(messages, timeout=timeout).replies)
+        return list(self.exchange(messages, timeout=timeout, take=self._take).replies)
 
-    def exchange(self, messages: Iterable[Message], *, timeout: float | None = None) -> Exchange:
+    def exchange(
+        self, messages: Iterable[Message], *, timeout: float | None = None, take: Take = lambda node, answer: None
+    ) -> Exchange:
         """Send the messages and wait for all answers, the end of patience or the deadline.
 
         Nodes that stop sending heartbeats are not waited for. An error is an answer, but does not count towards the
-        quorum. `timeout` can only shorten the deadline.
+        quorum. `timeout` can only shorten the deadline. `take` gets each answer as it arrives.
         """
         messages, start = list(messages), self._clock()
         accepted = set(self._grid.push_messages(messages))
@@ -66,13 +74,15 @@ class PollingGrid(Grid):
         deadline = min(self._limits.deadline, math.inf if timeout is None else timeout)
         rhythm = self._first_answers[messages[0].metadata.message_type if messages else ""]
         nodes = {m.metadata.message_id: m.metadata.dst_node_id for m in messages if m.metadata.message_id in accepted}
-        arrived = self._wait_for(nodes, start, deadline, rhythm)
+        arrived = self._wait_for(nodes, start, deadline, rhythm, take)
         answers = {identity: answer for identity, answer in arrived.items() if not _is_lost(answer.message)}
         exchange = summarize_exchange(messages, [answers.get(identity) for identity in order], self._clock() - start)
         self._on_exchange(exchange)
         return exchange
 
-    def _wait_for(self, nodes: Mapping[str, int], start: float, end: float, rhythm: deque[float]) -> dict[str, Answer]:
+    def _wait_for(
+        self, nodes: Mapping[str, int], start: float, end: float, rhythm: deque[float], take: Take
+    ) -> dict[str, Answer]:
         """Return message id -> answer, for messages of which each node was sent one."""
         waiting = set(nodes)
         self._liveness.begin()
@@ -81,7 +91,7 @@ class PollingGrid(Grid):
         if waiting:  # an early poll slows the clients down
             self._sleep(max(start + min(HEAD_START_SHARE * min(rhythm), end) - self._clock(), 0))
         while waiting:
-            arrived = self._pull(waiting)
+            arrived = self._pull(nodes, waiting, take)
             elapsed = self._clock() - start
             answers |= {identity: Answer(message, elapsed) for identity, message in arrived.items()}
             waiting = waiting - arrived.keys()
@@ -100,9 +110,15 @@ class PollingGrid(Grid):
             self._sleep(min(pause, end - elapsed))
         return answers
 
-    def _pull(self, waiting: set[str]) -> dict[str, Message]:
-        replies = ((reply.metadata.reply_to_message_id, reply) for reply in self._grid.pull_messages(waiting))
-        return {identity: reply for identity, reply in replies if identity in waiting}
+    def _pull(self, nodes: Mapping[str, int], waiting: set[str], take: Take) -> dict[str, Message]:
+        """Return the answers that are there, each taken before the next one is pulled."""
+        arrived: dict[str, Message] = {}
+        for reply in self._grid.pull_messages(waiting):
+            identity = reply.metadata.reply_to_message_id
+            if identity in waiting and identity not in arrived:
+                take(nodes[identity], reply)
+                arrived[identity] = reply
+        return arrived
 
     @property
     def run(self) -> Run:

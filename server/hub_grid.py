@@ -5,7 +5,7 @@ Messages to clients of one hub travel together.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from flwr.supercore.run import Run
 from common.config.run import RunConfig
 from common.wire.hubs import address
 from common.wire.messages import TRAIN
-from server.exchange import Pull, Shared, content_size
+from server.exchange import Pull, Weighed, content_size
 from server.grid import PollingGrid
 from server.hub_replies import split_reply
 from server.round_limits import RoundLimits
@@ -105,15 +105,15 @@ class HubGrid(Grid):
                 accepted |= self._record(identity, group)
         return [*accepted]
 
-    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterator[Message]:
         """Pull the replies of nodes, and those of clients from the replies of their hubs."""
         wanted = {*message_ids}
         shared = {identity for identity, asked in self._sent.items() if not wanted.isdisjoint(_ids(asked))}
-        replies: list[Message] = []
         for reply in self._pull(wanted.difference(*map(_ids, self._sent.values())) | shared):
             asked = self._sent.pop(reply.metadata.reply_to_message_id, None)
-            replies += [reply] if asked is None else split_reply(reply, asked, sums=self._sums)
-        return [reply for reply in replies if reply.metadata.reply_to_message_id in wanted]
+            for one in [reply] if asked is None else split_reply(reply, asked, sums=self._sums):
+                if one.metadata.reply_to_message_id in wanted:
+                    yield one
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         """Send messages and return the answers that arrive within `timeout`, without a quorum."""
@@ -142,7 +142,7 @@ class HubGrid(Grid):
         content = address(group[0].content, names, sums=self._sums and about.message_type == TRAIN)
         size = content_size(content)
         for k, message in enumerate(group):
-            message.content = Shared(size * (k + 1) // len(group) - size * k // len(group))
+            message.content = Weighed(size * (k + 1) // len(group) - size * k // len(group))
         return Message(content, hub, about.message_type, ttl=about.ttl, group_id=about.group_id)
 
     def _record(self, identity: str, group: Sequence[Message]) -> set[str]:

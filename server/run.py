@@ -102,10 +102,10 @@ def _run(
     sums = parties.sums(folder.append)
     recorders = journal.record_training, journal.record_evaluation
     deciders = (lambda: journal.choice.reason_to_stop), journal.losses.find_explosion
-    parts = RoundParts(config, state, enrolment, *recorders, *deciders, sums, on_round)
+    parts = RoundParts(config, state, enrolment, *recorders, *deciders, sums, on_round, folder.path)
     strategy = _build_strategy(parts, journal, folder.decision() if config.resume else "")
     journal.open(strategy.state)
-    recorded, has_started = connect(on_exchange=journal.record_exchange), False
+    recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.take), False
     try:
         enrolment.assemble(recorded, federation.min_clients)
         journal.start(catalogue)

@@ -8,7 +8,7 @@ of Flower that it uses.
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -71,8 +71,8 @@ class Uploads:
         self._grid, self._seconds, self._clock = grid, seconds, clock
         self._announced: dict[str, _Announced] = {}
 
-    def pull(self, message_ids: Iterable[str]) -> list[Message]:
-        """Return the complete replies to these messages.
+    def pull(self, message_ids: Iterable[str]) -> Iterator[Message]:
+        """Yield the complete replies to these messages, with the content of one in memory at a time.
 
         Missing content becomes an error reply, like any other failure of a client. Malformed content becomes an error without
         a recipient, since the unreadable part names the sender; the client then counts as missing.
@@ -80,16 +80,13 @@ class Uploads:
         wanted = {*message_ids}
         self._announced = {identity: reply for identity, reply in self._announced.items() if identity in wanted}
         self._announced |= self._hear(wanted - self._announced.keys())
-        replies: list[Message] = []
-        for identity, reply in [*self._announced.items()]:
+        for identity in [*self._announced]:
+            reply = self._announced[identity]
             if self._fetch(reply):
-                replies.append(self._receive(reply))
+                yield self._receive(self._announced.pop(identity))
             elif reply.is_gone or self._clock() >= reply.end:
-                replies.append(_error_reply(MISSING_CODE, "its content did not arrive", identity))
-            else:
-                continue
-            del self._announced[identity]
-        return replies
+                del self._announced[identity]
+                yield _error_reply(MISSING_CODE, "its content did not arrive", identity)
 
     def _hear(self, message_ids: set[str]) -> dict[str, _Announced]:
         answer = self._grid._runtime_client.PullMessages(PullAppMessagesRequest(message_ids=message_ids))

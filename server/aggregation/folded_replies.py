@@ -84,7 +84,7 @@ def collect(replies: list[Reply], *, per_step: bool, with_magnitude: bool) -> Fo
         total.merge(block.sums)
     for reply in replies:
         if not isinstance(reply.train, BlockReply):
-            update, gradient = ({n: a[None] for n, a in x.items()} for x in (reply.train.update, reply.train.gradient))
+            update, gradient = ({n: a[None] for n, a in x.items()} for x in (reply.update, reply.gradient))
             total.add(reply.train.steps, np.array([reply.weight]), update, gradient, with_magnitude=with_magnitude)
     return FoldedReplies(replies, total, per_step)
 

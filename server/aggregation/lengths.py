@@ -19,13 +19,18 @@ FIRST_REFERENCE = 10.0
 """Reference of one or two exact updates without an earlier round, as a multiple of max(1, ‖θ‖)."""
 
 
-def measure(reply: TrainReply, factor: float) -> Lengths:
-    """Return the norms of a reply; `factor` scales the update to the number of local steps of the round."""
+def measure(reply: TrainReply) -> Lengths:
+    """Return the norms of a reply."""
     if isinstance(reply, BlockReply):
-        return {kind: (factor if kind == "update" else 1.0) * length for kind, length in reply.lengths.items()}
+        return dict(reply.lengths)
     gradient = {"gradient": _length(reply.gradient)} if reply.gradient else {}
     with np.errstate(over="ignore"):
-        return {"update": factor * _length(numbers_of(reply.update)), **gradient}
+        return {"update": _length(numbers_of(reply.update)), **gradient}
+
+
+def scale_update(lengths: Lengths, factor: float) -> Lengths:
+    """Return the norms with that of the update scaled to the number of local steps of the round."""
+    return {kind: (factor if kind == "update" else 1.0) * length for kind, length in lengths.items()}
 
 
 def _length(arrays: Arrays) -> float:

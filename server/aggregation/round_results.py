@@ -1,11 +1,12 @@
 """Training results of a round, as a strategy sees them: single replies, or sums alone. Pure, NumPy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from common.arrays import Arrays, group, mean, scale
 from common.errors import ConfigError
+from common.reply_lengths import Lengths
 from common.wire.messages import TrainReply
 from server.aggregation import fednova
 from server.aggregation.fedga_sums import Share, Sums, fold
@@ -13,6 +14,9 @@ from server.aggregation.row_mean import Rows
 
 Rate = Callable[[str], float]
 """Learning rate of a parameter, by its name."""
+
+Load = Callable[[], Arrays]
+"""Returns stored arrays; each call reads those on disk anew."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +28,26 @@ class Reply:
         weight: Weight in means.
         train: Reply with full tables, or with their gathered rows in runs whose local steps gather rows.
         rows: Row ids in the reply, in runs whose clients send them; empty if missing rows are zeros.
+        lengths: Norms of its arrays.
+        stored: Arrays of `train` by field, which then has none itself; None if `train` has them.
     """
 
     client: str
     weight: float
     train: TrainReply
     rows: Rows = field(default_factory=dict)
+    lengths: Lengths = field(default_factory=dict)
+    stored: Mapping[str, Load] | None = None
+
+    @property
+    def update(self) -> Arrays:
+        """Δ_k; a stored one is read anew."""
+        return self.train.update if self.stored is None else self.stored["update"]()
+
+    @property
+    def gradient(self) -> Arrays:
+        """s_k; a stored one is read anew."""
+        return self.train.gradient if self.stored is None else self.stored["gradient"]()
 
 
 class Collected(Protocol):
@@ -88,7 +106,7 @@ class Replies:
         """Return Δ̄."""
         if self.tables is not None:
             return self._sums().mean()
-        updates = [reply.train.update for reply in self.replies]
+        updates = (reply.update for reply in self.replies)
         return (
             fednova.mean_update(updates, [*self.steps.values()], self._weights)
             if self.per_step
@@ -97,13 +115,13 @@ class Replies:
 
     def mean_gradient(self) -> Arrays:
         """Return s̄."""
-        return self._mean([reply.train.gradient for reply in self.replies])
+        return self._mean(reply.gradient for reply in self.replies)
 
     def mean_direction(self, rate: Rate) -> Arrays:
         """Return the weighted mean of Δ_k/(ητ_k)."""
-        trained = [reply.train for reply in self.replies]
         return self._mean(
-            [{n: (u / (rate(n) * t.steps)).astype(u.dtype) for n, u in t.update.items()} for t in trained]
+            {n: (u / (rate(n) * reply.train.steps)).astype(u.dtype) for n, u in reply.update.items()}
+            for reply in self.replies
         )
 
     def mean_and_magnitude(self) -> tuple[Arrays, Arrays]:
@@ -112,14 +130,14 @@ class Replies:
         return sums.mean(), sums.magnitude()
 
     def _sums(self) -> Sums:
-        shares = (Share(reply.train.update, reply.train.steps, reply.weight) for reply in self.replies)
+        shares = (Share(reply.update, reply.train.steps, reply.weight) for reply in self.replies)
         return fold(shares, self.tables)
 
     @property
     def _weights(self) -> list[float]:
         return [reply.weight for reply in self.replies]
 
-    def _mean(self, members: list[Arrays]) -> Arrays:
+    def _mean(self, members: Iterable[Arrays]) -> Arrays:
         return mean(members, self._weights)
 
 

@@ -55,6 +55,7 @@ class PlannedStrategy(Strategy):
         self._on_trained, self._on_evaluated, self._on_observed = parts.on_trained, parts.on_evaluated, on_observed
         self._on_decided, self._decision = on_decided, decision
         self._pending: PendingRound | None = None
+        self.take = self.inner.take
 
     @property
     def config(self) -> RunConfig:

@@ -10,7 +10,6 @@ from common.arrays import Arrays, check_like
 from common.errors import WireError
 from common.reply_sums import BlockReply
 from common.tasks.spec import AnyTask, TaskOptions
-from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
 from common.wire.sparse_rows import check_rows, expand_reply, rows_of
 from server.aggregation.round_results import Reply
@@ -105,27 +104,21 @@ def average_by_row(replies: list[Reply]) -> list[Reply]:
 
 
 def split_replies(
-    messages: Iterable[Message],
-    name_of: Callable[[int], str],
-    accept: Callable[[str, TrainReply], Reply],
-    limit: float = math.inf,
+    messages: Iterable[Message], examine: Callable[[Message], Reply]
 ) -> tuple[list[Reply], dict[int, str]]:
     """Return valid replies, ordered by client name, and node -> reason for invalid ones.
 
     Args:
         messages: Replies of the cohort.
-        name_of: Name of a node's client.
-        accept: Check of a client's decoded reply; raises WireError.
-        limit: Largest size of a reply in bytes.
+        examine: Returns the valid reply in a message; raises WireError if it has none.
     """
     usable: list[Reply] = []
     failed: dict[int, str] = {}
     for message in messages:
-        node = message.metadata.src_node_id
         try:
-            usable.append(accept(name_of(node), decode(TrainReply, content_of(message, limit))))
+            usable.append(examine(message))
         except WireError as error:
-            failed[node] = str(error)
+            failed[message.metadata.src_node_id] = str(error)
     return sorted(usable, key=lambda reply: reply.client), failed
 
 

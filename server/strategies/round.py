@@ -33,6 +33,7 @@ class RoundStrategy(SummedStrategy):
         """
         self.require_progress()
         self._send, self._grid = grid.send_and_receive, grid
+        self.open_intake()
         if self.resume_sum():
             return []
         clients = self.enrolment.gather(grid, self.config.federation.min_replies)

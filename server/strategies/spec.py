@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from common.config.run import RunConfig
@@ -29,6 +30,7 @@ class RoundParts:
         find_explosion: Reason why the step before an evaluation is taken back; empty if it stays.
         sums: Protocol of secure sums; None if the server sees single replies.
         on_round: Callback before each round, with the state after the last one.
+        folder: Folder for replies beyond what stays in memory; None: all stay there.
     """
 
     config: RunConfig
@@ -40,6 +42,7 @@ class RoundParts:
     find_explosion: Callable[[Evaluation], str] = lambda evaluation: ""
     sums: SumProtocol | None = None
     on_round: Callable[[RunState], None] = lambda state: None
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -10,33 +10,28 @@ import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 
-from common.arrays import Arrays, all_finite, norm
+from common.arrays import Arrays, all_finite
 from common.errors import QuorumError
-from common.reply_lengths import Lengths, typical
-from common.wire.messages import LOCAL, TrainReply
 from common.wire.sparse_rows import expand
 from server.aggregation.folded_replies import are_folded, collect, select_whole
-from server.aggregation.lengths import FIRST_REFERENCE, allowances, find_excess, measure, references
 from server.aggregation.outliers import find_outliers
 from server.aggregation.round_results import Collected, Replies, Reply
 from server.evaluation import Evaluation
-from server.plausible import MAX_EXAMPLES, limit_reply
 from server.state import RunState, Trained
-from server.strategies.evaluation import EvaluatedStrategy
-from server.strategies.replies import ExpectedReply, accept_reply, average_by_row, split_replies
+from server.strategies.intake import IntakeStrategy
+from server.strategies.replies import average_by_row
 from server.strategies.robust_replies import robust_replies
 from server.strategies.spec import RoundParts
 
 log = logging.getLogger("fedloom.server")
 
 
-class StepStrategy(EvaluatedStrategy):
+class StepStrategy(IntakeStrategy):
     """Base of strategies that step from the replies of a round."""
 
     def __init__(self, parts: RoundParts) -> None:
         super().__init__(parts)
         self._find_explosion = parts.find_explosion
-        self._typical: Lengths = {}
         self._before: RunState | None = None
         self._trained: Trained | None = None
         self._replies: list[Reply] = []
@@ -72,7 +67,7 @@ class StepStrategy(EvaluatedStrategy):
                 state = self._next_state(usable)
             if all_finite(state.model) and all(map(all_finite, state.memory.values())):
                 break
-            longest = max(usable, key=lambda reply: measure(reply.train, 1.0)["update"])
+            longest = max(usable, key=lambda reply: reply.lengths["update"])
             rejected[longest.client] = self._blame("the step with its update is not finite", self.state.round + 1)
             blamed.append(longest.client)
             usable = [reply for reply in usable if reply is not longest]
@@ -120,7 +115,7 @@ class StepStrategy(EvaluatedStrategy):
         log.warning("round %d is taken back: %s", self.state.round, reason)
         after, number = self.state, self.state.round
         single = [] if are_folded(self._replies) else self._replies
-        outliers = find_outliers({r.client: expand(r.train.update, before.model) for r in single})
+        outliers = find_outliers({r.client: partial(_expand, r, before.model) for r in single})
         kept = [reply for reply in self._replies if reply.client not in outliers]
         rejected = {**trained.rejected, **dict.fromkeys(outliers, self._blame(reason, number))}
         if outliers and len(kept) >= self.config.federation.min_replies:
@@ -148,53 +143,13 @@ class StepStrategy(EvaluatedStrategy):
             reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
             raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {quorum} needed{reasons}")
 
-    def _split(self, messages: Iterable[Message], phase: str = LOCAL) -> tuple[list[Reply], dict[str, str]]:
-        """Return usable replies, ordered by client name, and client -> reason for the others.
-
-        Clients that failed leave the roster and are invited again in the next round.
-        """
-        roster, limit = self.enrolment.roster, limit_reply(self.state.model)
-        accept = partial(self._accept, phase, {c.name: c.examples for c in roster.clients.values()})
-        usable, failed = split_replies(messages, roster.name, accept, limit)
-        rejected = {roster.leave(node, reason): reason for node, reason in failed.items()}
-        excess = self._find_excess(usable, phase) if self.config.federation.norm_bound else {}
-        return [reply for reply in usable if reply.client not in excess], {**rejected, **excess}
-
-    def _find_excess(self, usable: list[Reply], phase: str) -> dict[str, str]:
-        """Return client -> reason, for replies that are longer than `federation.norm-bound` allows."""
-        steps = self.config.method_options.steps(phase)
-        factors = {r.client: steps / r.train.steps if self.capabilities.per_step else 1.0 for r in usable}
-        lengths = {r.client: measure(r.train, factors[r.client]) for r in usable}
-        first = math.inf if self.cost else FIRST_REFERENCE * max(1.0, norm(self.state.model))
-        past = self.state.guard.past(self._noise) if phase == LOCAL else []
-        limits = references([*lengths.values()], past, first)
-        allowed = allowances({r.client: r.weight for r in usable})
-        excess = find_excess(lengths, limits, self.config.federation.norm_bound, allowed)
-        if phase == LOCAL:
-            self._typical = typical([one for client, one in lengths.items() if client not in excess])
-        return excess
-
-    def _accept(self, phase: str, enrolled: Mapping[str, int], name: str, reply: TrainReply) -> Reply:
-        options, template = self.config.method_options, self.select_uploaded(self.model_for(name))
-        expected = ExpectedReply(
-            round=self.state.round + 1,
-            max_steps=options.steps(phase),
-            max_examples=enrolled.get(name, MAX_EXAMPLES),
-            task=self.task,
-            model=template,
-            needs_gradient=self.capabilities.needs_gradient,
-        )
-        reply, rows = accept_reply(reply, expected, self.config.task_options)
-        return Reply(name, options.weight(reply.examples), reply, rows)
-
-    @property
-    def _noise(self) -> str:
-        """Name of the round's noise, on which the length of an update depends."""
-        return f"{self.cost:.6g} {self.clip:.6g}"
-
     def _end_of_penalty(self, number: int) -> int:
         return number + self.config.federation.penalty
 
     def _blame(self, reason: str, number: int) -> str:
         penalty = f"; sits out until round {self._end_of_penalty(number)}" if self.config.federation.penalty else ""
         return f"{reason}{penalty}"
+
+
+def _expand(reply: Reply, model: Arrays) -> Arrays:
+    return expand(reply.update, model)

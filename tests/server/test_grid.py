@@ -97,6 +97,17 @@ def test_send_and_receive_returns_the_replies_and_calls_the_callback() -> None:
     assert len(replies) == 2
 
 
+def test_answers_are_taken_as_they_arrive() -> None:
+    clock, taken = Clock(), list[tuple[int, float]]()
+    grid = FakeGrid(clock, [0.0, 0.0, 1.0])
+    polling = PollingGrid(
+        grid, LIMITS, clock=clock, sleep=clock.sleep, take=lambda node, _: taken.append((node, clock()))
+    )
+    polling.send_and_receive([instruction(10 + k) for k in range(3)])
+    assert [node for node, _ in taken] == [10, 11, 12]
+    assert taken[1][1] < 101 <= taken[2][1]
+
+
 def test_all_else_is_delegated_to_the_wrapped_grid() -> None:
     polling = PollingGrid(FakeGrid(Clock(), []), LIMITS)
     assert list(polling.get_node_ids()) == [10, 11]

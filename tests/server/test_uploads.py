@@ -125,11 +125,20 @@ def test_a_reply_does_not_wait_for_the_content_of_another(monkeypatch: pytest.Mo
     superlink.late = {superlink.uploads[1][0]}
     uploads = connect(superlink, monkeypatch)
     assert [reply.metadata.reply_to_message_id for reply in uploads.pull(["a", "b"])] == ["a"]
-    assert uploads.pull(["b"]) == []
+    assert not [*uploads.pull(["b"])]
     superlink.late = set()
     [reply] = uploads.pull(["b"])
     assert reply.content.config_records["note"]["to"] == "b"
     assert superlink.asks.count("b") == 1, "the SuperLink announces a reply once"
+
+
+def test_the_content_of_a_reply_is_fetched_once_the_one_before_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    uploads = connect(SuperLink([upload(answer_to("a")), upload(answer_to("b"))]), monkeypatch)
+    pulling = uploads.pull(["a", "b"])
+    next(pulling)
+    assert [(identity, reply.contents) for identity, reply in uploads._announced.items()] == [("b", {})]
+    assert next(pulling).content.config_records["note"]["to"] == "b"
+    assert not uploads._announced
 
 
 def test_content_that_is_gone_or_late_becomes_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +148,7 @@ def test_content_that_is_gone_or_late_becomes_an_error(monkeypatch: pytest.Monke
     [lost] = uploads.pull(["a", "b"])
     assert (lost.metadata.reply_to_message_id, lost.error.code) == ("a", MISSING_CODE)
     clock.sleep(4.9)
-    assert uploads.pull(["b"]) == []
+    assert not [*uploads.pull(["b"])]
     clock.sleep(0.2)
     [late] = uploads.pull(["b"])
     assert (late.metadata.reply_to_message_id, late.error.code) == ("b", MISSING_CODE)
@@ -150,7 +159,7 @@ class AnnouncingGrid(FakeGrid):
 
     uploads: Uploads
 
-    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         return self.uploads.pull(message_ids)
 
 

@@ -8,7 +8,7 @@ import pytest
 from common.reply_lengths import typical
 from common.reply_sums import BlockReply
 from common.wire.messages import TrainReply
-from server.aggregation.lengths import allowances, find_excess, measure, references
+from server.aggregation.lengths import allowances, find_excess, measure, references, scale_update
 
 Lengths = dict[str, float]
 
@@ -20,10 +20,10 @@ def updates(*lengths: float) -> list[Lengths]:
 def test_a_length_is_scaled_to_the_steps_of_the_round() -> None:
     """‖(3, 4)‖ = 5 over one of three steps counts 15; gradients are means, whatever the steps."""
     vector = {"w": np.array([3.0, 4.0], np.float32)}
-    assert measure(TrainReply(1, vector, vector, 0.0, 1, 1), 3.0) == {"update": 15.0, "gradient": 5.0}
-    assert measure(TrainReply(1, vector, {}, 0.0, 1, 1), 1.0) == {"update": 5.0}
     of_block = BlockReply(1, {}, {}, 0.0, 1, 1, lengths={"update": 5.0, "gradient": 5.0})
-    assert measure(of_block, 3.0) == {"update": 15.0, "gradient": 5.0}
+    for reply in (TrainReply(1, vector, vector, 0.0, 1, 1), of_block):
+        assert scale_update(measure(reply), 3.0) == {"update": 15.0, "gradient": 5.0}
+    assert measure(TrainReply(1, vector, {}, 0.0, 1, 1)) == {"update": 5.0}
 
 
 @pytest.mark.parametrize(

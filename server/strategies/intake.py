@@ -1,0 +1,145 @@
+"""Replies of a round before the server step: decoded, checked and, where sums suffice, stored."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flwr.app import Message, RecordDict
+
+from common.arrays import Arrays, norm
+from common.errors import WireError
+from common.reply_lengths import Lengths, typical
+from common.wire.codec import Handed, decode
+from common.wire.messages import LOCAL, TRAIN, TrainReply
+from common.wire.sparse_rows import expand
+from server.aggregation.lengths import FIRST_REFERENCE, allowances, find_excess, measure, references, scale_update
+from server.aggregation.round_results import Load, Reply
+from server.exchange import Weighed, content_size
+from server.plausible import MAX_EXAMPLES, limit_reply
+from server.spool import Spool
+from server.strategies.evaluation import EvaluatedStrategy
+from server.strategies.replies import ExpectedReply, accept_reply, content_of, split_replies
+from server.strategies.spec import RoundParts
+
+
+class Taken(Weighed):
+    """Content of a reply that was examined as it arrived.
+
+    Args:
+        size: Bytes of the content.
+        outcome: The reply, or the reason why it is invalid.
+    """
+
+    def __init__(self, size: int, outcome: Reply | WireError) -> None:
+        super().__init__(size)
+        self.outcome = outcome
+
+
+class IntakeStrategy(EvaluatedStrategy):
+    """Base of strategies that train from the replies of a round."""
+
+    def __init__(self, parts: RoundParts) -> None:
+        super().__init__(parts)
+        self._typical: Lengths = {}
+        federation, options = parts.config.federation, parts.config.task_options
+        self._takes = (
+            self.capabilities.sum_only and federation.robust == "none" and not options.named_rows and parts.sums is None
+        )
+        """True if replies are examined as they arrive: the server step reads them one at a time."""
+        self._folder = parts.folder
+        self._spool: Spool | None = None
+
+    def take(self, node: int, answer: Message) -> None:
+        """Examine a training reply as it arrives, and put the outcome in place of its content.
+
+        Replies inside one process stay as they are.
+        """
+        is_reply = answer.metadata.message_type == TRAIN and answer.has_content()
+        if self._spool is None or not is_reply or isinstance(answer.content, Handed):
+            return
+        size = content_size(answer.content)
+        try:
+            outcome: Reply | WireError = self._store(self._sent(answer), node, self._spool)
+        except WireError as error:
+            outcome = error
+        answer.content = Taken(size, outcome)
+
+    def open_intake(self) -> None:
+        """Prepare to take the replies of another round."""
+        self._spool = Spool(self._folder) if self._takes else None
+
+    def _split(self, messages: Iterable[Message], phase: str = LOCAL) -> tuple[list[Reply], dict[str, str]]:
+        """Return usable replies, ordered by client name, and client -> reason for the others.
+
+        Clients that failed leave the roster and are invited again in the next round.
+        """
+        self._spool = None
+        usable, failed = split_replies(messages, lambda message: self._examine(message, phase))
+        rejected = {self.enrolment.roster.leave(node, reason): reason for node, reason in failed.items()}
+        excess = self._find_excess(usable, phase) if self.config.federation.norm_bound else {}
+        return [reply for reply in usable if reply.client not in excess], {**rejected, **excess}
+
+    def _examine(self, message: Message, phase: str) -> Reply:
+        """Return the valid reply in a message.
+
+        Raises:
+            WireError: It has none.
+        """
+        content = message.content if message.has_content() else RecordDict()
+        if not isinstance(content, Taken):
+            return self._accept(self._sent(message), phase, message.metadata.src_node_id)
+        if isinstance(content.outcome, WireError):
+            raise content.outcome
+        return content.outcome
+
+    def _sent(self, message: Message) -> TrainReply:
+        return decode(TrainReply, content_of(message, limit_reply(self.state.model)))
+
+    def _store(self, sent: TrainReply, node: int, spool: Spool) -> Reply:
+        """Return the valid reply without its arrays, which are stored as they were sent."""
+        reply = self._accept(sent, LOCAL, node)
+        template = self._template(reply.client)
+        stored = {
+            "update": self._full(spool.store(sent.update), template),
+            "gradient": self._full(spool.store(sent.gradient), template),
+        }
+        return replace(reply, train=replace(reply.train, update={}, gradient={}), stored=stored)
+
+    def _full(self, load: Load, template: Arrays) -> Load:
+        return load if self.config.task_options.gathers_rows else lambda: expand(load(), template)
+
+    def _accept(self, sent: TrainReply, phase: str, node: int) -> Reply:
+        roster, options = self.enrolment.roster, self.config.method_options
+        name, enrolled = roster.name(node), roster.clients.get(node)
+        expected = ExpectedReply(
+            round=self.state.round + 1,
+            max_steps=options.steps(phase),
+            max_examples=enrolled.examples if enrolled else MAX_EXAMPLES,
+            task=self.task,
+            model=self._template(name),
+            needs_gradient=self.capabilities.needs_gradient,
+        )
+        reply, rows = accept_reply(sent, expected, self.config.task_options)
+        return Reply(name, options.weight(reply.examples), reply, rows, measure(reply))
+
+    def _template(self, client: str) -> Arrays:
+        return self.select_uploaded(self.model_for(client))
+
+    def _find_excess(self, usable: list[Reply], phase: str) -> dict[str, str]:
+        """Return client -> reason, for replies that are longer than `federation.norm-bound` allows."""
+        steps = self.config.method_options.steps(phase)
+        factors = {r.client: steps / r.train.steps if self.capabilities.per_step else 1.0 for r in usable}
+        lengths = {r.client: scale_update(r.lengths, factors[r.client]) for r in usable}
+        first = math.inf if self.cost else FIRST_REFERENCE * max(1.0, norm(self.state.model))
+        past = self.state.guard.past(self._noise) if phase == LOCAL else []
+        limits = references([*lengths.values()], past, first)
+        allowed = allowances({r.client: r.weight for r in usable})
+        excess = find_excess(lengths, limits, self.config.federation.norm_bound, allowed)
+        if phase == LOCAL:
+            self._typical = typical([one for client, one in lengths.items() if client not in excess])
+        return excess
+
+    @property
+    def _noise(self) -> str:
+        """Name of the round's noise, on which the length of an update depends."""
+        return f"{self.cost:.6g} {self.clip:.6g}"
