@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from client.data.read import demo_partition, find_own_tables, partition_read, read_all
 from client.data.sources import TEST_MARK, is_demo, resolve_source
 from client.data.tables.schema import Dialect
+from client.policy import read_policy
+from client.policy_order import find_looser
 from common.errors import ConfigError
 from common.node_names import check_name
 from common.text import printable
@@ -23,11 +25,13 @@ class Defaults(BaseModel):
 
     Args:
         policy: Policy file of the clients that name none.
+        locked: True if a client's own policy must not allow more.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     policy: str = ""
+    locked: bool = False
 
 
 class Entry(BaseModel):
@@ -106,7 +110,23 @@ def read_clients(folder: Path) -> list[HostedData]:
         data = TEST_MARK.join(str(_inside(folder, part)) for part in entry.data.split(TEST_MARK))
         source = entry.data if is_demo(entry.data) else data
         hosted.append(HostedData(check_name(name), source, _inside(folder, policy) if policy else None))
+        if found.defaults.locked and entry.policy:
+            _check_locked(folder, name, _inside(folder, policy), found.defaults.policy)
     return hosted
+
+
+def _check_locked(folder: Path, name: str, own: Path, default: str) -> None:
+    """Check that a client's policy allows no more than the locked one.
+
+    Raises:
+        ConfigError: It does; names the client and the keys.
+    """
+    locked = read_policy(_inside(folder, default) if default else None)
+    if looser := find_looser(read_policy(own), locked):
+        raise ConfigError(
+            f"{folder / FILE}: clients.{name}: {own.name} allows more than the locked policy ({', '.join(looser)});"
+            " make it stricter, or remove locked"
+        )
 
 
 def partition_clients(task: str, data: str, clients: int, dialect: Dialect) -> list[HostedData]:

@@ -99,6 +99,15 @@ def test_a_malformed_file_is_refused(text: str, reason: str, wards: Path) -> Non
     assert reason in str(error.value)
 
 
+def test_a_locked_policy_may_be_made_stricter_only(wards: Path) -> None:
+    text = (wards / FILE).read_text()
+    (wards / FILE).write_text(text.replace('"default.toml"\n', '"default.toml"\nlocked = true\n'))
+    with pytest.raises(ConfigError, match=r"clients.ward-4: strict.toml allows more .*\(max-local-steps\)"):
+        read_clients(wards)
+    (wards / "strict.toml").write_text("max-epsilon = 1.0\nmax-local-steps = 1\n")
+    assert [client.name for client in read_clients(wards)] == ["ward-3", "ward-4"]
+
+
 def join(*words: str) -> Result:
     return CliRunner().invoke(app, ["join", "--server", "localhost:1", "--insecure", "--state-dir", "state", *words])
 
