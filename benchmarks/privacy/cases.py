@@ -80,15 +80,15 @@ class Setting:
 SETTINGS = (
     Setting(
         "rules",
-        "demo:0-60",
-        "60 homes",
+        "demo:0-125",
+        "125 homes",
         "HR@20",
         "hr20",
         "hr20_frequency",
         "relation frequency of the own home",
         0.01,
         ("local", "helpers"),
-        {"rounds": 15},
+        {"rounds": 30},
     ),
     Setting(
         "sessions",

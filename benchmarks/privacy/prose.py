@@ -15,7 +15,7 @@ stands. δ is 1e-5, and the noise is seeded.
   same run, positive is better. Every run with noise states both numbers beside its privacy statement."""
 
 TASKS = {
-    "rules": """{people}, 15 rounds of FedRule. Sums of counts of 125 to 8,000 homes, without training, are on the page of
+    "rules": """{people}, 30 rounds of FedRule. Sums of counts of 125 to 8,000 homes, without training, are on the page of
 [rules](rules.md).""",
     "sessions": """{people}, 15 rounds of FedGA, server rate 0.02. Under own noise its denominator is the mean magnitude of
 noised updates: the model hardly moves from its start, at any ε. In sums the magnitude itself has noise.""",
