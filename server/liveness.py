@@ -56,12 +56,13 @@ class Liveness:
         self._silent: frozenset[int] = frozenset()
 
     def begin(self) -> None:
-        """Begin to wait for answers; silence before that does not count."""
-        self._waited, self._looked = {}, self._clock()
+        """Begin to wait for answers; time before that counts only for a node that an earlier wait has left."""
+        self._looked = self._clock()
 
     def silent(self, nodes: Collection[int]) -> frozenset[int]:
         """Return those of the nodes that have sent no heartbeat for too long while answers were awaited."""
         now = self._clock()
+        self._waited = {node: seconds for node, seconds in self._waited.items() if node in nodes}
         if now - self._looked >= LOOK_SECONDS:
             self._look(min(now - self._looked, MAX_STEP_SECONDS), nodes)
             self._looked = now
@@ -70,7 +71,7 @@ class Liveness:
     def audible(self, nodes: Iterable[int]) -> list[int]:
         """Return the nodes without those that are silent still."""
         if self._silent:
-            self._look(0.0, ())
+            self._look(0.0, self._waited)
         return [node for node in nodes if node not in self._silent]
 
     def _look(self, passed: float, awaited: Collection[int]) -> None:

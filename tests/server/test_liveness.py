@@ -72,6 +72,25 @@ def test_a_node_that_has_answered_may_be_idle_while_another_is_awaited() -> None
     assert liveness.audible([10, 11]) == [10]
 
 
+def test_a_wait_that_ends_early_is_continued_in_the_next() -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    nodes.dead = {11: 0.0}
+    liveness = Liveness(nodes, clock)
+    assert watch(liveness, clock, 2) == []
+    assert watch(liveness, clock, 2)[0] <= 1.0
+
+
+def test_a_node_that_answered_late_has_all_its_time_in_the_next_wait() -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    nodes.dead = {11: 0.0}
+    liveness = Liveness(nodes, clock)
+    assert watch(liveness, clock, 2) == []
+    liveness.silent([10])
+    assert watch(liveness, clock, 2) == []
+
+
 @pytest.mark.parametrize("received_again", [False, True])
 def test_a_restart_is_no_heartbeat_unless_the_request_comes_again(received_again: bool) -> None:
     clock = Clock()
