@@ -13,6 +13,7 @@ from benchmarks.secure import kills
 from benchmarks.secure.cost import CASES, measure
 from benchmarks.secure.memory import measure_peak
 from benchmarks.secure.page import write_page
+from benchmarks.secure.rounds import measure_rounds
 
 RESULTS, PAGE = Path("docs/results/secure.json"), Path("docs/results/secure.md")
 SIZES = (10**5, LARGEST := 10**6)
@@ -57,7 +58,15 @@ def _inflict_kills() -> dict[str, Any]:
     return {"kills": kills.run()}
 
 
-PARTS: dict[str, Callable[[], dict[str, Any]]] = {"cost": _measure_cost, "kills": _inflict_kills}
+def _time_rounds() -> dict[str, Any]:
+    return {"rounds": measure_rounds()}
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "cost": _measure_cost,
+    "rounds": _time_rounds,
+    "kills": _inflict_kills,
+}
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from statistics import median
 from typing import Any
 
 from benchmarks.harness.claim import Claim, bullet_list
 from benchmarks.harness.table import Table
 from benchmarks.secure.kill_federation import CLIENTS
 from benchmarks.secure.kills import ROUNDS
+from benchmarks.secure.rounds import CLIENTS as DEPLOYED
 
 Row = Mapping[str, Any]
 
@@ -40,12 +42,15 @@ KINDS = {"server": "the server", "helper": "helpers", "client": "clients"}
 MEMORY_LIMITS = {"100000": 120.0, "1000000": 180.0}
 """Numbers in a vector -> limit of a helper's memory in MB."""
 
+MOST_TIMES = 1.5
+"""Limit of the time of a round with helpers, in rounds without."""
+
 BYTES_BESIDE = 1_024
 """Limit of an upload's bytes beside the four of each number."""
 
 HEAD = """# Secure sums: cost, memory, kills
 
-`python -m benchmarks.secure run` measures both parts, or the one that is named; `page` writes this page.
+`python -m benchmarks.secure run` measures all parts, or those that are named; `page` writes this page.
 
 ## Cost
 
@@ -66,6 +71,16 @@ Limits are the times of a prototype, at the precision of its table, and 40 ms fo
 Peak of memory (RSS) of a helper's process that has opened a sum of 64 clients, with all modules of `fedloom helper`:
 
 {memory}
+
+## Rounds
+
+`fedloom up` with {deployed} clients on the demo's rules by FedAvg, with real processes and TLS. Both kinds of runs take turns.
+A run
+counts by its median round:
+
+{round_times}
+
+{round_claims}
 
 ## Kills
 
@@ -92,6 +107,9 @@ def write_page(stored: Mapping[str, Any]) -> str:
         claims=bullet_list(map(str, claims(rows, stored["memory_mb"]))),
         table=_table(rows),
         memory=_memory(stored["memory_mb"]),
+        deployed=DEPLOYED,
+        round_times=Table(["run", "seconds a round"], _round_cells(stored["rounds"])),
+        round_claims=bullet_list(map(str, round_claims(stored["rounds"]))),
         kills=kills.total(),
         kinds=", ".join(f"{kills[kind]} of {title}" for kind, title in KINDS.items()),
         runs=len(runs),
@@ -116,6 +134,15 @@ def claims(rows: list[Row], memory: Mapping[str, float]) -> Iterator[Claim]:
     yield Claim(
         f"A helper needs at most {MEMORY_LIMITS['100000']:.0f} MB at 100,000 numbers and 180 MB at 1,000,000", holds
     )
+
+
+def round_claims(rounds: Mapping[str, list[float]]) -> Iterator[Claim]:
+    """Yield the limit of a round with helpers, with the figure."""
+    without, with_helpers = (median(times) for times in rounds.values())
+    text = (
+        f"A round with helpers takes at most {MOST_TIMES} times the same without ({with_helpers / without:.2f} times)"
+    )
+    yield Claim(text, with_helpers <= MOST_TIMES * without)
 
 
 def kill_claims(runs: list[Row]) -> Iterator[Claim]:
@@ -143,6 +170,10 @@ def _case(row: Row) -> tuple[int, int, float]:
 def _table(rows: list[Row]) -> Table:
     header = "clients, numbers, lost, quantise (ms), mask and seal (ms), server (s), helper (s), noise (s), bytes"
     return Table(header.split(", "), [_cells(row) for row in rows])
+
+
+def _round_cells(rounds: Mapping[str, list[float]]) -> list[list[str]]:
+    return [[name, ", ".join(f"{one:.2f}" for one in times)] for name, times in rounds.items()]
 
 
 def _memory(peaks: Mapping[str, float]) -> Table:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.secure import cost
 from benchmarks.secure.__main__ import PAGE, RESULTS
 from benchmarks.secure.cost import CASES, Case, Federation, measure
-from benchmarks.secure.page import LIMITS, claims, kill_claims, write_page
+from benchmarks.secure.page import LIMITS, claims, kill_claims, round_claims, write_page
 
 ROOT = Path(__file__).parents[3]
 
@@ -43,6 +43,13 @@ def test_a_row_beyond_its_limit_is_named() -> None:
     assert all(claim.holds for claim in claims([row], {"100000": 120.0}))
     slow = claims([{**row, "mask_ms": 1.6, "bytes": 402_000}], {"100000": 121.0})
     assert [claim.holds for claim in slow] == [True, False, True, True, True, False, False]
+
+
+def test_a_slow_round_with_helpers_is_stated() -> None:
+    assert [claim.holds for claim in round_claims({"without": [1.0, 2.0, 9.0], "with": [3.0, 2.9, 9.0]})] == [True]
+    [slow] = round_claims({"without": [1.0], "with": [1.6]})
+    assert not slow.holds
+    assert "(1.60 times)" in slow.text
 
 
 def test_a_second_sum_is_stated() -> None:

@@ -1,0 +1,33 @@
+"""Rounds of `fedloom up` with two helpers and without: real processes, TLS, and the same clients."""
+
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from benchmarks.faults.federation import Federation
+
+CLIENTS, ROUNDS, TURNS = 8, 20, 3
+OPTIONS: dict[str, tuple[str, ...]] = {"without": (), "with two helpers": ("--helpers", "2")}
+"""Name of a run -> its further options of `up`."""
+
+
+def measure_rounds() -> dict[str, list[float]]:
+    """Return the median seconds of a round of each run, by name; the runs take turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in OPTIONS}
+    for _ in range(TURNS):
+        for name, further in OPTIONS.items():
+            seconds[name].append(_run(further))
+            print(f"{name}: {seconds[name][-1]:.2f} s a round", flush=True)
+    return seconds
+
+
+def _run(further: tuple[str, ...]) -> float:
+    words = ("--method", "fedavg", "--clients", str(CLIENTS), "--rounds", str(ROUNDS), "--seed", "1")
+    with tempfile.TemporaryDirectory() as folder:
+        federation = Federation(Path(folder), (*words, "--no-alone", "--patience", "0", *further))
+        federation.start()
+        try:
+            federation.wait(lambda: federation.command.poll() is not None)
+        finally:
+            federation.close()
+        return median(event["seconds"] for event in federation.rounds()[1:])  # processes still start in the first
