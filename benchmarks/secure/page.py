@@ -75,8 +75,7 @@ Peak of memory (RSS) of a helper's process that has opened a sum of 64 clients, 
 ## Rounds
 
 `fedloom up` with {deployed} clients on the demo's rules by FedAvg, with real processes and TLS. Both kinds of runs take turns.
-A run
-counts by its median round:
+A run counts by its median round:
 
 {round_times}
 
