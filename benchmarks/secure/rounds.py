@@ -30,4 +30,4 @@ def _run(further: tuple[str, ...]) -> float:
             federation.wait(lambda: federation.command.poll() is not None)
         finally:
             federation.close()
-        return median(event["seconds"] for event in federation.rounds()[1:])  # processes still start in the first
+        return float(median(event["seconds"] for event in federation.rounds()[1:]))  # in the first, processes start
