@@ -72,9 +72,9 @@ def test_updates_name_own_and_drawn_rows_and_no_others_change(tmp_path: Path, mo
     replies: list[TrainReply] = []
     accept = StepStrategy._accept
 
-    def seen(self: StepStrategy, phase: str, enrolled: dict[str, int], name: str, reply: TrainReply) -> Reply:
-        replies.append(reply)
-        return accept(self, phase, enrolled, name, reply)
+    def seen(self: StepStrategy, sent: TrainReply, phase: str, node: int) -> Reply:
+        replies.append(sent)
+        return accept(self, sent, phase, node)
 
     monkeypatch.setattr(StepStrategy, "_accept", seen)
     monkeypatch.setattr(population, "FOLDED_BYTES", 0)  # rows are summed at the server, however large the model is
@@ -123,12 +123,12 @@ def test_under_secure_sums_all_rows_are_summed(tmp_path: Path) -> None:
 def test_a_client_that_spoils_the_model_is_found_by_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     accept = StepStrategy._accept
 
-    def spoil(self: StepStrategy, phase: str, enrolled: dict[str, int], name: str, reply: TrainReply) -> Reply:
-        accepted = accept(self, phase, enrolled, name, reply)
-        if name != "client-2" or reply.round < 2:
+    def spoil(self: StepStrategy, sent: TrainReply, phase: str, node: int) -> Reply:
+        accepted = accept(self, sent, phase, node)
+        if accepted.client != "client-2" or sent.round < 2:
             return accepted
-        far = {n: a if n.endswith(ROWS) else a + 1000 for n, a in reply.update.items()}
-        return replace(accepted, train=replace(reply, update=far))
+        far = {n: a if n.endswith(ROWS) else a + 1000 for n, a in sent.update.items()}
+        return replace(accepted, train=replace(sent, update=far))
 
     monkeypatch.setattr(StepStrategy, "_accept", spoil)
     options = config(method="fedavg", federation__norm_bound=0.0)

@@ -1,6 +1,7 @@
 """Road sensors with short series, which train in milliseconds, and their runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -94,7 +95,8 @@ class Listening(InProcessGrid):
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
         replies = super().pull_messages(message_ids)
-        self.answered += sorted(replies, key=lambda reply: int(reply.metadata.reply_to_message_id))
+        copies = map(copy, replies)  # the server replaces the content of a reply that it has examined
+        self.answered += sorted(copies, key=lambda reply: int(reply.metadata.reply_to_message_id))
         return replies
 
 
