@@ -67,6 +67,19 @@ SIAMESE: Settings = {"network": "siamese"}
 SPE: Settings = {"network": "spe"}
 
 
+def shared_settings(method: str, model: str, task: Settings | None) -> Settings:
+    """Return the settings that all rows of the study have."""
+    return {
+        "method": method,
+        "task": "markets",
+        "model": model,
+        "rounds": ROUNDS,
+        "evaluate-every": ROUNDS - 1,
+        "federation.min-clients": 1,
+        **task_options("markets", {"adjacency": "counts", **(task or {})}),
+    }
+
+
 def _row(
     key: str,
     title: str,
@@ -77,13 +90,7 @@ def _row(
 ) -> Experiment:
     """Return a row; networks (model `paper`) are tuned over all rates."""
     settings = {
-        "method": method,
-        "task": "markets",
-        "model": model,
-        "rounds": ROUNDS,
-        "evaluate-every": ROUNDS - 1,
-        "federation.min-clients": 1,
-        **task_options("markets", {"features": "ids", "adjacency": "counts", **(task or {})}),
+        **shared_settings(method, model, {"features": "ids", **(task or {})}),
         **method_options(method, {"optimizer": "adam", "local-steps": STEPS, **(options or {})}),
     }
     rates = RATES if model == "paper" else (SCORER_RATE,)

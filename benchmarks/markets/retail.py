@@ -1,7 +1,7 @@
 """Rows of Online Retail: the paper's networks, and the default model with and without texts."""
 
-from benchmarks.harness.experiment import Experiment, Settings, method_options, task_options
-from benchmarks.markets.experiments import BETA, COUNTS, ROUNDS, SCORER_RATE, STEPS
+from benchmarks.harness.experiment import Experiment, Settings, method_options
+from benchmarks.markets.experiments import BETA, COUNTS, SCORER_RATE, STEPS, shared_settings
 
 RETAIL = "online-retail"
 """Short name of the data set."""
@@ -38,7 +38,7 @@ def _row(
 ) -> Experiment:
     """Return a row of the paper's networks."""
     settings = {
-        **_shared(method, "paper", task),
+        **shared_settings(method, "paper", task),
         **method_options(method, {"optimizer": "adam", "local-steps": STEPS, **(options or {})}),
     }
     grid = tuple(method_options(method, {"lr": rate}) for rate in RATES)
@@ -48,20 +48,8 @@ def _row(
 def _scorer(key: str, title: str, task: Settings) -> Experiment:
     """Return a row of the default model."""
     options: Settings = {"optimizer": "adam", "local-steps": STEPS, "lr": SCORER_RATE}
-    settings = {**_shared("fedavg", "default", {**COUNTS, **task}), **method_options("fedavg", options)}
+    settings = {**shared_settings("fedavg", "default", {**COUNTS, **task}), **method_options("fedavg", options)}
     return Experiment(key, title, settings, seeds=SEEDS, protocol="pairs")
-
-
-def _shared(method: str, model: str, task: Settings | None) -> Settings:
-    return {
-        "method": method,
-        "task": "markets",
-        "model": model,
-        "rounds": ROUNDS,
-        "evaluate-every": ROUNDS - 1,
-        "federation.min-clients": 1,
-        **task_options("markets", {"adjacency": "counts", **(task or {})}),
-    }
 
 
 EXPERIMENTS = (
@@ -87,7 +75,10 @@ TITLES = {**BASELINES, **{one.key: one.title for one in EXPERIMENTS}}
 
 
 def _grid(key: str, plus: bool, points: list[tuple[float, float]]) -> Experiment:
-    settings = {**_shared("pfgnn", "paper", None), **method_options("pfgnn", {**BETA, "plus": plus, "lr": 0.08})}
+    settings = {
+        **shared_settings("pfgnn", "paper", None),
+        **method_options("pfgnn", {**BETA, "plus": plus, "lr": 0.08}),
+    }
     return Experiment(
         key,
         TITLES[key],

@@ -50,7 +50,7 @@ def test_gradients_equal_those_of_each_client_bit_for_bit(clients: int) -> None:
 
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 def test_descent_does_not_change_its_arguments(rule: str) -> None:
-    options = FedAvg(optimizer=rule)  # type: ignore[arg-type]
+    options = FedAvg(optimizer=rule)
     start = {"w": torch.ones(2, 3)}
     moments = initialize_moments(options, start)
     descent = descend(

@@ -20,7 +20,7 @@ def draw(seed: int) -> Tensors:
 
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 def test_steps_equal_those_of_torch(rule: str) -> None:
-    options = FedAvg(optimizer=rule, lr=0.02, lr_predictor=0.07)  # type: ignore[arg-type]
+    options = FedAvg(optimizer=rule, lr=0.02, lr_predictor=0.07)
     ours, moments, step = draw(0), initialize_moments(options, draw(0)), build_step(options)
     theirs = {n: p.clone().requires_grad_() for n, p in ours.items()}
     groups = [{"params": [p], "lr": options.rate(n)} for n, p in theirs.items()]
