@@ -82,11 +82,14 @@ def _pack(host: str) -> tuple[int, bytes]:
 
 def _encode(host: str, port: int) -> str:
     """Return an endpoint as in `/proc/net/tcp`: words of 32 bits in this machine's byte order."""
-    packed = _pack(host)[1]
-    words = (int.from_bytes(packed[start : start + 4], sys.byteorder) for start in range(0, len(packed), 4))
-    return "".join(f"{word:08X}" for word in words) + f":{port:04X}"
+    return _words(_pack(host)[1]) + f":{port:04X}"
+
+
+def _words(packed: bytes) -> str:
+    starts = range(0, len(packed), 4)
+    return "".join(f"{int.from_bytes(packed[start : start + 4], sys.byteorder):08X}" for start in starts)
 
 
 def _plain(endpoint: str) -> str:
     """Return an endpoint without the prefix of an IPv4 address in the table of IPv6."""
-    return endpoint.removeprefix("0000000000000000FFFF0000")
+    return endpoint.removeprefix(_words(10 * b"\0" + b"\xff\xff"))

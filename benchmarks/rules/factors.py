@@ -52,7 +52,7 @@ def factorize(
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     for step in range(1, steps + 1):
         optimizer.zero_grad()
-        weighted_loss(model(data.home, rule_index), data).backward()  # type: ignore[no-untyped-call]  # as torch has it
+        torch.autograd.backward(weighted_loss(model(data.home, rule_index), data))
         optimizer.step()
         if step % report_every == 0:
             yield step, model.scorer(users, index)

@@ -1,4 +1,4 @@
-"""What noise cost a run, beside its privacy statement."""
+"""Cost of a run's noise, beside its privacy statement."""
 
 from dataclasses import replace
 
