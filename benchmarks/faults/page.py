@@ -17,7 +17,7 @@ and Flower. A command that was killed imports them anew."""
 
 HEAD = """# Faults
 
-{kills} kills and {pauses} pauses of {pause:.0f} s struck {runs} runs of `fedloom up` with three clients ({tasks}).
+{kills} kills and {pauses} pauses of {pause:.0f} s: each struck one run of `fedloom up` with three clients ({tasks}).
 The moments are random with a fixed seed. `python -m benchmarks.faults run` measures, `page` writes this page.
 
 {totals}
@@ -44,23 +44,21 @@ percentile) is {met}. {remark}
 def write_page(stored: dict[str, Any]) -> str:
     """Return the page as Markdown."""
     runs: list[Outcome] = stored["runs"]
-    stalls = [stall for run in runs for stall in run["stalls"]]
-    pauses = sum(stall["fault"] == "pause" for stall in stalls)
+    pauses = sum(run["fault"] == "pause" for run in runs)
     return HEAD.format(
-        kills=len(stalls) - pauses,
+        kills=len(runs) - pauses,
         pauses=pauses,
         pause=PAUSE_SECONDS,
-        runs=len(runs),
-        tasks=", ".join(run["task"] for run in runs),
+        tasks=", ".join(dict.fromkeys(run["task"] for run in runs)),
         restart=RESTART_SECONDS,
         totals=_totals(runs),
-        stalls=_stalls(stalls),
+        stalls=_stalls(runs),
         cores=stored["cores"],
         load=stored["load"],
         remark=stored.get("remark", REMARK),
         median=GOAL_MEDIAN_SECONDS,
         p95=GOAL_P95_SECONDS,
-        met="met" if _is_goal_met(stalls) else "not met",
+        met="met" if _is_goal_met(runs) else "not met",
     )
 
 
@@ -82,18 +80,17 @@ def _totals(runs: Sequence[Outcome]) -> str:
     return "\n".join(rows)
 
 
-def _stalls(stalls: Sequence[dict[str, Any]]) -> str:
-    kinds = dict.fromkeys(stall["fault"] for stall in stalls)
-    rows = [(kind, [s["seconds"] for s in stalls if s["fault"] == kind]) for kind in kinds]
-    rows += [("all", [stall["seconds"] for stall in stalls])]
+def _stalls(runs: Sequence[Outcome]) -> str:
+    kinds = sorted({run["fault"] for run in runs})
+    rows = [(kind, [run["stall"] for run in runs if run["fault"] == kind]) for kind in kinds]
+    rows += [("all", [run["stall"] for run in runs])]
     lines = [
         f"| {kind} | {len(seconds)} | {statistics.median(seconds):.1f} | {np.percentile(seconds, 95):.1f} |"
         for kind, seconds in rows
-        if seconds
     ]
     return "\n".join(["| fault | number | median, s | 95th percentile, s |", "|---|---|---|---|", *lines])
 
 
-def _is_goal_met(stalls: Sequence[dict[str, Any]]) -> bool:
-    seconds = [stall["seconds"] for stall in stalls]
+def _is_goal_met(runs: Sequence[Outcome]) -> bool:
+    seconds = [run["stall"] for run in runs]
     return statistics.median(seconds) <= GOAL_MEDIAN_SECONDS and float(np.percentile(seconds, 95)) <= GOAL_P95_SECONDS
