@@ -55,8 +55,10 @@ def simulate_measured(
     )
     note = _prepare(snapshots, folder, config, state)
     helpers = folder.path / HELPERS
-    with open_desks(config, noise_seed, helpers) as desks:
-        grid = InProcessGrid(sessions, together, snapshots.ledgers.commit, desks, snapshots.lengths, workers)
+    with (
+        open_desks(config, noise_seed, helpers) as desks,
+        InProcessGrid(sessions, together, snapshots.ledgers.commit, desks, snapshots.lengths, workers) as grid,
+    ):
         try:
             result = replace(run(grid, config, runs, on_round=snapshots.before_round), state=note)
         except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from client.training.participant import Participant
 from common.arrays import Ints
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.wire.codec import encode, hand_over
+from common.wire.codec import Handed, encode, size_without_arrays
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import stacked_sizes
 
@@ -44,8 +44,15 @@ def train_cohort(jobs: Sequence[Job]) -> list[Message]:
 def answer_jobs(
     jobs: Sequence[Job], outcomes: Sequence[TrainReply | FedloomError], sizes: Sequence[int]
 ) -> list[Message]:
-    """Return the replies of clients whose release changes nothing but the encoding."""
-    return [_reply(*each) for each in zip(jobs, outcomes, sizes, strict=True)]
+    """Return the replies of clients whose release changes nothing but the encoding.
+
+    Args:
+        jobs: Requests with their clients.
+        outcomes: Results of the training.
+        sizes: Bytes of each reply's arrays in a message; the rest of the replies takes equal bytes.
+    """
+    rest = next((size_without_arrays(reply) for reply in outcomes if isinstance(reply, TrainReply)), 0)
+    return [_reply(job, outcome, rest + size) for job, outcome, size in zip(jobs, outcomes, sizes, strict=True)]
 
 
 def message_sizes(
@@ -73,7 +80,7 @@ def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Me
         return outcome
 
     def content() -> RecordDict:
-        return encode(job.session.release(job.participant, result)) if size is None else hand_over(result(), size)
+        return encode(job.session.release(job.participant, result)) if size is None else Handed(result(), size)
 
     try:
         return Message(content(), reply_to=job.message)

@@ -4,10 +4,12 @@
 `client.training.cohort`). With `together=1` they train one at a time, bit for bit as in processes of their own.
 """
 
+import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Self
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
@@ -27,7 +29,7 @@ from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.reply_lengths import Lengths
 from common.wire.codec import decode
-from common.wire.messages import ASSIGN, COUNTS, TRAIN, TrainRequest
+from common.wire.messages import ASSIGN, COUNTS, ENROL, TRAIN, TrainRequest
 from deploy.population import Population
 from deploy.shared_evaluation import are_shared_out, evaluate_apart
 from deploy.simulated_cohort import Job, decode_once, train_cohort
@@ -78,12 +80,17 @@ def simulate_clients(
         workers: Number of processes in which a large population trains; the result does not depend on it.
     """
     sessions, _ = open_sessions(parts, noise_seed)
-    with open_desks(config, noise_seed) as desks:
-        return run(InProcessGrid(sessions, together, desks=desks, workers=workers), config, runs)
+    with (
+        open_desks(config, noise_seed) as desks,
+        InProcessGrid(sessions, together, desks=desks, workers=workers) as grid,
+    ):
+        return run(grid, config, runs)
 
 
 class InProcessGrid(Grid):
     """Grid whose clients are objects; a message is answered when it is pushed.
+
+    In a `with` block, Python's garbage collector passes over the objects of clients that have enrolled.
 
     Args:
         sessions: Clients by node id.
@@ -109,7 +116,16 @@ class InProcessGrid(Grid):
         self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
+        self._is_open = False
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+
+    def __enter__(self) -> Self:
+        self._is_open = True
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._is_open = False
+        gc.unfreeze()
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         """Answer all messages; clients train in cohorts."""
@@ -122,6 +138,8 @@ class InProcessGrid(Grid):
             self._replies[reply.metadata.reply_to_message_id] = reply
         if any(message.metadata.message_type in RELEASES for message in messages):
             self._on_released()
+        if self._is_open and any(message.metadata.message_type == ENROL for message in messages):
+            gc.freeze()
         return [message.metadata.message_id for message in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:

@@ -7,7 +7,7 @@ from flwr.app import Error, Message, RecordDict
 from common.errors import WireError
 from common.reply_sums import BlockReply, ClientBlock
 from common.text import printable
-from common.wire.codec import decode, hand_over
+from common.wire.codec import Handed, decode, size_without_arrays
 from common.wire.hub_sums import read_sum
 from common.wire.hubs import Answer, SumBlob, split_answers, sum_of
 from common.wire.messages import FAILED, TrainReply
@@ -65,5 +65,5 @@ def _share(total: SumBlob, answers: Mapping[str, Answer]) -> dict[str, Answer]:
             block=block,
             lengths=about,
         )
-        found[name] = hand_over(reply, len(total.content) // len(total.clients))
+        found[name] = Handed(reply, size_without_arrays(reply) + len(total.content) // len(total.clients))
     return found

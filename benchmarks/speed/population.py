@@ -121,8 +121,10 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
     memory.start()
     parts = partition(read_all(options.task, f"demo:0-{clients}"), 0, unit=CLIENT_TASKS[options.task].unit)
     sessions, stores = open_sessions(parts)
-    grid = MeasuredGrid(sessions, options.together, workers=options.workers)
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        MeasuredGrid(sessions, options.together, workers=options.workers) as grid,
+    ):
         result = run(grid, config, Path(folder))
     memory.stop()
     (update, seconds), (enrolment, reading) = grid.spans(TRAIN, TRAIN), grid.spans(ENROL, f"after {ENROL}")

@@ -94,8 +94,7 @@ def descend(
         correct: Step direction from the clipped gradient, such as with a proximal term or a control variate.
         frozen: Parameters that a step does not change; the norm and the mean of gradients leave them out.
     """
-    params, moments, first_loss = copy(start), moments.copy(), torch.zeros(())
-    total = {n: torch.zeros_like(p) for n, p in start.items()}
+    params, moments, total, first_loss = copy(start), moments.copy(), dict[str, Tensor](), torch.zeros(())
     for t in range(steps):
         gradient, value = gradient_and_loss(params, batch, {n: masks[:, t] for n, masks in inputs.items()})
         excluded = frozen(t)
@@ -103,6 +102,7 @@ def descend(
         direction = correct(clip(moving, clip_norm), params)
         step(params, direction, moments)
         for n, g in direction.items():
-            total[n] += g
+            total[n] = total[n].add_(g) if n in total else (g + 0.0).contiguous()  # not −0.0
         first_loss = value if t == 0 else first_loss
-    return Descent(params, moments, {n: g.div_(steps) for n, g in total.items()}, first_loss)
+    mean = {n: total[n].div_(steps) if n in total else torch.zeros_like(p) for n, p in start.items()}
+    return Descent(params, moments, mean, first_loss)

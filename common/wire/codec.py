@@ -25,9 +25,7 @@ RECORD, VERSION, PAYLOAD, ARRAYS = "fedloom", "wire.schema", "wire.payload", "wi
 
 
 class Handed(RecordDict):
-    """Content of a message inside one process: the payload itself.
-
-    Its one entry is the payload's name.
+    """Content of a message inside one process: the payload itself, without records.
 
     Args:
         payload: The payload.
@@ -35,19 +33,14 @@ class Handed(RecordDict):
     """
 
     def __init__(self, payload: Payload, size: int) -> None:
-        super().__init__({RECORD: ConfigRecord({PAYLOAD: type(payload).__name__})})
+        super().__init__()
         self.payload, self.size = payload, size
 
 
-def hand_over(payload: Payload, arrays_size: int) -> Handed:
-    """Put a payload into a record without encoding it.
-
-    Args:
-        payload: The payload.
-        arrays_size: Bytes of the arrays in its encoding.
-    """
+def size_without_arrays(payload: Payload) -> int:
+    """Return the bytes of a payload's encoding but its arrays."""
     config, _ = _split(payload)
-    return Handed(payload, record_size(config) + len(ARRAYS) + arrays_size)
+    return record_size(config) + len(ARRAYS)
 
 
 def encode(payload: Payload) -> RecordDict:
@@ -85,9 +78,11 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
     Raises:
         WireError: The record holds another payload or schema version, lacks a field, or a field has the wrong type.
     """
-    if isinstance(record, Handed) and isinstance(record.payload, payload_type):
-        return record.payload
     name, config = payload_type.__name__, record.get(RECORD)
+    if isinstance(record, Handed):
+        if isinstance(record.payload, payload_type):
+            return record.payload
+        raise WireError(f"expected {name}, got '{type(record.payload).__name__}'")
     if not isinstance(config, ConfigRecord) or config.get(PAYLOAD) != name:
         raise WireError(
             f"expected {name}, got {config.get(PAYLOAD) if isinstance(config, ConfigRecord) else 'nothing'!r}"

@@ -145,9 +145,12 @@ def _touched(a: Array) -> Array:
 def _count_touched(tables: Array) -> Ints:
     """Return the number of rows with any bit set in each of K tables.
 
-    A product is quicker than `any` over short rows.
+    Most tables are touched in the first column of all rows or in few rows; a product is quicker than `any` over short rows.
     """
-    is_set = (_bits(tables) != 0).astype(np.float32)
+    bits = _bits(tables)
+    if (bits[..., 0] != 0).all():
+        return np.full(len(bits), bits.shape[1])
+    is_set = (bits != 0).astype(np.float32)
     touched: Ints = np.count_nonzero(is_set @ np.ones(tables.shape[2], np.float32), axis=1)
     return touched
 

@@ -47,6 +47,8 @@ class IntakeStrategy(EvaluatedStrategy):
         )
         """True if replies are examined as they arrive: the server step reads them one at a time."""
         self._folder = parts.folder
+        self._uploaded: tuple[Arrays, Arrays] = {}, {}
+        """Model of the last reply, and the part of it that clients send updates of."""
         self._spool: Spool | None = None
 
     def take(self, node: int, answer: Message) -> None:
@@ -123,7 +125,10 @@ class IntakeStrategy(EvaluatedStrategy):
         return Reply(name, options.weight(reply.examples), reply, rows, measure(reply))
 
     def _template(self, client: str) -> Arrays:
-        return self.select_uploaded(self.model_for(client))
+        model = self.model_for(client)
+        if self._uploaded[0] is not model:
+            self._uploaded = model, self.select_uploaded(model)
+        return self._uploaded[1]
 
     def _find_excess(self, usable: list[Reply], phase: str) -> dict[str, str]:
         """Return client -> reason, for replies that are longer than `federation.norm-bound` allows."""

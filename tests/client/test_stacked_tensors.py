@@ -1,13 +1,14 @@
-"""Cross-entropies of stacked clients."""
+"""Cross-entropies of stacked clients, and clients with finite updates."""
 
 import subprocess
 import sys
 
+import pytest
 import torch
 from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
-from client.stacked_tensors import cross_entropies
+from client.stacked_tensors import are_finite, cross_entropies
 
 
 def test_cross_entropies_and_their_gradients_equal_those_of_pytorch() -> None:
@@ -17,6 +18,15 @@ def test_cross_entropies_and_their_gradients_equal_those_of_pytorch() -> None:
     theirs = vmap(grad(lambda x, t: cross_entropy(x, t, reduction="none").sum()))(logits, targets)
     assert torch.equal(ours, theirs)
     assert torch.equal(cross_entropies(logits[0], targets[0]), cross_entropy(logits[0], targets[0], reduction="none"))
+
+
+@pytest.mark.parametrize("others", [(1.0, 1.0), (torch.finfo().max, torch.finfo().max)])
+def test_an_update_is_finite_if_all_its_numbers_are(others: tuple[float, float]) -> None:
+    rows = [others, (torch.inf, 1.0), (torch.inf, -torch.inf), others, (torch.nan, 1.0)]
+    updates = {"a": torch.tensor(rows), "b": torch.zeros(5, 3, 2)}
+    updates["b"][3, 2, 1] = -torch.inf
+    assert are_finite(updates) == [True, False, False, False, False]
+    assert are_finite({"a": torch.tensor([others, others])}) == [True, True]
 
 
 def test_gradients_of_cross_entropies_import_no_sympy() -> None:

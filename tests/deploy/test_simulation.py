@@ -1,5 +1,6 @@
 """Runs in one process: the same server and client code as over a network."""
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from client.enrolment import ENROLMENT
 from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
+from client.training.participant import Participant
 from common.arrays import sha256
 from common.config.run import RunConfig
 from deploy.simulation import simulate
@@ -54,6 +56,21 @@ def test_replies_that_are_handed_over_count_the_bytes_of_messages(
     encoded = simulate(config, toy_dataset(4), tmp_path / "encoded", together=4)
     assert handed.bytes_up == encoded.bytes_up > 1000
     assert handed.model_sha256 == encoded.model_sha256
+
+
+def test_the_collector_passes_over_clients_until_a_simulation_ends(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learners: list[bool] = []
+
+    def note(session: Session, participant: Participant) -> bool:
+        learners.append(any(found is participant.learner for found in gc.get_objects()))
+        return True
+
+    monkeypatch.setattr(Session, "passes_unchanged", note)
+    simulate(settings(rounds=1), toy_dataset(4), tmp_path, together=4)
+    assert learners == [False] * 4
+    assert gc.get_freeze_count() == 0
 
 
 @pytest.mark.parametrize(("homes", "clients", "sizes"), [(4, 1, [4]), (7, 3, [2, 2, 3])])

@@ -3,12 +3,14 @@
 import random
 
 import numpy as np
+import pytest
 import torch
 from safetensors.numpy import save
 
 from common.arrays import Array, Arrays
-from common.wire.codec import decode, encode, hand_over
-from common.wire.messages import TrainReply
+from common.errors import WireError
+from common.wire.codec import Handed, decode, encode, size_without_arrays
+from common.wire.messages import EvaluateReply, TrainReply
 from common.wire.sizes import CODES, StackedArray, blob_sizes
 from common.wire.sparse_rows import compress, named_rows, stacked_sizes
 from server.exchange import content_size
@@ -40,9 +42,22 @@ def test_a_payload_that_is_handed_over_counts_the_bytes_of_its_encoding() -> Non
             whole = {n: a[k] for n, a in stacked.items()}
             sent = compress(whole) if is_sparse else whole
             reply = TrainReply(1, whole, {}, 0.5, 3, 2)
-            handed = hand_over(reply, sizes[k])
+            handed = Handed(reply, size_without_arrays(reply) + sizes[k])
             assert content_size(handed) == content_size(encode(TrainReply(1, sent, {}, 0.5, 3, 2)))
             assert decode(TrainReply, handed) is reply
+
+
+def test_a_payload_that_is_handed_over_is_not_another() -> None:
+    with pytest.raises(WireError, match="expected EvaluateReply, got 'TrainReply'"):
+        decode(EvaluateReply, Handed(TrainReply(1, {}, {}, 0.5, 3, 2), 0))
+
+
+@pytest.mark.parametrize("numbers", [(1.0, 1.0), (0.0, 1.0), (0.0, -0.0), (0.0, 0.0)])
+def test_rows_of_nearly_full_tables_count_if_any_bit_is_set(numbers: tuple[float, float]) -> None:
+    tables = np.ones((3, 40, 2), np.float32)
+    tables[1, 7] = numbers
+    sizes = stacked_sizes(3, {"update/a": tables}, {}, compressed=True)
+    assert sizes == [len(save({f"update/{n}": a for n, a in compress({"a": t}).items()})) for t in tables]
 
 
 def test_gathered_rows_count_the_bytes_of_their_encoding() -> None:
@@ -53,4 +68,4 @@ def test_gathered_rows_count_the_bytes_of_their_encoding() -> None:
     for k, rows in enumerate(gathered.tolist()):
         sent = {**named_rows("a", np.arange(rows) * 9, stacked["a"][k, :rows]), "b": stacked["b"][k]}
         reply = TrainReply(1, sent, {}, 0.5, 3, 2)
-        assert content_size(hand_over(reply, sizes[k])) == content_size(encode(reply))
+        assert size_without_arrays(reply) + sizes[k] == content_size(encode(reply))
