@@ -57,13 +57,16 @@ def mean(members: Iterable[Mapping[str, Array]], weights: Sequence[float]) -> Ar
     if total <= 0:
         raise ValueError("a mean needs at least one member of positive weight")
     result: Arrays = {}
+    weighted: Arrays = {}
     dtypes: dict[str, np.dtype[Any]] = {}
     for member, weight in zip(members, weights, strict=True):
         if not dtypes:
             result = {name: np.zeros(a.shape, np.float64) for name, a in member.items()}
+            weighted = {name: np.empty(a.shape, np.float64) for name, a in member.items()}
             dtypes = {name: a.dtype for name, a in member.items()}
         for name in _same_names(result, member):
-            result[name] += np.multiply(member[name], weight / total, dtype=np.float64)
+            np.multiply(member[name], weight / total, out=weighted[name], dtype=np.float64)
+            result[name] += weighted[name]
     return {name: a.astype(dtypes[name]) for name, a in result.items()}
 
 

@@ -73,7 +73,8 @@ def record_size(record: Mapping[str, Any]) -> int:
 
 
 def _value_size(value: Any) -> int:
-    if isinstance(value, list):
-        return sum(map(_value_size, value))
-    value = getattr(value, "data", value)  # Flower's arrays
-    return len(value) if isinstance(value, str | bytes) else 1 if isinstance(value, bool) else 8
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, int | float):
+        return 1 if isinstance(value, bool) else 8
+    return sum(map(_value_size, value)) if isinstance(value, list) else len(value.data)  # Flower's arrays

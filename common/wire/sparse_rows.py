@@ -99,6 +99,8 @@ def expand_reply(reply: TrainReply, model: Mapping[str, Array]) -> TrainReply:
     Raises:
         WireError: Rows do not fit the model's tables.
     """
+    if not _tables(reply.update, model) and not _tables(reply.gradient, model):
+        return reply
     update, gradient = expand(reply.update, model), expand(reply.gradient, model, "gradient")
     return replace(reply, update=update, gradient=gradient)
 

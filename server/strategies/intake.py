@@ -15,7 +15,7 @@ from common.wire.sparse_rows import expand
 from server.aggregation.lengths import FIRST_REFERENCE, allowances, find_excess, measure, references, scale_update
 from server.aggregation.round_results import Load, Reply
 from server.exchange import Weighed, content_size
-from server.plausible import MAX_EXAMPLES, limit_reply
+from server.plausible import MAX_EXAMPLES, check_size, limit_reply
 from server.spool import Spool
 from server.strategies.evaluation import EvaluatedStrategy
 from server.strategies.replies import ExpectedReply, accept_reply, content_of, split_replies
@@ -61,7 +61,8 @@ class IntakeStrategy(EvaluatedStrategy):
             return
         size = content_size(answer.content)
         try:
-            outcome: Reply | WireError = self._store(self._sent(answer), node, self._spool)
+            check_size(size, self._largest)
+            outcome: Reply | WireError = self._store(decode(TrainReply, answer.content), node, self._spool)
         except WireError as error:
             outcome = error
         answer.content = Taken(size, outcome)
@@ -89,13 +90,15 @@ class IntakeStrategy(EvaluatedStrategy):
         """
         content = message.content if message.has_content() else RecordDict()
         if not isinstance(content, Taken):
-            return self._accept(self._sent(message), phase, message.metadata.src_node_id)
+            sent = decode(TrainReply, content_of(message, self._largest))
+            return self._accept(sent, phase, message.metadata.src_node_id)
         if isinstance(content.outcome, WireError):
             raise content.outcome
         return content.outcome
 
-    def _sent(self, message: Message) -> TrainReply:
-        return decode(TrainReply, content_of(message, limit_reply(self.state.model)))
+    @property
+    def _largest(self) -> int:
+        return limit_reply(self.state.model)
 
     def _store(self, sent: TrainReply, node: int, spool: Spool) -> Reply:
         """Return the valid reply without its arrays, which are stored as they were sent."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from flwr.app import Message
 
-from common.arrays import sha256
+from common.arrays import Arrays, sha256
 from common.errors import QuorumError
 from common.wire.codec import encode
 from server.exchange import content_size
@@ -131,10 +131,17 @@ def _peak(count: int, folder: Path) -> int:
 def test_the_file_has_no_name_and_no_other_reader(tmp_path: Path) -> None:
     """A killed server leaves nothing behind."""
     spool = Spool(tmp_path, most=100)
-    small, large = {"a": np.arange(3.0)}, {"b": np.arange(1000.0).reshape(10, 100)}
+    small: Arrays = {"a": np.arange(3.0)}
+    large: Arrays = {
+        "b": np.arange(1000, dtype=np.float32).reshape(10, 100).T,
+        "b@rows": np.array([3, 5], np.int32),
+        "none": np.zeros((0, 4)),
+        "one": np.array(2.5),
+    }
     in_memory, on_disk = spool.store(small), [spool.store(large) for _ in range(2)]
     assert in_memory() is small
     assert [sha256(load()) for load in on_disk] == [sha256(large)] * 2
+    assert [*on_disk[0]()] == [*large]
     assert list(tmp_path.iterdir()) == []
     assert spool._file is not None
     assert stat.S_IMODE(os.fstat(spool._file.number).st_mode) == 0o600
