@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.arrays import Array, Arrays
 from server.aggregation.round_results import Load
@@ -47,7 +46,9 @@ class Spool:
         try:
             self._file = self._file or _NamelessFile(self._folder)
             forms = tuple((name, a.dtype, a.shape) for name, a in arrays.items())
-            start = self._file.append([np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in arrays.values()])
+            start = self._file.append(
+                [np.ascontiguousarray(a).reshape(-1).view(np.uint8).data for a in arrays.values()]
+            )
             return partial(_read, self._file, self._forms.setdefault(forms, forms), start, size)
         except OSError as error:
             log.warning("replies of this round stay in memory: %s: %s", self._folder, error.strerror)
@@ -67,7 +68,7 @@ class _NamelessFile:
         weakref.finalize(self, file.close)
         self.number, self._end = file.fileno(), 0
 
-    def append(self, parts: Sequence[NDArray[np.uint8]]) -> int:
+    def append(self, parts: Sequence[memoryview]) -> int:
         """Write bytes; return their start."""
         start = end = self._end
         for part in parts:
