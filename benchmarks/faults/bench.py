@@ -72,7 +72,7 @@ class Outcome:
 
 
 def measure(plan: Plan, folder: Path, rng: random.Random, unbroken: str) -> Outcome:
-    """Return the outcome of a plan, whose run happens in `folder`; `unbroken` is the hash of the unbroken model."""
+    """Return the outcome of a plan, run in `folder`; `unbroken` is the hash of the unbroken model."""
     federation = Federation(folder, plan.options)
     federation.start()
     stall, reason, left = WAIT_SECONDS, "", 0
