@@ -19,6 +19,7 @@ from client.secure.pins import PINS, Pins
 from client.session import Session
 from client.settings import ClientSettings
 from client.state import DiskStore
+from client.state_blocks import FOLDER, open_blocks
 from client.tasks.learner import Learner
 from client.tasks.registry import CLIENT_TASKS, build_learner
 from common.config.run import RunConfig
@@ -124,7 +125,9 @@ def dispatch(session: Session, request: Payload) -> Payload:
 def open_session(settings: ClientSettings) -> Session:
     """Return the client with these settings; it stays in memory between messages."""
     data = fingerprint(settings.data, settings.part, settings.data_seed)
-    store = (HostedStore if settings.hub else DiskStore)(settings.state_dir / settings.name / data[:16])
+    root = settings.state_dir / settings.name / data[:16]
+    blocks = open_blocks(settings.state_dir / FOLDER / settings.hub) if settings.hub else None
+    store = HostedStore(root, blocks) if blocks else DiskStore(root)
     store.describe({"data": resolve_source(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     learner, policy = (
         functools.partial(_build_learner, settings),

@@ -1,60 +1,58 @@
-"""Client state of a hub's clients: the same files as those of single clients, written side by side."""
+"""Client state of a hub's clients, which is written for all that trained together."""
 
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
+from pathlib import Path
 
 from client.state import ClientMemory, DiskStore, Store
+from client.state_blocks import FOLDER, StateBlocks
 from common.errors import StateError
-
-WRITERS = 16
-"""Number of files that are written at a time: the waits for the disk overlap."""
 
 
 class HostedStore(DiskStore):
-    """State that stays in memory, and on disk after `flush`; nothing may be sent before."""
+    """Store of a client of a hub; nothing may be sent before `flush_all`.
 
-    _pending: str = ""
-    _memory: tuple[str, ClientMemory] | None = None
+    Args:
+        root: Folder of the client, with its documents.
+        blocks: States of the hub's clients.
+    """
+
+    def __init__(self, root: Path, blocks: StateBlocks) -> None:
+        super().__init__(root)
+        self.blocks = blocks
 
     def load(self, run: str) -> ClientMemory:
-        """Return the state of a run, as in `Store`."""
-        if self._memory is None or self._memory[0] != run:
-            self._memory = run, super().load(run)
-        return self._memory[1]
+        """Return the state of a run, as in `Store`; that of a client which had a node of its own continues."""
+        memory = self.blocks.load(run, _name(self.root))
+        return memory if memory.round else super().load(run)
 
     def save(self, run: str, memory: ClientMemory) -> None:
-        """Replace the state of a run in memory, and note that the disk must follow."""
-        if self._pending != run:
-            self.flush()
-        self._memory, self._pending = (run, memory), run
-
-    def flush(self) -> None:
-        """Write the state that changed.
-
-        Raises:
-            StateError: It cannot be written; the one on disk holds.
-        """
-        if not self._pending or self._memory is None:
-            return
-        (run, memory), self._memory, self._pending = self._memory, None, ""
-        try:
-            super().save(run, memory)
-        except OSError as error:
-            raise StateError(f"{self.root}: the client state cannot be written ({error.strerror})") from error
-        self._memory = run, memory
+        """Replace the state of a run in memory."""
+        self.blocks.save(run, _name(self.root), memory)
 
 
 def flush_all(stores: Mapping[str, Store]) -> dict[str, Exception]:
     """Write the states that changed; return client -> error for those that could not be written."""
-    hosted = {name: store for name, store in stores.items() if isinstance(store, HostedStore)}
-    with ThreadPoolExecutor(WRITERS) as writers:
-        errors: Iterable[Exception | None] = writers.map(_flush, hosted.values())
-        return {name: error for name, error in zip(hosted, errors, strict=True) if error}
+    hosted = {name: store.blocks for name, store in stores.items() if isinstance(store, HostedStore)}
+    errors: dict[StateBlocks, Exception] = {}
+    for blocks in {*hosted.values()}:
+        try:
+            blocks.flush()
+        except StateError as error:
+            errors[blocks] = error
+    return {name: errors[blocks] for name, blocks in hosted.items() if blocks in errors}
 
 
-def _flush(store: HostedStore) -> Exception | None:
-    try:
-        store.flush()
-    except Exception as error:
-        return error
-    return None
+def load_stored(root: Path, run: str) -> ClientMemory:
+    """Return the state of a client in its folder, whether it has a node of its own or is hosted.
+
+    Raises:
+        StateError: The state is damaged.
+    """
+    hubs = (root.parents[1] / FOLDER).glob("*")
+    states = [DiskStore(root).load(run), *(StateBlocks(hub).load(run, _name(root)) for hub in hubs)]
+    return max(states, key=lambda memory: memory.round)
+
+
+def _name(root: Path) -> str:
+    """Return the name of a client's folder in its state folder, which depends on its data."""
+    return f"{root.parent.name}/{root.name}"

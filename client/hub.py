@@ -4,6 +4,7 @@ Each has its own data, policy, ledger, state and name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
 
@@ -22,6 +23,9 @@ from common.wire.codec import encode
 from common.wire.hubs import Answer, addressees, asks_for_sums, join_answers
 from common.wire.messages import Payload, TrainReply, TrainRequest
 from common.wire.sums import HelperReply, HelperRequest
+
+WRITERS = 16
+"""Number of ledgers that are written at a time: the waits for the disk overlap."""
 
 GONE = WireError("this hub does not host such a client")
 
@@ -83,12 +87,9 @@ class Hub:
             except Exception as error:
                 answers[name] = failure(kind, error)
         for cohort in _cohorts(ready, self._together):
-            replies: dict[str, TrainReply] = {}
-            for (name, participant), outcome in zip(cohort, self._outcomes(cohort), strict=True):
-                try:
-                    replies[name] = _release(sessions[name], participant, outcome, encodes=total is None)
-                except Exception as error:
-                    answers[name] = failure(kind, error)
+            released = self._release(cohort, encodes=total is None)
+            replies = {name: reply for name, reply in released.items() if isinstance(reply, TrainReply)}
+            answers |= {name: failure(kind, error) for name, error in released.items() if isinstance(error, Exception)}
             unwritten = flush_all({name: sessions[name].store for name, _ in cohort})
             answers |= {name: failure(kind, error) for name, error in unwritten.items()}
             replies = {name: reply for name, reply in replies.items() if name not in unwritten}
@@ -98,6 +99,22 @@ class Hub:
         if total:
             self._typical = request.enrolment, typical(total.lengths)
         return answers
+
+    def _release(self, cohort: Sequence[tuple[str, Participant]], *, encodes: bool) -> dict[str, TrainReply | Exception]:
+        """Train a cohort and return what leaves each client; ledgers of several clients wait for the disk together."""
+
+        def release(member: tuple[tuple[str, Participant], TrainReply | Exception]) -> TrainReply | Exception:
+            (name, participant), outcome = member
+            try:
+                return _release(self.sessions[name], participant, outcome, encodes=encodes)
+            except Exception as error:
+                return error
+
+        names, members = [name for name, _ in cohort], [*zip(cohort, self._outcomes(cohort), strict=True)]
+        if not any(participant.reservation for _, participant in cohort):
+            return dict(zip(names, map(release, members), strict=True))
+        with ThreadPoolExecutor(WRITERS) as writers:
+            return dict(zip(names, writers.map(release, members), strict=True))
 
     def _outcomes(self, cohort: Sequence[tuple[str, Participant]]) -> Sequence[TrainReply | Exception]:
         """Return each participant's reply or error; if a cohort fails, its participants train one by one."""

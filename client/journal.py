@@ -10,7 +10,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,15 +100,33 @@ class RequestJournal:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._is_failing = folder, False
+        self._held: list[bytes] | None = None
 
     def write(self, entry: RequestEntry | ConnectionEntry) -> None:
         """Append an entry; rotate a full file before."""
         line = json.dumps(_finite(vars(entry)), ensure_ascii=False).encode() + b"\n"
+        if self._held is None:
+            self._write([line])
+        else:
+            self._held.append(line)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Append all entries of the block at its end, by one write for each `MAX_BYTES`."""
+        self._held = []
+        try:
+            yield
+        finally:
+            lines, self._held = self._held, None
+            self._write(lines)
+
+    def _write(self, lines: Iterable[bytes]) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with _lock(self._folder):
-                _rotate(self._folder, len(line))
-                _append(self._folder / JOURNAL, line)
+                for part in _parts(lines):
+                    _rotate(self._folder, len(part))
+                    _append(self._folder / JOURNAL, part)
         except OSError as error:
             if not self._is_failing:
                 _log.warning(
@@ -137,16 +155,29 @@ def read_journal(folder: Path) -> Iterator[dict[str, Any]]:
                         yield entry
 
 
-def _append(path: Path, line: bytes) -> None:
-    """Append a whole line, or nothing.
+def _parts(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines in parts that fit into a file each."""
+    part, size = list[bytes](), 0
+    for line in lines:
+        if part and size + len(line) > MAX_BYTES:
+            yield b"".join(part)
+            part, size = [], 0
+        part.append(line)
+        size += len(line)
+    if part:
+        yield b"".join(part)
+
+
+def _append(path: Path, lines: bytes) -> None:
+    """Append whole lines, or nothing.
 
     Raises:
-        OSError: The line does not fit.
+        OSError: The lines do not fit.
     """
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         before = os.fstat(handle).st_size
-        if os.write(handle, line) < len(line):  # the disk is full now
+        if os.write(handle, lines) < len(lines):  # the disk is full now
             os.ftruncate(handle, before)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     finally:

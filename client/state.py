@@ -160,7 +160,15 @@ class DiskStore:
             raise StateError(f"{path} is damaged ({error}); delete it, the client writes a new one") from None
 
     def _folder(self, run: str) -> Path:
-        """Return the folder of a run; its name comes from the server and must not lead out of the root."""
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run):
-            raise WireError(f"invalid run name {run[:80]!r}; use up to 100 letters, digits, '.', '_' and '-'")
-        return self.root / run
+        return run_folder(self.root, run)
+
+
+def run_folder(root: Path, run: str) -> Path:
+    """Return the folder of a run; its name comes from the server and must not lead out of the root.
+
+    Raises:
+        WireError: It would.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run):
+        raise WireError(f"invalid run name {run[:80]!r}; use up to 100 letters, digits, '.', '_' and '-'")
+    return root / run

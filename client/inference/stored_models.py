@@ -9,6 +9,7 @@ from safetensors.numpy import load
 
 from client.data.sources import fingerprint, resolve_source
 from client.enrolment import ENROLMENT
+from client.hosted_state import load_stored
 from client.inference.choose_model import models_of_client, split_statics
 from client.session import MODEL
 from client.state import DiskStore
@@ -84,7 +85,7 @@ def _of_task(task: str, paths: Sequence[Path], mark: str) -> Iterator[StoredMode
         vocabulary, spec = read_vocabulary(task, document["catalogue"]), TASKS[task]
         names = parameters(build_model(spec, config.task_run(spec, vocabulary)))
         [shared], statics = split_statics(load(path.read_bytes()), names)
-        model = {**shared, **models_of_client(config.method_options, shared, store.load(run))[""]}
+        model = {**shared, **models_of_client(config.method_options, shared, load_stored(folder, run))[""]}
         grown = folder.name != mark
         yield StoredModel(run, folder.parent.name, config, vocabulary, model, shared, statics, grown)
 

@@ -51,7 +51,7 @@ class HubView(Observer):
         on_event: Callable[[str], None] = _log.info,
     ) -> None:
         super().__init__(address, name, on_event)
-        self._control = control
+        self._control, self._journal = control, journal
         self._views = {
             client: OwnerView(address, client, journal, control, _returns(session), lambda line: None)
             for client, session in hub.sessions.items()
@@ -63,20 +63,23 @@ class HubView(Observer):
     def connected(self, node_id: int) -> None:
         """Log and write that the server has admitted the hub."""
         super().connected(node_id)
-        for view in self._views.values():
-            view.connected(node_id)
+        with self._journal.together():
+            for view in self._views.values():
+                view.connected(node_id)
 
     def away(self, error: FedloomError) -> None:
         """Log failed attempts, and write the first."""
         super().away(error)
-        for view in self._views.values():
-            view.away(error)
+        with self._journal.together():
+            for view in self._views.values():
+                view.away(error)
 
     def left(self) -> None:
         """Log and write that the hub has left."""
         super().left()
-        for view in self._views.values():
-            view.left()
+        with self._journal.together():
+            for view in self._views.values():
+                view.left()
 
     @property
     def leaves(self) -> bool:
@@ -105,22 +108,23 @@ class HubView(Observer):
         answers, total = {}, None
         if reply.has_content() and is_from_hub(reply.content):
             answers, total = split_answers(reply.content), sum_of(reply.content)
-        self._shared = len(total.content) if total else 0
-        for view in self._asked:
-            answer = answers.get(view.client)
-            if self._message is None or answer is None:
-                view.finish(reply, seconds)
-            elif isinstance(answer, Error):
-                view.finish(Message(error=answer, reply_to=self._message), seconds)
-            else:
-                is_summed = total is not None and view.client in total.clients
-                content = describe_sum(answer, total) if total and is_summed else answer
-                view.finish(Message(content=content, reply_to=self._message), seconds)
+        self._shared, summed = (len(total.content), {*total.clients}) if total else (0, set())
+        with self._journal.together():
+            for view in self._asked:
+                answer = answers.get(view.client)
+                if self._message is None or answer is None:
+                    view.finish(reply, seconds)
+                elif isinstance(answer, Error):
+                    view.finish(Message(error=answer, reply_to=self._message), seconds)
+                else:
+                    content = describe_sum(answer, total) if total and view.client in summed else answer
+                    view.finish(Message(content=content, reply_to=self._message), seconds)
 
     def acknowledge(self) -> None:
         """Write the entries again, and log the request and each new reason of a client."""
-        for view in self._asked:
-            view.acknowledge()
+        with self._journal.together():
+            for view in self._asked:
+                view.acknowledge()
         for line in self._lines([view.entry for view in self._asked]):
             self.report(line)
 

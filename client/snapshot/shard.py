@@ -56,12 +56,17 @@ def pack(shards: Sequence[Shard]) -> Iterator[list[Shard]]:
 
 def write_shards(path: Path, shards: Sequence[Shard]) -> StoredFile:
     """Write shards as one new file, and flush it to disk."""
+    return write_private(path, save(shard_arrays(shards)))
+
+
+def shard_arrays(shards: Sequence[Shard]) -> Arrays:
+    """Return the arrays of a file with these shards; inverse of `shards_of`."""
     arrays: Arrays = {}  # unlike tensors, several of them may share memory
     for number, shard in enumerate(shards):
         about = {"client": torch.tensor(shard.clients), "round": torch.tensor(shard.rounds)}
         for group, named in {ABOUT: about, **shard.groups}.items():
             arrays |= {f"{number}/{group}/{name}": tensor.contiguous().numpy() for name, tensor in named.items()}
-    return write_private(path, save(arrays))
+    return arrays
 
 
 def read_shards(path: Path, stored: StoredFile) -> list[Shard]:
@@ -70,15 +75,24 @@ def read_shards(path: Path, stored: StoredFile) -> list[Shard]:
     Raises:
         StateError: The file is missing, a link, damaged, or holds no shards.
     """
-    numbered: dict[int, dict[str, Tensors]] = defaultdict(lambda: defaultdict(dict))
     content = read_private(path, stored)
     try:
-        for key, tensor in load(content).items():
-            number, group, name = key.split("/", 2)
-            numbered[int(number)][group][name] = tensor
-        return [_shard(dict(numbered[number])) for number in sorted(numbered)]
+        return shards_of(load(content))
     except (SafetensorError, ValueError, KeyError) as error:
         raise StateError(f"{path} holds no state of clients ({error})") from None
+
+
+def shards_of(arrays: Tensors) -> list[Shard]:
+    """Return the shards of a file with these arrays.
+
+    Raises:
+        ValueError: The arrays are those of another file; so does KeyError.
+    """
+    numbered: dict[int, dict[str, Tensors]] = defaultdict(lambda: defaultdict(dict))
+    for key, tensor in arrays.items():
+        number, group, name = key.split("/", 2)
+        numbered[int(number)][group][name] = tensor
+    return [_shard(dict(numbered[number])) for number in sorted(numbered)]
 
 
 def _shard(groups: dict[str, Tensors]) -> Shard:

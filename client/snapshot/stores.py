@@ -1,7 +1,7 @@
 """State of clients whose stores are in memory, to and from a snapshot."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from client.snapshot.folder import ClientsState
 from client.snapshot.shard import Shard
@@ -14,7 +14,21 @@ TOGETHER = 32
 
 def dump_stores(stores: Sequence[MemoryStore], run: str) -> ClientsState:
     """Return the state of a run; states that are stacked are not copied."""
-    memories = [store.load(run) for store in stores]
+    shards = stack_memories([store.load(run) for store in stores])
+    return ClientsState(shards, [store.documents(run) for store in stores])
+
+
+def load_stores(state: ClientsState, stores: Sequence[MemoryStore], run: str) -> None:
+    """Give the clients of a run the state that `dump_stores` returned."""
+    for store, documents in zip(stores, state.documents, strict=True):
+        for name, content in documents.items():
+            store.write(run, name, content)
+    for k, memory in memories_of(state.shards):
+        stores[k].save(run, memory)
+
+
+def stack_memories(memories: Sequence[ClientMemory]) -> list[Shard]:
+    """Return the states of clients, of which those of equal form are stacked; inverse of `memories_of`."""
     stacked: dict[int, list[int]] = defaultdict(list)
     alike: dict[object, list[int]] = defaultdict(list)
     for k, memory in enumerate(memories):
@@ -25,20 +39,17 @@ def dump_stores(stores: Sequence[MemoryStore], run: str) -> ClientsState:
     shards = [_shard(memories, clients) for clients in stacked.values()]
     for clients in alike.values():
         shards += [_shard(memories, clients[i : i + TOGETHER]) for i in range(0, len(clients), TOGETHER)]
-    return ClientsState(shards, [store.documents(run) for store in stores])
+    return shards
 
 
-def load_stores(state: ClientsState, stores: Sequence[MemoryStore], run: str) -> None:
-    """Give the clients of a run the state that `dump_stores` returned."""
-    for store, documents in zip(stores, state.documents, strict=True):
-        for name, content in documents.items():
-            store.write(run, name, content)
-    for shard in state.shards:
+def memories_of(shards: Sequence[Shard]) -> Iterator[tuple[int, ClientMemory]]:
+    """Yield the number and the state of each client."""
+    for shard in shards:
         count = len(shard.clients)
         for place, (k, last) in enumerate(zip(shard.clients, shard.rounds, strict=True)):
             single = {group: row(named, 0) for group, named in shard.groups.items()} if count == 1 else {}
             groups = StackedRow(shard.groups, place, count) if shard.groups and count > 1 else single
-            stores[k].save(run, ClientMemory(last, groups))
+            yield k, ClientMemory(last, groups)
 
 
 def _shard(memories: Sequence[ClientMemory], clients: Sequence[int]) -> Shard:

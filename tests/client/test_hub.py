@@ -1,5 +1,7 @@
 """A hub answers for each of its clients, whatever becomes of another one."""
 
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +9,9 @@ from flwr.app import Error, RecordDict
 
 from client import hub as hub_module
 from client.hub import Hub
+from client.privacy.reservation import Reservation
 from common.config.flatten import to_json
+from common.errors import LedgerError
 from common.models import parameters
 from common.wire.codec import decode, encode
 from common.wire.hubs import address, is_from_hub, split_answers
@@ -15,7 +19,7 @@ from common.wire.messages import ENROL, TRAIN, EnrolReply, EnrolRequest, Payload
 from common.wire.sums import HELPER, HelperReply, HelperRequest
 from tests.support.build import task_model
 from tests.support.hubs import with_names
-from tests.support.owners import owners
+from tests.support.owners import noisy, owners
 from tests.support.toys import CATALOGUE, configured, instruction
 
 CONFIG = configured("fedavg")
@@ -58,6 +62,39 @@ def test_a_cohort_that_fails_trains_one_by_one(monkeypatch: pytest.MonkeyPatch) 
     assert failed == {"a/client-3"}
     assert "ann" not in answers["a/client-3"].reason
     assert decode(TrainReply, answers["client-2"]).steps == CONFIG.method_options.steps("local")
+
+
+def noisy_training(hub: Hub, folder: Path) -> TrainRequest:
+    config = noisy(folder, "fedavg")
+    enrolment = decode(EnrolReply, ask(hub, EnrolRequest("toy", to_json(config), CATALOGUE.to_json()), ENROL)["client-2"])
+    return TrainRequest(1, enrolment.enrolment, parameters(task_model(config, CATALOGUE)), cost=0.001)
+
+
+def test_ledgers_of_a_cohort_wait_for_the_disk_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub, commit, all_at_once = hub_of(together=5), Reservation.commit, threading.Barrier(5)
+
+    def waiting(*arguments: Any, **options: Any) -> bytes:
+        all_at_once.wait(timeout=20)
+        return commit(*arguments, **options)
+
+    monkeypatch.setattr(Reservation, "commit", waiting)
+    answers = ask(hub, noisy_training(hub, tmp_path), TRAIN)
+    assert all(isinstance(answer, RecordDict) for answer in answers.values()), answers
+
+
+def test_a_ledger_that_cannot_be_written_leaves_out_its_client_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = hub_of(together=5)
+    request = noisy_training(hub, tmp_path)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise LedgerError("free disk space")
+
+    budget = hub.sessions["b/client-1"].releaser.budget
+    monkeypatch.setattr(budget.ledger(noisy(tmp_path).privacy), "charge", fail)
+    answers = ask(hub, request, TRAIN)
+    assert {name for name, answer in answers.items() if isinstance(answer, Error)} == {"b/client-1"}
 
 
 def test_requests_that_no_client_can_read_have_one_error() -> None:

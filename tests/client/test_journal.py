@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+import os
 import stat
 import threading
 from pathlib import Path
@@ -65,6 +66,43 @@ def test_several_writers_lose_no_entry(tmp_path: Path, monkeypatch: pytest.Monke
     for thread in threads:
         thread.join()
     assert sorted(entry["round"] for entry in read_journal(tmp_path)) == list(range(160))
+
+
+def test_entries_of_a_block_are_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, write = list[int](), os.write
+
+    def noted(handle: int, content: bytes) -> int:
+        sizes.append(len(content))
+        return write(handle, content)
+
+    monkeypatch.setattr(os, "write", noted)
+    written = RequestJournal(tmp_path)
+    with written.together():
+        for number in range(125):
+            written.write(_entry(number))
+        assert list(read_journal(tmp_path)) == []
+    assert len(sizes) == 1
+    written.write(_entry(125))
+    assert [entry["round"] for entry in read_journal(tmp_path)] == list(range(126))
+
+
+def test_a_block_larger_than_a_file_is_rotated_at_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "MAX_BYTES", 5_000)
+    written = RequestJournal(tmp_path)
+    with written.together():
+        for number in range(30):
+            written.write(_entry(number))
+    assert all(path.stat().st_size <= 5_000 for path in tmp_path.iterdir())
+    assert [entry["round"] for entry in read_journal(tmp_path)] == list(range(30))
+
+
+def test_entries_before_an_error_in_their_block_are_written(tmp_path: Path) -> None:
+    written = RequestJournal(tmp_path)
+    with pytest.raises(ValueError, match="the second"), written.together():
+        written.write(_entry(1))
+        raise ValueError("the second")
+    written.write(_entry(2))
+    assert [entry["round"] for entry in read_journal(tmp_path)] == [1, 2]
 
 
 def test_a_full_disk_gives_one_warning_until_the_journal_can_be_written(

@@ -7,10 +7,12 @@ import pytest
 
 from client.data.read import read_partition
 from client.data.sources import fingerprint, resolve_source
+from client.hosted_state import HostedStore, flush_all
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import DiskStore
+from client.state_blocks import FOLDER, StateBlocks
 from client.tasks.registry import build_learner
 from common.arrays import Arrays
 from common.config.flatten import to_json
@@ -43,11 +45,11 @@ def configured(method: str, run: str) -> RunConfig:
 
 
 def take_part(
-    root: Path, table: Path, method: str, run: str, name: str = "node", statics: Arrays | None = None
+    root: Path, table: Path, method: str, run: str, name: str = "node", statics: Arrays | None = None, hub: str = ""
 ) -> Arrays:
     """Train one round and end the run on a client with that table; return the client's own model."""
-    config = configured(method, run)
-    store = DiskStore(root / name / fingerprint(str(table), (0, 1), 0)[:16])
+    config, own = configured(method, run), root / name / fingerprint(str(table), (0, 1), 0)[:16]
+    store = HostedStore(own, StateBlocks(root / FOLDER / hub)) if hub else DiskStore(own)
     store.describe({"data": resolve_source(str(table)), "part": [0, 1], "seed": 0})
     session = Session(
         name,
@@ -58,6 +60,7 @@ def take_part(
     enrolment = session.enrol(EnrolRequest(run, to_json(config), HOURLY.to_json())).enrolment
     model = parameters(task_model(config, HOURLY))
     session.train(TrainRequest(1, enrolment, model))
+    flush_all({name: store})
     session.evaluate(EvaluateRequest(1, enrolment, model, "test", statics or {}, final=True))
     head = {n: t.numpy() for n, t in store.load(run).groups.get("head.after", {}).items()}
     return {**model, **head}

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from client.inference.stored_models import newest_stored
 from client.session import MODEL
@@ -11,8 +12,11 @@ from common.tasks.traffic.ranges import POOLED
 from tests.support.hourly import HOURLY, take_part
 
 
-def test_the_stored_model_is_the_shared_one_with_the_client_s_private_head(tmp_path: Path, table: Path) -> None:
-    own = take_part(tmp_path / "state", table, "fedrep", "r1")
+@pytest.mark.parametrize("hub", ["", "ward"])
+def test_the_stored_model_is_the_shared_one_with_the_client_s_private_head(
+    hub: str, tmp_path: Path, table: Path
+) -> None:
+    own = take_part(tmp_path / "state", table, "fedrep", "r1", hub=hub)
     stored = newest_stored("traffic", str(table), "", [tmp_path / "nowhere", tmp_path / "state"])
     assert stored is not None
     assert (stored.run, stored.config.method, stored.vocabulary) == ("r1", "fedrep", HOURLY)

@@ -1,0 +1,136 @@
+"""Client states of a hub in blocks: one file, and one wait for the disk, for all clients that trained together."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import save
+from safetensors.torch import load
+
+from client.snapshot.files import read_private
+from client.snapshot.shard import shard_arrays, shards_of
+from client.snapshot.stores import memories_of, stack_memories
+from client.state import ClientMemory, run_folder
+from common.errors import StateError
+from common.files import write_atomically
+
+FOLDER = "hosted"
+"""Folder with the blocks of each hub in a state folder."""
+
+CLIENTS = "clients"
+"""Names of a block's clients beside its states, as JSON."""
+
+
+@dataclass
+class _Block:
+    """File of client states.
+
+    Args:
+        written: Number of clients in it.
+        newest: Those of them that no later block has.
+    """
+
+    written: int
+    newest: set[str]
+
+
+class StateBlocks:
+    """States of a hub's clients under `<folder>/<run>/`.
+
+    Blocks are numbered, and the newest one with a client has its state. A block is whole or not there, and stays until later
+    blocks have all its clients. The states of one run are in memory.
+
+    Args:
+        folder: Folder of the hub.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._run = folder, ""
+        self._stored, self._waiting = dict[str, ClientMemory](), dict[str, ClientMemory]()
+        self._blocks: dict[int, _Block] = {}
+
+    def load(self, run: str, client: str) -> ClientMemory:
+        """Return the state of a client; empty if it has none.
+
+        Raises:
+            StateError: A block is damaged.
+        """
+        self._open(run)
+        return self._waiting.get(client) or self._stored.get(client) or ClientMemory()
+
+    def save(self, run: str, client: str, memory: ClientMemory) -> None:
+        """Replace the state of a client in memory; `flush` stores it."""
+        self._open(run)
+        self._waiting[client] = memory
+
+    def flush(self) -> None:
+        """Store the states that were replaced, as one block.
+
+        Raises:
+            StateError: They cannot be written; the stored ones hold.
+        """
+        waiting, self._waiting = self._waiting, {}
+        if not waiting:
+            return
+        few = (block.newest for block in self._blocks.values() if 2 * len(block.newest) < block.written)
+        block = {name: self._stored[name] for newest in few for name in newest} | waiting
+        number, folder = max(self._blocks, default=0) + 1, run_folder(self.folder, self._run)
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(_path(folder, number), _pack(block), mode=0o600)
+        except OSError as error:
+            raise StateError(f"{folder}: the client states cannot be written ({error.strerror})") from error
+        self._add(number, block)
+        for old in [old for old, block in self._blocks.items() if not block.newest]:
+            del self._blocks[old]
+            with suppress(OSError):  # a block that stays behind does no harm
+                _path(folder, old).unlink()
+
+    def _open(self, run: str) -> None:
+        if run == self._run:
+            return
+        folder = run_folder(self.folder, run)
+        self.flush()
+        self._run, self._stored, self._blocks = "", {}, {}
+        for path in sorted(folder.glob("*.safetensors")):
+            self._add(int(path.stem), _unpack(path))
+        self._run = run
+
+    def _add(self, number: int, memories: Mapping[str, ClientMemory]) -> None:
+        for block in self._blocks.values():
+            block.newest -= memories.keys()
+        self._blocks[number] = _Block(len(memories), {*memories})
+        self._stored |= memories
+
+
+@cache
+def open_blocks(folder: Path) -> StateBlocks:
+    """Return the blocks that all clients of a hub share."""
+    return StateBlocks(folder)
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number:09}.safetensors"
+
+
+def _pack(memories: Mapping[str, ClientMemory]) -> bytes:
+    names = json.dumps([*memories]).encode()
+    arrays = shard_arrays(stack_memories([*memories.values()]))
+    return save({CLIENTS: np.frombuffer(names, np.uint8), **arrays})
+
+
+def _unpack(path: Path) -> dict[str, ClientMemory]:
+    content = read_private(path)
+    try:
+        arrays = load(content)
+        names = json.loads(arrays.pop(CLIENTS).numpy().tobytes())
+        return {str(names[k]): memory for k, memory in memories_of(shards_of(arrays))}
+    except (SafetensorError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise StateError(
+            f"{path} holds no client states ({error}); move it away to start its clients with new states"
+        ) from None

@@ -1,0 +1,69 @@
+"""A hub that is killed between two of its writes, with its server: both resume, and end in the bits of an unbroken run."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from client import state_blocks
+from client.hosted_state import HostedStore
+from client.hub import Hub
+from client.state import Store
+from client.state_blocks import FOLDER, StateBlocks
+from common.config.run import RunConfig
+from common.options import Scalar
+from server.result import Result
+from server.run import run
+from tests.support.hubs import NodeGrid, settings
+from tests.support.toy_sessions import toy_sessions
+
+
+class KilledError(BaseException):
+    """End of the processes."""
+
+
+def train(folder: Path, config: RunConfig, together: int) -> Result:
+    """Run with a hub of five clients whose state is on disk."""
+    blocks = StateBlocks(folder / "state" / FOLDER / "a")
+    stores: list[Store] = [HostedStore(folder / "state" / f"c{k}" / "data", blocks) for k in range(5)]
+    sessions = toy_sessions(stores)
+    for k, session in enumerate(sessions.values()):
+        session.client = f"a/client-{k}"
+    hub = Hub({session.client: session for session in sessions.values()}, together)
+    return run(NodeGrid({8: hub.respond}), config, folder / "runs")
+
+
+def killed_at(write: int, *, done: bool) -> Callable[..., None]:
+    """Return a function that writes a block, but ends the process before or after the one of this number."""
+    original, numbers = state_blocks.write_atomically, iter(range(1, 100))
+
+    def dying(path: Path, content: bytes, *, mode: int) -> None:
+        number = next(numbers)
+        if number < write or done:
+            original(path, content, mode=mode)
+        if number == write:
+            raise KilledError
+
+    return dying
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize(
+    ("together", "write", "options"),
+    [
+        (2, 4, {}),  # a hub of five in cohorts of two writes three blocks a round
+        (2, 8, {}),
+        (2, 5, {"federation__cohort": 0.6, "federation__min_replies": 2}),
+        (1, 3, {"federation__answer": "replies"}),
+    ],
+)
+def test_a_killed_hub_resumes_at_the_same_bits(
+    done: bool, together: int, write: int, options: dict[str, Scalar], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = settings(tmp_path, **options)
+    through = train(tmp_path / "through", config, together)
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(state_blocks, "write_atomically", killed_at(write, done=done))
+        train(tmp_path / "torn", config, together)
+    resumed = train(tmp_path / "torn", config.model_copy(update={"resume": True}), together)
+    assert (resumed.rounds_done, resumed.model_sha256) == (3, through.model_sha256)
