@@ -100,7 +100,9 @@ class Hub:
             self._typical = request.enrolment, typical(total.lengths)
         return answers
 
-    def _release(self, cohort: Sequence[tuple[str, Participant]], *, encodes: bool) -> dict[str, TrainReply | Exception]:
+    def _release(
+        self, cohort: Sequence[tuple[str, Participant]], *, encodes: bool
+    ) -> dict[str, TrainReply | Exception]:
         """Train a cohort and return what leaves each client; ledgers of several clients wait for the disk together."""
 
         def release(member: tuple[tuple[str, Participant], TrainReply | Exception]) -> TrainReply | Exception:

@@ -66,7 +66,9 @@ def test_a_cohort_that_fails_trains_one_by_one(monkeypatch: pytest.MonkeyPatch) 
 
 def noisy_training(hub: Hub, folder: Path) -> TrainRequest:
     config = noisy(folder, "fedavg")
-    enrolment = decode(EnrolReply, ask(hub, EnrolRequest("toy", to_json(config), CATALOGUE.to_json()), ENROL)["client-2"])
+    enrolment = decode(
+        EnrolReply, ask(hub, EnrolRequest("toy", to_json(config), CATALOGUE.to_json()), ENROL)["client-2"]
+    )
     return TrainRequest(1, enrolment.enrolment, parameters(task_model(config, CATALOGUE)), cost=0.001)
 
 

@@ -160,7 +160,9 @@ def test_runs_have_states_of_their_own_and_none_is_forgotten(tmp_path: Path) -> 
         blocks.load("../one", "c0")
 
 
-@pytest.mark.parametrize("damage", [lambda c: c[: len(c) // 2], lambda c: b"", lambda c: c.replace(b"clients", b"patient")])
+@pytest.mark.parametrize(
+    "damage", [lambda c: c[: len(c) // 2], lambda c: b"", lambda c: c.replace(b"clients", b"patient")]
+)
 def test_a_damaged_block_is_named_and_never_passed_over(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
     blocks = StateBlocks(tmp_path)
     save(blocks, stacked(NAMES[:4], 1))
