@@ -103,7 +103,7 @@ class Hub:
     def _release(
         self, cohort: Sequence[tuple[str, Participant]], *, encodes: bool
     ) -> dict[str, TrainReply | Exception]:
-        """Train a cohort and return what leaves each client; ledgers of several clients wait for the disk together."""
+        """Train a cohort and return what leaves each client; its ledgers wait for the disk together."""
 
         def release(member: tuple[tuple[str, Participant], TrainReply | Exception]) -> TrainReply | Exception:
             (name, participant), outcome = member

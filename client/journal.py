@@ -4,17 +4,16 @@ The journal stays in the state folder. It holds names, shapes, sizes, the number
 no content of records.
 """
 
-import errno
-import fcntl
 import json
 import logging
 import math
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from client.journal_file import append_whole, lock_folder
 
 JOURNAL = "journal.jsonl"
 """Name of the newest file; older ones are `journal.1.jsonl` to `journal.5.jsonl`."""
@@ -123,10 +122,10 @@ class RequestJournal:
     def _write(self, lines: Iterable[bytes]) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with _lock(self._folder):
+            with lock_folder(self._folder):
                 for part in _parts(lines):
                     _rotate(self._folder, len(part))
-                    _append(self._folder / JOURNAL, part)
+                    append_whole(self._folder / JOURNAL, part)
         except OSError as error:
             if not self._is_failing:
                 _log.warning(
@@ -168,22 +167,6 @@ def _parts(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(part)
 
 
-def _append(path: Path, lines: bytes) -> None:
-    """Append whole lines, or nothing.
-
-    Raises:
-        OSError: The lines do not fit.
-    """
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        before = os.fstat(handle).st_size
-        if os.write(handle, lines) < len(lines):  # the disk is full now
-            os.ftruncate(handle, before)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-    finally:
-        os.close(handle)
-
-
 def _rotate(folder: Path, more: int) -> None:
     path = folder / JOURNAL
     if not path.exists() or path.stat().st_size + more <= MAX_BYTES:
@@ -196,17 +179,6 @@ def _rotate(folder: Path, more: int) -> None:
 
 def _rotated(folder: Path, number: int) -> Path:
     return folder / f"journal.{number}.jsonl"
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Exclude other writers of the folder; the lock ends with the file handle."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _finite(value: Any) -> Any:

@@ -98,9 +98,14 @@ def test_a_block_larger_than_a_file_is_rotated_at_whole_lines(tmp_path: Path, mo
 
 def test_entries_before_an_error_in_their_block_are_written(tmp_path: Path) -> None:
     written = RequestJournal(tmp_path)
-    with pytest.raises(ValueError, match="the second"), written.together():
-        written.write(_entry(1))
-        raise ValueError("the second")
+
+    def fail() -> None:
+        with written.together():
+            written.write(_entry(1))
+            raise ValueError("the second")
+
+    with pytest.raises(ValueError, match="the second"):
+        fail()
     written.write(_entry(2))
     assert [entry["round"] for entry in read_journal(tmp_path)] == [1, 2]
 
