@@ -1,4 +1,4 @@
-"""Client states of a hub in blocks: one file, and one wait for the disk, for all clients that trained together."""
+"""Client states of a hub in blocks: one file, and one fsync, for clients that trained together."""
 
 import json
 from collections.abc import Mapping
