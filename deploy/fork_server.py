@@ -1,7 +1,8 @@
 """Fork server: a process that has imported PyTorch and Flower once, so that its copies start quickly.
 
-`python -m deploy.fork_server` reads an order per line and answers each with the process id of a copy, which runs a module as
-`python -m` does. A copy becomes a child of the process that ordered it, and ends with it. This needs Linux.
+`python -m deploy.fork_server` reads a line per task to import or per copy to start. It answers the latter with the process id
+of the copy, which runs a module as `python -m` does. A copy becomes a child of the process that ordered it, and ends with it.
+This needs Linux.
 """
 
 import gc
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 from common.system_calls import end_with_parent, ending_with_this, is_linux, name_process
 from deploy.flower_programs import flower_environment
@@ -76,42 +78,55 @@ class Copy:
 
 
 class ForkServer:
-    """Handle of a fork server; this process must adopt orphans. A killed fork server is started again.
+    """Fork server that imports while this process does other work; it ends with the `with` block.
 
-    Args:
-        task: Task of the run, whose model may import more.
+    This process must adopt orphans before the first copy. A killed fork server is started again.
     """
 
-    def __init__(self, task: str) -> None:
-        self._task = task
+    def __init__(self) -> None:
+        self._task = ""
         self._process = self._start() if is_linux() else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End it; its copies stay."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
 
     @property
     def pid(self) -> int:
         """Its process id; 0 where there is none."""
         return self._process.pid if self._process else 0
 
+    def load(self, task: str) -> None:
+        """Import what the models of a task need, after all else."""
+        self._task = task
+        with suppress(OSError):  # a killed one; the first copy starts it again
+            self._send(task)
+
     def copy(self, order: CopyOrder) -> Copy | None:
         """Start a copy; return None if there is none, and the module must be started anew."""
-        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+        if self._process is None or self._process.stdout is None:
             return None
         with suppress(OSError, ValueError):
-            self._process.stdin.write(json.dumps(asdict(order)).encode() + b"\n")
-            self._process.stdin.flush()
+            self._send(asdict(order))
             return Copy(int(self._process.stdout.readline()))
-        self.close()
+        self.__exit__()
         self._process = self._start()
+        self.load(self._task)
         return None
 
-    def close(self) -> None:
-        """End it; its copies stay."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+    def _send(self, message: object) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            ending_with_this([sys.executable, "-m", "deploy.fork_server", self._task]),
+            ending_with_this([sys.executable, "-m", "deploy.fork_server"]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -121,26 +136,27 @@ class ForkServer:
 
 
 def main() -> None:
-    """Import, then answer orders; a copy leaves the loop and runs its module."""
+    """Import, then answer lines; a copy leaves the loop and runs its module. No thread may start; no copy would have it."""
     owner = os.getppid()
-    _preload(sys.argv[1])
-    gc.freeze()  # a collection would copy the pages that all share
+    for module in MODULES:
+        importlib.import_module(module)
     while line := sys.stdin.buffer.readline():
-        if _is_copy(owner):
-            _run(CopyOrder(**json.loads(line)))
+        message = json.loads(line)
+        if isinstance(message, str):
+            _load(message)
+        elif _is_copy(owner):
+            _run(CopyOrder(**message))
             return
 
 
-def _preload(task: str) -> None:
-    """Import all that the processes of a run need; no thread may start, since no copy would have it."""
-    for module in MODULES:
-        importlib.import_module(module)
+def _load(task: str) -> None:
     from common.config.run import RunConfig
     from common.models import build_model
     from common.tasks.registry import TASKS, demo_vocabulary
 
     spec = TASKS[task]
     build_model(spec, RunConfig(task=task).task_run(spec, demo_vocabulary(task)))
+    gc.freeze()  # a collection would copy the pages that all share
 
 
 def _is_copy(owner: int) -> bool:

@@ -33,12 +33,11 @@ class Processes:
 
     Args:
         grace: Seconds between SIGTERM and SIGKILL.
-        preload: Task whose imports a fork server does once for all modules started here; empty for none.
+        fork_server: Fork server, of which modules started here are copies; None to start each anew.
     """
 
-    def __init__(self, grace: float = GRACE_SECONDS, preload: str = "") -> None:
-        self._grace, self._preload = grace, preload
-        self._fork_server: ForkServer | None = None
+    def __init__(self, grace: float = GRACE_SECONDS, fork_server: ForkServer | None = None) -> None:
+        self._grace, self._fork_server = grace, fork_server
         self._children: list[Child] = []
         self._strangers: set[psutil.Process] = set()
         self._handlers: dict[int, Any] = {}
@@ -49,7 +48,6 @@ class Processes:
         self._strangers = set(psutil.Process().children(recursive=True))
         if threading.current_thread() is threading.main_thread():
             self._handlers = {n: signal.signal(n, _leave) for n in (signal.SIGTERM, signal.SIGHUP)}
-        self._fork_server = ForkServer(self._preload) if self._preload else None
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -61,8 +59,6 @@ class Processes:
         try:
             self.stop()
         finally:
-            if self._fork_server:
-                self._fork_server.close()
             adopt_orphans(False)
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)

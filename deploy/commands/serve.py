@@ -51,6 +51,7 @@ def serve(
     from deploy.commands.restart import start_or_continue
     from deploy.commands.runs import runs_folder
     from deploy.commands.ui import page_of, with_examples
+    from deploy.fork_server import ForkServer
     from deploy.processes import Processes
     from deploy.server_order import store_order
 
@@ -75,5 +76,6 @@ def serve(
         soft_wrap=True,
     )
     page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
-    with page, folder, Processes(preload=config.task) as processes:
+    with page, folder, ForkServer() as fork_server, Processes(fork_server=fork_server) as processes:
+        fork_server.load(config.task)
         launch.finish(with_examples(federation.train(processes, superlink, order, console)), json)

@@ -42,35 +42,36 @@ def up(
     A server process that ends is started again, and the run goes on from its checkpoint. After Ctrl-C, --resume continues the
     run from its folder. Partitions of your own data stay in .fedloom/dealt; later runs find their privacy ledgers there.
     """
-    from functools import partial
+    from deploy.fork_server import ForkServer
 
-    from common.text import count
-    from deploy import federation
-    from deploy.certificates import ensure_certificates
-    from deploy.cli.output import console, note
-    from deploy.commands.launch import finish, removed_unless_started, superlink_of
-    from deploy.commands.local_clients import prepare_clients
-    from deploy.commands.runs import runs_folder
-    from deploy.commands.ui import page_of, with_examples
-    from deploy.own_helpers import WARNING
-    from deploy.processes import Processes
+    with ForkServer() as fork_server:  # it imports while this process prepares the clients
+        from functools import partial
 
-    local = prepare_clients(request, source, test, clients, catalogue, policy)
-    certificates = ensure_certificates(local.server)
-    database = superlink_state == "sqlite"
-    superlink = superlink_of(local.server, certificates, port, control_port, database=database)
-    console.print(
-        f"run [bold]{local.config.run_id}[/]: {local.count}, server on {superlink.address}; logs in {local.home}",
-        soft_wrap=True,
-    )
-    if local.helpers.homes:
-        note(f"{count(len(local.helpers.homes), 'helper')} on this machine: {WARNING}")
-    with page_of(local.config.run_id, wanted=ui, json=json):
-        with (
-            removed_unless_started(local.config.run_id),
-            Processes(preload=local.config.task) as processes,
-        ):
-            keys = local.start(processes, superlink.address)
-            order = federation.Order(local.config, runs_folder(), keys, after=partial(local.measure, alone=alone))
-            result = federation.train(processes, superlink, order, console)
-        finish(with_examples(result, source, own=examples), json)
+        from common.text import count
+        from deploy import federation
+        from deploy.certificates import ensure_certificates
+        from deploy.cli.output import console, note
+        from deploy.commands.launch import finish, removed_unless_started, superlink_of
+        from deploy.commands.local_clients import prepare_clients
+        from deploy.commands.runs import runs_folder
+        from deploy.commands.ui import page_of, with_examples
+        from deploy.own_helpers import WARNING
+        from deploy.processes import Processes
+
+        local = prepare_clients(request, source, test, clients, catalogue, policy)
+        fork_server.load(local.config.task)
+        certificates = ensure_certificates(local.server)
+        database = superlink_state == "sqlite"
+        superlink = superlink_of(local.server, certificates, port, control_port, database=database)
+        console.print(
+            f"run [bold]{local.config.run_id}[/]: {local.count}, server on {superlink.address}; logs in {local.home}",
+            soft_wrap=True,
+        )
+        if local.helpers.homes:
+            note(f"{count(len(local.helpers.homes), 'helper')} on this machine: {WARNING}")
+        with page_of(local.config.run_id, wanted=ui, json=json):
+            with removed_unless_started(local.config.run_id), Processes(fork_server=fork_server) as processes:
+                keys = local.start(processes, superlink.address)
+                order = federation.Order(local.config, runs_folder(), keys, after=partial(local.measure, alone=alone))
+                result = federation.train(processes, superlink, order, console)
+            finish(with_examples(result, source, own=examples), json)

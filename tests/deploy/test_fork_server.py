@@ -11,6 +11,7 @@ import pytest
 
 from common.system_calls import is_linux
 from deploy.child import Child
+from deploy.fork_server import ForkServer
 from deploy.processes import Processes
 from tests.system.desk import until
 
@@ -26,7 +27,8 @@ pytestmark = pytest.mark.skipif(not is_linux(), reason="fork servers need Linux"
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
-    with Processes(preload="sessions") as processes:
+    with ForkServer() as fork_server, Processes(fork_server=fork_server) as processes:
+        fork_server.load("sessions")
         yield processes
 
 
