@@ -136,7 +136,10 @@ class ForkServer:
 
 
 def main() -> None:
-    """Import, then answer lines; a copy leaves the loop and runs its module. No thread may start; no copy would have it."""
+    """Import, then answer lines; a copy leaves the loop and runs its module.
+
+    No thread may start, since no copy would have it.
+    """
     owner = os.getppid()
     for module in MODULES:
         importlib.import_module(module)
