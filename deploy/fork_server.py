@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
 
 from common.system_calls import end_with_parent, ending_with_this, is_linux, name_process
 from deploy.flower_programs import flower_environment
@@ -78,19 +77,16 @@ class Copy:
 
 
 class ForkServer:
-    """Fork server that imports while this process does other work; it ends with the `with` block.
+    """Fork server that imports while this process does other work; a killed one is started again.
 
-    This process must adopt orphans before the first copy. A killed fork server is started again.
+    This process must adopt orphans before the first copy.
     """
 
     def __init__(self) -> None:
         self._task = ""
         self._process = self._start() if is_linux() else None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         """End it; its copies stay."""
         if self._process is not None:
             self._process.kill()
@@ -114,7 +110,7 @@ class ForkServer:
         with suppress(OSError, ValueError):
             self._send(asdict(order))
             return Copy(int(self._process.stdout.readline()))
-        self.__exit__()
+        self.close()
         self._process = self._start()
         self.load(self._task)
         return None
@@ -136,10 +132,7 @@ class ForkServer:
 
 
 def main() -> None:
-    """Import, then answer lines; a copy leaves the loop and runs its module.
-
-    No thread may start, since no copy would have it.
-    """
+    """Import without a thread, which no copy would have; then answer lines. A copy leaves the loop."""
     owner = os.getppid()
     for module in MODULES:
         importlib.import_module(module)

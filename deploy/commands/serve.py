@@ -42,6 +42,8 @@ def serve(
     --set federation.wait=SECONDS changes that. A server process that ends is started again, and the run goes on from its
     checkpoint.
     """
+    from contextlib import closing
+
     from common.text import count
     from deploy import federation
     from deploy.certificates import ensure_certificates
@@ -76,6 +78,6 @@ def serve(
         soft_wrap=True,
     )
     page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
-    with page, folder, ForkServer() as fork_server, Processes(fork_server=fork_server) as processes:
+    with page, folder, closing(ForkServer()) as fork_server, Processes(fork_server=fork_server) as processes:
         fork_server.load(config.task)
         launch.finish(with_examples(federation.train(processes, superlink, order, console)), json)

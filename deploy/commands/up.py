@@ -42,9 +42,11 @@ def up(
     A server process that ends is started again, and the run goes on from its checkpoint. After Ctrl-C, --resume continues the
     run from its folder. Partitions of your own data stay in .fedloom/dealt; later runs find their privacy ledgers there.
     """
+    from contextlib import closing
+
     from deploy.fork_server import ForkServer
 
-    with ForkServer() as fork_server:  # it imports while this process prepares the clients
+    with closing(ForkServer()) as fork_server:  # it imports while this process prepares the clients
         from functools import partial
 
         from common.text import count

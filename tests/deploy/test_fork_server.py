@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.skipif(not is_linux(), reason="fork servers need Linux"
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
-    with ForkServer() as fork_server, Processes(fork_server=fork_server) as processes:
+    with closing(ForkServer()) as fork_server, Processes(fork_server=fork_server) as processes:
         fork_server.load("sessions")
         yield processes
 
