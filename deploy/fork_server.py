@@ -1,8 +1,7 @@
 """Fork server: a process that has imported PyTorch and Flower once, so that its copies start quickly.
 
-`python -m deploy.fork_server` reads a line per task to import or per copy to start. It answers the latter with the process id
-of the copy, which runs a module as `python -m` does. A copy becomes a child of the process that ordered it, and ends with it.
-This needs Linux.
+`python -m deploy.fork_server` reads a line per task to import or copy to start. It answers the latter with the copy's process
+id. A copy runs a module as `python -m` does. It is a child of the process that ordered it, and ends with it. It needs Linux.
 """
 
 import gc
@@ -33,7 +32,6 @@ MODULES = (
 
 LOST = -1
 """Exit code of a copy whose end somebody else has observed."""
-
 ADOPTION_SECONDS = 0.001
 
 
