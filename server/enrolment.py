@@ -15,6 +15,7 @@ from common.wire.codec import encode
 from common.wire.hubs import is_from_hub
 from common.wire.messages import ENROL, EnrolRequest
 from server.admission import HubAdmission, accept
+from server.ledger_heads import LedgerHeads
 from server.node_directory import NameBindings
 from server.roster import EnrolledClient, Roster
 
@@ -50,7 +51,7 @@ class Enrolment:
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
         names: Names that belong to keys.
-        check_ledger: Function that refuses a node by the head of its privacy ledger.
+        ledgers: Heads of the clients' privacy ledgers.
         hubs: Admission of hubs; None refuses them.
     """
 
@@ -62,11 +63,11 @@ class Enrolment:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         names: NameBindings | None = None,
-        check_ledger: Callable[[int, str], None] = lambda node, head: None,
+        ledgers: LedgerHeads | None = None,
         hubs: HubAdmission | None = None,
     ) -> None:
         self.roster, self.helpers, self._names = Roster(clock), invitation.helpers, names or NameBindings()
-        self._check_ledger, self._hubs = check_ledger, hubs or HubAdmission()
+        self.ledgers, self._hubs = ledgers or LedgerHeads(), hubs or HubAdmission()
         self._invitation, self._wait, self._ask = invitation, wait, ask
         self._clock, self._sleep = clock, sleep
         self.on_wait: Callable[[Collection[int], int, float], None] = lambda online, wanted, seconds: None
@@ -161,7 +162,7 @@ class Enrolment:
                 return node
             client = accept(node, reply, self.roster.hosted.get(node, ""))
             client = replace(client, name=self._names.resolve(node, client.name))
-            self._check_ledger(node, client.ledger)
+            self.ledgers.check(node, client.ledger)
             self.roster.enrol(client)
         except WireError as refusal:
             self.roster.refuse(node, printable(str(refusal)))

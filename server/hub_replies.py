@@ -64,6 +64,7 @@ def _share(total: SumBlob, answers: Mapping[str, Answer]) -> dict[str, Answer]:
             steps=own.steps,
             block=block,
             lengths=about,
+            ledger=own.ledger,
         )
         found[name] = Handed(reply, size_without_arrays(reply) + len(total.content) // len(total.clients))
     return found

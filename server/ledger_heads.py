@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -38,9 +38,9 @@ Heads = dict[str, dict[str, StoredHead]]
 _FORM = TypeAdapter(Heads)
 
 
-@dataclass(frozen=True)
+@dataclass
 class LedgerHeads:
-    """Check of the ledgers that clients report at enrolment against those of earlier enrolments.
+    """Check of the heads of ledgers that clients report, at enrolment and with noised replies.
 
     Args:
         folder: Folder `nodes/` of the server's owner; None if clients have no registered keys.
@@ -48,9 +48,12 @@ class LedgerHeads:
         fingerprint: Function from a node to the fingerprint of its key, empty without one.
     """
 
-    folder: Path | None
-    task: str
-    fingerprint: Callable[[int], str]
+    folder: Path | None = None
+    task: str = ""
+    fingerprint: Callable[[int], str] = lambda node: ""
+    _newest: Heads = field(default_factory=dict)
+    """Fingerprint -> lineage -> head, of the ledgers of this run."""
+    _unstored: set[str] = field(default_factory=set)
 
     def check(self, node: int, head: str) -> None:
         """Accept and store the head that a node reports; an empty one, of a run without noise, is accepted.
@@ -70,6 +73,43 @@ class LedgerHeads:
         except (ConfigError, OSError) as error:
             log.warning("%s", error)
             raise WireError("the server cannot read its heads of ledgers; ask the server's owner") from None
+        self._newest[mark] = {lineage: reported}
+
+    def note(self, node: int, head: str) -> None:
+        """Accept the head in a noised reply of a node; `store` makes it durable.
+
+        Raises:
+            WireError: The ledger lacks releases that it had in this run, or its head is malformed.
+        """
+        mark = self.fingerprint(node) if self.folder else ""
+        if not mark:
+            return
+        lineage, reported = _parse(head, self.task)
+        if mark not in self._newest:
+            raise WireError("this client reported no privacy ledger when it enrolled")
+        _require_newer(lineage, reported, self._newest[mark])
+        self._newest[mark] = {lineage: reported}
+        self._unstored.add(mark)
+
+    def store(self) -> None:
+        """Store the noted heads, before the round with their replies counts.
+
+        Raises:
+            ConfigError: The file is damaged, or cannot be written.
+        """
+        if self.folder is None or not self._unstored:
+            return
+        try:
+            with locked(self.folder):
+                heads = read_heads(self.folder)
+                for mark in self._unstored:
+                    stored = heads.setdefault(mark, {})
+                    for lineage, head in self._newest[mark].items():  # another run may have stored a newer one
+                        stored[lineage] = max(stored.get(lineage, head), head, key=lambda one: one.sequence)
+                write_heads(self.folder, heads)
+        except OSError as error:
+            raise ConfigError(f"{self.folder / FILE} cannot be written ({error.strerror})") from None
+        self._unstored.clear()
 
 
 def read_heads(folder: Path) -> Heads:
@@ -95,7 +135,7 @@ def write_heads(folder: Path, heads: Heads) -> None:
 def _parse(head: str, task: str) -> tuple[str, StoredHead]:
     lineage, sequence, link = (*head.split(":"), "", "")[:3]
     if len(head) > 200 or not (lineage.isalnum() and sequence.isdecimal()):
-        raise WireError("EnrolReply.ledger is not a head of a privacy ledger")
+        raise WireError("`ledger` in the reply is not a head of a privacy ledger")
     return lineage, StoredHead(task, int(sequence), link)
 
 

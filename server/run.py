@@ -140,7 +140,7 @@ def _build_enrolment(
         config.federation.wait,
         lambda messages, seconds: grid.send_and_receive(messages, timeout=seconds),
         names=names,
-        check_ledger=LedgerHeads(nodes, config.task, ledger_owner).check,
+        ledgers=LedgerHeads(nodes, config.task, ledger_owner),
         hubs=HubAdmission(hubs, names, SUMS if config.privacy.resolved_trust == "helpers" else ""),
     )
 

@@ -82,7 +82,7 @@ class Releaser:
         if config.privacy.unit == "none":
             return reply
         budget, head = self.budget.remaining(config, reply.enrolment), self.budget.ledger(config.privacy).head()
-        return replace(reply, examples=1, budget=budget, ledger=f"{head.lineage}:{head.sequence}:{head.link}")
+        return replace(reply, examples=1, budget=budget, ledger=head.public)
 
     def privatize(self, reservation: Reservation | None, steps: int = 0) -> Privatize:
         """Return the step from exact to released values: plaintext without a reservation.
@@ -130,6 +130,7 @@ class Releaser:
             participant.steps,
             masked=released.masked,
             sealed=released.sealed,
+            ledger=reservation.head if reservation else "",
         )
 
     def _select(self, config: RunConfig, participant: Participant) -> tuple[Select, ...]:
@@ -167,7 +168,9 @@ class Releaser:
         released = UpdateChain((), self.privatize(reservation))(update).arrays
         losses = {key: float(value) for key, value in group("loss", released).items()}
         bounds = group("property", released)
-        return AssignReply(request.round, losses, sort_bounds(bounds) if reservation else bounds)
+        if reservation is None:
+            return AssignReply(request.round, losses, bounds)
+        return AssignReply(request.round, losses, sort_bounds(bounds), ledger=reservation.head)
 
     def release_counts(self, config: RunConfig, run: str, draw: DrawCounts) -> Arrays:
         """Release counts with Gaussian noise, at the whole budget of the run's counts.

@@ -105,6 +105,11 @@ class Reservation:
         terms = replace(terms, neighbours=SAME_ITEMS) if same_items else terms
         return self.ledger.release(self.slot, terms, make, self.limits)
 
+    @property
+    def head(self) -> str:
+        """Head of the ledger for the reply; called after `commit`."""
+        return self.ledger.head().public
+
     def acknowledge(self) -> None:
         """Drop cached bytes of earlier rounds of the run, which have arrived."""
         self.ledger.acknowledge(self.slot.run, self.slot.round)

@@ -56,4 +56,5 @@ def upload_metrics(
         return Update(metrics.pack(reply.metrics, reply.weights, reply.paired))
 
     released = chain(values)
-    return EvaluateReply(request.round, {}, {}, masked=released.masked, sealed=released.sealed)
+    head = reservation.head if reservation else ""
+    return EvaluateReply(request.round, {}, {}, masked=released.masked, sealed=released.sealed, ledger=head)

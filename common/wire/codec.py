@@ -113,7 +113,7 @@ class Outline:
     payload: str = ""
     """Class name of the payload; empty if the record is not one of these messages."""
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Values of all fields but arrays and empty lists; the entry of a metric is `field/key`."""
+    """Values of all fields but arrays, empty lists and empty texts; the entry of a metric is `field/key`."""
     shapes: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     """Shapes of the arrays, by `field/key`."""
     size: int = 0
@@ -125,7 +125,9 @@ def outline(record: RecordDict) -> Outline:
     size, config = sum(map(_size, record.config_records.values())), record.get(RECORD)
     if not isinstance(config, ConfigRecord):
         return Outline(size=size)
-    values = {key: value for key, value in config.items() if key not in (VERSION, PAYLOAD, ARRAYS) and value != []}
+    values = {
+        key: value for key, value in config.items() if key not in (VERSION, PAYLOAD, ARRAYS) and value not in ("", [])
+    }
     return Outline(str(config.get(PAYLOAD, "")), values, _shapes(config.get(ARRAYS)), size)
 
 

@@ -7,9 +7,9 @@ A change of any field raises `SCHEMA`; a reply of another schema is left out of 
 from dataclasses import dataclass, field
 
 from common.arrays import Arrays
-from common.wire.sums import HelperPayload, SumReply, SumRequest
+from common.wire.sums import HelperPayload, LedgerReply, SumReply, SumRequest
 
-SCHEMA = 8
+SCHEMA = 9
 """Version of the schema, checked when a message is decoded."""
 
 Metrics = dict[str, float]
@@ -39,7 +39,7 @@ class EnrolRequest:
 
 
 @dataclass(frozen=True)
-class EnrolReply:
+class EnrolReply(LedgerReply):
     """Acceptance of an invitation."""
 
     client: str
@@ -52,8 +52,6 @@ class EnrolReply:
     """Remaining budget of this client in this run, in the unit of the run's costs; 0 without noise."""
     shares_metrics: bool = False
     """True if metrics of this client's held-out data are sent in this run, in plaintext or in sums."""
-    ledger: str = ""
-    """Head of the client's privacy ledger, `lineage:sequence:link`; empty without noise."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class AssignRequest:
 
 
 @dataclass(frozen=True)
-class AssignReply:
+class AssignReply(LedgerReply):
     """K scores and the client's property.
 
     Windows of training data are included only if the policy opts in to sharing a `sample`.
@@ -137,7 +135,7 @@ class TrainRequest(SumRequest):
 
 
 @dataclass(frozen=True)
-class TrainReply(SumReply):
+class TrainReply(SumReply, LedgerReply):
     """Result of one client's local training."""
 
     round: int
@@ -168,7 +166,7 @@ class EvaluateRequest(SumRequest):
 
 
 @dataclass(frozen=True)
-class EvaluateReply(SumReply):
+class EvaluateReply(SumReply, LedgerReply):
     """Metrics of one client, each a mean with its number of records."""
 
     round: int

@@ -1,4 +1,4 @@
-"""Payloads of secure sums: messages to helpers, and the fields by which clients' messages join a sum.
+"""Payloads of secure sums: messages to helpers, and fields that several messages of clients share.
 
 A helper keeps the clients' masks apart from the server. The server never sends a helper what clients uploaded.
 """
@@ -27,6 +27,14 @@ class SumReply:
     """The masked vector, `sum`, of uint32 with noise and uint64 without; empty without terms."""
     sealed: list[str] = field(default_factory=list)
     """One sealed seed for each helper, in the order of the roster, as base64."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerReply:
+    """Reply of a client that reports the head of its privacy ledger."""
+
+    ledger: str = ""
+    """Head after the reply, `lineage:sequence:link`; empty without noise."""
 
 
 @dataclass(frozen=True)

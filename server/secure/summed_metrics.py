@@ -1,7 +1,7 @@
 """Secure sums of the metrics of clients."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from flwr.app import Message
 
@@ -15,6 +15,7 @@ from common.tasks.summed_metrics import summed_metrics
 from common.text import count, printable
 from common.wire.codec import decode
 from common.wire.messages import EvaluateReply
+from server.enrolment import Enrolment
 from server.evaluation import Evaluation, split_alone
 from server.metric_sum import MetricSum
 from server.paired_sums import PairedSums
@@ -66,7 +67,7 @@ class MetricSums:
         self._sums.admit(self._terms, [])
         return self._terms.to_json()
 
-    def evaluate(self, replies: Iterable[Message], name: Callable[[int], str]) -> Evaluation:
+    def evaluate(self, replies: Iterable[Message], enrolment: Enrolment) -> Evaluation:
         """Return the metrics of the announced sum; none if too few clients share theirs, or the sum is lost.
 
         Raises:
@@ -76,15 +77,19 @@ class MetricSums:
         uploads: dict[str, Upload] = {}
         dropped: dict[str, str] = {}
         for message in replies:
-            client = name(message.metadata.src_node_id)
+            node = message.metadata.src_node_id
+            client = enrolment.roster.name(node)
             try:
                 reply = decode(EvaluateReply, content_of(message, self._sums.limit(self._terms)))
+                if reply.masked and self._rho:
+                    enrolment.ledgers.note(node, reply.ledger)
                 if reply.masked:
                     uploads[client] = self._sums.upload(reply, self._terms)
             except WireError as error:
                 log.warning("%s: left out of the evaluation: %s", client, printable(str(error)))
                 if not message.has_error():  # the exchange has the reasons of errors
                     dropped[client] = f"left out, {error}"
+        enrolment.ledgers.store()
         uploads = {client: uploads[client] for client in self._sums.admit(self._terms, sorted(uploads))}
         try:
             total = self._sums.total(self._terms, uploads, {}, dropped)

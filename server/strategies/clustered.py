@@ -82,11 +82,16 @@ class ClusteredStrategy(RoundStrategy):
         """Return the assignment scores of the K models, of every client with a valid reply."""
         messages, replies = self._score_requests(clients), dict[str, AssignReply]()
         for message in send(messages) if messages else []:
-            name = self.enrolment.roster.name(message.metadata.src_node_id)
+            node = message.metadata.src_node_id
+            name = self.enrolment.roster.name(node)
             try:
-                replies[name] = self._accept_scores(name, decode(AssignReply, content_of(message, ASSIGN_REPLY)))
+                reply = self._accept_scores(name, decode(AssignReply, content_of(message, ASSIGN_REPLY)))
+                if self.cost:
+                    self.enrolment.ledgers.note(node, reply.ledger)
+                replies[name] = reply
             except WireError as error:
                 log.warning("%s: cluster not updated: %s", name, error)
+        self.enrolment.ledgers.store()
         return dict(sorted(replies.items()))
 
     def _score_requests(self, clients: list[EnrolledClient]) -> list[Message]:

@@ -95,7 +95,7 @@ class EvaluatedStrategy(StrategyBase):
     def _summarize(self, replies: Iterable[Message], number: int = 0) -> Evaluation:
         """Return the means over the clients; replies that cannot be honest are left out and named."""
         if self._metric_sums and self._metric_sums.is_announced:
-            return self._metric_sums.evaluate(replies, self.enrolment.roster.name)
+            return self._metric_sums.evaluate(replies, self.enrolment)
         decoded: dict[str, EvaluateReply] = {}
         dropped: dict[str, str] = {}
         enrolled = self.enrolment.roster.by_name()

@@ -78,6 +78,7 @@ class IntakeStrategy(EvaluatedStrategy):
         """
         self._spool = None
         usable, failed = split_replies(messages, lambda message: self._examine(message, phase))
+        self.enrolment.ledgers.store()
         rejected = {self.enrolment.roster.leave(node, reason): reason for node, reason in failed.items()}
         excess = self._find_excess(usable, phase) if self.config.federation.norm_bound else {}
         return [reply for reply in usable if reply.client not in excess], {**rejected, **excess}
@@ -125,6 +126,8 @@ class IntakeStrategy(EvaluatedStrategy):
             needs_gradient=self.capabilities.needs_gradient,
         )
         reply, rows = accept_reply(sent, expected, self.config.task_options)
+        if self.cost:
+            self.enrolment.ledgers.note(node, sent.ledger)
         return Reply(name, options.weight(reply.examples), reply, rows, measure(reply))
 
     def _template(self, client: str) -> Arrays:

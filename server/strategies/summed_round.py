@@ -156,10 +156,13 @@ class SummedStrategy(StepStrategy):
             try:
                 reply = decode(TrainReply, content_of(message, sums.limit(terms)))
                 self._check(reply)
+                if self.cost:
+                    self.enrolment.ledgers.note(node, reply.ledger)
                 uploads[roster.name(node)] = sums.upload(reply, terms)
                 steps[roster.name(node)] = reply.steps
             except WireError as error:
                 failed[node] = str(error)
+        self.enrolment.ledgers.store()
         return uploads, steps, {roster.leave(node, reason): reason for node, reason in failed.items()}
 
     def _check(self, reply: TrainReply) -> None:

@@ -81,3 +81,36 @@ def test_each_client_of_a_hub_has_a_ledger_of_its_own(heads: LedgerHeads, tmp_pa
     write_names(tmp_path, {"ward": NamedKey(fingerprint=KEYS[1])})
     accept_ledger(tmp_path, "ward")
     assert read_heads(tmp_path) == {}
+
+
+def test_heads_of_replies_are_stored_together(heads: LedgerHeads, tmp_path: Path) -> None:
+    heads.check(2, "bbbb:0:")
+    for _ in range(2):  # a reply that is sent again has the same head
+        heads.note(1, "aaaa:6:six")
+    heads.note(2, "bbbb:3:three")
+    heads.note(3, "a node without a key")
+    assert read_heads(tmp_path)[KEYS[1]]["aaaa"].sequence == 5
+    heads.store()
+    assert [head for of in read_heads(tmp_path).values() for head in of.values()] == [
+        StoredHead("rules", 6, "six"),
+        StoredHead("rules", 3, "three"),
+    ]
+
+
+def test_a_head_that_another_run_stored_is_not_replaced_by_an_older_one(heads: LedgerHeads, tmp_path: Path) -> None:
+    heads.note(1, "aaaa:6:six")
+    LedgerHeads(tmp_path, "rules", KEYS.__getitem__).check(1, "aaaa:7:seven")
+    heads.store()
+    assert read_heads(tmp_path) == {KEYS[1]: {"aaaa": StoredHead("rules", 7, "seven")}}
+
+
+def test_a_reply_needs_the_ledger_of_its_enrolment(heads: LedgerHeads) -> None:
+    with pytest.raises(WireError, match="reported no privacy ledger when it enrolled"):
+        heads.note(2, "bbbb:3:three")
+
+
+def test_heads_that_cannot_be_stored_end_the_round(heads: LedgerHeads, tmp_path: Path) -> None:
+    heads.note(1, "aaaa:6:six")
+    (tmp_path / FILE).write_text("{")
+    with pytest.raises(ConfigError, match=r"ledgers.json cannot be read \(ValidationError\); restore it from a backup"):
+        heads.store()

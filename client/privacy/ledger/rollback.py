@@ -32,6 +32,11 @@ class LedgerHead:
     data: str = ""
     """Path of the data at that time."""
 
+    @property
+    def public(self) -> str:
+        """Part that servers may see, `lineage:sequence:link`."""
+        return f"{self.lineage}:{self.sequence}:{self.link}"
+
 
 @dataclass(frozen=True)
 class RollbackRecord:

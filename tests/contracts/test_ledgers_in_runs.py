@@ -1,0 +1,135 @@
+"""Heads of privacy ledgers that the server stores during a run, so that a ledger lost after it is missed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flwr.serverapp import Grid
+
+from client.hub import Hub
+from common.config.run import RunConfig
+from common.errors import QuorumError
+from common.node_names import NamedKey, write_names
+from common.wire.messages import TRAIN
+from deploy.simulation import InProcessGrid
+from server.checkpoints import Checkpoint, Checkpoints
+from server.hub_grid import HostedClient
+from server.ledger_heads import Heads, StoredHead, read_heads
+from server.result import Result
+from server.run import run
+from tests.server.test_node_directory import MARKS, NODES
+from tests.support.hubs import NodeGrid, nodes_of
+from tests.support.liars import Lie, LyingGrid, trained
+from tests.support.owners import PLANNERS, Owners, noisy, owners
+from tests.support.sensors import rounds_of
+from tests.support.sum_runs import POLICY, SumFederation, noised
+
+TWO = {"rounds": 2, "federation__min_clients": 2}
+
+
+def keyed_run(grid: Grid, config: RunConfig, folder: Path, keys: dict[int, int] | None = None) -> Result:
+    """Run with clients whose nodes have keys: by default node 1 the first one and node 2 the second one."""
+    nodes = [HostedClient(node, 0, "", NODES[key - 1].public_key) for node, key in (keys or {1: 1, 2: 2}).items()]
+    grid.__dict__["get_nodes"] = lambda: nodes
+    (folder / "nodes").mkdir(exist_ok=True)
+    return run(grid, config, folder / "runs", folder / "nodes")
+
+
+def stored(folder: Path) -> Heads:
+    return read_heads(folder / "nodes")
+
+
+def heads_of(people: Owners | SumFederation, config: RunConfig, task: str = "rules") -> Heads:
+    """Return the true heads of the clients that have keys."""
+    ledgers = {node: people.sessions[node].releaser.budget.ledger(config.privacy).head() for node in MARKS}
+    return {MARKS[n]: {head.lineage: StoredHead(task, head.sequence, head.link)} for n, head in ledgers.items()}
+
+
+@pytest.mark.parametrize(
+    ("method", "releases"), [("fedavg", 2), ("bgtplanner", 1), ("ifca", 4)], ids=["plain", "planner", "assignments"]
+)
+def test_the_server_has_the_head_after_every_reply_of_a_run(method: str, releases: int, tmp_path: Path) -> None:
+    people, config = owners(2), noisy(tmp_path, method, **TWO, **PLANNERS.get(method, {}))
+    assert keyed_run(InProcessGrid(people.sessions, 1), config, tmp_path).status == "completed"
+    assert stored(tmp_path) == heads_of(people, config)
+    assert {head.sequence for of in stored(tmp_path).values() for head in of.values()} == {releases}
+
+
+def test_the_server_has_the_heads_of_clients_in_secure_sums(tmp_path: Path) -> None:
+    people = SumFederation(tmp_path, clients=3, policy=POLICY.model_copy(update={"share_metrics": "summed"}))
+    config = noised(5000.0, rounds=2, **{"privacy__metric-share": 0.2})
+    keyed_run(people.grid, config, tmp_path)
+    assert stored(tmp_path) == heads_of(people, config)
+    releases = {head.sequence for of in stored(tmp_path).values() for head in of.values()}
+    assert releases == {3}, "the metrics of the final model are one, too"
+
+
+@pytest.mark.parametrize("answer", ["sums", "replies"])
+def test_the_server_has_the_head_of_each_client_of_a_hub(answer: str, tmp_path: Path) -> None:
+    people, config = owners(5), noisy(tmp_path, rounds=2, federation__answer=answer)
+    hub = nodes_of(people, together=2)[8]
+    assert isinstance(hub, Hub)
+    (tmp_path / "nodes").mkdir()
+    write_names(tmp_path / "nodes", {"a": NamedKey(fingerprint=MARKS[1], clients=2)})
+    keyed_run(NodeGrid({8: hub.respond}), config, tmp_path, {8: 1})
+    found = {mark: head.sequence for mark, of in stored(tmp_path).items() for head in of.values()}
+    assert found == {f"{MARKS[1]}#a/client-{k}": 2 for k in (0, 3)}
+
+
+def test_the_heads_are_stored_before_the_checkpoint_of_their_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, seen = Checkpoints.save, dict[int, set[int]]()
+
+    def watched(self: Checkpoints, checkpoint: Checkpoint, best: int) -> None:
+        heads = {head.sequence for of in stored(tmp_path).values() for head in of.values()}
+        seen.setdefault(checkpoint.round, heads)
+        save(self, checkpoint, best)
+
+    monkeypatch.setattr(Checkpoints, "save", watched)
+    keyed_run(InProcessGrid(owners(2).sessions, 1), noisy(tmp_path, "fedavg", **TWO), tmp_path)
+    assert seen == {0: set(), 1: {1}, 2: {2}}
+
+
+def test_a_fresh_ledger_after_the_only_run_of_its_key_is_refused(tmp_path: Path) -> None:
+    people, config = owners(2), noisy(tmp_path, "fedavg", **TWO)
+    keyed_run(InProcessGrid(people.sessions, 1), config, tmp_path)
+    again = config.model_copy(update={"run_id": "again"})
+    with pytest.raises(QuorumError, match=r"had ledger .* with 2 rows: its data could be spent twice"):
+        keyed_run(InProcessGrid({**people.sessions, 1: owners(2).sessions[1]}, 1), again, tmp_path)
+
+
+def test_a_resumed_run_accepts_the_ledgers_that_it_filled(tmp_path: Path) -> None:
+    people, config = owners(2), noisy(tmp_path, "fedavg", **TWO)
+    keyed_run(InProcessGrid(people.sessions, 1), config, tmp_path)
+    more = config.model_copy(update={"rounds": 3, "resume": True})
+    assert keyed_run(InProcessGrid(people.sessions, 1), more, tmp_path).status == "completed"
+    assert stored(tmp_path) == heads_of(people, config)
+
+
+BAD: dict[str, tuple[Callable[[str], str], str]] = {
+    "none": (lambda head: "", "is not a head of a privacy ledger"),
+    "another form": (lambda head: "\x1b[2J", "is not a head of a privacy ledger"),
+    "an older one": (lambda head: f"{head.split(':')[0]}:0:", "has 0 rows and had 1"),
+    "another one": (lambda head: f"{'ab' * 16}:9:x", "is new, and this key had ledger"),
+}
+
+
+def once(lie: Lie) -> Lie:
+    """Return the lie of the second reply alone."""
+    replies = iter([lambda reply: reply, lie])
+    return lambda reply: next(replies, lambda reply: reply)(reply)
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_head_makes_a_reply_unusable_and_its_sender_is_named(bad: str, tmp_path: Path) -> None:
+    change, reason = BAD[bad]
+    people, config = owners(2), noisy(tmp_path, "fedavg", rounds=3, federation__min_clients=2)
+    config = config.model_copy(update={"federation": config.federation.model_copy(update={"min_replies": 1})})
+    keyed_run(LyingGrid(people.sessions, 1, TRAIN, once(trained(ledger=change))), config, tmp_path)
+    _, second, third = rounds_of(tmp_path / "runs")
+    assert list(second.refused) == ["client-0"]
+    assert reason in second.refused["client-0"]
+    assert "\x1b" not in second.refused["client-0"]
+    assert third.answered == 2
+    assert stored(tmp_path) == heads_of(people, config)
