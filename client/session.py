@@ -15,7 +15,7 @@ from client.secure.summed_counts import upload_counts, with_own_part
 from client.secure.summed_metrics import upload_metrics
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
-from client.tasks.learner import check_model
+from client.tasks.learner import Learner, check_model
 from client.training.alone import with_alone
 from client.training.cohort import train
 from client.training.evaluation import assess_models, evaluate_models
@@ -145,7 +145,7 @@ class Session:
         noise = reservation.noise(steps, self.releaser.generator) if reservation else None
         part = join_training(self.client, run, self.policy, request, steps)
         request = replace(request, statics=self._statics(run, request.statics))
-        return replace(self._participant(run, request, steps), noise=noise, reservation=reservation, part=part)
+        return Participant(*self._own(run), request, steps, noise, reservation, part)
 
     def passes_unchanged(self, participant: Participant) -> bool:
         """Return True if `release` changes nothing but the encoding of the reply."""
@@ -159,7 +159,7 @@ class Session:
         options, statics = run.config.method_options, self._statics(run, request.statics)
         adapt = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
         limit, split = self.policy.local_steps, request.split
-        participant = self._participant(run, adapt, limit(options.steps(ADAPT)))
+        participant = Participant(*self._own(run), adapt, limit(options.steps(ADAPT)))
         reply = evaluate_models(options, participant, split, final=request.final)
         return with_alone(run, participant, self.build_learner, limit, split, reply) if compares else reply
 
@@ -167,5 +167,6 @@ class Session:
         """Return the sums of the run without this client's part; with noise, its part is beside them."""
         return (with_own_part if count_cost(run.config) else without_own_counts)(run, self.store, statics)
 
-    def _participant(self, run: EnrolledRun, request: TrainRequest, steps: int) -> Participant:
-        return Participant(self.client, run.run, run.config.seed, run.learner, self.store, request, steps)
+    def _own(self, run: EnrolledRun) -> tuple[str, str, int, Learner, Store]:
+        """Return the arguments of this client's `Participant` in all exchanges of a run."""
+        return self.client, run.run, run.config.seed, run.learner, self.store

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def to_document(reply: EvaluateReply, own: Floats, simple: Floats) -> bytes:
     """Return the document of a client's own measurement."""
     values = [[value if np.isfinite(value) else None for value in row.tolist()] for row in (own, simple)]
     finite = {name: value for name, value in reply.metrics.items() if np.isfinite(value)}
-    return json.dumps(asdict(Measured(finite, reply.weights, *values))).encode()
+    return json.dumps(vars(Measured(finite, reply.weights, *values))).encode()
 
 
 def from_document(content: bytes) -> Measured:

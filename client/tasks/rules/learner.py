@@ -14,7 +14,7 @@ from client.tasks.learner import means, shell
 from client.tasks.rules.data.batches import collate
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.split import Examples, SplitHome, split_homes
-from client.tasks.rules.lists.abilities import Abilities
+from client.tasks.rules.lists.abilities import shared_abilities
 from client.tasks.rules.lists.shown import ListOptions, shown
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
@@ -186,9 +186,5 @@ class RulesLearner:
         )
         if metrics is None or not with_lists:
             return metrics
-        listed = shown(logits, home.home, rules, self._abilities, ListOptions(SHOWN_TOPS[-1]))
+        listed = shown(logits, home.home, rules, shared_abilities(self._catalogue), ListOptions(SHOWN_TOPS[-1]))
         return metrics | shown_metrics(logits, listed, held_out.positives)
-
-    @cached_property
-    def _abilities(self) -> Abilities:
-        return Abilities.of(self._catalogue)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -60,6 +61,12 @@ class Abilities:
         """Return the mask of relations with the same trigger state and an opposite action, R."""
         opposite = np.isin(self.action, list(self.opposites.get(int(self.action[relation]), ())))
         return np.asarray((self.state == self.state[relation]) & opposite)
+
+
+@lru_cache(maxsize=4)
+def shared_abilities(catalogue: RuleCatalogue) -> Abilities:
+    """Return the arrays of a vocabulary, which the clients of a process share."""
+    return Abilities.of(catalogue)
 
 
 def _opposites(actions: dict[str, int], catalogue: RuleCatalogue) -> dict[int, frozenset[int]]:

@@ -9,7 +9,7 @@ import pytest
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Device, Home, as_edges
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.lists.abilities import Abilities
+from client.tasks.rules.lists.abilities import Abilities, shared_abilities
 from client.tasks.rules.lists.shown import ListOptions, shown
 from client.tasks.rules.schema import COLUMNS
 from common.tasks.rules.demo import ACTIONS, STATES, demo_catalogue
@@ -153,3 +153,11 @@ def test_a_diverged_model_and_a_home_without_devices_give_no_rule() -> None:
     nan = np.full_like(scores_of(home, len(catalogue.relations)), np.nan)
     assert shown(nan, home, home.rules, Abilities.of(catalogue), ListOptions()).shape == (0, 3)
     assert listed(Home("empty", (), as_edges([])), catalogue).shape == (0, 3)
+
+
+def test_only_equal_vocabularies_share_arrays() -> None:
+    catalogue = demo_catalogue()
+    other = catalogue.model_copy(update={"does": {catalogue.entities[0]: ("turn on",)}})
+    assert hash(other) == hash(catalogue)
+    assert shared_abilities(catalogue) is shared_abilities(catalogue.model_copy())
+    assert not np.array_equal(shared_abilities(other).actions, shared_abilities(catalogue).actions)
