@@ -144,12 +144,13 @@ def main() -> None:
 
 
 def _load(task: str) -> None:
+    """Build the learner of a small client, which imports and computes what all clients share."""
+    from client.data.read import read_all
+    from client.tasks.registry import CLIENT_TASKS, build_learner
     from common.config.run import RunConfig
-    from common.models import build_model
-    from common.tasks.registry import TASKS, demo_vocabulary
 
-    spec = TASKS[task]
-    build_model(spec, RunConfig(task=task).task_run(spec, demo_vocabulary(task)))
+    if CLIENT_TASKS[task].generate:
+        build_learner(RunConfig(task=task), read_all(task, "demo:0-1"))
     gc.freeze()  # a collection would copy the pages that all share
 
 
