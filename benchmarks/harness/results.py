@@ -1,10 +1,15 @@
-"""Stored results of a study: `runs.csv` with one number a line, and `rows.json` with one row a line."""
+"""Stored results of a study: `runs.csv` with one number a line, and `rows.json` with one row a line.
+
+Numbers that need more than `MOST_BYTES` stand in one file for each data set, `runs-SET.csv`.
+"""
 
 import csv
+import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +24,9 @@ DIGITS = 9
 
 CURVE_DIGITS = 6
 """Significant digits of a number of a curve, which figures show."""
+
+MOST_BYTES = 600_000
+"""Largest size of `runs.csv`, as reviews show no larger file."""
 
 LAST = -1
 """Round of metrics that were measured after the last one."""
@@ -70,30 +78,51 @@ class Results:
         Raises:
             DataError: A file is malformed, or the two contradict each other.
         """
-        runs, about = folder / "runs.csv", folder / "rows.json"
-        if not (runs.exists() or about.exists()):
+        about = folder / "rows.json"
+        if not (files := run_files(folder)) and not about.exists():
             return cls()
         results = _read_rows(about)
+        for runs in files or [folder / "runs.csv"]:
+            results._read(runs)
+        return results
+
+    def _read(self, runs: Path) -> None:
+        """Add the numbers of one file."""
         for line, number in _numbers(runs):
-            if number.key not in results.rows:
+            if number.key not in self.rows:
                 raise DataError(f"row '{number.key}' is not in rows.json; add it there", runs, line, "row")
-            metrics = _place(results.rows[number.key], number)
+            metrics = _place(self.rows[number.key], number)
             if number.metric in metrics:
                 raise DataError("the same measurement stands on an earlier line; remove one", runs, line, "metric")
             metrics[number.metric] = number.value
-        return results
 
     def save(self, folder: Path) -> None:
-        """Write both files."""
+        """Write all files."""
         folder.mkdir(parents=True, exist_ok=True)
+        for old in run_files(folder):
+            old.unlink()
         lines = sorted(number for row in self.rows.values() for number in _of_row(row))
-        with (folder / "runs.csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *(number.cells() for number in lines)])
+        files = {"runs.csv": _csv(lines)}
+        if len(files["runs.csv"].encode()) > MOST_BYTES:
+            files = {f"runs-{name}.csv": _csv(of_set) for name, of_set in groupby(lines, lambda one: one.key.set)}
+        for name, text in files.items():
+            (folder / name).write_text(text, "utf-8", newline="\n")
         rows = {
             str(key): _compact(row.about) for key, row in sorted(self.rows.items()) if row.trials or row.about.title
         }
         lines_of = [f"{_json(key)}: {_json(about)}" for key, about in {"": self.made, **rows}.items()]
         (folder / "rows.json").write_text("{\n" + ",\n".join(lines_of) + "\n}\n", "utf-8")
+
+
+def run_files(folder: Path) -> list[Path]:
+    """Return the files of a study's numbers."""
+    return sorted(folder.glob("runs*.csv"))
+
+
+def _csv(numbers: Iterable[Number]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([COLUMNS, *(number.cells() for number in numbers)])
+    return file.getvalue()
 
 
 def _numbers(path: Path) -> Iterator[tuple[int, Number]]:

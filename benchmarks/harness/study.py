@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.harness.results import Results
+from benchmarks.harness.results import Results, run_files
 from benchmarks.harness.split_page import split_page
 
 if TYPE_CHECKING:
@@ -99,8 +99,9 @@ class Study:
         made = results.made
         newest = max([made.get("made", ""), *(row.about.made for row in results.rows.values())])
         versions = ", ".join(f"{name} {number}" for name, number in made.get("versions", {}).items())
+        files = ", ".join(f"[{file.name}]({self.name}/{file.name})" for file in run_files(self.folder / self.name))
         return (
-            f"Made by `python -m benchmarks page {self.name}` from [runs.csv]({self.name}/runs.csv) and"
+            f"Made by `python -m benchmarks page {self.name}` from {files} and"
             f" [rows.json]({self.name}/rows.json), not edited by hand. Measurements up to {newest[:10]}, with"
             f" {versions}; {made.get('cores', '')} shared CPU cores, one thread a run."
         )

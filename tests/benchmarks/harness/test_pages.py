@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.harness.results import MOST_BYTES
 from benchmarks.harness.study import RESULTS, ROOT, STUDIES, Study, write_readme
 from benchmarks.markets.experiments import TITLES as MARKETS
 from benchmarks.markets.retail import TITLES as RETAIL
@@ -16,8 +17,6 @@ from benchmarks.ratings.experiments import AUTHORS, EXPERIMENTS
 from benchmarks.rules.experiments import TITLES as RULES
 from benchmarks.sessions.experiments import TITLES as SESSIONS
 from benchmarks.traffic.experiments import EXPERIMENTS as TRAFFIC
-
-MOST_BYTES = 600_000
 
 TITLES = {
     "rules": RULES,

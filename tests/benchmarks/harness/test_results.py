@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.results import Results
+from benchmarks.harness.results import Results, run_files
 from benchmarks.harness.row import NO_SEED, About, Row, RowKey, Trial
 from common.errors import DataError
 
@@ -44,6 +44,21 @@ def test_every_record_has_a_line_of_its_own_in_sorted_order(tmp_path: Path) -> N
     ]
     rows = (tmp_path / "rows.json").read_text("utf-8").splitlines()
     assert [line.partition(":")[0] for line in rows[1:-1]] == ['""', '"set/default/data"', '"set/default/row"']
+
+
+def test_large_results_stand_in_one_file_for_each_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (both := results()).row(other := RowKey("other", "default", "row")).trials[0] = Trial({"mse": 0.5})
+    both.rows[other].about.title = "Row"
+    both.save(tmp_path)
+    monkeypatch.setattr("benchmarks.harness.results.MOST_BYTES", len((tmp_path / "runs.csv").read_bytes()) - 1)
+    both.save(tmp_path)
+    assert [path.name for path in run_files(tmp_path)] == ["runs-other.csv", "runs-set.csv"]
+    assert (tmp_path / "runs-other.csv").read_text("utf-8") == HEADER + "other,default,row,0,,,mse,0.5\n"
+    assert Results.load(tmp_path).rows[other].trials == both.rows[other].trials
+    assert Results.load(tmp_path).rows[KEY].trials[0].clients == {"fr": {"mse": 0.1}}
+    monkeypatch.undo()
+    Results.load(tmp_path).save(tmp_path)
+    assert [path.name for path in run_files(tmp_path)] == ["runs.csv"]
 
 
 def test_a_study_without_files_has_no_rows(tmp_path: Path) -> None:
