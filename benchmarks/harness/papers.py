@@ -49,7 +49,7 @@ RULES = (
         "R4",
         "GraphRule beats MF and GCMC in hit rate",
         contrasts("rules", _IFTTT, [("graphrule-adam", "mf"), ("graphrule-adam", "gcmc")], ("hr20", "filtered_hr20")),
-        f"{_SET}; GCMC was not run",
+        f"{_SET}; MF and GCMC by our own implementations",
     ),
     PaperClaim(
         "FedRule", "R5", "With devices of one type, FedRule beats FedGNN", lacks="not measured; IFTTT has no such homes"

@@ -30,4 +30,5 @@ LIMITS = """## What was not run
 
 - DP-SGD on records (`privacy.unit=record`): rules in silos, and the paper's sessions model.
 - Real sets, except those of the pages of rules and ratings. One ε of a real run in place of a simulation.
-- A default that falls back to its floor under noise by itself: runs say that they are below it, and people decide."""
+- What people get: `recommend` and `forecast` answer by the floor where noise left a client's model no better on its own
+  held-out data. The tables show the model itself."""

@@ -24,9 +24,11 @@ class Comparison:
         units: Plural noun of the units of data, such as `homes`.
         baseline: Name of the simple baseline, whose metric is that of `TaskSpec.simple`.
         higher_is_better: True if higher values of the metric are better.
+        answers: True if the baseline answers a client's queries where noise left the model no better.
     """
 
     metric: str
     units: str
     baseline: str
     higher_is_better: bool = False
+    answers: bool = False

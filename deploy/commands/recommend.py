@@ -156,7 +156,7 @@ def open_run(
     chosen = load_checkpoint(folder, checkpoint)
     data, dialect = source.data, source.dialect
     name, vocabulary = folder.path.name, read_vocabulary(task, folder.catalogue())
-    return TrainedRun(
+    trained = TrainedRun(
         name=name,
         config=parse(stored_options(folder)),
         vocabulary=vocabulary,
@@ -168,7 +168,21 @@ def open_run(
             lambda client: find_stored_model(task, data, name, state_dir, client) if chosen.is_default else None
         ),
         read_titles=cache(lambda: read_titles(data)),
+        prefers_baseline=cache(lambda: not checkpoint and _prefers_baseline(trained)),
     )
+    return trained
+
+
+def _prefers_baseline(trained: TrainedRun) -> bool:
+    """Return True if privacy noise left the model no better than the simple baseline on these data."""
+    from client.inference.baseline_choice import prefers_baseline
+    from client.inference.choose_model import split_statics
+    from client.tasks.registry import build_learner
+    from common.models import parameters
+
+    learner = build_learner(trained.config, trained.read(""))
+    [model], statics = split_statics(trained.only_model, parameters(learner.module))
+    return prefers_baseline(trained.config, learner, model, statics)
 
 
 def _other_commands(task: str) -> str:

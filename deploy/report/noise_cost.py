@@ -9,6 +9,8 @@ from server.result import Result
 
 HEADING = "cost of noise"
 
+FALLS_BACK = "; recommend and forecast answer by that baseline where a client's own held-out data agree"
+
 _JUDGED = {
     1: "training gained more than its noise cost",
     0: "noise cost all that training gained",
@@ -33,7 +35,8 @@ def noise_cost(result: Result) -> str:
         return ""
     shown = [format_value(m, value) for value in (final, floor)]
     gain = 0 if shown[0] == shown[1] else 1 if (final > floor) == comparison.higher_is_better else -1
-    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {_JUDGED[gain]}"
+    judged = _JUDGED[gain] + FALLS_BACK * (gain < 1 and comparison.answers)
+    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {judged}"
 
 
 def _final(result: Result, metric: str) -> float:

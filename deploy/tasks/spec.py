@@ -125,6 +125,7 @@ class TrainedRun:
             for the client that trained on these data. None if another checkpoint is chosen.
         about: Round of the model.
         read_titles: Read the titles of items that stand beside the data, item -> title.
+        prefers_baseline: Return True if privacy noise left the model no better than the simple baseline on these data.
     """
 
     name: str
@@ -136,6 +137,7 @@ class TrainedRun:
     find_stored: Callable[[str], "StoredModel | None"]
     about: str = ""
     read_titles: "Callable[[], Titles]" = dict
+    prefers_baseline: Callable[[], bool] = lambda: False
 
     @property
     def only_model(self) -> "Arrays":

@@ -117,15 +117,15 @@ class RulesLearner:
     def baseline_values(self, statics: Arrays, split: str) -> Floats:
         """Return HR@20 of each home if relations are ranked by their frequency in its own training rules."""
         if split not in self._frequencies:
-            rows = self._of_each(split, self._frequency, with_lists=False)
+            rows = self._of_each(split, self.own_scores, with_lists=False)
             self._frequencies[split] = np.array([row[UNIT_METRIC] if row else np.nan for row in rows])
         return self._frequencies[split]
 
-    def _frequency(self, home: SplitHome) -> np.ndarray:
-        """Return the counts of relations in a home's training rules as logits, N × N × R."""
+    def own_scores(self, home: SplitHome) -> np.ndarray:
+        """Return the log-odds of each relation by its share of a home's training rules, N × N × R."""
         devices, relations = len(home.home.devices), len(self._catalogue.relations)
-        counts = np.bincount(home.train.positives[:, 2], minlength=relations).astype(float)
-        return np.broadcast_to(counts, (devices, devices, relations))
+        counts = np.bincount(home.train.positives[:, 2], minlength=relations) + 0.5
+        return np.broadcast_to(np.log(counts / (counts.sum() + 0.5 - counts)), (devices, devices, relations))
 
     def each_home(self, model: Arrays, statics: Arrays, split: str) -> list[Metrics | None]:
         """Return the metrics of every home; None for a home without held-out rules."""

@@ -11,6 +11,7 @@ from client.lists.reasons import LEARNT, about
 from client.lists.titles import NO_TITLES, Titles, title_of
 from client.tasks.sessions.baseline import VisitHistory
 from client.tasks.sessions.data.visitors import Visits
+from client.tasks.sessions.ranking import history_scores
 from common.arrays import Arrays, Floats, Ints
 from common.config.run import RunConfig
 from common.errors import DataError
@@ -43,6 +44,8 @@ def next_items(
     top: int,
     chosen: ItemFilter = ALL,
     titles: Titles = NO_TITLES,
+    *,
+    by_baseline: bool = False,
 ) -> list[NextItem]:
     """Return the `top` best next items after `clicks`, best first; ties by item.
 
@@ -55,9 +58,13 @@ def next_items(
         top: Number of items.
         chosen: Items that the list may contain.
         titles: Titles that reasons name instead of ids.
+        by_baseline: True to rank by the visitor's own clicks alone; no other items are shown.
     """
     from client.tasks.sessions.learner import SessionsLearner
 
+    if by_baseline:
+        own = history_scores(clicks, VisitHistory.of(history), len(items.items))
+        return list_items(np.where(own > 0, own, -np.inf), items, {}, clicks, history, top, chosen, titles)
     model = {name: a for name, a in trained.items() if name not in (KEYS, VALUES)}
     statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
     learner = SessionsLearner(config.task_run(TASK, items), Visits((), items))
@@ -77,7 +84,7 @@ def list_items(
 ) -> list[NextItem]:
     """Return the items with the highest logits, V, as `next_items` does."""
     scores = np.exp(logits - np.logaddexp.reduce(logits))
-    best = best_first(scores, chosen.allowed(len(scores), seen_items(clicks, history)))[:top]
+    best = best_first(scores, (scores > 0) & chosen.allowed(len(scores), seen_items(clicks, history)))[:top]
     rules = SharedRules(statics[KEYS], statics[VALUES], len(items.items)) if KEYS in statics else None
     visits = VisitHistory.of(history)
     last = title_of(items.items[int(clicks[-1])], titles)

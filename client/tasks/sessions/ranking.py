@@ -10,6 +10,7 @@ from client.tasks.sessions.data.visitors import Case
 from common.arrays import Floats, Ints
 from common.tasks.sessions.metrics import Floats as Scores
 from common.tasks.sessions.metrics import ranks
+from common.tasks.sessions.vocabulary import Clicks
 
 TOP = 20
 """Length of the lists by which visitors are compared."""
@@ -43,14 +44,19 @@ def visitor_means(values: Floats, splits: Sequence[SplitVisitor], part: str) -> 
     return np.array([row.mean() if len(row) else np.nan for row in np.split(values, ends[:-1])])
 
 
+def history_scores(prefix: Clicks, history: VisitHistory, items: int) -> Floats:
+    """Return the scores of all items by a visitor's own clicks; 0 for items that it never clicked."""
+    features, scores = history_features(prefix, history), np.zeros(items)
+    scores[features.items] = features.values[:, :OWN_FEATURES].sum(axis=1)
+    return scores
+
+
 def history_hits(splits: Sequence[SplitVisitor], part: str, items: int) -> Floats:
     """Return for each case if the target is among the first `TOP` items of the visitor's own history."""
     hits = []
     for split in splits:
         history = VisitHistory.of(split.train)
         for case in held_out(split, part):
-            features = history_features(case.prefix, history)
-            scores = np.zeros(items)
-            scores[features.items] = features.values[:, :OWN_FEATURES].sum(axis=1)
+            scores = history_scores(case.prefix, history, items)
             hits.append(ranks(scores[None], np.array([case.target]))[0] <= TOP)
     return np.array(hits, float)

@@ -119,5 +119,5 @@ TASK = TaskSpec(
     defaults={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency"},
-    comparison=Comparison("hr20", "homes", "relation frequency", higher_is_better=True),
+    comparison=Comparison("hr20", "homes", "relation frequency", higher_is_better=True, answers=True),
 )

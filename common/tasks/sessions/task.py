@@ -59,5 +59,5 @@ TASK = TaskSpec(
     counts=pair_statistics(check_rules, add_rules, dense_rules, to_sparse, to_dense),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},
-    comparison=Comparison("hr20", "visitors", "own history", higher_is_better=True),
+    comparison=Comparison("hr20", "visitors", "own history", higher_is_better=True, answers=True),
 )

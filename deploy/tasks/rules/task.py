@@ -8,15 +8,25 @@ from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return rules to add to a home."""
+    from client.inference.baseline_choice import describe_choice
     from client.tasks.rules.inference import recommend
     from client.tasks.rules.lists.shown import ListOptions
     from deploy.tasks.units import find_unit
 
     home = find_unit(run.read(""), query["user"], run.data, "user")
     options = ListOptions(top, parse_share("diverse", query.get("diverse", "")))
-    rules, empty = recommend(run.config, run.vocabulary, run.only_model, home, options)
-    columns = {"rule to add": ("rule",), "score": ("score",), "why": ("why",)}
-    return Answers(home.name, "rule", columns, [vars(rule) for rule in rules], empty=empty, what="rule", user=home.name)
+    own = run.prefers_baseline()
+    rules, empty = recommend(run.config, run.vocabulary, run.only_model, home, options, by_baseline=own)
+    return Answers(
+        home.name,
+        "rule",
+        {"rule to add": ("rule",), "score": ("score",), "why": ("why",)},
+        [vars(rule) for rule in rules],
+        (describe_choice(run.config.task),) if own else (),
+        empty=empty,
+        what="rule",
+        user=home.name,
+    )
 
 
 def to_yaml(answers: Answers, run: str) -> str:

@@ -17,6 +17,7 @@ SHOWN_CLICKS = 3
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return the next items of a session."""
+    from client.inference.baseline_choice import describe_choice
     from client.lists.titles import label_of
     from client.tasks.sessions.inference import next_items, seen_items
     from deploy.tasks.units import find_unit
@@ -26,8 +27,9 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     earlier, clicks = _session(query["session"], visitor, run.vocabulary)
     history, names = () if anonymous else earlier, run.vocabulary.items
     chosen, notes = read_filter(query, names, KEEP)
-    titles = run.read_titles()
-    found = next_items(run.config, run.vocabulary, run.only_model, clicks, history, top, chosen, titles)
+    titles, own = run.read_titles(), run.prefers_baseline()
+    about = run.config, run.vocabulary, run.only_model
+    found = next_items(*about, clicks, history, top, chosen, titles, by_baseline=own)
     last = ", ".join(label_of(names[k], titles) for k in clicks[-SHOWN_CLICKS:])
     columns, rows = with_titles("item", found, titles)
     return Answers(
@@ -35,7 +37,7 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
         "item",
         {"next item": columns, "score": ("score",), "why": ("why",)},
         rows,
-        notes,
+        (*notes, describe_choice(run.config.task)) if own else notes,
         empty=chosen.reason_of_none(len(names), seen_items(clicks, history)),
         what="item",
         user="" if anonymous else visitor.name,

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from client.data.read import read_all
+from client.inference.baseline_choice import describe_choice, prefers_baseline
 from client.inference.choose_model import fit_model, has_own_parameters
 from client.inference.stored_models import SINCE, StoredModel
 from client.tasks.traffic.data.series import Sensors, Series
+from client.tasks.traffic.inference import Forecaster
 from client.tasks.traffic.learner import TrafficLearner
+from client.tasks.traffic.own_ridge import OwnRidge
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -41,6 +44,16 @@ class TrainedForecaster:
     learner: TrafficLearner
     model: Arrays
     pooled: Arrays
+
+    def forecaster(self, *, by_checkpoint: bool) -> Forecaster:
+        """Return the learner, or the sensors' own ridge regression if noise left the model no better.
+
+        A model that was chosen by its checkpoint is used as it is.
+        """
+        if by_checkpoint or not prefers_baseline(self.config, self.learner, self.model, self.pooled):
+            return self.learner
+        note(f"run {self.run}: {describe_choice(TASK.name)}")
+        return OwnRidge(self.learner.options, self.learner.variables)
 
 
 def find_forecaster(source: DataRequest, request: "SensorRequest", checkpoint: str = "") -> TrainedForecaster:

@@ -48,11 +48,11 @@ def compute_forecast(source: DataRequest, request: "SensorRequest", horizon: int
         DataError: The data cannot be read, lack the sensor, or are too few for the model.
     """
     trained = find_forecaster(source, request, checkpoint)
-    learner = trained.learner
+    learner, forecaster = trained.learner, trained.forecaster(by_checkpoint=bool(checkpoint))
     sensor = next(one for one in learner.sensors if not request.site or one.series.name == request.site)
     sensor = with_pooled_property(sensor, trained.pooled, learner.options)
     try:
-        made = forecast(learner, sensor, trained.model, horizon, trained.pooled)
+        made = forecast(forecaster, sensor, trained.model, horizon, trained.pooled)
     except DataError as error:
         raise DataError(f"'{sensor.series.name}': {error}", source.data) from None
     return ForecastView(trained.run, trained.variables.variables, trained.config.options_of(TASK), made)

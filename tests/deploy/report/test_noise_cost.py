@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from deploy.report.noise_cost import HEADING, noise_cost, statement_of
+from deploy.report.noise_cost import FALLS_BACK, HEADING, noise_cost, statement_of
 from deploy.report.text import privacy
 from deploy.summary import summary_lines
 from server.result import Privacy, Result
@@ -42,6 +42,7 @@ def test_a_run_worse_than_its_floor_says_so_beside_its_statement() -> None:
     claim, terms = statement_of(RESULT)
     assert claim == privacy(NOISED)[0]
     assert terms[HEADING] == (noise_cost(RESULT),)
+    assert noise_cost(RESULT).endswith(FALLS_BACK)
     assert noise_cost(RESULT).startswith(
         "hr@20 0.300 against 0.500 by 'own history', which sends nothing: noise cost more"
     )
@@ -60,6 +61,7 @@ def test_a_run_worse_than_its_floor_says_so_beside_its_statement() -> None:
 def test_the_direction_is_that_of_the_metric(task: str, metrics: dict[str, float], judged: str) -> None:
     result = replace(RESULT, task=task, metrics=metrics, **floor_of(task, metrics))
     assert f": {judged}" in noise_cost(result)
+    assert noise_cost(result).endswith(FALLS_BACK) is (task == "sessions" and "noise cost" in judged)
 
 
 def test_metrics_of_own_clients_count_where_none_were_sent() -> None:

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.cold_start import is_cold_start
+from client.tasks.traffic.errors import forecast_error
 from client.tasks.traffic.inference import forecast, held_later
+from client.tasks.traffic.own_ridge import OwnRidge
 from common.errors import ConfigError, DataError
 from common.models import parameters
 from common.tasks.traffic.ranges import POOLED
@@ -108,3 +110,14 @@ def test_a_cold_start_client_forecasts_under_the_property_that_it_adopts() -> No
     grown = weekly_learner(hours=15 * 24)  # its training split alone is still too short
     assert is_cold_start(grown.sensors[0], grown.options)
     assert not forecast(grown, grown.sensors[0], parameters(made.module), 24, pooled).basis.pooled
+
+
+def test_the_sensor_s_own_ridge_regression_forecasts_without_a_model() -> None:
+    made = weekly_learner(change=lambda readings: np.put(readings, np.arange(0, len(readings), 7), 3.0))
+    sensor, own = made.sensors[0], OwnRidge(made.options, made.variables)
+    error = forecast_error(sensor, "test", made.options.horizon, lambda first: own.forecasts({}, sensor, first))
+    assert [error] == made.baseline_values({}, "test").tolist()
+    result = forecast(own, sensor, {}, 24, {})
+    assert np.isfinite(result.student).all()
+    exact = forecast(made, sensor, parameters(made.module), 24, {})  # the untrained model adds nothing
+    np.testing.assert_allclose(result.student, exact.student, atol=1e-4)
