@@ -1,4 +1,4 @@
-"""Choice between a model trained under privacy noise and the simple baseline, for which a client sends nothing."""
+"""Choice between a model with noise and the simple baseline, which sends nothing."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from common.tasks.registry import TASKS
 
 
 def prefers_baseline(config: RunConfig, learner: Learner, model: Arrays, statics: Arrays) -> bool:
-    """Return True if noise left the model no better than the simple baseline on the client's own held-out data.
+    """Return True if noise left the model no better than the baseline on own held-out data.
 
     Validation data decide; test data where the run held out none. The choice never leaves the client, so it costs no
     privacy. Models trained without noise, and tasks whose models fall back by themselves, are used as they are.

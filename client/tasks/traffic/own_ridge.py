@@ -12,7 +12,7 @@ from common.tasks.traffic.vocabulary import SensorVariables
 
 @dataclass(frozen=True)
 class OwnRidge:
-    """Forecaster by the sensor's own ridge regression, which needs no model; of a learner whose sensors have one.
+    """Forecaster by a sensor's own ridge regression, which needs no model.
 
     Args:
         options: Options of the task.
