@@ -7,6 +7,7 @@ from collections.abc import Callable
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
+from client.data.child_reader import read_partition_apart
 from client.data.read import read_partition
 from client.data.sources import fingerprint, fingerprint_of_all, is_demo, resolve_source
 from client.hosted_state import HostedStore
@@ -166,7 +167,8 @@ def _build_learner(settings: ClientSettings, config: RunConfig, vocabulary: Voca
     Raises:
         DataError: The data are missing or malformed, or contain names outside the vocabulary.
     """
-    part = read_partition(config.task, settings.data, settings.part, settings.data_seed, vocabulary, settings.dialect)
+    read = read_partition if settings.hub else read_partition_apart  # a hub reads the data of many clients
+    part = read(config.task, settings.data, settings.part, settings.data_seed, vocabulary, settings.dialect)
     for note in (*part.notes, *CLIENT_TASKS[config.task].warnings(config.task_options, part)):
         log.warning("%s: %s", settings.data, note)
     return build_learner(config, part)

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from client.data.tables.formats import CHUNK
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from common.errors import DataError
 
@@ -85,14 +86,24 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
     path, test = split_test_file(source)
     try:
         for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-            digest.update(file.read_bytes() if file.is_file() else b"")
+            if file.is_file():
+                _add_file(digest, file)
         for file in sorted({file for pattern in NESTED for file in path.glob(pattern) if file.parent != path}):
-            digest.update(str(file.relative_to(path)).encode() + file.read_bytes())
+            digest.update(str(file.relative_to(path)).encode())
+            _add_file(digest, file)
         if test:
-            digest.update(hashlib.sha256(test.read_bytes()).digest())
+            with test.open("rb") as held_out:
+                digest.update(hashlib.file_digest(held_out, "sha256").digest())
     except OSError as error:
         raise DataError(error.strerror or "cannot be read", error.filename or path) from None
     return digest.hexdigest()
+
+
+def _add_file(digest: "hashlib._Hash", path: Path) -> None:
+    """Add the bytes of a file to a digest, without holding all of them in memory."""
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
 
 
 def fingerprint_of_all(source: str) -> str:

@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.app import Context
 
 from client.app import app, open_session
-from client.data.read import read_partition, with_test
+from client.data.child_reader import read_partition_apart
+from client.data.read import with_test
 from client.helper.app import help_too
 from client.helper.book import open_book
 from client.helper.desk import Desk
@@ -84,7 +85,7 @@ def open_client(
     if at.server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
         require_unpartitioned(PARTITIONS, settings.data)
     try:
-        part = read_partition(task, settings.data, settings.part, settings.data_seed, dialect=settings.dialect)
+        part = read_partition_apart(task, settings.data, settings.part, settings.data_seed, dialect=settings.dialect)
         for line in part.notes:
             note(f"{source.data}: {line}")
     except NothingYetError as error:  # a client without records takes part with the shared model

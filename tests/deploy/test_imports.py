@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from client.data.read import read_all
+from client.tasks.registry import CLIENT_TASKS
+
 HEAVY = ("torch", "torch_geometric", "sklearn", "scipy", "pandas", "pyarrow", "flwr", "matplotlib")
 
 PROGRAM = """
@@ -86,6 +89,24 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     unused = {"torch_geometric", "sklearn", "pandas", "pyarrow", "matplotlib", "fastapi"}
     assert not unused.intersection(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("task", ["traffic", "ratings"])
+def test_a_client_of_its_own_table_does_not_import_the_table_engine(task: str, tmp_path: Path) -> None:
+    path, demo = tmp_path / "own.csv", read_all(task, "demo:0-4")
+    CLIENT_TASKS[task].write(path, demo)
+    program = f"""
+import json, sys
+import deploy.commands.resident
+from client.app import _build_learner
+from client.settings import ClientSettings
+from common.config.parse import parse
+from common.tasks.registry import demo_vocabulary
+_build_learner(ClientSettings(data={str(path)!r}), parse({{"task": "{task}"}}), demo_vocabulary("{task}"))
+print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "pyarrow" not in json.loads(done.stdout)
 
 
 def test_a_server_without_a_planner_does_not_import_scipy(tmp_path: Path) -> None:

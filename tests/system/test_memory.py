@@ -1,8 +1,10 @@
-"""Memory of resident clients, as `fedloom up` starts them on the demo data, pages shared with other processes included."""
+"""Memory of resident clients, as `fedloom up` starts them, pages shared with other processes included."""
 
 import time
 from contextlib import suppress
+from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
@@ -27,14 +29,45 @@ def peaks_of_clients(up: Command) -> dict[int, float]:
     return peaks
 
 
+def write_readings(path: Path) -> Path:
+    """Write a year of 5-minute readings of ten sensors."""
+    times = np.arange("2025-01-01", "2026-01-01", 5, dtype="datetime64[m]")
+    phase = np.arange(len(times)) * 2 * np.pi / 288
+    columns = [np.char.mod("%.0f", 50 + 40 * np.sin(phase + k) + np.arange(len(times)) % 7) for k in range(10)]
+    with path.open("w") as file:
+        file.write("timestamp,site,volume\n")
+        for k, column in enumerate(columns):
+            file.writelines(f"{time},s{k},{cell}\n" for time, cell in zip(times, column, strict=True))
+    return path
+
+
+def write_ratings(path: Path) -> Path:
+    """Write 100,000 ratings of 943 people and 1,682 films, as many as MovieLens-100K holds."""
+    rows = np.random.default_rng(0).choice(943 * 1682, 100_000, replace=False)
+    path.write_text("user,item,rating\n" + "".join(f"u{row // 1682},i{row % 1682},{1 + row % 5}\n" for row in rows))
+    return path
+
+
+OWN_TABLES = {"traffic.csv": write_readings, "ratings.csv": write_ratings}
+
+
 @pytest.mark.parametrize(
-    ("task", "bound"),
-    [("traffic", PLAIN), ("ratings", PLAIN), ("rules", GRAPH), ("sessions", LARGE), ("markets", LARGE)],
+    ("task", "data", "bound"),
+    [
+        ("traffic", "demo", PLAIN),
+        ("traffic", "traffic.csv", PLAIN),
+        ("ratings", "demo", PLAIN),
+        ("ratings", "ratings.csv", PLAIN),
+        ("rules", "demo", GRAPH),
+        ("sessions", "demo", LARGE),
+        ("markets", "demo", LARGE),
+    ],
 )
-def test_a_resident_client_stays_small(task: str, bound: int, desk: Desk) -> None:
-    up = desk.up("--task", task, "--clients", "4", "--rounds", "2", "--run-id", "small")
+def test_a_resident_client_stays_small(task: str, data: str, bound: int, desk: Desk) -> None:
+    source = OWN_TABLES[data](desk.folder / data) if data in OWN_TABLES else data
+    up = desk.up("--task", task, "--data", source, "--clients", "4", "--rounds", "2", "--run-id", "small")
     peaks = peaks_of_clients(up)
     assert up.end() == 0, up.error()
-    print(f"{task}: {max(peaks.values()):.0f} MB at most in {len(peaks)} clients, bound {bound} MB")
+    print(f"{task}, {data}: {max(peaks.values()):.0f} MB at most in {len(peaks)} clients, bound {bound} MB")
     assert len(peaks) == 4
     assert max(peaks.values()) < bound

@@ -70,9 +70,8 @@ def ridge_forecasts(windows: Windows, train: Ints, penalties: Sequence[float]) -
 def ridge_weights(windows: Windows, train: Ints, penalties: Sequence[float]) -> tuple[Floats, Floats]:
     """Return the weights of all training windows, H·D × P·D, and the fold forecasts, N × P·D."""
     past = _Past.of(windows, train)
-    left_out = {penalty: past.left_out(penalty) for penalty in penalties}
-    penalty = min(left_out, key=lambda candidate: (float(np.square(past.y - left_out[candidate]).sum()), -candidate))
-    return past.weights(penalty), left_out[penalty]
+    penalty = min(penalties, key=lambda candidate: (past.error(candidate), -candidate))
+    return past.weights(penalty), past.left_out(penalty)
 
 
 def fit_ridge(departures: Floats, usable: Flags, options: TrafficOptions) -> Floats:
@@ -131,3 +130,7 @@ class _Past:
         """Forecast each window by weights without its fold, N × P·D."""
         forecasts: Floats = np.concatenate([self.x[fold] @ self.weights(penalty, near) for fold, near in self.folds])
         return forecasts
+
+    def error(self, penalty: float) -> float:
+        """Return the squared error of the forecasts by `left_out`, summed over windows and steps."""
+        return float(np.square(self.y - self.left_out(penalty)).sum())

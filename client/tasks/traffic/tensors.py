@@ -22,9 +22,9 @@ def join_sensors(sensors: Sequence[Sensor]) -> Tensors:
         "values": [sensor.values for sensor in sensors],
         "inputs": [sensor.inputs for sensor in sensors],
         "base": [sensor.base for sensor in sensors],
-        "seen": [sensor.observed.astype(np.float32) for sensor in sensors],
+        "seen": [sensor.observed for sensor in sensors],
     }
-    batch = {name: torch.from_numpy(np.concatenate(parts).astype(np.float32)) for name, parts in arrays.items()}
+    batch = {name: torch.from_numpy(np.concatenate(parts, dtype=np.float32)) for name, parts in arrays.items()}
     batch |= bounds_by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
     if all(sensor.ridge.size for sensor in sensors):
         batch["ridge"] = join_ridges(sensors)
@@ -33,7 +33,7 @@ def join_sensors(sensors: Sequence[Sensor]) -> Tensors:
 
 def join_ridges(sensors: Sequence[Sensor]) -> torch.Tensor:
     """Concatenate the ridge forecasts of the sensors' windows."""
-    return torch.from_numpy(np.concatenate([sensor.ridge for sensor in sensors]).astype(np.float32))
+    return torch.from_numpy(np.concatenate([sensor.ridge for sensor in sensors], dtype=np.float32))
 
 
 def bounds_by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Floats]]) -> Tensors:
@@ -41,8 +41,8 @@ def bounds_by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Flo
     low, high = zip(
         *((low[s.clock], high[s.clock]) for s, (low, high) in zip(sensors, tables, strict=True)), strict=True
     )
-    arrays = {"low": np.concatenate(low), "high": np.concatenate(high)}
-    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in arrays.items()}
+    bounds = {"low": low, "high": high}
+    return {name: torch.from_numpy(np.concatenate(columns, dtype=np.float32)) for name, columns in bounds.items()}
 
 
 def select_windows(sensors: Sequence[Sensor], batch: Tensors, options: TrafficOptions, windows: int) -> Sample:
