@@ -38,7 +38,7 @@ def encode_column(values: Sequence[Any], arrays: list[Array]) -> Outline:
         return {"kind": "optional", "filled": filled, "of": encode_column([v for v in values if v is not None], arrays)}
     if len(kinds) > 1:
         raise NoColumnError(f"{len(kinds)} types in one column")
-    kind = next(iter(kinds), str)
+    kind: type[Any] = next(iter(kinds), str)
     if kind in PLAIN:
         return {"kind": "plain", "values": list(values)}
     if issubclass(kind, (np.ndarray, np.generic)):
