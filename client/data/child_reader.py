@@ -1,4 +1,7 @@
-"""Reader of tables in a short child process, so that a resident client never holds PyArrow and the text of its tables."""
+"""Reader of tables in a short child process.
+
+A resident client thus never holds PyArrow and the text of its tables.
+"""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Codec of data sets as columns: a JSON outline and raw arrays, so that another process can take them over.
+"""Codec of data sets for another process: columns as an outline in JSON and raw arrays.
 
 The fields of equal objects form one column each, down to arrays, numbers and texts. Only dataclasses and vocabularies of this
 installation are created on decoding.
