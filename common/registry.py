@@ -1,7 +1,7 @@
 """Registry of tasks or methods: built-in entries and entry points of packages, imported on first use."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -14,6 +14,17 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 """Pattern of the names of tasks and methods."""
 
 EntryT = TypeVar("EntryT")
+
+
+def load_attribute(path: str) -> Any:
+    """Import a module and return its attribute, both named as `module:attribute`."""
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def imported(path: str) -> Callable[..., Any]:
+    """Return a function that calls the one at `module:attribute`, which it imports when it is called."""
+    return lambda *arguments, **options: load_attribute(path)(*arguments, **options)
 
 
 class Registry(Mapping[str, EntryT], Generic[EntryT]):
@@ -94,8 +105,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
 
     def _load(self, name: str) -> EntryT:
         if name in self._built_in:
-            module, _, attribute = self._built_in[name].partition(":")
-            entry: EntryT = getattr(import_module(module), attribute)
+            entry: EntryT = load_attribute(self._built_in[name])
             return entry
         if name not in self._plugins:
             raise ConfigError(self.describe_unknown(name))

@@ -1,33 +1,11 @@
 """Metrics of several tasks."""
 
-from common.metrics.spec import MetricFamily, MetricSpec
+from common.metrics.spec import MetricFamily, MetricSpec, error, share
 
-LOSS = MetricSpec(
-    "loss", "loss", "Loss", "lower", 3, "Mean loss of the predictions on held-out data; 0 is certain and right.", low=0
-)
-HIT_RATE = MetricSpec(
-    "hr*",
-    "hr@*",
-    "Hit rate @*",
-    "higher",
-    3,
-    "Share of the held-out answers among the first * suggestions.",
-    low=0,
-    high=1,
-)
-MRR = MetricSpec(
-    "mrr*", "mrr@*", "MRR @*", "higher", 3, "Mean of 1/position of the first right answer; 0 beyond *.", low=0, high=1
-)
-NDCG = MetricSpec(
-    "ndcg*",
-    "ndcg@*",
-    "NDCG @*",
-    "higher",
-    3,
-    "Right answers among the first *, discounted by position; 1 is perfect.",
-    low=0,
-    high=1,
-)
+LOSS = error("loss", "loss", "Loss", "Mean loss of the predictions on held-out data; 0 is certain and right.", 3)
+HIT_RATE = share("hr*", "hr@*", "Hit rate @*", "Share of the held-out answers among the first * suggestions.")
+MRR = share("mrr*", "mrr@*", "MRR @*", "Mean of 1/position of the first right answer; 0 beyond *.")
+NDCG = share("ndcg*", "ndcg@*", "NDCG @*", "Right answers among the first *, discounted by position; 1 is perfect.")
 
 EXAMPLES = MetricSpec("examples", "examples", "Examples", "", 0, "Number of training records of each client.")
 """Number of records; not a metric, but reported per client like one."""

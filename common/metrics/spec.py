@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Better = Literal["lower", "higher", ""]
 
@@ -46,6 +46,16 @@ class MetricSpec:
     def keys(self) -> tuple[str, ...]:
         """Keys of the metric; without cut-offs none of those that `*` stands for."""
         return tuple(self.key.replace("*", str(cut)) for cut in self.cuts) if "*" in self.key else (self.key,)
+
+
+def share(key: str, short: str, label: str, meaning: str, **options: Any) -> MetricSpec:
+    """Return a metric between 0 and 1 of which larger values are better; `options` are further fields."""
+    return MetricSpec(key, short, label, "higher", 3, meaning, low=0, high=1, **options)
+
+
+def error(key: str, short: str, label: str, meaning: str, digits: int = 4, **options: Any) -> MetricSpec:
+    """Return a metric of at least 0 of which smaller values are better; `options` are further fields."""
+    return MetricSpec(key, short, label, "lower", digits, meaning, **{"low": 0, **options})
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Typer application whose commands are imported when they run or show their own help."""
 
 import re
-from importlib import import_module
 from importlib.metadata import version
 from platform import python_version
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ import typer
 from click import Command, Context
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from common.registry import load_attribute
 from deploy.cli.commands import COMMANDS, CommandRef
 from deploy.cli.panels import PANELS, find_panel
 from deploy.tasks.registry import task_commands
@@ -39,8 +39,7 @@ class LazyGroup(TyperGroup):
 
 def load(ref: CommandRef) -> Command:
     """Import a command."""
-    module, _, attribute = ref.target.partition(":")
-    target = getattr(import_module(module), attribute)
+    target = load_attribute(ref.target)
     if not isinstance(target, typer.Typer):
         function, target = target, typer.Typer(add_completion=False)
         target.command(ref.name)(function)

@@ -2,19 +2,8 @@
 
 from collections.abc import Mapping
 
-from common.errors import (
-    BudgetSpentError,
-    ConfigError,
-    ConnectError,
-    DataError,
-    FedloomError,
-    LedgerError,
-    QuorumError,
-    RefusedError,
-    RunError,
-    StateError,
-    WireError,
-)
+from common import errors
+from common.errors import FedloomError, RunError
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
@@ -23,15 +12,15 @@ EXIT_CODES: Mapping[type[BaseException], int] = {
     FedloomError: 1,
     OSError: 1,  # a folder without write permission, a full disk
     RunError: 1,
-    WireError: 1,
-    ConfigError: 2,
-    StateError: 2,
-    DataError: 3,
-    RefusedError: 4,
-    LedgerError: 4,
-    BudgetSpentError: 4,
-    ConnectError: 5,
-    QuorumError: 5,
+    errors.WireError: 1,
+    errors.ConfigError: 2,
+    errors.StateError: 2,
+    errors.DataError: 3,
+    errors.RefusedError: 4,
+    errors.LedgerError: 4,
+    errors.BudgetSpentError: 4,
+    errors.ConnectError: 5,
+    errors.QuorumError: 5,
     KeyboardInterrupt: INTERRUPTED,
 }
 """Class -> exit code; a class without an entry has the code of its nearest base."""

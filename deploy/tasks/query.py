@@ -1,11 +1,11 @@
 """Query options that several tasks take, and their values."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import ConfigError
+from common.registry import load_attribute
 from common.text import count
 from deploy.tasks.spec import QueryOption, ServingRef, TrainedRun
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from client.lists.items import ItemFilter
     from client.lists.titles import Titles
     from common.options import Scalar
-    from deploy.model_service.spec import Serving
 
 HIDE, KEEP = "hide", "keep"
 
@@ -90,14 +89,8 @@ def serving_in(module: str, option: str, noun: str = "") -> ServingRef:
         option: Option of `fedloom export-model` that names a unit of the data.
         noun: Noun of the unit; empty for the name of the option.
     """
-
-    def load() -> "Serving":
-        serving: Serving = import_module(module).SERVING
-        return serving
-
-    return ServingRef(
-        QueryOption(option, f"Put the data of this {noun or option} into the file; default: the first."), load
-    )
+    unit = QueryOption(option, f"Put the data of this {noun or option} into the file; default: the first.")
+    return ServingRef(unit, lambda: load_attribute(f"{module}:SERVING"))
 
 
 def parse_share(option: str, text: str) -> float:

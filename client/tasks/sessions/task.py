@@ -1,24 +1,14 @@
 """Client task of the sessions task."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from client.data.sources import Source
 from client.tasks.sessions.data.generator import demo_visitors
 from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.data.writer import write_visitors
 from client.tasks.sessions.schema import SCHEMA
 from client.tasks.spec import ClientTask
-from common.tasks.sessions.options import SessionsOptions
+from common.registry import imported
 from common.tasks.sessions.task import TASK as SPEC
 from common.tasks.sessions.vocabulary import Items
-from common.tasks.spec import TaskRun
-
-if TYPE_CHECKING:
-    from client.data.summary import DataSummary
-    from client.data.tables.table import Table
-    from client.tasks.sessions.learner import SessionsLearner
 
 
 def read(source: Source, items: Items | None, seed: int) -> Visits:
@@ -26,27 +16,6 @@ def read(source: Source, items: Items | None, seed: int) -> Visits:
     from client.tasks.sessions.data.reader import read_visitors
 
     return read_visitors(source.path, items, test=source.test, dialect=source.dialect)
-
-
-def learner(run: TaskRun[SessionsOptions, Items], dataset: Visits) -> "SessionsLearner":
-    """Build the learner of a run from a client's data."""
-    from client.tasks.sessions.learner import SessionsLearner
-
-    return SessionsLearner(run, dataset)
-
-
-def published(folder: Path) -> bool:
-    """Return True if the folder is a public set in its published form."""
-    from client.tasks.sessions.data.published_folder import is_published
-
-    return is_published(folder)
-
-
-def summarize(options: SessionsOptions, dataset: Visits, tables: Sequence["Table"]) -> "DataSummary":
-    """Summarize a data set for its owner."""
-    from client.tasks.sessions.data import summary
-
-    return summary.summarize(options, dataset, tables)
 
 
 TASK = ClientTask(
@@ -57,10 +26,10 @@ TASK = ClientTask(
     demo_units=400,
     read=read,
     write=write_visitors,
-    learner=learner,
+    learner=imported("client.tasks.sessions.learner:SessionsLearner"),
     generate=demo_visitors,
-    published=published,
+    published=imported("client.tasks.sessions.data.published_folder:is_published"),
     test_file=True,
     takes_splits=True,
-    summarize=summarize,
+    summarize=imported("client.tasks.sessions.data.summary:summarize"),
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from common.methods.pfgnn import PFGNN
 from common.metrics.known import LOSS, MODEL_FAMILIES, MRR, NDCG
-from common.metrics.spec import MetricFamily, MetricSpec
+from common.metrics.spec import MetricFamily, share
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import pair_statistics
 from common.tasks.markets.counts import add_pairs, check_pairs, dense_pairs, to_dense, to_sparse
@@ -41,17 +41,7 @@ TASK = TaskSpec(
         LOSS,
         replace(MRR, cuts=TOPS),
         replace(NDCG, cuts=TOPS),
-        MetricSpec(
-            "recall*",
-            "recall@*",
-            "Recall @*",
-            "higher",
-            3,
-            "Share of all right answers among the first *.",
-            low=0,
-            high=1,
-            cuts=(20,),
-        ),
+        share("recall*", "recall@*", "Recall @*", "Share of all right answers among the first *.", cuts=(20,)),
     ),
     families=(
         *MODEL_FAMILIES,

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from common.metrics.known import LOSS, MODEL_FAMILIES
-from common.metrics.spec import MetricSpec
+from common.metrics.spec import error, share
 from common.tasks.comparison import Comparison
 from common.tasks.ratings.demo import demo_products
 from common.tasks.ratings.options import RatingsOptions
@@ -30,83 +30,56 @@ TASK = TaskSpec(
     build_model=build_model,
     metrics=(
         LOSS,
-        MetricSpec(
+        error(
             "rmse",
             "rmse",
             "RMSE",
-            "lower",
-            4,
             "Root mean squared error of a predicted rating, as a share of the scale.",
-            low=0,
             summed_to=1.0,
         ),
-        MetricSpec(
+        error(
             "rmse_local_mean",
             "rmse(own mean)",
             "RMSE of own mean",
-            "lower",
-            4,
             "Baseline: each rater's own mean.",
             baseline=True,
-            low=0,
             summed_to=1.0,
         ),
-        MetricSpec(
+        error(
             "rmse_prior_mean",
             "rmse(prior mean)",
             "RMSE of the public prior mean",
-            "lower",
-            4,
             "Baseline: always the option `prior`, in place of the mean of all clients, which is unknown.",
             headline=False,
             baseline=True,
-            low=0,
             summed_to=1.0,
         ),
-        MetricSpec(
+        error(
             "rmse_half",
             "rmse(half)",
             "RMSE of one half",
-            "lower",
-            4,
             "Baseline: always the middle of the scale.",
             headline=False,
             baseline=True,
-            low=0,
             summed_to=1.0,
         ),
-        MetricSpec(
+        error(
             "mae",
             "mae",
             "MAE",
-            "lower",
-            3,
             "Mean absolute error of a predicted rating, as a share of the scale.",
+            3,
             headline=False,
-            low=0,
             summed_to=1.0,
         ),
-        MetricSpec(
-            "f1",
-            "f1",
-            "F1",
-            "higher",
-            3,
-            "Harmonic mean of precision and recall of liked items.",
-            low=0,
-            high=1,
-        ),
-        MetricSpec(
+        share("f1", "f1", "F1", "Harmonic mean of precision and recall of liked items."),
+        share(
             "f1_all_liked",
             "f1(all)",
             "F1 of all liked",
-            "higher",
-            3,
             "Baseline: every item is predicted as liked.",
             headline=False,
             baseline=True,
-            low=0,
-            high=1,
         ),
     ),
     families=MODEL_FAMILIES,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES
-from common.metrics.spec import MetricSpec
+from common.metrics.spec import error, share
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
 from common.tasks.rules.counts import add_counts, check_counts, label, visible_share, zeros
@@ -39,74 +39,52 @@ TASK = TaskSpec(
     build_model=build_model,
     metrics=(
         LOSS,
-        MetricSpec(
-            "auc",
-            "auc",
-            "AUC",
-            "higher",
-            3,
-            "Probability that a true rule scores above a false one; 0.5 is random.",
-            low=0,
-            high=1,
-        ),
-        MetricSpec(
+        share("auc", "auc", "AUC", "Probability that a true rule scores above a false one; 0.5 is random."),
+        error(
             "mr0",
             "mr",
             "Mean rank",
-            "lower",
-            2,
             "Mean number of wrong relations that score above the right one; 0 is best.",
-            low=0,
+            2,
             summed_to=MOST_RELATIONS,
         ),
-        MetricSpec(
+        error(
             "mr1",
             "mr(1)",
             "Mean rank, from 1",
-            "lower",
-            2,
             "Mean position of the right relation; 1 is best.",
+            2,
             headline=False,
             low=1,
             summed_to=MOST_RELATIONS,
         ),
-        MetricSpec(
+        error(
             "mr_rt",
             "mr(rt)",
             "Mean rank, new only",
-            "lower",
-            2,
             "Mean rank without relations that the pair has in training.",
+            2,
             headline=False,
-            low=0,
             summed_to=MOST_RELATIONS,
         ),
         replace(HIT_RATE, cuts=TOPS),
         *(
-            MetricSpec(
+            share(
                 f"hr{top}_shown",
                 f"hr@{top} shown",
                 f"Hit rate @{top} of the shown list",
-                "higher",
-                3,
                 f"Share of the held-out rules among the first {top} that are shown: possible ones without contradictions.",
                 headline=False,
-                low=0,
-                high=1,
             )
             for top in SHOWN_TOPS
         ),
-        MetricSpec(
+        share(
             "hr20_frequency",
             "hr@20(frequency)",
             "Hit rate @20 of relation frequency",
-            "higher",
-            3,
             "Baseline: relations in the order of their number in the home's own training rules.",
             headline=False,
             baseline=True,
-            low=0,
-            high=1,
         ),
     ),
     families=MODEL_FAMILIES,

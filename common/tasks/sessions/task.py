@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
-from common.metrics.spec import MetricSpec
+from common.metrics.spec import share
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import pair_statistics
 from common.tasks.sessions.counts import add_rules, check_rules, dense_rules, to_dense, to_sparse
@@ -39,17 +39,13 @@ TASK = TaskSpec(
         replace(HIT_RATE, cuts=TOPS),
         replace(MRR, cuts=TOPS),
         replace(NDCG, cuts=(20,)),
-        MetricSpec(
+        share(
             "hr20_history",
             "hr@20(history)",
             "Hit rate @20 of own history",
-            "higher",
-            3,
             "Baseline: items by the visitor's own visits, visits after the last item, and clicks of the session.",
             headline=False,
             baseline=True,
-            low=0,
-            high=1,
         ),
     ),
     families=MODEL_FAMILIES,

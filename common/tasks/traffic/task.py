@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from common.errors import ConfigError
 from common.logic.diagnosis import read_formula
 from common.metrics.known import LOSS, MODEL_FAMILIES
-from common.metrics.spec import MetricFamily, MetricSpec
+from common.metrics.spec import MetricFamily, MetricSpec, error, share
 from common.privacy.claims import PROPERTIES
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
@@ -51,80 +51,56 @@ TASK = TaskSpec(
     build_model=build_model,
     metrics=(
         replace(LOSS, short_table=False),
-        MetricSpec(
+        error(
             "mse",
             "mse",
             "Mean squared error",
-            "lower",
-            4,
             "Mean squared error of forecasts; each sensor in standard deviations of its own past.",
-            low=0,
         ),
-        MetricSpec(
+        error(
             "profile_mse",
             "profile mse",
             "Mean squared error of the profile",
-            "lower",
-            4,
             "Baseline: mean reading of the sensor at that time of the week.",
             headline=False,
             baseline=True,
-            low=0,
         ),
-        MetricSpec(
+        error(
             "ridge_mse",
             "ridge mse",
             "Mean squared error of the ridge baseline",
-            "lower",
-            4,
             "Baseline: profile plus the sensor's ridge regression, averaged with federated ridge if sums are shared.",
             headline=False,
             baseline=True,
-            low=0,
         ),
-        MetricSpec(
+        error(
             "last_week_mse",
             "last week mse",
             "Mean squared error of last week",
-            "lower",
-            4,
             "Baseline: the same hours of the week before.",
             headline=False,
             baseline=True,
-            low=0,
         ),
-        MetricSpec(
+        share(
             "rho_point",
             "ρ.point",
             "Rule satisfaction, points",
-            "higher",
-            3,
             "Share of forecast readings that satisfy the sensor's property.",
             headline=False,
-            low=0,
-            high=1,
         ),
-        MetricSpec(
+        share(
             "rho_window",
             "ρ.window",
             "Rule satisfaction, windows",
-            "higher",
-            3,
             "Share of pairs of forecast readings that both satisfy the property.",
             headline=False,
             short_table=False,
-            low=0,
-            high=1,
         ),
-        MetricSpec(
+        share(
             "rho_trace",
             "ρ.trace",
             "Rule satisfaction, traces",
-            "higher",
-            3,
             "Share of whole forecasts that satisfy the property; compare with the share of true days.",
-            low=0,
-            high=1,
         ),
         MetricSpec(
             "coverage80",

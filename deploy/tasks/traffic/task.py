@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from common.registry import imported
 from deploy.cli.commands import CommandRef
 from deploy.tasks.query import serving_in
-from deploy.tasks.spec import DeployTask, ForecastExample, TrainedRun
+from deploy.tasks.spec import DeployTask
 
 if TYPE_CHECKING:
     from deploy.report.run import RunRecord
     from deploy.report.sections import Section
-    from server.checkpoints import Checkpoint
 
 PLACE = "deploy.tasks.traffic"
 
@@ -22,24 +22,10 @@ def sections(records: "Sequence[RunRecord]") -> "Iterator[Section]":
     yield from (learning(records), teaching(records))
 
 
-def examples(run: TrainedRun) -> list[ForecastExample]:
-    """Return forecasts of held-out readings of the first sensors."""
-    from deploy.tasks.traffic.examples import held_out_forecasts
-
-    return held_out_forecasts(run)
-
-
-def clusters(checkpoint: "Checkpoint") -> dict[str, str]:
-    """Return the property of each cluster in words."""
-    from deploy.tasks.traffic.cluster_words import describe_clusters
-
-    return describe_clusters(checkpoint)
-
-
 TASK = DeployTask(
     name="traffic",
-    examples=examples,
-    clusters=clusters,
+    examples=imported(f"{PLACE}.examples:held_out_forecasts"),
+    clusters=imported(f"{PLACE}.cluster_words:describe_clusters"),
     sections=sections,
     commands=(
         CommandRef("forecast", f"{PLACE}.commands:forecast", "Forecast a sensor's next readings.", "Use"),
