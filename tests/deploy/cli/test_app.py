@@ -14,7 +14,6 @@ import typer
 from click import Command, Context
 from typer.testing import CliRunner
 
-from deploy.cli import app as application
 from deploy.cli.app import app, load
 from deploy.cli.commands import COMMANDS, CommandRef
 from deploy.cli.panels import PANELS
@@ -61,9 +60,8 @@ def sample(
     """
 
 
-def test_help_shows_brackets_as_typed_and_joins_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "import_module", lambda name: sys.modules[__name__])
-    command = load(CommandRef("sample", "here:sample", "Install fedloom[sumo] first.", "Prepare"))
+def test_help_shows_brackets_as_typed_and_joins_lines() -> None:
+    command = load(CommandRef("sample", f"{__name__}:sample", "Install fedloom[sumo] first.", "Prepare"))
     lines = {" ".join(re.sub("[│╭╮╰╯─]", " ", line).split()) for line in help_of(command).splitlines()}
     assert {"Install fedloom[sumo] first.", "Then [bold]this[/] is one line."} <= lines
     assert {"file [FILE] File of [sumo] or [1, 2].", "--out TEXT Folder [dim], as typed."} <= lines
