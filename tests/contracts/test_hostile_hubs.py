@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 
+from benchmarks.lies.liars import Lie, filled
 from client.hub import Hub
 from common.arrays import Arrays
 from common.wire.codec import RECORD, decode, encode
@@ -15,7 +16,6 @@ from common.wire.messages import ENROL, TRAIN, EnrolReply, TrainReply
 from server.result import Result
 from server.run import run
 from tests.support.hubs import NodeGrid, lying, nodes_of, settings, with_answers
-from tests.support.liars import Lie, filled
 from tests.support.owners import owners
 from tests.support.sensors import rounds_of
 

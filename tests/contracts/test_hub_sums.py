@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Message, RecordDict
 
+from benchmarks.lies.liars import Lie
 from client.hub import Hub
 from client.policy import Policy
 from common.arrays import norm
@@ -22,7 +23,6 @@ from server.aggregation.folded_replies import FoldedReplies
 from server.run import run
 from server.strategies import step
 from tests.support.hubs import Node, NodeGrid, lying, nodes_of, settings
-from tests.support.liars import Lie
 from tests.support.owners import Owners, model_of, noisy, owners
 from tests.support.sensors import rounds_of
 from tests.support.toys import METHODS

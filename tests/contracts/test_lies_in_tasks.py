@@ -8,38 +8,37 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
+from benchmarks.lies.cases import LIES
+from benchmarks.lies.liars import LyingGrid, lies
 from client.data.dataset import AnyDataset
 from client.data.read import partition, read_all
 from client.tasks.traffic.data.series import Sensors
 from common.config.parse import parse
 from common.config.run import RunConfig
+from common.methods.planners import PLANNERS
 from common.options import Scalar
-from common.wire.messages import EVALUATE, TRAIN
 from deploy.simulated_session import open_sessions
 from deploy.simulation import InProcessGrid
 from server import round_limits
 from server.artifacts import RunDirectory
 from server.result import Result
 from server.run import run
-from tests.support.configurations import method_options
-from tests.support.liars import HARMFUL, REPORTED, Lie, LyingGrid, measured, scaled, trained
-from tests.support.owners import PLANNERS
+from tests.support.configurations import TASKS_OF, method_options
+from tests.support.owners import PLANNERS as PLANNED
 from tests.support.sensors import MEASURES, QUICK, rounds_of, sensor
 
-CLIENTS, SEEDS = 7, (0, 1)
+CLIENTS, STEPS, SEEDS = 7, 2, (0, 1)
 NAME = f"client-{CLIENTS - 1}"
-TASKS = {"fedstl": "traffic", "pfgnn": "markets", **dict.fromkeys(PLANNERS, "ratings")}
+TASKS = {**TASKS_OF, **dict.fromkeys(PLANNERS, "ratings")}
 METRICS = {"traffic": "loss", "markets": "mrr20", "ratings": "rmse"}
 NOISE: dict[str, Scalar] = {"privacy__unit": "client", "privacy__epsilon": 8.0}
 SMALL: dict[str, dict[str, Scalar]] = {
-    "fedstl": {"clusters": 2, "local_steps": 2},
-    "pfgnn": {"local_steps": 2, "tasks__markets__width": 24, "tasks__markets__embedding": 6},
-    **{planner: {**options, **NOISE} for planner, options in PLANNERS.items()},
-}
-LIES: dict[str, tuple[str, Lie]] = {
-    **HARMFUL,
-    **REPORTED,
-    "one step": (TRAIN, trained(steps=1, update=scaled(30))),  # as long per step as 5 times one of 12 steps
+    "fedstl": {"clusters": 2, "local_steps": STEPS},
+    "pfgnn": {"local_steps": STEPS, "tasks__markets__width": 24, "tasks__markets__embedding": 6},
+    **{
+        name: {**PLANNED.get(name, {}), **(NOISE if spec.options.needs_noise else {})}
+        for name, spec in PLANNERS.items()
+    },
 }
 
 
@@ -92,8 +91,7 @@ def honest(method: str) -> tuple[int, float, float]:
 @pytest.mark.parametrize("name", LIES)
 def test_a_liar_harms_nobody_and_is_named(method: str, name: str, tmp_path: Path) -> None:
     sessions, _ = open_sessions(parts(TASKS[method]), 0)
-    metric = METRICS[TASKS[method]]
-    kind, lie = {**LIES, "metric": (EVALUATE, measured({metric: 1e200}, {metric: 1e100}))}[name]
+    kind, lie = lies(METRICS[TASKS[method]], STEPS)[name]
     result = run(LyingGrid(sessions, CLIENTS, kind, lie), configuration(method), tmp_path)
     rounds, expected, spread = honest(method)
     lines = rounds_of(tmp_path)

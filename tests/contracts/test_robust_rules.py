@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.lies.liars import LyingGrid, scaled, trained
 from client.state import MemoryStore
 from common.arrays import scale
 from common.config.run import RunConfig
@@ -15,7 +16,6 @@ from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.run import run
 from tests.support.configurations import refusal
-from tests.support.liars import LyingGrid, scaled, trained
 from tests.support.strategies import Server, every_strategy, message_of, reply_of
 from tests.support.toy_sessions import toy_sessions
 from tests.support.toys import CATALOGUE, configured

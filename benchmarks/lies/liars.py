@@ -1,4 +1,4 @@
-"""Federation in one process with a client that lies."""
+"""Federation in one process with a client that lies, for the study and for tests."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -13,6 +13,8 @@ from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EVALUATE, TRAIN, EnrolReply, EvaluateReply, TrainReply
 from deploy.simulation import InProcessGrid
 
+GIGABYTE = 10**9
+
 Lie = Callable[[Message], Message | None]
 """Change of a client's reply; None sends nothing."""
 
@@ -20,18 +22,20 @@ Lie = Callable[[Message], Message | None]
 class LyingGrid(InProcessGrid):
     """Grid in which one node changes its replies of a kind."""
 
-    def __init__(self, sessions: Mapping[int, Session], liar: int, kind: str, lie: Lie) -> None:
-        super().__init__(sessions, 1)
+    def __init__(self, sessions: Mapping[int, Session], liar: int, kind: str, lie: Lie, together: int = 1) -> None:
+        super().__init__(sessions, together)
         self._liar, self._kind, self._lie = liar, kind, lie
         self._kinds: dict[str, str] = {}
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        """Answer all messages, and remember their types."""
         messages = list(messages)
         pushed = super().push_messages(messages)
         self._kinds |= {m.metadata.message_id: m.metadata.message_type for m in messages}
         return pushed
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Return the replies, of which the liar's are false."""
         replies = super().pull_messages(message_ids)
         return [sent for reply in replies if (sent := self._send(reply)) is not None]
 
@@ -57,14 +61,18 @@ def trained(**changes: Any) -> Lie:
 
 
 def scaled(factor: float) -> Callable[[Arrays], Arrays]:
+    """Return the change of arrays that multiplies them."""
     return lambda update: {n: a * a.dtype.type(factor) if a.dtype.kind == "f" else a for n, a in update.items()}
 
 
 def filled(value: float) -> Callable[[Arrays], Arrays]:
+    """Return the change of arrays that replaces each number."""
     return lambda update: {n: np.full_like(a, value) if a.dtype.kind == "f" else a for n, a in update.items()}
 
 
 def measured(metrics: dict[str, float], weights: dict[str, float]) -> Lie:
+    """Return the lie with further or other metrics."""
+
     def lie(message: Message) -> Message:
         reply = decode(EvaluateReply, message.content)
         false_report = replace(reply, metrics={**reply.metrics, **metrics}, weights={**reply.weights, **weights})
@@ -74,20 +82,33 @@ def measured(metrics: dict[str, float], weights: dict[str, float]) -> Lie:
 
 
 def enrolled(**changes: Any) -> Lie:
+    """Return the lie with other fields of the reply to the invitation."""
     return lambda message: _changed(message, encode(replace(decode(EnrolReply, message.content), **changes)))
 
 
 def oversized(message: Message) -> Message:
-    """Return a reply with a blob beyond the limit of a small model; the size of a real one is not needed."""
-    return _changed(message, RecordDict({**message.content, "more": ConfigRecord({"blob": bytes(8_000_000)})}))
+    """Return a reply of 1 GB; the zeros take memory only if the server reads them."""
+    return _changed(message, RecordDict({**message.content, "more": ConfigRecord({"blob": bytes(GIGABYTE)})}))
 
 
 def failed(reason: str) -> Lie:
+    """Return the lie that reports a failure instead of a training."""
+
     def lie(message: Message) -> Message:
         message.__dict__["_content"], message.__dict__["_error"] = None, Error(1000, reason)
         return message
 
     return lie
+
+
+def false_metric(metric: str) -> tuple[str, Lie]:
+    """Return the lie about a metric and its weight."""
+    return EVALUATE, measured({metric: 1e200}, {metric: 1e100})
+
+
+def one_step(steps: int) -> tuple[str, Lie]:
+    """Return the lie of one local step; per step, the update is 60 times as long as an honest one of so many steps."""
+    return TRAIN, trained(steps=1, update=scaled(60 / steps))
 
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J=cmd\r\n"
@@ -96,14 +117,14 @@ HARMFUL: dict[str, tuple[str, Lie]] = {
     "3.3e38": (TRAIN, trained(update=filled(3.3e38))),
     "1e30": (TRAIN, trained(update=filled(1e30), gradient=filled(1e30))),
     "100 x norm": (TRAIN, trained(update=scaled(100), gradient=scaled(100))),
-    "one step": (TRAIN, trained(steps=1, update=scaled(5))),
+    "one step": one_step(12),
     "examples": (TRAIN, trained(examples=2**63 - 1)),
 }
-"""Lies about the update, which every strategy must withstand."""
+"""Lies about the update."""
 
 REPORTED: dict[str, tuple[str, Lie]] = {
     "loss": (TRAIN, trained(loss=1.7e308)),
-    "metric": (EVALUATE, measured({"hr20": 1e200}, {"hr20": 1e100})),
+    "metric": false_metric("hr20"),
     "invented": (EVALUATE, measured({"accuracy": 1.0}, {"accuracy": 1.0})),
     "escapes in metrics": (EVALUATE, measured({ESCAPES: 1.0}, {})),
     "escapes in reasons": (TRAIN, failed(ESCAPES)),
@@ -112,4 +133,9 @@ REPORTED: dict[str, tuple[str, Lie]] = {
     "silence": (TRAIN, lambda message: None),
     "another's name": (ENROL, enrolled(client="client-0")),
 }
-"""Lies that the code shared by all strategies meets."""
+"""Other lies."""
+
+
+def lies(metric: str, steps: int) -> dict[str, tuple[str, Lie]]:
+    """Return name -> type of the message and lie, for clients that report this metric and make so many steps."""
+    return {**HARMFUL, **REPORTED, "metric": false_metric(metric), "one step": one_step(steps)}
