@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from flwr.serverapp import Grid
 
+from benchmarks.lies.liars import Lie, LyingGrid, trained
 from client.hub import Hub
 from common.config.run import RunConfig
 from common.errors import QuorumError
@@ -19,7 +20,6 @@ from server.result import Result
 from server.run import run
 from tests.server.test_node_directory import MARKS, NODES
 from tests.support.hubs import NodeGrid, nodes_of
-from tests.support.liars import Lie, LyingGrid, trained
 from tests.support.owners import PLANNERS, Owners, noisy, owners
 from tests.support.sensors import rounds_of
 from tests.support.sum_runs import POLICY, SumFederation, noised
