@@ -1,1 +1,1 @@
-"""Lies of one client against every method: the others finish, their model is as good, and the liar is named."""
+"""Lies of one client against every method: end of the run, quality of the model, and who is named."""

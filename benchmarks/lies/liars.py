@@ -107,7 +107,7 @@ def false_metric(metric: str) -> tuple[str, Lie]:
 
 
 def one_step(steps: int) -> tuple[str, Lie]:
-    """Return the lie of one local step; per step, the update is 60 times as long as an honest one of so many steps."""
+    """Return the lie of one local step with the update of 60, where honest clients make so many."""
     return TRAIN, trained(steps=1, update=scaled(60 / steps))
 
 
@@ -137,5 +137,5 @@ REPORTED: dict[str, tuple[str, Lie]] = {
 
 
 def lies(metric: str, steps: int) -> dict[str, tuple[str, Lie]]:
-    """Return name -> type of the message and lie, for clients that report this metric and make so many steps."""
+    """Return name -> type of the message and lie, for clients with this metric and number of steps."""
     return {**HARMFUL, **REPORTED, "metric": false_metric(metric), "one step": one_step(steps)}
