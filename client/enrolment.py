@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from client.policy import Policy
@@ -18,7 +18,7 @@ from common.errors import DataError, RefusedError, WireError
 from common.privacy.sum_claims import describe_sums
 from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import Vocabulary
-from common.text import printable
+from common.text import count, printable
 from common.wire.messages import EnrolRequest
 
 log = logging.getLogger("fedloom.client")
@@ -86,17 +86,11 @@ class Enrolments:
             WireError: This enrolment was never accepted, or another one of the run was accepted since.
             RefusedError: The policy forbids the run, or the data do not match its vocabulary.
         """
-        return self._runs.get(enrolment) or self._open(enrolment, _load_request(self._store, enrolment))
+        return self._runs.get(enrolment) or self._open(enrolment, load_request(self._store, enrolment))
 
     def save(self, request: EnrolRequest) -> None:
         """Store an accepted request."""
-        document = {
-            "config": request.config,
-            "catalogue": request.catalogue,
-            "helpers": request.helpers,
-            "enrolment": fingerprint(request),
-        }
-        self._store.write(request.run, ENROLMENT, json.dumps(document).encode())
+        save_request(self._store, request)
 
     def _open(self, enrolment: str, request: EnrolRequest) -> EnrolledRun:
         self._policy.check_names(*read_names(request.config))
@@ -115,6 +109,8 @@ class Enrolments:
         if helpers:
             guarantee = describe_sums(config.privacy, self._policy.min_sum, helpers.pinned, helpers.first_use)
             log.info("run %s: %s", printable(request.run), guarantee)
+        if request.hops:
+            _note_gateways(request.run, request.hops)
         self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner, helpers)}
         return self._runs[enrolment]
 
@@ -137,13 +133,33 @@ def _read_vocabulary(task: str, text: str) -> Vocabulary:
     return read_vocabulary(task, text)
 
 
-def _load_request(store: Store, enrolment: str) -> EnrolRequest:
-    """Return the accepted request of that fingerprint."""
+@lru_cache(maxsize=4)
+def _note_gateways(run: str, gateways: int) -> None:
+    """Log who else sees the replies, once for all clients of a process."""
+    way = count(gateways, "gateway")
+    log.info(
+        "run %s: %s on the way to the server; its operator sees all that is sent to the server", printable(run), way
+    )
+
+
+def save_request(store: Store, request: EnrolRequest) -> None:
+    """Store an accepted request."""
+    document = {**asdict(request), "enrolment": fingerprint(request)}
+    store.write(request.run, ENROLMENT, json.dumps(document).encode())
+
+
+def load_request(store: Store, enrolment: str) -> EnrolRequest:
+    """Return the accepted request of that fingerprint.
+
+    Raises:
+        WireError: Another one was accepted, or none.
+    """
     run = enrolment.partition(":")[0]
     document = json.loads(store.read(run, ENROLMENT) or b"{}")
     if document.get("enrolment") != enrolment:
         raise WireError("not enrolled in this run, or under another configuration; enrol this client again")
-    return EnrolRequest(run, document["config"], document["catalogue"], document.get("helpers", []))
+    about = document.get("helpers", []), document.get("hops", 0)
+    return EnrolRequest(run, document["config"], document["catalogue"], *about)
 
 
 def _check_same_run(store: Store, run: str, config: RunConfig) -> None:

@@ -94,7 +94,7 @@ def _run(
     connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=lambda: parties.exchange.helping)
     quiet = connect()
     invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json(), parties.cards)
-    enrolment = _build_enrolment(config, invitation, quiet, grid, nodes)
+    enrolment = build_enrolment(config, invitation, quiet, grid, nodes)
     journal = Journal(folder, config, enrolment, grid.get_node_ids)
     enrolment.on_wait = journal.record_waiting
     if totals:
@@ -125,9 +125,10 @@ def _run(
     return result
 
 
-def _build_enrolment(
+def build_enrolment(
     config: RunConfig, invitation: EnrolRequest, grid: PollingGrid, hubs: HubGrid, nodes: Path | None
 ) -> Enrolment:
+    """Return the enrolment of a run's clients, with the checks of their names, keys and ledgers."""
     names = NameBindings(nodes, hubs.get_nodes)
 
     def ledger_owner(node: int) -> str:

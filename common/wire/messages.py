@@ -36,6 +36,8 @@ class EnrolRequest:
     """Public vocabulary of the task as JSON."""
     helpers: list[str] = field(default_factory=list)
     """Cards of the run's helpers in the order of their names, as JSON; empty without secure sums."""
+    hops: int = 0
+    """Number of gateways that have passed the invitation on; their operators see the replies."""
 
 
 @dataclass(frozen=True)
