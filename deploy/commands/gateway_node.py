@@ -1,5 +1,6 @@
 """Process of `fedloom gateway`: a SuperLink for the clients, and a node at the server above."""
 
+import logging
 import os
 import shutil
 import signal
@@ -75,6 +76,7 @@ def serve_gateway(node: GatewayNode) -> None:
         ConnectError: The server above refuses this gateway, and retrying cannot help.
         RunError: The SuperLink of this gateway has ended.
     """
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each call to the SuperLink
     key, home = load_private_key(node.key), node.home.resolve()
     name = check_name(node.name) if node.name else default_name(fingerprint(key.public_key()))
     certificates = ensure_certificates(home, node.addresses)
