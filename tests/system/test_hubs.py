@@ -57,19 +57,23 @@ def test_two_hubs_and_a_client_end_in_the_model_of_five_nodes(
     assert re.search(r"run hubs round 2/2: 2 of 2 clients trained, [\d.]+ s, sent \d+ kB", shop.error()), shop.error()
     found = {client.client: client.runs["hubs"].trained for client in read_status(desk.folder / "shop-state").clients}
     assert found["shop/east"] == found["shop/west"] == [1, 2]
-    assert _run_flat(desk.folder, homes, monkeypatch) == result["model_sha256"]
+    sources = [
+        *dealt(desk.folder, "ward"),
+        *((name, "shop", str(desk.folder / "shop" / f"{name}.csv")) for name in ("east", "west")),
+    ]
+    assert run_flat(desk.folder, "hubs", sources, monkeypatch) == result["model_sha256"]
 
 
-def register(folder: Path, name: str, clients: int) -> None:
-    words = ["keys", "register", str(folder / f"{name}.key.pub"), "--home", str(folder / "home"), "--name", name]
+def register(folder: Path, name: str, clients: int, home: str = "home") -> None:
+    words = ["keys", "register", str(folder / f"{name}.key.pub"), "--home", str(folder / home), "--name", name]
     done = CliRunner().invoke(app, [*words, "--clients", str(clients)])
     assert done.exit_code == 0, done.exception
-    assert read_names(folder / "home" / "nodes")[name].clients == clients
+    assert read_names(folder / home / "nodes")[name].clients == clients
 
 
-def join(desk: Desk, name: str, *words: str) -> Command:
-    keys = ("--ca", "home/ca.pem", "--key", f"{name}.key", "--state-dir", f"{name}-state", "--name", name)
-    return desk.start("join", "--server", f"127.0.0.1:{desk.port}", *keys, *words)
+def join(desk: Desk, name: str, *words: str, home: str = "home", port: int = 0) -> Command:
+    keys = ("--ca", f"{home}/ca.pem", "--key", f"{name}.key", "--state-dir", f"{name}-state", "--name", name)
+    return desk.start("join", "--server", f"127.0.0.1:{port or desk.port}", *keys, *words)
 
 
 def _write_shop(folder: Path) -> None:
@@ -82,14 +86,17 @@ def _write_shop(folder: Path) -> None:
     )
 
 
-def _run_flat(folder: Path, homes: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run the same clients on nodes of their own in this process; return the hash of the model."""
-    dealt = sorted((folder / ".fedloom" / "dealt").glob("*-rules-2/client-*/*.csv"))
-    sources = [(f"client-{k}", "ward", str(table)) for k, table in enumerate(dealt)]
-    sources += [(name, "shop", str(folder / "shop" / f"{name}.csv")) for name in ("east", "west")]
+def dealt(folder: Path, hub: str) -> list[tuple[str, str, str]]:
+    """Return name, hub and table of each client of a hub of two."""
+    tables = sorted((folder / ".fedloom" / "dealt").glob("*-rules-2/client-*/*.csv"))
+    return [(f"client-{k}", hub, str(table)) for k, table in enumerate(tables)]
+
+
+def run_flat(folder: Path, name: str, sources: list[tuple[str, str, str]], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run the same clients, and the client by itself, on nodes of their own in this process; return the hash of the model."""
     sessions = [_open(folder, *source) for source in [*sources, ("alone", "", "demo:90-100")]]
     monkeypatch.setattr("server.admission.NAME", re.compile(".*"))
-    config = parse(RunDirectory(folder / "runs", "hubs").config())
+    config = parse(RunDirectory(folder / "runs", name).config())
     return run(NodeGrid({k: direct(s) for k, s in enumerate(sessions, start=1)}), config, folder / "flat").model_sha256
 
 

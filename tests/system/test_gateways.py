@@ -1,0 +1,60 @@
+"""A gateway over TLS: server, gateway, a hub and a client behind it; the gateway is killed and comes back."""
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from deploy.certificates import ensure_certificates
+from deploy.keys import make_node_key
+from deploy.ports import free_port
+from server.process_records import COMMAND, read_records
+from tests.system.desk import Command, Desk, until
+from tests.system.test_hubs import dealt, join, register, run_flat
+
+pytestmark = pytest.mark.system
+
+
+def test_a_killed_gateway_comes_back_and_the_model_is_that_of_single_nodes(
+    desk: Desk, homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for home in ("home", "below"):
+        ensure_certificates(desk.folder / home, [])
+    for name, clients, home in (("west", 3, "home"), ("ward", 2, "below"), ("alone", 1, "below")):
+        make_node_key(desk.folder / f"{name}.key")
+        register(desk.folder, name, clients, home)
+    ports = free_port(), free_port()
+
+    options = ("--clients", "3", "--rounds", "4", "--seed", "5", "--run-id", "passed", "--home", "home", "--json")
+    quick = ("--set", "federation.min-replies=3", "--set", "federation.answer=replies", "--set", "evaluate-every=4")
+    served = desk.start("serve", *options, *quick, "--port", str(desk.port), "--control-port", str(desk.control_port))
+    behind = [
+        join(desk, "ward", "--data", str(homes), "--clients", "2", home="below", port=ports[0]),
+        join(desk, "alone", "--data", "demo:90-100", home="below", port=ports[0]),
+    ]
+    gateway = start(desk, ports)
+    until(lambda: "trained" in gateway.error() or gateway.process.poll() is not None, gateway.error)
+    family = gateway.family()
+    os.kill(gateway.process.pid, signal.SIGKILL)
+    assert gateway.end() == -signal.SIGKILL
+    psutil.wait_procs(family, 10)
+    again = start(desk, ports)
+    assert served.end() == 0, "\n".join(command.error() for command in desk.commands)
+
+    result = served.result()
+    assert sorted(result["clients"]) == ["west/alone", "west/ward/client-0", "west/ward/client-1"]
+    assert [(event["asked"], event["answered"]) for event in desk.rounds("passed")] == [(3, 3)] * 4
+    assert "run passed round 4: 3 of 3 clients trained" in again.error()
+    assert "1 gateway on the way to the server" in behind[1].error()
+    assert COMMAND in [record.name for record in read_records(desk.folder / "below" / "processes")]
+    for command in (again, *behind):
+        assert command.end(signal.SIGTERM) == 0, command.error()
+    assert run_flat(desk.folder, "passed", dealt(desk.folder, "ward"), monkeypatch) == result["model_sha256"]
+
+
+def start(desk: Desk, ports: tuple[int, int]) -> Command:
+    above = ("--server", f"127.0.0.1:{desk.port}", "--ca", "home/ca.pem", "--key", "west.key", "--name", "west")
+    here = ("--home", "below", "--port", str(ports[0]), "--control-port", str(ports[1]), "--clients", "3")
+    return desk.start("gateway", *above, *here)
