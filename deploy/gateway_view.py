@@ -1,5 +1,6 @@
 """Log of a gateway: a line for each request, and for each client with a new reason."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from common.wire.codec import Outline, outline
 from common.wire.hubs import is_from_hub, split_answers
 from common.wire.messages import ENROL
 
+_log = logging.getLogger("fedloom.node")
+
 
 class GatewayView(Observer):
     """Observer that logs requests, and follows the control files of the gateway's folder.
@@ -25,10 +28,18 @@ class GatewayView(Observer):
         name: Name of the gateway.
         control: Control files.
         has_fault: Function that returns True once the gateway's own server has ended.
+        on_event: Callback with one line of text.
     """
 
-    def __init__(self, address: str, name: str, control: OwnerControl, has_fault: Callable[[], bool]) -> None:
-        super().__init__(address, name)
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        control: OwnerControl,
+        has_fault: Callable[[], bool],
+        on_event: Callable[[str], None] = _log.info,
+    ) -> None:
+        super().__init__(address, name, on_event)
         self._control, self._has_fault = control, has_fault
         self._entry, self._lines = RequestEntry("", "", name), list[str]()
         self._reasons: dict[str, str] = {}

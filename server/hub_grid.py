@@ -51,11 +51,11 @@ class HubGrid(Grid):
     Args:
         grid: The wrapped Grid.
         pull: Function that pulls replies; that of the Grid by default.
-        sums: True if hubs may add up the training replies of their clients.
+        sums: True if hubs may add up the training replies of their clients; a gateway sets it for each request.
     """
 
     def __init__(self, grid: Grid, pull: Pull | None = None, *, sums: bool = False) -> None:
-        self._grid, self._pull, self._sums = grid, pull or grid.pull_messages, sums
+        self._grid, self._pull, self.sums = grid, pull or grid.pull_messages, sums
         self._hosted: dict[int, HostedClient] = {}
         self._hubs: dict[int, list[int]] = {}
         self._sent: dict[str, dict[str, Message]] = {}
@@ -111,7 +111,7 @@ class HubGrid(Grid):
         shared = {identity for identity, asked in self._sent.items() if not wanted.isdisjoint(_ids(asked))}
         for reply in self._pull(wanted.difference(*map(_ids, self._sent.values())) | shared):
             asked = self._sent.pop(reply.metadata.reply_to_message_id, None)
-            for one in [reply] if asked is None else split_reply(reply, asked, sums=self._sums):
+            for one in [reply] if asked is None else split_reply(reply, asked, sums=self.sums):
                 if one.metadata.reply_to_message_id in wanted:
                     yield one
 
@@ -139,7 +139,7 @@ class HubGrid(Grid):
     def _join(self, hub: int, group: Sequence[Message]) -> Message:
         """Return the message to a hub in place of its clients', which keep their shares of the bytes."""
         about, names = group[0].metadata, [self._name(message) for message in group]
-        content = address(group[0].content, names, sums=self._sums and about.message_type == TRAIN)
+        content = address(group[0].content, names, sums=self.sums and about.message_type == TRAIN)
         size = content_size(content)
         for k, message in enumerate(group):
             message.content = Weighed(size * (k + 1) // len(group) - size * k // len(group))

@@ -15,7 +15,7 @@ from common.wire.codec import encode
 from common.wire.hubs import Answer, SumBlob
 from common.wire.messages import FAILED, REFUSED, TRAIN, EnrolRequest, Payload, TrainRequest
 from server.grid import PollingGrid
-from server.hub_grid import HubGrid, takes_sums
+from server.hub_grid import HubGrid
 from server.liveness import Liveness
 from server.passed_sum import SumParts, add_up
 from server.roster import EnrolledClient
@@ -46,7 +46,7 @@ class PassedRun:
         federation = self.config.federation
         self._clients, self._typical = clients, Lengths()
         pull = prompt_pull(grid, SHARE * min(federation.deadline, federation.upload))
-        self._hubs = HubGrid(grid, pull, sums=takes_sums(self.config))
+        self._hubs = HubGrid(grid, pull)
         quorum = min(federation.min_replies, clients)
         limits = RoundLimits(quorum, SHARE * federation.deadline, SHARE * federation.patience)
         self._grid = PollingGrid(self._hubs, limits, liveness=Liveness(self._hubs.get_nodes))
@@ -93,8 +93,9 @@ class PassedRun:
         self, request: TrainRequest, names: Sequence[str], seconds: float, *, sums: bool
     ) -> tuple[dict[str, Answer], SumBlob | None]:
         """Return the answers to a training request, and with `sums` the sum of the usable ones in their place."""
+        self._hubs.sums = sums
         answers = self.ask(TRAIN, request, names, seconds)
-        if not sums or not takes_sums(self.config):
+        if not sums:
             return answers, None
         parts = SumParts(self.config, request, {name: one.examples for name, one in self.clients.items()})
         answers, total, lengths = add_up(parts, answers, self._typical)
