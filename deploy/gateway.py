@@ -112,8 +112,8 @@ class Gateway:
         return run
 
     def _raised(self, client: EnrolledClient) -> EnrolReply:
-        about = client.examples, client.budget, client.shares_metrics, client.ledger
-        return EnrolReply(f"{self.name}/{client.name}", client.enrolment, *about)
+        about = client.enrolment, client.examples, client.budget, client.shares_metrics
+        return EnrolReply(f"{self.name}/{client.name}", *about, ledger=client.ledger)
 
     def _own_name(self, name: str) -> str:
         own, slash, rest = name.partition("/")

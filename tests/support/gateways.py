@@ -26,9 +26,9 @@ def gateway(
     return Gateway(name, NodeGrid(nodes), clients, store or MemoryStore(), keys)
 
 
-def gateway_of(people: Owners, together: int = 1, **options: int) -> Gateway:
+def gateway_of(people: Owners, together: int = 1, clients: int = 5, name: str = NAME) -> Gateway:
     """Return a gateway over two hubs and a client by itself."""
-    return gateway(respondents(nodes_of(people, together)), **options)
+    return gateway(respondents(nodes_of(people, together)), clients, name)
 
 
 def behind(one: Gateway) -> NodeGrid:
