@@ -22,7 +22,7 @@ TRIES = 5
 
 @contextmanager
 def own_grid(superlink: SuperLinkSettings) -> Iterator[HttpGrid]:
-    """Yield the Grid of the submitted run of a SuperLink; the run belongs to this process until the block ends."""
+    """Yield the Grid of the submitted run of a SuperLink, which belongs to this process."""
     authority = superlink.certificates.ca.read_bytes() if superlink.certificates else None
     token = await_run(superlink.control_address, authority)
     grid = HttpGrid(superlink.control_address, authority is None, authority, token=token)

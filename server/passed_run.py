@@ -81,7 +81,7 @@ class PassedRun:
         return {name: found[name] for name in sorted(found)}
 
     def ask(self, kind: str, request: Payload, names: Sequence[str], seconds: float) -> dict[str, Answer]:
-        """Return the answer of each client to a request, within so many seconds; an error for those without one."""
+        """Return the answer of each client within so many seconds; an error for those without one."""
         clients, content = self.clients, encode(request)
         here = {name: clients[name].node for name in names if name in clients}
         messages = [Message(content, node, kind, ttl=seconds) for node in here.values()]

@@ -26,7 +26,7 @@ from server.strategies.replies import ExpectedReply, accept_reply
 
 @dataclass(frozen=True)
 class SumParts:
-    """What the sum of one request's replies depends on.
+    """Run, request and clients of a sum of replies.
 
     Args:
         config: Configuration of the run.
@@ -67,13 +67,13 @@ class SumParts:
 def add_up(
     parts: SumParts, answers: Mapping[str, Answer], reference: Lengths
 ) -> tuple[dict[str, Answer], SumBlob | None, Lengths]:
-    """Return the answers without the arrays that are in their sum, the sum, and typical lengths of replies.
+    """Return the answers, the sum with the arrays that they lack, and typical lengths of replies.
 
     Sums of hubs and replies of single clients are checked as a server checks them, and added up. A reply that the server may
     leave out is passed on as it is.
 
     Args:
-        parts: What the sum depends on.
+        parts: Run, request and clients.
         answers: Client -> its answer.
         reference: Typical lengths of the gateway's last sum.
     """

@@ -52,4 +52,4 @@ def gateway(
     from deploy.commands.join import ServerRequest
 
     above = ServerRequest(server=server, ca=ca, key=key, patience=patience)
-    serve_gateway(GatewayNode(above, key, name, clients, home, addresses or [], host, port, control_port))
+    serve_gateway(GatewayNode(above, ca, key, name, clients, home, addresses or [], host, port, control_port))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from client.node.failures import Server
 from client.state import DiskStore
 from common.config.run import RunConfig
 from common.errors import FedloomError, RunError
@@ -26,6 +27,7 @@ from deploy.commands.join import ServerRequest
 from deploy.commands.launch import superlink_of
 from deploy.commands.resident import Node, serve_node
 from deploy.federation import APP, control_of
+from deploy.files import read_file
 from deploy.gateway import Gateway
 from deploy.gateway_view import GatewayView
 from deploy.keys import load_private_key
@@ -47,6 +49,7 @@ class GatewayNode:
 
     Args:
         above: Server above.
+        ca: Its certificate authority.
         key: File of the private key at that server.
         name: Public name there; empty for one from the key.
         clients: Number of clients from which on it takes part.
@@ -58,6 +61,7 @@ class GatewayNode:
     """
 
     above: ServerRequest
+    ca: Path
     key: Path
     name: str
     clients: int
@@ -79,6 +83,7 @@ def serve_gateway(node: GatewayNode) -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each call to the SuperLink
     key, home = load_private_key(node.key), node.home.resolve()
     name = check_name(node.name) if node.name else default_name(fingerprint(key.public_key()))
+    Server(node.above.server, read_file(node.ca), key)  # fails at once if address or CA are wrong
     certificates = ensure_certificates(home, node.addresses)
     settings = superlink_of(home, certificates, node.port, node.control_port, node.host)
     console.print(
