@@ -103,7 +103,7 @@ class RequestJournal:
 
     def write(self, entry: RequestEntry | ConnectionEntry) -> None:
         """Append an entry; rotate a full file before."""
-        line = json.dumps(_finite(vars(entry)), ensure_ascii=False).encode() + b"\n"
+        line = _to_json(vars(entry)).encode() + b"\n"
         if self._held is None:
             self._write([line])
         else:
@@ -179,6 +179,13 @@ def _rotate(folder: Path, more: int) -> None:
 
 def _rotated(folder: Path, number: int) -> Path:
     return folder / f"journal.{number}.jsonl"
+
+
+def _to_json(fields: dict[str, Any]) -> str:
+    try:
+        return json.dumps(fields, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(fields), ensure_ascii=False)
 
 
 def _finite(value: Any) -> Any:

@@ -9,21 +9,29 @@ from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import save
+from safetensors.numpy import save_file
 from safetensors.torch import load
 
 from client.snapshot.files import read_private
 from client.snapshot.shard import shard_arrays, shards_of
 from client.snapshot.stores import memories_of, stack_memories
 from client.state import ClientMemory, run_folder
+from common.arrays import Arrays
 from common.errors import StateError
-from common.files import write_atomically
+from common.files import put_in_place
 
 FOLDER = "hosted"
 """Folder with the blocks of each hub in a state folder."""
 
 CLIENTS = "clients"
 """Names of a block's clients beside its states, as JSON."""
+
+
+DIGITS, SUFFIX = 9, ".safetensors"
+"""Form of a block's name: its number, then the suffix."""
+
+DRAFT = ".draft"
+"""Name of a block that is being written; files with a dot do not outlast the next block."""
 
 
 @dataclass
@@ -82,14 +90,17 @@ class StateBlocks:
         number, folder = max(self._blocks, default=0) + 1, run_folder(self.folder, self._run)
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_atomically(_path(folder, number), _pack(block), mode=0o600)
-        except OSError as error:
-            raise StateError(f"{folder}: the client states cannot be written ({error.strerror})") from error
+            save_file(_pack(block), draft := folder / DRAFT)
+            put_in_place(draft, _path(folder, number))
+        except (OSError, SafetensorError) as error:
+            raise StateError(f"{folder}: the client states cannot be written ({error})") from error
         self._add(number, block)
-        for old in [old for old, block in self._blocks.items() if not block.newest]:
-            del self._blocks[old]
-            with suppress(OSError):  # a block that stays behind does no harm
-                _path(folder, old).unlink()
+        old = [number for number, block in self._blocks.items() if not block.newest]
+        for path in (*(_path(folder, number) for number in old), *folder.glob(".*")):  # and what a kill left behind
+            with suppress(OSError):  # a file that stays does no harm
+                path.unlink()
+        for number in old:
+            del self._blocks[number]
 
     def _open(self, run: str) -> None:
         if run == self._run:
@@ -97,7 +108,7 @@ class StateBlocks:
         folder = run_folder(self.folder, run)
         self.flush()
         self._run, self._stored, self._blocks = "", {}, {}
-        for path in sorted(folder.glob("*.safetensors")):
+        for path in sorted(folder.glob("[0-9]" * DIGITS + SUFFIX)):
             self._add(int(path.stem), _unpack(path))
         self._run = run
 
@@ -115,13 +126,12 @@ def open_blocks(folder: Path) -> StateBlocks:
 
 
 def _path(folder: Path, number: int) -> Path:
-    return folder / f"{number:09}.safetensors"
+    return folder / f"{number:0{DIGITS}}{SUFFIX}"
 
 
-def _pack(memories: Mapping[str, ClientMemory]) -> bytes:
+def _pack(memories: Mapping[str, ClientMemory]) -> Arrays:
     names = json.dumps([*memories]).encode()
-    arrays = shard_arrays(stack_memories([*memories.values()]))
-    return save({CLIENTS: np.frombuffer(names, np.uint8), **arrays})
+    return {CLIENTS: np.frombuffer(names, np.uint8), **shard_arrays(stack_memories([*memories.values()]))}
 
 
 def _unpack(path: Path) -> dict[str, ClientMemory]:

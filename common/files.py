@@ -20,6 +20,14 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     sync_folder(path.parent)
 
 
+def put_in_place(draft: Path, path: Path) -> None:
+    """Flush a finished file to disk, then give it its name in the same folder; it may replace another file."""
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
 def close_to_others() -> None:
     """Close new files of this process and its children to other users; FEDLOOM_UMASK opens them."""
     try:

@@ -1,6 +1,7 @@
 """Client states of a hub: one file for all that trained together, whole or not there."""
 
 import os
+import resource
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -97,7 +98,7 @@ def kill(*_: object, **__: object) -> None:
 KILLS: dict[str, tuple[object, str, int]] = {
     "while it is written": (os, "fsync", 1),
     "before the rename": (Path, "replace", 1),
-    "after the rename": (state_blocks, "write_atomically", 2),
+    "after the rename": (state_blocks, "put_in_place", 2),
     "before the old block is removed": (Path, "unlink", 2),
 }
 """Moment -> function, and the round whose states another process finds."""
@@ -110,17 +111,13 @@ def test_a_kill_leaves_all_old_states_or_all_new_ones(
     owner, function, expected = KILLS[moment]
     blocks = StateBlocks(tmp_path)
     save(blocks, stacked(NAMES, 1))
-    write = state_blocks.write_atomically
+    place = state_blocks.put_in_place
 
-    def dying(path: Path, content: bytes, *, mode: int) -> None:
-        write(path, content, mode=mode)
+    def dying(draft: Path, path: Path) -> None:
+        place(draft, path)
         kill()
 
-    def dying_later(path: Path, missing_ok: bool = False) -> None:
-        if not missing_ok:
-            kill()
-
-    replacement: Callable[..., None] = {"write_atomically": dying, "unlink": dying_later}.get(function, kill)
+    replacement = dying if function == "put_in_place" else kill
     with monkeypatch.context() as patch:
         patch.setattr(owner, function, replacement)
         with pytest.raises(Killed):
@@ -130,6 +127,19 @@ def test_a_kill_leaves_all_old_states_or_all_new_ones(
     save(again, stacked(NAMES, 3))
     assert stored(tmp_path, NAMES) == [(3, 300.0 + k) for k in range(40)]
     assert len(files(tmp_path)) == 1, "nothing is left lying about"
+
+
+def test_a_full_disk_leaves_the_old_states(tmp_path: Path) -> None:
+    blocks = StateBlocks(tmp_path)
+    save(blocks, stacked(NAMES, 1))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(StateError, match="cannot be written"):
+            save(blocks, stacked(NAMES, 2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert stored(tmp_path, NAMES) == [(1, 100.0 + k) for k in range(40)]
 
 
 def test_states_that_cannot_be_written_are_those_of_the_disk_again(
@@ -142,7 +152,7 @@ def test_states_that_cannot_be_written_are_those_of_the_disk_again(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(state_blocks, "write_atomically", fail)
+        patch.setattr(state_blocks, "put_in_place", fail)
         with pytest.raises(StateError, match="No space left"):
             save(blocks, {"c0": single(2)})
     assert [blocks.load("run", name).round for name in ("c0", "c1")] == [1, 1]

@@ -35,12 +35,12 @@ def train(folder: Path, config: RunConfig, together: int) -> Result:
 
 def killed_at(write: int, *, done: bool) -> Callable[..., None]:
     """Return a function that writes a block, but ends the process before or after the one of this number."""
-    original, numbers = state_blocks.write_atomically, iter(range(1, 100))
+    original, numbers = state_blocks.put_in_place, iter(range(1, 100))
 
-    def dying(path: Path, content: bytes, *, mode: int) -> None:
+    def dying(draft: Path, path: Path) -> None:
         number = next(numbers)
         if number < write or done:
-            original(path, content, mode=mode)
+            original(draft, path)
         if number == write:
             raise KilledError
 
@@ -63,7 +63,7 @@ def test_a_killed_hub_resumes_at_the_same_bits(
     config = settings(tmp_path, **options)
     through = train(tmp_path / "through", config, together)
     with monkeypatch.context() as patch:
-        patch.setattr(state_blocks, "write_atomically", killed_at(write, done=done))
+        patch.setattr(state_blocks, "put_in_place", killed_at(write, done=done))
         with pytest.raises(KilledError):
             train(tmp_path / "torn", config, together)
     resumed = train(tmp_path / "torn", config.model_copy(update={"resume": True}), together)
