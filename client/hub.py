@@ -3,7 +3,7 @@
 Each has its own data, policy, ledger, state and name.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
@@ -17,11 +17,12 @@ from client.node.replies import failure, failure_reply
 from client.session import Session
 from client.training.cohort import train
 from client.training.participant import Participant
-from common.errors import WireError
+from common.config.hub_answers import reason_for_replies
+from common.errors import RefusedError, WireError
 from common.reply_lengths import Lengths, typical
 from common.wire.codec import encode
 from common.wire.hubs import Answer, addressees, asks_for_sums, join_answers
-from common.wire.messages import Payload, TrainReply, TrainRequest
+from common.wire.messages import EnrolReply, Payload, TrainReply, TrainRequest
 from common.wire.sums import HelperReply, HelperRequest
 
 WRITERS = 16
@@ -30,16 +31,20 @@ WRITERS = 16
 GONE = WireError("this hub does not host such a client")
 
 
+SUMS_ONLY = "this client's owner lets a hub send its update inside sums alone"
+
+
 class Hub:
     """Clients of one node; each answers as it would on a node of its own.
 
     Args:
         sessions: Clients by their names at the hub.
         together: Largest number of clients that train stacked; 1 gives the bits of single clients.
+        sums_only: Clients whose update leaves the hub inside a sum with another one, or not at all.
     """
 
-    def __init__(self, sessions: Mapping[str, Session], together: int) -> None:
-        self.sessions, self._together = dict(sessions), together
+    def __init__(self, sessions: Mapping[str, Session], together: int, sums_only: Collection[str] = ()) -> None:
+        self.sessions, self._together, self._sums_only = dict(sessions), together, frozenset(sums_only)
         self._typical: tuple[str, Lengths] = "", {}
 
     def respond(self, message: Message) -> Message:
@@ -62,7 +67,7 @@ class Hub:
         if isinstance(request, TrainRequest):
             answers = self._train(kind, request, here, total)
         else:
-            answers = {name: _attempt(kind, partial(dispatch, session, request)) for name, session in here.items()}
+            answers = {name: _attempt(kind, partial(self._reply, name, request)) for name in here}
         return {name: answers[name] if name in answers else failure(kind, GONE) for name in names}
 
     def _open_sum(self, message: Message, request: Payload) -> HubSum | None:
@@ -73,7 +78,19 @@ class Hub:
         if not isinstance(request, TrainRequest) or self._together == 1 or not asks_for_sums(message.content):
             return None
         enrolment, lengths = self._typical
-        return HubSum(request, lengths if enrolment == request.enrolment else {})
+        return HubSum(request, lengths if enrolment == request.enrolment else {}, self._sums_only)
+
+    def _reply(self, name: str, request: Payload) -> Payload:
+        reply = dispatch(self.sessions[name], request)
+        is_bound = name in self._sums_only and isinstance(reply, EnrolReply)
+        if is_bound and (reason := reason_for_replies(self.sessions[name].config(reply.enrolment))):
+            raise RefusedError(f"{SUMS_ONLY}, and this run needs single ones: {reason}")
+        return reply
+
+    def _participant(self, name: str, request: TrainRequest, total: HubSum | None) -> Participant:
+        if total is None and name in self._sums_only:
+            raise RefusedError(SUMS_ONLY)
+        return self.sessions[name].participant(request)
 
     def _train(
         self, kind: str, request: TrainRequest, sessions: Mapping[str, Session], total: HubSum | None
@@ -81,21 +98,18 @@ class Hub:
         """Train in cohorts of clients with equal steps and data of similar size, which need little padding."""
         answers: dict[str, Answer] = {}
         ready: list[tuple[str, Participant]] = []
-        for name, session in sessions.items():
+        for name in sessions:
             try:
-                ready.append((name, session.participant(request)))
+                ready.append((name, self._participant(name, request, total)))
             except Exception as error:
                 answers[name] = failure(kind, error)
         for cohort in _cohorts(ready, self._together):
             released = self._release(cohort, encodes=total is None)
+            released |= flush_all({name: sessions[name].store for name, _ in cohort})
             replies = {name: reply for name, reply in released.items() if isinstance(reply, TrainReply)}
-            answers |= {name: failure(kind, error) for name, error in released.items() if isinstance(error, Exception)}
-            unwritten = flush_all({name: sessions[name].store for name, _ in cohort})
-            answers |= {name: failure(kind, error) for name, error in unwritten.items()}
-            replies = {name: reply for name, reply in replies.items() if name not in unwritten}
             if total and replies:
-                replies = total.fold(sessions[cohort[0][0]].config(request.enrolment), replies)
-            answers |= {name: encode(reply) for name, reply in replies.items()}
+                released |= total.fold(sessions[cohort[0][0]].config(request.enrolment), replies)
+            answers |= {name: _answer(kind, outcome) for name, outcome in released.items()}
         if total:
             self._typical = request.enrolment, typical(total.lengths)
         return answers
@@ -148,6 +162,10 @@ def _result(outcome: TrainReply | Exception) -> TrainReply:
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
+
+
+def _answer(kind: str, outcome: Payload | Exception) -> Answer:
+    return failure(kind, outcome) if isinstance(outcome, Exception) else encode(outcome)
 
 
 def _attempt(kind: str, work: Callable[[], Payload]) -> Answer:

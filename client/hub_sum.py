@@ -1,18 +1,22 @@
 """Sum of the training replies of a hub's clients."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
+from common.errors import RefusedError
 from common.reply_lengths import Lengths, find_doubtful, rows_of_lengths
 from common.reply_sums import Folded
 from common.wire.hub_sums import GRADIENT, UPDATE, write_sum
 from common.wire.hubs import SumBlob
 from common.wire.messages import TrainReply, TrainRequest
 from common.wire.sparse_rows import expand_reply
+
+ALONE = RefusedError("sums alone may have this client's update, and it would be alone, or is far longer than others")
 
 
 class HubSum:
@@ -21,20 +25,23 @@ class HubSum:
     Args:
         request: The request.
         reference: Typical lengths of the hub's last sum.
+        sums_only: Clients whose update leaves the hub inside a sum with another one, or not at all.
 
     Attributes:
         lengths: Lengths of each reply in the sum.
     """
 
-    def __init__(self, request: TrainRequest, reference: Lengths) -> None:
-        self._model, self._reference = request.model, reference
+    def __init__(self, request: TrainRequest, reference: Lengths, sums_only: Collection[str] = ()) -> None:
+        self._model, self._reference, self._sums_only = request.model, reference, sums_only
+        self._members = Counter[int]()
+        """Number of local steps -> clients in the sum of that number."""
         self._sums, self._clients = Folded(), list[str]()
         self.lengths: list[Lengths] = []
 
-    def fold(self, config: RunConfig, replies: Mapping[str, TrainReply]) -> dict[str, TrainReply]:
+    def fold(self, config: RunConfig, replies: Mapping[str, TrainReply]) -> dict[str, TrainReply | RefusedError]:
         """Add the replies of clients with equal numbers of steps; return what each of them sends.
 
-        A reply that the server may leave out is sent as it is.
+        A reply that the server may leave out is sent as it is, or refused if sums alone may have it.
 
         Args:
             config: Configuration of the run.
@@ -51,12 +58,19 @@ class HubSum:
         losses = np.array([reply.loss for reply in whole])
         alone = set(find_doubtful(self._reference, limits, lengths, losses))
         summed = [k for k in range(len(names)) if k not in alone]
+        steps = whole[0].steps
+        if self._members[steps] + len(summed) == 1 and names[summed[0]] in self._sums_only:
+            alone, summed = {*alone, *summed}, []
         if summed:
+            self._members[steps] += len(summed)
             self._add(config, [whole[k] for k in summed])
             self._clients += [names[k] for k in summed]
             rows = rows_of_lengths(lengths)
             self.lengths += [rows[k] for k in summed]
-        return {name: replies[name] if k in alone else _without_arrays(whole[k]) for k, name in enumerate(names)}
+        return {
+            name: _without_arrays(whole[k]) if k not in alone else ALONE if name in self._sums_only else replies[name]
+            for k, name in enumerate(names)
+        }
 
     def blob(self) -> SumBlob | None:
         """Return the sum; None if it has no clients."""

@@ -13,7 +13,6 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
-from common.config.run import RunConfig
 from common.wire.hubs import address
 from common.wire.messages import TRAIN
 from server.exchange import Pull, Weighed, content_size
@@ -154,12 +153,6 @@ class HubGrid(Grid):
 
     def _name(self, message: Message) -> str:
         return self._hosted[message.metadata.dst_node_id].name
-
-
-def takes_sums(config: RunConfig) -> bool:
-    """Return True if no rule of the run needs single replies, so that hubs may add them up."""
-    federation, rows = config.federation, config.task_options.named_rows or config.task_options.gathers_rows
-    return federation.answer == "sums" and federation.robust == "none" and config.capabilities.sum_only and not rows
 
 
 def _ids(asked: Mapping[str, Message]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from flwr.serverapp import Grid
 
 from common.config.flatten import flatten, to_json
+from common.config.hub_answers import reason_for_replies
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, FedloomError
 from common.models import build_model, parameters
@@ -21,7 +22,7 @@ from server.artifacts import LOCK_SECONDS, RunDirectory, make_run_id
 from server.enrolment import Enrolment
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
-from server.hub_grid import HubGrid, takes_sums
+from server.hub_grid import HubGrid
 from server.journal import Journal
 from server.ledger_heads import LedgerHeads
 from server.liveness import Liveness
@@ -69,7 +70,7 @@ def run(
         folder.config()  # raises at once if there is no such run, and creates no folder
     with folder.lock(wait=LOCK_SECONDS):
         pull = prompt_pull(grid, min(config.federation.deadline, config.federation.upload))
-        hubs = HubGrid(grid, pull, sums=takes_sums(config))
+        hubs = HubGrid(grid, pull, sums=not reason_for_replies(config))
         liveness = Liveness(hubs.get_nodes)
         parties = find_parties(hubs, config, folder, liveness, partial(find_oversize, vocabulary=catalogue))
         parties = parties if config.resume else parties.with_counts(partial(resolve_counts, catalogue))

@@ -1,6 +1,7 @@
 """Hub of `fedloom join`: several clients in one process."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from client.journal import RequestJournal
 from client.owner.hub_view import HubView
 from client.session import Session
 from client.settings import ClientSettings
-from client.training.cohort_size import choose_cohort
+from client.training.cohort_size import TOGETHER, choose_cohort
 from common.config.parse import parse
 from common.errors import ConfigError, DataError, NothingYetError
 from common.node_keys import default_name, fingerprint
@@ -24,7 +25,7 @@ from common.text import count
 from deploy.budget_checks import check_partitioning, require_unpartitioned
 from deploy.cli.options import DataRequest
 from deploy.cli.output import note
-from deploy.commands.hub_clients import HostedData, partition_clients, read_clients
+from deploy.commands.hub_clients import FILE, HostedData, partition_clients, read_clients
 from deploy.commands.join import ClientRequest, PolicyRequest, ServerRequest
 from deploy.commands.policy_terms import store_limits
 from deploy.commands.resident import Node, serve_node
@@ -61,12 +62,17 @@ def serve_hub(at: ServerRequest, request: HubRequest) -> None:
     name = request.client.name or (default_name(fingerprint(key.public_key())) if key else "")
     if not name:
         raise ConfigError("a hub needs a name, the first part of its clients' names; give --name or --key")
-    sessions = open_sessions(check_name(name), request)
+    hosted = read_hosted(request)
+    sessions = open_sessions(check_name(name), request, hosted)
+    sums_only = {f"{name}/{one.name}" for one in hosted if one.sums_only} & sessions.keys()
+    if sums_only and len(sessions) == 1:
+        raise ConfigError(f"one client is no sum; add another one to {FILE}, or 'replies' to its answer")
     note(
         f"hub {name} with {count(len(sessions), 'client')}: this process reads the data of all of them and hosts their"
         " ledgers; nothing here protects them from its operator"
     )
-    hub, state = Hub(sessions, choose_cohort(len(sessions))), request.client.state_dir.resolve()
+    hub = Hub(sessions, TOGETHER if sums_only else choose_cohort(len(sessions)), sums_only)
+    state = request.client.state_dir.resolve()
     serve_node(
         at,
         Node(name, state, key, lambda message, context: hub.respond(message)),
@@ -74,14 +80,17 @@ def serve_hub(at: ServerRequest, request: HubRequest) -> None:
     )
 
 
-def open_sessions(hub: str, request: HubRequest) -> dict[str, Session]:
+def read_hosted(request: HubRequest) -> list[HostedData]:
+    """Return the clients of the hub: those that its folder names, or partitions of its table."""
+    source = request.source
+    if request.clients is None:
+        return read_clients(Path(source.data))
+    return partition_clients(_task(request), source.data, request.clients, source.dialect)
+
+
+def open_sessions(hub: str, request: HubRequest, hosted: Sequence[HostedData]) -> dict[str, Session]:
     """Return the clients whose data can be read, by their public names; print why others are left out."""
-    task = parse({"task": request.client.task or FIRST_TASK}).task
-    source, clients = request.source, request.clients
-    if clients is None:
-        hosted = read_clients(Path(source.data))
-    else:
-        hosted = partition_clients(task, source.data, clients, source.dialect)
+    task, source, clients = _task(request), request.source, request.clients
     sessions: dict[str, Session] = {}
     for one in hosted:
         settings = _settings(hub, one, request)
@@ -96,6 +105,10 @@ def open_sessions(hub: str, request: HubRequest) -> dict[str, Session]:
     if not sessions:
         raise ConfigError("no client of this hub is left; correct the data above")
     return sessions
+
+
+def _task(request: HubRequest) -> str:
+    return parse({"task": request.client.task or FIRST_TASK}).task
 
 
 def _settings(hub: str, one: HostedData, request: HubRequest) -> ClientSettings:

@@ -1,8 +1,9 @@
 """Clients of a hub: from a folder with `clients.toml`, or partitions of one source."""
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,18 +21,23 @@ FILE = "clients.toml"
 """File in a folder with the data of a hub's clients."""
 
 
+Answers = Annotated[tuple[Literal["sums", "replies"], ...], Field(min_length=1)]
+
+
 class Defaults(BaseModel):
     """Settings of all clients of a hub.
 
     Args:
         policy: Policy file of the clients that name none.
-        locked: True if a client's own policy must not allow more.
+        locked: True if a client's own policy, or answer, must not allow more.
+        answer: Forms in which updates may leave the hub, for clients that name none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     policy: str = ""
     locked: bool = False
+    answer: Answers = ("sums", "replies")
 
 
 class Entry(BaseModel):
@@ -40,12 +46,14 @@ class Entry(BaseModel):
     Args:
         data: Data of the client, relative to the folder.
         policy: Its policy file, relative to the folder; empty for the default one.
+        answer: Forms in which its update may leave the hub: `sums` with other clients, single `replies`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: str
     policy: str = ""
+    answer: Answers | None = None
 
 
 class ClientsFile(BaseModel):
@@ -67,6 +75,7 @@ class HostedData:
         policy: Its policy file; None for the hub's own.
         state: Folder of its private state; None for the hub's own.
         is_own: True if the data are an owner's table, False if they were written here.
+        sums_only: True if its update may leave the hub inside sums alone.
     """
 
     name: str
@@ -74,6 +83,7 @@ class HostedData:
     policy: Path | None = None
     state: Path | None = None
     is_own: bool = True
+    sums_only: bool = False
 
 
 def is_hub(data: str, clients: int | None) -> bool:
@@ -109,9 +119,13 @@ def read_clients(folder: Path) -> list[HostedData]:
         policy = entry.policy or found.defaults.policy
         data = TEST_MARK.join(str(_inside(folder, part)) for part in entry.data.split(TEST_MARK))
         source = entry.data if is_demo(entry.data) else data
-        hosted.append(HostedData(check_name(name), source, _inside(folder, policy) if policy else None))
+        answer = found.defaults.answer if entry.answer is None else entry.answer
+        own = HostedData(check_name(name), source, _inside(folder, policy) if policy else None)
+        hosted.append(replace(own, sums_only="replies" not in answer))
         if found.defaults.locked and entry.policy:
             _check_locked(folder, name, _inside(folder, policy), found.defaults.policy)
+        if found.defaults.locked and not {*answer} <= {*found.defaults.answer}:
+            raise ConfigError(f"{path}: clients.{name}: answer allows more than the locked one; remove it, or locked")
     return hosted
 
 

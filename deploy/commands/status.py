@@ -23,6 +23,12 @@ WATCH_SECONDS = 2.0
 KINDS = {"train": "updates", "assign": "scores", "counts": "counts", "enrol": "enrolments", "evaluate": "metrics"}
 """Noun of the replies of each kind of request."""
 
+HOSTED = (
+    "hosted by {hub}: its process reads these data, holds this ledger and adds up this client's updates;"
+    " its operator is trusted, and nothing here protects from the operator"
+)
+"""Sentence about a client of a hub."""
+
 StateFolder = Annotated[
     Path, typer.Option("--state-dir", help="Use this state folder; give the one that `fedloom join` was given.")
 ]
@@ -130,6 +136,8 @@ def _client_lines(client: "ClientStatus") -> Iterator[str]:
     from common.text import count, printable, size
 
     yield f"{client.client or 'client without a name'}: {_connection(client)}"
+    if hub := client.client.rpartition("/")[0]:
+        yield f"  {HOSTED.format(hub=printable(hub))}"
     for run in client.runs.values():
         yield f"  {_run(run)}"
     for covered, sizes in (("noised", client.noised_bytes), ("without noise", client.plaintext_bytes)):

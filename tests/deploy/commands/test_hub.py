@@ -7,6 +7,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from client.journal import ConnectionEntry, RequestJournal
+from client.session import Session
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.writer import write_homes
@@ -14,7 +16,7 @@ from common.errors import ConfigError
 from common.tasks.rules.demo import demo_catalogue
 from deploy.cli.app import app
 from deploy.cli.options import DataRequest
-from deploy.commands.hub import HubRequest, open_sessions
+from deploy.commands.hub import HubRequest, open_sessions, read_hosted
 from deploy.commands.hub_clients import FILE, is_hub, read_clients
 from deploy.commands.join import ClientRequest, PolicyRequest
 
@@ -41,9 +43,13 @@ def request(data: str, clients: int | None = None, **limits: Any) -> HubRequest:
     return HubRequest(DataRequest(data=data), client, PolicyRequest(**limits), clients)
 
 
+def opened(of: HubRequest) -> dict[str, Session]:
+    return open_sessions("hub", of, read_hosted(of))
+
+
 def test_a_folder_names_clients_with_their_policies(wards: Path) -> None:
     assert is_hub(str(wards), None)
-    sessions = open_sessions("hub", request(str(wards)))
+    sessions = opened(request(str(wards)))
     assert list(sessions) == ["hub/ward-3", "hub/ward-4"]
     assert [session.client for session in sessions.values()] == [*sessions]
     assert [s.policy.max_local_steps for s in sessions.values()] == [2, 0]
@@ -51,30 +57,30 @@ def test_a_folder_names_clients_with_their_policies(wards: Path) -> None:
 
 
 def test_limits_of_the_command_hold_for_each_client(wards: Path) -> None:
-    sessions = open_sessions("hub", request(str(wards), epsilon=0.5))
+    sessions = opened(request(str(wards), epsilon=0.5))
     assert [s.policy.max_epsilon for s in sessions.values()] == [0.5, 0.5]
     assert [s.policy.max_local_steps for s in sessions.values()] == [2, 0]
 
 
 def test_a_table_is_partitioned_once(wards: Path, tmp_path: Path) -> None:
     table = str(wards / "ward-3.csv")
-    first = open_sessions("hub", request(table, 3))
+    first = opened(request(table, 3))
     assert list(first) == ["hub/client-0", "hub/client-1", "hub/client-2"]
     dealt = sorted((tmp_path / ".fedloom" / "dealt").glob("*-rules-3/client-*/*.csv"))
     contents = [path.read_bytes() for path in dealt]
     assert len(contents) == 3
-    open_sessions("hub", request(table, 3))
+    opened(request(table, 3))
     assert [path.read_bytes() for path in dealt] == contents
-    assert len(open_sessions("hub", request("demo:0-4", 0))) == 4
+    assert len(opened(request("demo:0-4", 0))) == 4
 
 
 def test_a_client_whose_data_cannot_be_read_is_left_out(wards: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (wards / "ward-3.csv").write_text("no,such\ntable,1\n")
-    assert list(open_sessions("hub", request(str(wards)))) == ["hub/ward-4"]
+    assert list(opened(request(str(wards)))) == ["hub/ward-4"]
     assert "hub/ward-3 is left out" in capsys.readouterr().err.replace("\n", " ")
     (wards / "ward-4.csv").unlink()
     with pytest.raises(ConfigError, match="no client of this hub is left"):
-        open_sessions("hub", request(str(wards)))
+        opened(request(str(wards)))
 
 
 @pytest.mark.parametrize(
@@ -88,6 +94,8 @@ def test_a_client_whose_data_cannot_be_read_is_left_out(wards: Path, capsys: pyt
         ('[clients.a]\ndata = "../a.csv"\n', "'../a.csv' leads out of the folder"),
         ('[clients.a]\ndata = "link.csv"\n', "'link.csv' leads out of the folder"),
         ('[clients.a]\ndata = "a.csv"\npolicy = "/etc/passwd"\n', "'/etc/passwd' leads out of the folder"),
+        ('[clients.a]\ndata = "a.csv"\nanswer = ["all"]\n', "clients.a.answer.0: Input should be 'sums' or 'replies'"),
+        ('[clients.a]\ndata = "a.csv"\nanswer = []\n', "clients.a.answer: Tuple should have at least 1 item"),
         ('[clients."a/b"]\ndata = "a.csv"\n', "invalid name 'a/b'"),
     ],
 )
@@ -106,6 +114,34 @@ def test_a_locked_policy_may_be_made_stricter_only(wards: Path) -> None:
         read_clients(wards)
     (wards / "strict.toml").write_text("max-epsilon = 1.0\nmax-local-steps = 1\n")
     assert [client.name for client in read_clients(wards)] == ["ward-3", "ward-4"]
+
+
+def test_an_answer_of_sums_alone_is_a_client_s_own_or_the_default_of_all(wards: Path) -> None:
+    text = (wards / FILE).read_text()
+    assert [client.sums_only for client in read_clients(wards)] == [False, False]
+    (wards / FILE).write_text(f'{text}answer = ["sums"]\n')
+    assert [client.sums_only for client in read_clients(wards)] == [False, True]
+    (wards / FILE).write_text(
+        text.replace("[defaults]\n", '[defaults]\nanswer = ["sums"]\n') + 'answer = ["replies"]\n'
+    )
+    assert [client.sums_only for client in read_clients(wards)] == [True, False]
+    (wards / FILE).write_text((wards / FILE).read_text().replace("[defaults]\n", "[defaults]\nlocked = true\n"))
+    (wards / "strict.toml").write_text("max-epsilon = 1.0\nmax-local-steps = 1\n")
+    with pytest.raises(ConfigError, match=r"clients.ward-4: answer allows more than the locked one"):
+        read_clients(wards)
+
+
+def test_one_client_is_no_sum(wards: Path) -> None:
+    (wards / FILE).write_text('[clients.ward-3]\ndata = "ward-3.csv"\nanswer = ["sums"]\n')
+    assert "one client is no sum" in str(join("--data", str(wards), "--name", "ward").exception)
+
+
+def test_the_status_of_a_hosted_client_names_who_is_trusted(tmp_path: Path) -> None:
+    for client in ("ward/ward-3", "alone"):
+        RequestJournal(tmp_path).write(ConnectionEntry("2026-11-23T10:00:00+00:00", client, "left", "localhost:1"))
+    lines = " ".join(CliRunner().invoke(app, ["status", "--state-dir", str(tmp_path)]).output.split())
+    assert "hosted by ward: its process reads these data, holds this ledger and adds up" in lines
+    assert lines.count("its operator is trusted") == 1
 
 
 def join(*words: str) -> Result:
