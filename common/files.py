@@ -21,7 +21,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
 
 
 def put_in_place(draft: Path, path: Path) -> None:
-    """Flush a finished file to disk, then give it its name in the same folder; it may replace another file."""
+    """Flush a finished file to disk, then give it its name in the same folder."""
     with draft.open("rb") as file:
         os.fsync(file.fileno())
     draft.replace(path)
