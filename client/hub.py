@@ -18,6 +18,7 @@ from client.session import Session
 from client.training.cohort import train
 from client.training.participant import Participant
 from common.config.hub_answers import reason_for_replies
+from common.config.run import RunConfig
 from common.errors import RefusedError, WireError
 from common.reply_lengths import Lengths, typical
 from common.wire.codec import encode
@@ -82,9 +83,8 @@ class Hub:
 
     def _reply(self, name: str, request: Payload) -> Payload:
         reply = dispatch(self.sessions[name], request)
-        is_bound = name in self._sums_only and isinstance(reply, EnrolReply)
-        if is_bound and (reason := reason_for_replies(self.sessions[name].config(reply.enrolment))):
-            raise RefusedError(f"{SUMS_ONLY}, and this run needs single ones: {reason}")
+        if isinstance(reply, EnrolReply) and name in self._sums_only:
+            _check_sums(self.sessions[name].config(reply.enrolment))
         return reply
 
     def _participant(self, name: str, request: TrainRequest, total: HubSum | None) -> Participant:
@@ -162,6 +162,11 @@ def _result(outcome: TrainReply | Exception) -> TrainReply:
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
+
+
+def _check_sums(config: RunConfig) -> None:
+    if reason := reason_for_replies(config):
+        raise RefusedError(f"{SUMS_ONLY}, and this run needs single ones: {reason}")
 
 
 def _answer(kind: str, outcome: Payload | Exception) -> Answer:
