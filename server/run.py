@@ -90,7 +90,6 @@ def _run(
     check_counts(config)
     state, totals = _load_or_create(folder, config, catalogue)
     parties.save()
-
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
     connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=lambda: parties.exchange.helping)
     quiet = connect()
