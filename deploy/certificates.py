@@ -46,22 +46,22 @@ class Certificates:
         return self.folder / "server.key"
 
 
-def make_authority(folder: Path, *, days: int = AUTHORITY_DAYS, overwrite: bool = False) -> Certificates:
-    """Create `ca.pem` and `ca.key` (0600) in `folder`, valid for `days` days.
+def make_authority(folder: Path) -> Certificates:
+    """Create `ca.pem` and `ca.key` (0600) in `folder`, valid for `AUTHORITY_DAYS` days.
 
     Raises:
-        ConfigError: One of them exists and `overwrite` is not set.
+        ConfigError: One of them exists.
     """
     files, key = Certificates(folder), ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedloom certificate authority")])
     certificate = (
-        _unsigned(name, name, key.public_key(), key.public_key(), days)
+        _unsigned(name, name, key.public_key(), key.public_key(), AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(certificate_sign=True), critical=True)
         .sign(key, hashes.SHA256())
     )
-    write_file(files.ca_key, _private(key), mode=0o600, overwrite=overwrite)
-    write_file(files.ca, certificate.public_bytes(serialization.Encoding.PEM), overwrite=overwrite)
+    write_file(files.ca_key, _private(key), mode=0o600)
+    write_file(files.ca, certificate.public_bytes(serialization.Encoding.PEM))
     return files
 
 

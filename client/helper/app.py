@@ -41,13 +41,10 @@ def make_app(desk: Desk) -> ClientApp:
     return app
 
 
-def help_too(desk: Desk, respond: Respond, days: float = FORGET_DAYS) -> Respond:
+def help_too(desk: Desk, respond: Respond) -> Respond:
     """Return the app of a client whose node also helps.
 
-    Args:
-        desk: The helper.
-        respond: App of the client.
-        days: Days without a message after which a run's keys are deleted, when another run asks for a card.
+    Keys of runs without a message for `FORGET_DAYS` days are deleted when another run asks for a card.
     """
 
     def handle(message: Message, context: Context) -> Message:
@@ -55,7 +52,7 @@ def help_too(desk: Desk, respond: Respond, days: float = FORGET_DAYS) -> Respond
         if kind not in HELPER_TYPES:
             return respond(message, context)
         if kind == HELPER:
-            desk.book.forget(days)
+            desk.book.forget(FORGET_DAYS)
         return answer(desk, message)
 
     return handle

@@ -191,9 +191,9 @@ def open_book(folder: Path, clock: Callable[[], float] = time.time) -> Book:
     return Book(db, record, clock, lock.close)
 
 
-def book_in_memory(lineage: str = "memory") -> Book:
+def book_in_memory() -> Book:
     """Return a book that ends with the process, for simulations."""
-    return Book(open_file(MEMORY, None, lineage))
+    return Book(open_file(MEMORY, None, "memory"))
 
 
 _PLACE = "run = ? AND round = ? AND channel = ?"

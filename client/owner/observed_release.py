@@ -1,6 +1,5 @@
 """Releaser of a preview: the same checks, clip and noise, and a note of the exact values."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,6 @@ from client.privacy.in_memory import MemoryLedgers
 from client.privacy.release import Releaser
 from client.privacy.reservation import Reservation
 from client.privacy.transforms import AdditiveNoise, Privatize, Released, Update, Work
-from common.privacy.randomness import fresh_generator
 
 
 @dataclass(frozen=True)
@@ -28,11 +26,10 @@ class ObservedReleaser(Releaser):
 
     Args:
         policy: The owner's policy.
-        generator: Factory of the random generator for DP noise.
     """
 
-    def __init__(self, policy: Policy, generator: Callable[[], np.random.Generator] = fresh_generator) -> None:
-        super().__init__(policy, MemoryLedgers(policy), generator)
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy, MemoryLedgers(policy))
         self.pairs: list[ReleasedPair] = []
 
     def privatize(self, reservation: Reservation | None, steps: int = 0) -> Privatize:

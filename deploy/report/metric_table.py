@@ -50,11 +50,9 @@ def is_error(task: str, model: str) -> bool:
     return task not in TASKS or TASKS[task].loss_is_error("paper" if model == "paper" else "default")
 
 
-def curve(metrics: dict[str, float], family: str = "hr") -> dict[int, float]:
-    """Return cut-off -> value over all `family<N>` of the metrics."""
-    values = {
-        int(key.removeprefix(family)): value for key, value in metrics.items() if re.fullmatch(rf"{family}\d+", key)
-    }
+def curve(metrics: dict[str, float]) -> dict[int, float]:
+    """Return cut-off -> value over all hit rates `hrN` of the metrics."""
+    values = {int(key.removeprefix("hr")): value for key, value in metrics.items() if re.fullmatch(r"hr\d+", key)}
     return dict(sorted(values.items()))
 
 

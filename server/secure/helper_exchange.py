@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -38,9 +38,7 @@ class HelperExchange:
         grid: Connection to all nodes.
         request: Question whose answer is a node's card.
         deadline: Seconds that an answer may take.
-        liveness: Record of heartbeats; None makes one.
-        clock: Monotonic seconds.
-        sleep: Function that waits a number of seconds.
+        liveness: Record of heartbeats.
     """
 
     def __init__(
@@ -48,12 +46,9 @@ class HelperExchange:
         grid: Grid,
         request: HelperRequest,
         deadline: float,
-        liveness: Liveness | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        liveness: Liveness,
     ) -> None:
-        self._grid, self._request, self._deadline = grid, request, deadline
-        self._liveness, self._clock, self._sleep = liveness or Liveness(grid.get_nodes, clock), clock, sleep
+        self._grid, self._request, self._deadline, self._liveness = grid, request, deadline, liveness
         self.cards: dict[int, HelperCard | None] = {}
         """Node -> its card; None for a node that does not help."""
         self.exchanges: list[Exchange] = []
@@ -90,7 +85,7 @@ class HelperExchange:
             QuorumError: A helper did not answer in time; names the helper.
         """
         answers: dict[str, ReplyT] = {}
-        end, pause = self._clock() + TRIES * self._deadline, FIRST_PAUSE_SECONDS
+        end, pause = time.monotonic() + TRIES * self._deadline, FIRST_PAUSE_SECONDS
         while missing := {name: one for name, one in requests.items() if name not in answers}:
             nodes = self._locate(missing)
             names = {node: name for name, node in nodes.items()}
@@ -100,10 +95,10 @@ class HelperExchange:
                 if not _has_failed(message, name):
                     answers[name] = _read(message, reply, name)
             silent = sorted(requests.keys() - answers.keys())
-            if silent and self._clock() >= end:
+            if silent and time.monotonic() >= end:
                 raise QuorumError(f"helper '{silent[0]}' does not answer; start it and continue with --resume")
             if silent:
-                self._sleep(pause)
+                time.sleep(pause)
                 pause = min(pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
         return answers
 

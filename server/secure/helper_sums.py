@@ -42,7 +42,6 @@ class HelperSums:
         store: Files of the sums.
         on_sum: Callback of every sum, opened or lost.
         is_renewed: True if the helpers were replaced, and the next round is lost.
-        clock: Monotonic seconds.
     """
 
     def __init__(
@@ -54,10 +53,9 @@ class HelperSums:
         on_sum: Callable[[Sum], None] = lambda sum_: None,
         *,
         is_renewed: bool = False,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config, self._roster, self._exchange, self._store = config, roster, exchange, store
-        self._on_sum, self._clock, self.is_renewed = on_sum, clock, is_renewed
+        self._on_sum, self.is_renewed = on_sum, is_renewed
 
     def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
         """Return the terms of a sum over at most so many clients."""
@@ -112,7 +110,7 @@ class HelperSums:
         self, terms: SumTerms, uploads: Mapping[str, Upload], steps: Mapping[str, int], failed: Mapping[str, str]
     ) -> Total:
         """Return the sum over the uploads, or over those of the pending sum."""
-        start, rejected = self._clock(), dict[str, str]()
+        start, rejected = time.monotonic(), dict[str, str]()
         self._exchange.exchanges.clear()
         fixed = self.pending(terms.round, terms.channel)
         if self.is_renewed and terms.channel in PAID_CHANNELS:
@@ -176,7 +174,7 @@ class HelperSums:
                 channel=terms.channel,
                 clients=clients,
                 rejected=dict(rejected),
-                seconds=self._clock() - start,
+                seconds=time.monotonic() - start,
                 bytes=sum(one.bytes_down + one.bytes_up for one in exchanges),
                 lost=lost,
             )

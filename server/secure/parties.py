@@ -91,7 +91,6 @@ def find_parties(
     folder: RunDirectory,
     liveness: Liveness,
     find_oversize: Callable[[RunConfig], str] = lambda config: "",
-    sleep: Callable[[float], None] = time.sleep,
 ) -> Parties:
     """Return the parties of a new or resumed run; the trust of a run never changes.
 
@@ -118,7 +117,7 @@ def find_parties(
     elif config.privacy.trust == "helpers" and (reason := find_oversize(config)):
         raise ConfigError(f"{reason}; set privacy.trust=local")
     if roster is None and config.privacy.trust == "helpers":
-        roster = _await_helpers(exchange, config, sleep)
+        roster = _await_helpers(exchange, config)
     return Parties(_resolved(config, "helpers" if roster else "local"), exchange, store, roster, local, renews)
 
 
@@ -136,7 +135,7 @@ def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:
     return config.model_copy(update=update)
 
 
-def _await_helpers(exchange: HelperExchange, config: RunConfig, sleep: Callable[[float], None]) -> HelperRoster:
+def _await_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster:
     options = config.secure_sums
     end = time.monotonic() + options.wait
     while not (roster := _choose(exchange, config)):
@@ -148,7 +147,7 @@ def _await_helpers(exchange: HelperExchange, config: RunConfig, sleep: Callable[
             )
         exchange.call(left)
         if not _choose(exchange, config):
-            sleep(PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS)
     log.info("privacy.trust=helpers: %s add the noise", ", ".join(roster.names))
     return roster
 
