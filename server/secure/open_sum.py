@@ -1,6 +1,5 @@
 """Opening of one sum: a state machine whose steps may be interrupted and repeated."""
 
-import logging
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,8 +14,6 @@ from common.wire.sums import OPEN, PREPARE, OpenReply, OpenRequest, PrepareReply
 from server.secure.helper_exchange import HelperExchange, ReplyT
 from server.secure.store import FixedSum, SumStore
 from server.secure.uploads import Upload
-
-log = logging.getLogger("fedloom.server")
 
 REPEATS = 5
 """Number of times that a helper may forget its boxes while one sum is opened."""

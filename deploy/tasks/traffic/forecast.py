@@ -9,7 +9,6 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from client.tasks.traffic.inference import Forecast
 from client.tasks.traffic.intervals import MIN_ERRORS
@@ -19,8 +18,6 @@ from deploy.tasks.traffic.clock import digits_for, number
 from deploy.tasks.traffic.property import describe_satisfaction
 from deploy.tasks.traffic.rows import forecast_rows
 from deploy.tasks.traffic.stated_property import describe_unjudged
-
-Floats = NDArray[np.float64]
 
 DAYS_BEFORE = 3
 """Days of readings in a figure before the forecast."""
