@@ -27,6 +27,7 @@ from common.config.delivered_model import keeps_rounds
 from common.config.run import RunConfig
 from common.config.secure_sums import count_cost
 from common.errors import FedloomError, RefusedError
+from common.text import printable
 from common.wire.messages import (
     AssignReply,
     AssignRequest,
@@ -66,8 +67,11 @@ class Session:
         """Accept an enrolment.
 
         Raises:
-            RefusedError: The policy forbids the run, its budget is exhausted, or the data do not match its vocabulary.
+            RefusedError: The policy forbids the run, its budget is exhausted, or the data do not match its vocabulary; or the
+                server refuses this client, whose owner reads the reason in the log.
         """
+        if request.refusal:
+            raise RefusedError(f"the server does not admit this client: {printable(request.refusal)}")
         run = self.runs.open(request)
         reply = EnrolReply(self.client, fingerprint(request), run.learner.examples)
         reply = self.releaser.release_enrolment(run.config, reply)

@@ -21,6 +21,7 @@ from common.text import printable
 from deploy.report.metric_table import format_value, headlines, is_error, measure
 from deploy.report.text import cost, duration, first_line, size
 from server.events import Event, Finish, Round, Start, Waiting, event_from_line
+from server.refusal_event import Refusal
 from server.sum_event import Sum
 
 POLL_SECONDS = 0.1  # seconds
@@ -149,6 +150,8 @@ def _print(events: Iterable[Event], console: Console, advance: Callable[[Event],
                 line = waiting_line(event)
                 if line.plain == waiting:
                     continue
+            case Refusal():
+                line = Text(f"refused {printable(event.client, 80)}: {first_line(event.reason, 400)}", "yellow")
             case Sum():
                 continue
         waiting = line.plain

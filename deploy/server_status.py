@@ -11,6 +11,7 @@ from deploy.stop import find_servers
 from server.artifacts import RunDirectory
 from server.events import Event, Finish, Round, Start, Waiting
 from server.process_records import FOLDER, ProcessRecord, read_records
+from server.refusal_event import Refusal
 
 State = Literal["starting", "waiting", "training", "completed", "failed", "stopped"]
 
@@ -67,6 +68,8 @@ def _newest(events: Iterable[Event]) -> tuple[Start | None, Round | None, Waitin
     waiting: Waiting | None = None
     finish: Finish | None = None
     for event in events:
+        if isinstance(event, Refusal):
+            continue
         waiting = event if isinstance(event, Waiting) else None
         finish = event if isinstance(event, Finish) else None
         start = event if isinstance(event, Start) else start

@@ -17,6 +17,7 @@ from common.wire.messages import ENROL, EnrolRequest
 from server.admission import HubAdmission, accept
 from server.ledger_heads import LedgerHeads
 from server.node_directory import NameBindings
+from server.refusal_event import Refusal
 from server.roster import EnrolledClient, Roster
 
 log = logging.getLogger("fedloom.server")
@@ -72,6 +73,9 @@ class Enrolment:
         self._clock, self._sleep = clock, sleep
         self.on_wait: Callable[[Collection[int], int, float], None] = lambda online, wanted, seconds: None
         """Callback while clients are missing: connected nodes, required clients, and remaining seconds."""
+        self.on_refusal: Callable[[Refusal], None] = lambda refusal: None
+        """Callback with each new reason of a client."""
+        self._reported: set[tuple[str, str]] = set()
         self._slow: dict[int, tuple[float, float]] = {}
         """Node without an answer in time -> time of its next invitation, and the pause before it."""
 
@@ -166,10 +170,21 @@ class Enrolment:
             self.roster.enrol(client)
         except WireError as refusal:
             self.roster.refuse(node, printable(str(refusal)))
-        reason = self.roster.refused.get(node, before)
-        if reason != before:
-            log.warning("%s refused: %s", self.roster.hosted.get(node, f"node {node}"), reason)
+        reason = self.roster.refused.get(node, "")
+        if reason and reason != before:
+            self.roster.registered[node] = self._names.bound(node)
+            self._explain(node, reason, wrote=reply.has_error())
         return node
+
+    def _explain(self, node: int, reason: str, *, wrote: bool) -> None:
+        """Report the reason of a refusal, also to the client unless it wrote it; nobody waits for its answer."""
+        client = self.roster.name(node)
+        log.warning("%s refused: %s", client, reason)
+        if (client, reason) not in self._reported:
+            self._reported.add((client, reason))
+            self.on_refusal(Refusal(client=client, reason=reason))
+        if not wrote:
+            list(self._ask([Message(encode(replace(self._invitation, refusal=reason)), node, ENROL)], 0.0))
 
     def _explain_shortage(self, able: int, at_least: int, waited: float, online: int) -> FedloomError:
         empty = sum(c.examples == 0 for c in self.roster.clients.values())

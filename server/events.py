@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from common.errors import DataError
+from server.refusal_event import Refusal
 from server.sum_event import Sum
 
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
@@ -165,7 +166,7 @@ class Waiting:
     until: float
 
 
-Event = Start | Round | Finish | Waiting | Sum
+Event = Start | Round | Finish | Waiting | Refusal | Sum
 
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -61,6 +62,14 @@ class NameBindings:
         if mark and not bound and name != default_name(mark):
             self._bind(self._folder, name, mark)
         return f"{bound or name}{slash}{client}"
+
+    def bound(self, node: int) -> str:
+        """Return the name that belongs to a node's key; empty without one."""
+        mark = self.fingerprint(node) if self._folder else ""
+        with suppress(WireError):
+            names = _read(self._folder) if self._folder and mark else {}
+            return next((name for name, key in names.items() if key.fingerprint == mark), "")
+        return ""
 
     def most_clients(self, node: int) -> int:
         """Return the number of clients that a node may host; without a folder of keys, as many as it likes.

@@ -39,6 +39,9 @@ class Roster:
     hosted: dict[int, str] = field(default_factory=dict)
     """Node of a hub's client -> its name."""
 
+    registered: dict[int, str] = field(default_factory=dict)
+    """Node that was refused -> name that its key has; empty if it has none."""
+
     present: frozenset[int] = frozenset()
     """Nodes that were online at the last call of `select_uninvited`."""
 
@@ -106,7 +109,9 @@ class Roster:
 
     def name(self, node: int) -> str:
         """Return the display name of a node."""
-        return self.clients[node].name if node in self.clients else self.hosted.get(node, f"node-{node}")
+        if node in self.clients:
+            return self.clients[node].name
+        return self.hosted.get(node) or self.registered.get(node) or f"node-{node}"
 
     def _pardon(self, node: int) -> None:
         self.refused.pop(node, None)

@@ -96,7 +96,7 @@ def _run(
     invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json(), parties.cards)
     enrolment = build_enrolment(config, invitation, quiet, grid, nodes)
     journal = Journal(folder, config, enrolment, grid.get_node_ids)
-    enrolment.on_wait = journal.record_waiting
+    enrolment.on_wait, enrolment.on_refusal = journal.record_waiting, folder.append
     if totals:
         journal.resume(totals)
     sums = parties.sums(folder.append)

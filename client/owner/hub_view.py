@@ -131,10 +131,14 @@ class HubView(Observer):
     def _lines(self, entries: Sequence[RequestEntry]) -> Iterator[str]:
         if entries and entries[0].asked in DONE:
             yield hub_line(entries, self._seconds, self._shared)
-        for entry in entries:
-            if entry.refused and entry.refused != self._reasons.get(entry.client):
-                yield f"{entry.client} left out: {printable(entry.refused)}"
-            self._reasons[entry.client] = entry.refused
+        new = {
+            one.client: one.refused for one in entries if one.refused and one.refused != self._reasons.get(one.client)
+        }
+        self._reasons |= {entry.client: entry.refused for entry in entries}
+        for reason in dict.fromkeys(new.values()):
+            clients = [client for client, why in new.items() if why == reason]
+            who = clients[0] if len(clients) == 1 else count(len(clients), "client")
+            yield f"{who} left out: {printable(reason)}"
 
     def _names(self, message: Message) -> Sequence[str]:
         with suppress(WireError):  # the hub replies with the same error

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from common.arrays import Arrays
 from common.wire.sums import HelperPayload, LedgerReply, SumReply, SumRequest
 
-SCHEMA = 9
+SCHEMA = 10
 """Version of the schema, checked when a message is decoded."""
 
 Metrics = dict[str, float]
@@ -38,6 +38,8 @@ class EnrolRequest:
     """Cards of the run's helpers in the order of their names, as JSON; empty without secure sums."""
     hops: int = 0
     """Number of gateways that have passed the invitation on; their operators see the replies."""
+    refusal: str = ""
+    """Reason why the server refuses this client, in a copy of the invitation; else empty."""
 
 
 @dataclass(frozen=True)

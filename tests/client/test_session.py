@@ -104,6 +104,13 @@ def test_an_invitation_cannot_name_a_place_outside_the_state_folder(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_client_reads_why_the_server_refuses_it() -> None:
+    with pytest.raises(
+        RefusedError, match=r"^the server does not admit this client: the name is taken � ; join with another$"
+    ):
+        session().enrol(replace(INVITATION, refusal="the name is taken \x1b[2J\n; join with another"))
+
+
 def test_the_policy_speaks_before_any_data_are_read() -> None:
     def never(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
         raise AssertionError("the data were read")

@@ -13,9 +13,11 @@ from common.errors import QuorumError
 from common.node_names import NamedKey, write_names
 from common.wire.messages import TRAIN
 from deploy.simulation import InProcessGrid
+from server.artifacts import RunDirectory
 from server.checkpoints import Checkpoint, Checkpoints
 from server.hub_grid import HostedClient
 from server.ledger_heads import Heads, StoredHead, read_heads
+from server.refusal_event import Refusal
 from server.result import Result
 from server.run import run
 from tests.server.test_node_directory import MARKS, NODES
@@ -97,6 +99,11 @@ def test_a_fresh_ledger_after_the_only_run_of_its_key_is_refused(tmp_path: Path)
     again = config.model_copy(update={"run_id": "again"})
     with pytest.raises(QuorumError, match=r"had ledger .* with 2 rows: its data could be spent twice"):
         keyed_run(InProcessGrid({**people.sessions, 1: owners(2).sessions[1]}, 1), again, tmp_path)
+    [refusal] = [one for one in RunDirectory(tmp_path / "runs", "again").events() if isinstance(one, Refusal)]
+    assert refusal.client == "client-0"
+    assert refusal.reason.endswith(
+        "restore the newest ledger, or ask the server's owner to run fedloom nodes accept-ledger"
+    )
 
 
 def test_a_resumed_run_accepts_the_ledgers_that_it_filled(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from deploy.progress import follow, round_line, show
 from server.events import Event, Finish, Round, Start, Waiting, event_to_line
+from server.refusal_event import Refusal
 
 START = Start(run="r1", method="fedrule", task="rules", model="default", seed=0, rounds=100)
 ROUND = Round(
@@ -173,3 +174,8 @@ def test_a_wait_is_one_line_until_something_changes() -> None:
         "waiting for clients: 2 connected, 3 required (client-0, client-1)",
         "fedrule on rules · model default · 100 rounds · seed 0 · run r1",
     ]
+
+
+def test_a_refusal_is_a_line_with_its_remedy() -> None:
+    text, _ = plain([Refusal(client="ann\x1b[2J", reason=f"{'an older copy ' * 20}; restore it\x07")])
+    assert text == f"refused ann�: {'an older copy ' * 20}; restore it�\n"

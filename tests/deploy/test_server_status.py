@@ -15,6 +15,7 @@ from deploy.nodes import add_key, read_key
 from server.artifacts import RunDirectory
 from server.events import Finish, Waiting
 from server.process_records import COMMAND, FOLDER, record_process
+from server.refusal_event import Refusal
 from tests.support.ui import a_round, a_start, write_run
 
 HOME = LOCAL / "server"
@@ -54,6 +55,7 @@ def test_a_waiting_run_names_who_is_connected_and_who_is_not(served: RunDirector
         make_node_key(Path(f"{name}.key"))
         add_key(HOME / "nodes", read_key(f"{name}.key.pub"), name)
     served.append(WAITING)
+    served.append(Refusal(client="shop-3", reason="no"))
     text = status()
     assert "run spring: waits for clients; no round done" in text
     assert "waiting for clients: 1 connected, 2 required (shop-1), until 2023-11-1" in text

@@ -1,6 +1,7 @@
 """Simulated nodes that answer invitations, with a clock."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from flwr.app import Error, Message, RecordDict
 
@@ -23,6 +24,8 @@ class World:
     ) -> None:
         self.answers, self.now, self.invited, self.naps = answers, 0.0, list[int](), list[float]()
         self.online = online or (lambda now: answers)
+        self.explained: list[tuple[int, str]] = []
+        """Nodes that were sent the reason of their refusal."""
         self.slow: dict[int, float] = {}
         """Node -> second from which it can answer."""
         self.enrolment = Enrolment(INVITATION, wait, self.ask, clock=lambda: self.now, sleep=self.sleep)
@@ -33,7 +36,11 @@ class World:
         self.now = max(self.now, min(last, self.now + min(seconds, DEADLINE)))
         for message in messages:
             node = message.metadata.dst_node_id
-            assert (decode(EnrolRequest, message.content), message.metadata.message_type) == (INVITATION, ENROL)
+            request = decode(EnrolRequest, message.content)
+            assert (replace(request, refusal=""), message.metadata.message_type) == (INVITATION, ENROL)
+            if request.refusal:
+                self.explained.append((node, request.refusal))
+                continue
             self.invited.append(node)
             if self.slow.get(node, 0.0) > self.now:
                 continue

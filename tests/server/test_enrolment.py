@@ -154,7 +154,7 @@ def test_a_node_that_refused_is_invited_after_a_minute_and_equal_reasons_are_log
         world.now = float(second)
         world.gather(1)
     assert world.invited == [11, 12, 12, 12]
-    assert caplog.messages == ["node 12 refused: no"]
+    assert caplog.messages == ["node-12 refused: no"]
     world.answers[12], world.now = yes("bob"), 180.0
     assert world.gather(1) == ["ann", "bob"]
     assert world.enrolment.roster.refused == {}

@@ -99,3 +99,10 @@ def test_a_damaged_file_of_names_refuses_without_its_content(bindings: NameBindi
 
 def test_without_a_folder_names_are_free() -> None:
     assert NameBindings().resolve(1, "anything") == "anything"
+
+
+def test_a_node_is_named_by_the_name_of_its_key(bindings: NameBindings, tmp_path: Path) -> None:
+    assert [bindings.bound(node) for node in (1, 2, 3)] == ["shop-3", "", ""]
+    assert NameBindings(None, lambda: NODES).bound(1) == ""
+    (tmp_path / "names.toml").write_text("[")
+    assert bindings.bound(1) == "", "a damaged file names nobody"

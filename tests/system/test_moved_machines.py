@@ -66,8 +66,9 @@ def test_a_disk_without_the_ledger_of_its_key_waits_for_the_owner_of_the_server(
     shutil.rmtree(desk.folder / "ann" / "state")
     again = _serve(desk, at_server, (), *options, "--run-id", "two")
     refused = _join(desk, machines, "ann", "0/2", machines.address)
-    log = at_server / "home" / "superlink.log"
-    until(lambda: "its data could be spent twice" in log.read_text(), log.read_text)
+    again.wait_for("refused ann: the privacy ledger")
+    refused.wait_for("refused: the server does not admit this client: the privacy ledger")
+    assert "its data could be spent twice; restore the newest ledger, or ask the server's owner" in refused.error()
     assert desk.rounds("two", at_server) == []
     _finish(desk, at_server, "nodes", "accept-ledger", "ann", "--home", "home")
     assert refused.end(signal.SIGTERM) == 0

@@ -58,10 +58,10 @@ function client(run, name) {
   return client(run, name);
 }
 function apply(run, event) {
+  if (event.event === "refusal") return Object.assign(client(run, event.client), { state: "refused", reason: event.reason });
   Object.assign(run, { waiting: null, finish: null, [event.event]: event });
   if (event.event === "round") return applyRound(run, event);
-  if (event.event === "start") run.starts += 1;
-  for (const name of event.clients ?? []) client(run, name);
+  if (event.event === "start") { run.starts += 1; for (const name of event.clients) client(run, name); }
   if (event.event === "finish") list();
 }
 function applyRound(run, event) {

@@ -1,5 +1,6 @@
 """Operator's view on a hub: a journal entry for each client, and lines for all."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,15 @@ def test_an_entry_names_the_arrays_of_the_sum_that_the_client_is_in(tmp_path: Pa
         assert entry["clear"].keys() == {"loss", "examples"}
     sent = len(total.content) + sum(one["sent_bytes"] for one in found.values())
     assert f"sent {size(sent)}" in watched.lines[0]
+
+
+def test_a_reason_of_several_clients_is_one_line(tmp_path: Path) -> None:
+    watched = _Watched(tmp_path)
+    for _ in range(2):
+        watched.ask(replace(INVITATION, refusal="too many clients"), ENROL)
+    assert [line for line in watched.lines if "left out" in line] == [
+        "5 clients left out: the server does not admit this client: too many clients"
+    ]
 
 
 def test_a_client_that_refuses_is_named_until_it_takes_part(tmp_path: Path) -> None:

@@ -136,6 +136,18 @@ def test_a_refusal_is_written_with_its_reason_and_leaves_nothing(tmp_path: Path)
     ]
 
 
+def test_the_log_says_why_the_server_refuses_the_client_once(tmp_path: Path) -> None:
+    owned = _Owned(tmp_path)
+    owned.enrol()
+    for _ in range(2):
+        refusal = "this key is registered as 'bob'; join with --name bob"
+        owned.ask(EnrolRequest("toy", to_json(owned.config), owned.vocabulary.to_json(), refusal=refusal), ENROL)
+    assert owned.lines[1:] == [
+        "run toy refused: the server does not admit this client: this key is registered as 'bob'; join with --name bob."
+        " Nothing left, nothing was spent"
+    ]
+
+
 def test_a_paused_client_answers_enrolments_alone(tmp_path: Path) -> None:
     owned = _Owned(tmp_path)
     pause(tmp_path)
