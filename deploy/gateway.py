@@ -18,6 +18,7 @@ from common.text import printable
 from common.wire.codec import encode
 from common.wire.hubs import Answer, SumBlob, addressees, asks_for_sums, join_answers
 from common.wire.messages import (
+    ENROL,
     AssignRequest,
     CountsRequest,
     EnrolReply,
@@ -82,7 +83,7 @@ class Gateway:
         return run.ask(message.metadata.message_type, request, names or [*run.clients], seconds), None
 
     def _enrol(self, request: EnrolRequest, names: Sequence[str], seconds: float) -> dict[str, Answer]:
-        """Return the enrolment of each client, or of the named ones.
+        """Return the enrolment of each client, or of the named ones; a refusal is passed on to those that it is for.
 
         Raises:
             RefusedError: The run takes no gateway, has passed too many, or too few clients are here.
@@ -91,8 +92,10 @@ class Gateway:
             raise RefusedError(NO_HELPERS)
         if request.hops >= MAX_GATEWAYS:
             raise RefusedError(TOO_DEEP)
-        run = self._runs.get(fingerprint(request)) if names else None
-        if run is None:
+        run = self._runs.get(fingerprint(request))
+        if request.refusal:
+            return run.ask(ENROL, request, names or [*run.clients], seconds) if run else {}
+        if run is None or not names:
             run = self._open(request, seconds)
         else:
             run.invite_again(names)

@@ -133,6 +133,15 @@ def test_a_client_that_failed_is_invited_again_by_its_name() -> None:
     assert [message.metadata.dst_node_id for message in grid.pushed] == [9]
 
 
+def test_a_refusal_reaches_the_clients_that_it_is_for() -> None:
+    one = gateway_of(owners(5))
+    training(one)
+    refusal = replace(INVITATION, refusal="join as bob")
+    found = reasons(ask(one, refusal, ENROL, "west/b/client-1"))
+    assert found == {"west/b/client-1": "the server does not admit this client: join as bob"}
+    assert list(reasons(ask(one, refusal, ENROL))) == ALL
+
+
 def test_a_gateway_is_no_helper() -> None:
     reply = ask(gateway_of(owners(5)), HelperRequest("toy", "{}"), HELPER)
     assert decode(HelperReply, reply.content).card == ""
