@@ -83,7 +83,7 @@ class Gateway:
         return run.ask(message.metadata.message_type, request, names or [*run.clients], seconds), None
 
     def _enrol(self, request: EnrolRequest, names: Sequence[str], seconds: float) -> dict[str, Answer]:
-        """Return the enrolment of each client, or of the named ones; a refusal is passed on to those that it is for.
+        """Return the enrolment of all or of the named clients; a refusal is passed on to them.
 
         Raises:
             RefusedError: The run takes no gateway, has passed too many, or too few clients are here.
