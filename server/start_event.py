@@ -1,5 +1,7 @@
 """Event of the start of a run; pure."""
 
+import hashlib
+import json
 from collections.abc import Iterable
 
 from common.config.run import RunConfig
@@ -7,7 +9,6 @@ from common.privacy.mechanisms.registry import build_account
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from server.events import Start
-from server.fingerprint import compute_fingerprint
 
 
 def describe_start(config: RunConfig, catalogue: Vocabulary, clients: Iterable[str]) -> Start:
@@ -25,3 +26,13 @@ def describe_start(config: RunConfig, catalogue: Vocabulary, clients: Iterable[s
         fingerprint=compute_fingerprint(config, catalogue),
         clients=sorted(clients),
     )
+
+
+def compute_fingerprint(config: RunConfig, catalogue: Vocabulary) -> str:
+    """Return the SHA-256 of the task, its vocabulary and the options that decide on held-out data.
+
+    Runs with different ones are not comparable.
+    """
+    options = {key: getattr(config.task_options, key) for key in sorted(config.task_options.split_options)}
+    text = json.dumps([config.task, catalogue.to_json(), options], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -59,8 +59,8 @@ class Property(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class OperationalRange(Property):
-    """Template 1: upper and lower bounds a_i, b_i per window, *C x W."""
+class _Interval(Property):
+    """Upper and lower bounds a_i, b_i per window, *C x W."""
 
     weaker_up, weaker_down = ("upper",), ("lower",)
 
@@ -68,22 +68,18 @@ class OperationalRange(Property):
     over: tuple[Window, ...]
     upper: Tensor
     lower: Tensor
+
+
+class OperationalRange(_Interval):
+    """Template 1: upper and lower bounds a_i, b_i of all readings per window, *C x W."""
 
     def formula(self) -> Formula:
         """Return ⋀_i □_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
         return templates.operational_range(self.variable, self.over, self._listed("upper"), self._listed("lower"))
 
 
-@dataclass(frozen=True, eq=False)
-class Existence(Property):
+class Existence(_Interval):
     """Template 2: interval [b_i, a_i] that some reading of each window meets, *C x W."""
-
-    weaker_up, weaker_down = ("upper",), ("lower",)
-
-    variable: str
-    over: tuple[Window, ...]
-    upper: Tensor
-    lower: Tensor
 
     def formula(self) -> Formula:
         """Return ⋀_i ◇_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from client.tasks.rules.data.home_assistant import tally as reasons
 from client.tasks.rules.data.home_assistant.document import Block, Unread
-from client.tasks.rules.data.home_assistant.events import Part, as_list, entities_in, first_of, is_disabled
+from client.tasks.rules.data.home_assistant.events import Part, as_list, enabled_blocks, entities_in, first_of
 from client.tasks.rules.data.home_assistant.registry import HomeRegistry
 from client.tasks.rules.data.home_assistant.tally import Tally
 from client.tasks.rules.data.home_assistant.types import action_name, called_service, device_type, domain_of
@@ -17,13 +17,8 @@ SEQUENCES = ("sequence", "then", "else", "default", "parallel")
 
 def calls(value: Any, registry: HomeRegistry, tally: Tally) -> Iterator[Part]:
     """Yield the calls of a list of actions, also within choices, branches and loops."""
-    for block in value if isinstance(value, list) else [value]:
-        if not isinstance(block, Block):
-            tally.add(reasons.TAG if isinstance(block, Unread) else reasons.MALFORMED)
-        elif is_disabled(block):
-            tally.add(reasons.DISABLED, block)
-        else:
-            yield from _call(block, registry, tally)
+    for block in enabled_blocks(value, tally):
+        yield from _call(block, registry, tally)
 
 
 def count_conditions(block: Block, tally: Tally) -> None:

@@ -60,6 +60,17 @@ def is_disabled(block: Block) -> bool:
     return str(block.get("enabled", "true")).casefold() in ("false", "no", "off")
 
 
+def enabled_blocks(value: Any, tally: Tally) -> Iterator[Block]:
+    """Yield the blocks of a list, or the only one; disabled and malformed ones are counted."""
+    for block in value if isinstance(value, list) else [value]:
+        if not isinstance(block, Block):
+            tally.add(reasons.TAG if isinstance(block, Unread) else reasons.MALFORMED)
+        elif is_disabled(block):
+            tally.add(reasons.DISABLED, block)
+        else:
+            yield block
+
+
 def entities_in(value: Any, registry: HomeRegistry, tally: Tally, block: Block) -> Iterator[str]:
     """Yield the entity ids of a value; others are counted."""
     for name in as_list(value):
@@ -75,12 +86,8 @@ def entities_in(value: Any, registry: HomeRegistry, tally: Tally, block: Block) 
 
 def events(value: Any, registry: HomeRegistry, tally: Tally) -> Iterator[Part]:
     """Yield the events of a list of triggers."""
-    for block in value if isinstance(value, list) else [value]:
-        if not isinstance(block, Block):
-            tally.add(reasons.TAG if isinstance(block, Unread) else reasons.MALFORMED)
-        elif is_disabled(block):
-            tally.add(reasons.DISABLED, block)
-        elif "triggers" in block:
+    for block in enabled_blocks(value, tally):
+        if "triggers" in block:
             yield from events(block["triggers"], registry, tally)
         else:
             yield from _event(block, registry, tally)
