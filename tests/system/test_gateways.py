@@ -27,14 +27,16 @@ def test_a_killed_gateway_comes_back_and_the_model_is_that_of_single_nodes(
         register(desk.folder, name, clients, home)
     ports = free_port(), free_port()
 
-    options = ("--clients", "3", "--rounds", "4", "--seed", "5", "--run-id", "passed", "--home", "home", "--json")
-    quick = ("--set", "federation.min-replies=3", "--set", "federation.answer=replies", "--set", "evaluate-every=4")
-    served = desk.start("serve", *options, *quick, "--port", str(desk.port), "--control-port", str(desk.control_port))
+    gateway = start(desk, ports)
     behind = [
         join(desk, "ward", "--data", str(homes), "--clients", "2", home="below", port=ports[0]),
         join(desk, "alone", "--data", "demo:90-100", home="below", port=ports[0]),
     ]
-    gateway = start(desk, ports)
+    for command in behind:
+        command.wait_for("connected to")
+    options = ("--clients", "3", "--rounds", "4", "--seed", "5", "--run-id", "passed", "--home", "home", "--json")
+    quick = ("--set", "federation.min-replies=3", "--set", "federation.answer=replies", "--set", "evaluate-every=4")
+    served = desk.start("serve", *options, *quick, "--port", str(desk.port), "--control-port", str(desk.control_port))
     until(lambda: "trained" in gateway.error() or gateway.process.poll() is not None, gateway.error)
     family = gateway.family()
     os.kill(gateway.process.pid, signal.SIGKILL)
