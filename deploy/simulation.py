@@ -4,12 +4,10 @@
 `client.training.cohort`). With `together=1` they train one at a time, bit for bit as in processes of their own.
 """
 
-import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Self
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
@@ -31,6 +29,7 @@ from common.reply_lengths import Lengths
 from common.wire.codec import decode
 from common.wire.messages import ASSIGN, COUNTS, ENROL, TRAIN, TrainRequest
 from deploy.population import Population
+from deploy.rare_collections import RareCollections
 from deploy.shared_evaluation import are_shared_out, evaluate_apart
 from deploy.simulated_cohort import Job, decode_once, train_cohort
 from deploy.simulated_helper import open_desks
@@ -87,10 +86,10 @@ def simulate_clients(
         return run(grid, config, runs)
 
 
-class InProcessGrid(Grid):
+class InProcessGrid(RareCollections, Grid):
     """Grid whose clients are objects; a message is answered when it is pushed.
 
-    In a `with` block, Python's garbage collector passes over the objects of clients that have enrolled.
+    In a `with` block, Python's garbage collector passes over clients that have enrolled, and works rarely.
 
     Args:
         sessions: Clients by node id.
@@ -116,16 +115,7 @@ class InProcessGrid(Grid):
         self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
-        self._is_open = False
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
-
-    def __enter__(self) -> Self:
-        self._is_open = True
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._is_open = False
-        gc.unfreeze()
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         """Answer all messages; clients train in cohorts."""
@@ -138,8 +128,8 @@ class InProcessGrid(Grid):
             self._replies[reply.metadata.reply_to_message_id] = reply
         if any(message.metadata.message_type in RELEASES for message in messages):
             self._on_released()
-        if self._is_open and any(message.metadata.message_type == ENROL for message in messages):
-            gc.freeze()
+        if any(message.metadata.message_type == ENROL for message in messages):
+            self.spare_collector()
         return [message.metadata.message_id for message in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:

@@ -15,6 +15,7 @@ from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from client.training.participant import Participant
 from common.arrays import sha256
 from common.config.run import RunConfig
+from deploy.rare_collections import RARELY
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from tests.support.build import learner_of
@@ -65,12 +66,15 @@ def test_the_collector_passes_over_clients_until_a_simulation_ends(
 
     def note(session: Session, participant: Participant) -> bool:
         learners.append(any(found is participant.learner for found in gc.get_objects()))
+        assert gc.get_threshold() == RARELY
         return True
 
     monkeypatch.setattr(Session, "passes_unchanged", note)
+    before = gc.get_threshold()
     simulate(settings(rounds=1), toy_dataset(4), tmp_path, together=4)
     assert learners == [False] * 4
     assert gc.get_freeze_count() == 0
+    assert gc.get_threshold() == before
 
 
 @pytest.mark.parametrize(("homes", "clients", "sizes"), [(4, 1, [4]), (7, 3, [2, 2, 3])])
