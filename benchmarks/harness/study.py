@@ -21,7 +21,7 @@ DATA = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data
 RESULTS = ROOT / "docs" / "results"
 PACKAGES = ("fedloom", "flwr", "torch", "torch-geometric", "numpy")
 MARKS = ("<!-- table -->", "<!-- end of table -->")
-STUDIES = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit", "privacy")
+STUDIES = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "lies", "audit", "privacy")
 
 
 @dataclass(frozen=True)

@@ -126,12 +126,12 @@ REPORTED: dict[str, tuple[str, Lie]] = {
     "loss": (TRAIN, trained(loss=1.7e308)),
     "metric": false_metric("hr20"),
     "invented": (EVALUATE, measured({"accuracy": 1.0}, {"accuracy": 1.0})),
-    "escapes in metrics": (EVALUATE, measured({ESCAPES: 1.0}, {})),
-    "escapes in reasons": (TRAIN, failed(ESCAPES)),
     "escapes in names": (ENROL, enrolled(client=ESCAPES)),
     "oversized": (TRAIN, oversized),
     "silence": (TRAIN, lambda message: None),
     "another's name": (ENROL, enrolled(client="client-0")),
+    "escapes in metrics": (EVALUATE, measured({ESCAPES: 1.0}, {})),
+    "escapes in reasons": (TRAIN, failed(ESCAPES)),
 }
 """Other lies."""
 

@@ -8,7 +8,7 @@ from benchmarks.harness.split_page import LIMIT, split_page
 from benchmarks.harness.study import RESULTS
 from benchmarks.harness.table import Table
 
-GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit", "privacy", "claims")
+GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "lies", "audit", "privacy", "claims")
 
 
 def table(rows: int) -> str:

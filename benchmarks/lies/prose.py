@@ -1,0 +1,29 @@
+"""Text of the page on lies; its numbers are filled in."""
+
+INTRODUCTION = """# Lies
+
+{made_by} {runs} runs took {minutes:.0f} minutes.
+
+One of {clients} clients has a valid key and lies in every round, {rounds} rounds a run. The server and the clients are those of
+`fedloom simulate`. A lie changes the liar's reply on its way to the server: the message is decoded, changed and encoded again.
+Every registered method and planner runs on one task, `fedavg` on all five. Planners other than `fedsgd` have noise of ε = 8.
+
+Quality is the mean of one metric over the honest clients' held-out data: {metrics}.
+It is compared with the run of the same seed without the liar. The spread is the range of the quality of such runs over
+{seeds} seeds. Runs with a liar have {lie_seeds}."""
+
+LIES = """## The lies
+
+{lies}
+
+The reply of 1 GB has this size; the server weighs it before it decodes it. Between machines the server first fetches it whole,
+which was not measured here. Silence is waited for {grace:g} s beyond the quorum's patience here, {wait:g} s between machines.
+In one process names belong to the first who enrols. Between machines a name belongs to a key
+(`tests/server/test_node_directory.py`). CI has each lie as a test for every method and planner
+(`tests/contracts/test_lies.py`, `test_lies_in_tasks.py`)."""
+
+TABLE = """## Method by lie
+
+Loss of quality in spreads, 0.0 where the model is as good or better. A cell with a number only: the run finished and the liar
+was named. An empty cell was not run. `local` sends no update, so lies about it do not exist. Means of `pfedme` and `pfgnn` are
+not per step, so a false number of steps has no effect on them. An owner may allow one step only, so the number can be true."""
