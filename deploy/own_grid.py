@@ -1,7 +1,4 @@
-"""Grid of a SuperLink's run in this process, without Flower's program for a ServerApp.
-
-With `deploy.app_process` and `server.uploads`, this module alone uses internals of Flower's server side.
-"""
+"""Grid of a SuperLink's run in this process, without Flower's program for a ServerApp."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
