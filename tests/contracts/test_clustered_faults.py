@@ -18,7 +18,7 @@ from deploy.simulation import InProcessGrid
 from server.journal import Journal
 from server.run import run
 from server.state import Trained
-from tests.support.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores
+from tests.support.sensors import APART, Listening, heard, payload_name, road_config, road_grid, rounds_of, stores
 
 
 class InvalidReplies(Listening):
@@ -30,7 +30,7 @@ class InvalidReplies(Listening):
         return [self._spoilt(reply) for reply in super().pull_messages(message_ids)]
 
     def _spoilt(self, reply: Message) -> Message:
-        about = reply.content["fedloom"]["wire.payload"]  # type: ignore[index]
+        about = payload_name(reply.content)
         if reply.metadata.src_node_id == 2 and about == "AssignReply":
             reply.content = encode(self.lie)
         return reply

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from flwr.app import Message
+from flwr.app import Message, RecordDict
 
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
@@ -22,7 +22,7 @@ from common.models import parameters
 from common.options import Scalar
 from common.tasks.traffic.demo import demo_variables
 from common.tasks.vocabulary import Vocabulary
-from common.wire.codec import decode
+from common.wire.codec import PAYLOAD, RECORD, Handed, decode
 from common.wire.messages import Payload
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
@@ -109,11 +109,15 @@ def heard(grid: Listening, kind: type[P]) -> list[tuple[str, P]]:
     """Return all payloads of a kind, sent or received, each with the name of its client."""
     payloads = []
     for message in (*grid.asked, *grid.answered):
-        if message.has_content() and message.content["fedloom"]["wire.payload"] == kind.__name__:
+        if message.has_content() and payload_name(message.content) == kind.__name__:
             is_request = message.metadata.src_node_id in (0, 1) and message in grid.asked
             node = message.metadata.dst_node_id if is_request else message.metadata.src_node_id
             payloads.append((f"client-{node - 1}", decode(kind, message.content)))
     return payloads
+
+
+def payload_name(content: RecordDict) -> str:
+    return type(content.payload).__name__ if isinstance(content, Handed) else str(content[RECORD][PAYLOAD])
 
 
 def stores(count: int) -> list[Store]:
