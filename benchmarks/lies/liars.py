@@ -82,8 +82,14 @@ def measured(metrics: dict[str, float], weights: dict[str, float]) -> Lie:
 
 
 def enrolled(**changes: Any) -> Lie:
-    """Return the lie with other fields of the reply to the invitation."""
-    return lambda message: _changed(message, encode(replace(decode(EnrolReply, message.content), **changes)))
+    """Return the lie with other fields of the reply to the invitation, until it is refused."""
+
+    def lie(message: Message) -> Message:
+        if message.has_error():
+            return message
+        return _changed(message, encode(replace(decode(EnrolReply, message.content), **changes)))
+
+    return lie
 
 
 def oversized(message: Message) -> Message:
