@@ -158,3 +158,11 @@ UPLOADS = (
     Upload("sum-10", "relations, sum of 10 clients", together=10, task="rules"),
     Upload("noise-8", "relations, one client, own noise of ε = 8", epsilon=8.0, task="rules"),
 )
+MEMBERS = (
+    Upload("member-one-step", "one client, one step"),
+    Upload("member-noise-8", "one client, own noise of ε = 8", epsilon=8.0),
+)
+"""Real updates from which the presence of one session is guessed."""
+
+SHADOWS = 16
+"""Number of clients whose updates the attacker makes itself, half of them with the session."""

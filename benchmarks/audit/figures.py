@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from benchmarks.audit.cases import FAULTY_CASES, ONE_RUNS, SOUND_CASES, UPLOADS, WAYS, Case, OneRun, Upload
+from benchmarks.audit.cases import FAULTY_CASES, MEMBERS, ONE_RUNS, SOUND_CASES, UPLOADS, WAYS, Case, OneRun, Upload
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics
 
@@ -43,6 +43,13 @@ class Figures:
         found = ((upload, self.results.rows.get(upload.key)) for upload in UPLOADS)
         means = [(u, row.values("precision"), row.values("popularity")) for u, row in found if row and row.trials]
         return [(upload, fmean(read.values()), fmean(popular.values())) for upload, read, popular in means]
+
+    @property
+    def members(self) -> list[tuple[Upload, float, float]]:
+        """Guesses of membership, with the mean AUC and the mean TPR over seeds."""
+        found = ((upload, self.results.rows.get(upload.key)) for upload in MEMBERS)
+        means = [(u, row.values("auc"), row.values("tpr")) for u, row in found if row and row.trials]
+        return [(upload, fmean(areas.values()), fmean(rates.values())) for upload, areas, rates in means]
 
     def _of(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Metrics]]:
         for case in cases:

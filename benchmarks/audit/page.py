@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from benchmarks.audit import prose
 from benchmarks.audit.bounds import one_run_bound
-from benchmarks.audit.cases import CANARIES, CLIENTS, DELTA, FAULTS, MANY, ONE_RUN_SEEDS, UPLOAD_SEEDS, WAYS
+from benchmarks.audit.cases import CANARIES, CLIENTS, DELTA, FAULTS, MANY, ONE_RUN_SEEDS, SHADOWS, UPLOAD_SEEDS, WAYS
 from benchmarks.audit.figures import Figures, audited, share
 from benchmarks.harness.claim import Claim, bullet_list
 from benchmarks.harness.results import Results
@@ -13,6 +13,9 @@ from benchmarks.harness.table import Table
 
 TIGHT, TIGHT_SHARE = (2.0, 8.0), 0.7
 """Claimed ε at which an audit must reach that share of the claimed loss."""
+
+NEAR_CHANCE = 0.6
+"""AUC up to which guesses of membership are near chance, 0.5: two standard deviations of one seed."""
 
 
 def page(results: Results, made_by: str) -> Iterator[str]:
@@ -26,6 +29,9 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     yield f"{prose.FAULTS}\n\n{_faulty(figures)}"
     yield f"{prose.RECORD.format(canaries=CANARIES, seeds=ONE_RUN_SEEDS)}\n\n{_one_runs(figures)}"
     yield f"{prose.UPLOADS.format(clients=CLIENTS, seeds=UPLOAD_SEEDS)}\n\n{_uploads(figures)}"
+    if figures.members:
+        about = prose.MEMBERS.format(clients=CLIENTS, shadows=SHADOWS, seeds=UPLOAD_SEEDS)
+        yield f"{about}\n\n{_members(figures)}"
     yield prose.LIMITS.format(canaries=CANARIES, guesses=guesses, most=one_run_bound(guesses, guesses, CANARIES, DELTA))
 
 
@@ -60,6 +66,10 @@ def findings(figures: Figures) -> Iterator[Claim]:
     for upload, read, popular in figures.uploads:
         text = f"Updates ({upload.title}): an attack reads no more than popularity guesses ({_percent(read, popular)})"
         yield Claim(text, read <= popular)
+
+    for upload, area, _ in figures.members:
+        text = f"Updates ({upload.title}): membership of a session is guessed with an AUC of at most {NEAR_CHANCE:g}"
+        yield Claim(f"{text} ({area:.2f})", area <= NEAR_CHANCE)
 
 
 def _sound(figures: Figures) -> Table:
@@ -101,6 +111,11 @@ def _one_runs(figures: Figures) -> Table:
 def _uploads(figures: Figures) -> Table:
     rows = [[u.title, f"{100 * read:.1f}", f"{100 * popular:.1f}"] for u, read, popular in figures.uploads]
     return Table(["names, updates", "attack, %", "popularity, %"], rows)
+
+
+def _members(figures: Figures) -> Table:
+    rows = [[u.title, f"{area:.2f}", f"{100 * rate:.0f}"] for u, area, rate in figures.members]
+    return Table(["update", "AUC", "TPR at FPR 1 %, %"], rows)
 
 
 def _percent(read: float, popular: float) -> str:

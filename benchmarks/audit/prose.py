@@ -42,6 +42,13 @@ unless stated. The models are the papers' unless stated. From one update, or a s
 norm of their rows, and all relations by the change of their bias. Precision is the share of a client's own n names among the
 first n. Popularity ranks names by the number of other clients who have them. Means over clients and {seeds} seeds."""
 
+MEMBERS = """## Membership of one session
+
+For each of {clients} visitors a fair coin leaves the last session in the data or out. The attacker has that session, the model
+and {shadows} other visitors. It compares the update with that of the session alone, by their inner product. Half of the other
+visitors train with the session, half without. They fit the likelihood ratio by which the attacker guesses (Carlini et al. 2022,
+arXiv 2112.03570). One step of the paper's model in the first round. Means over up to {seeds} seeds."""
+
 LIMITS = """## What an audit cannot show
 
 - A lower bound is no proof. Contents and events other than these could still reveal a bug.
@@ -50,5 +57,5 @@ LIMITS = """## What an audit cannot show
 - Enrolment, counts, assignments to clusters and metrics were not audited. DP-SGD was audited in one task.
 - Rounding of floating-point noise, timing, and generators of random numbers are outside. Noise has the operating system's
   entropy here, as at every client; the tests replace it by seeded noise.
-- Real updates were attacked in two tasks, by one simple attack each; better ones exist. Membership attacks with shadow clients,
-  updates of later rounds, and sums with noise were not tried."""
+- Real updates were attacked in two tasks, by one simple attack each; better ones exist. A plain update lists the items of every
+  session, so a check of items would beat the likelihood ratio. Updates of later rounds and sums with noise were not tried."""

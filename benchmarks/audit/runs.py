@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.audit.cases import FAULTY_CASES, ONE_RUN_SEEDS, ONE_RUNS, SOUND_CASES, UPLOAD_SEEDS, UPLOADS
+from benchmarks.audit.cases import FAULTY_CASES, MEMBERS, ONE_RUN_SEEDS, ONE_RUNS, SOUND_CASES, UPLOAD_SEEDS, UPLOADS
 from benchmarks.audit.mechanisms import audit
+from benchmarks.audit.members import guess_members
 from benchmarks.audit.one_run import audit_one_run
 from benchmarks.audit.uploads import read_names
 from benchmarks.harness.row import Metrics, Trial
@@ -18,10 +19,11 @@ from benchmarks.harness.study import Selection
 
 def compute(selection: Selection, store: Store) -> None:
     """Compute the selected rows; seeds of one-run audits are those of coins and initial models."""
-    for upload in UPLOADS if selection.has_set("uploads") else ():
+    for upload in (*UPLOADS, *MEMBERS) if selection.has_set("uploads") else ():
         if selection.has(upload.key.row, upload.key.protocol):
+            attack = guess_members if upload in MEMBERS else read_names
             for seed in range(min(UPLOAD_SEEDS, selection.most)):
-                work = partial(_timed, partial(read_names, upload, seed))
+                work = partial(_timed, partial(attack, upload, seed))
                 store.get_or_compute(upload.key, seed, work, upload.title)
     for run in ONE_RUNS if selection.has_set("record") else ():
         if selection.has(run.key.row, run.key.protocol):

@@ -75,11 +75,11 @@ def read_names(upload: Upload, seed: int, generator: Callable[[], np.random.Gene
         seed: Seed of the generated data and of the initial model.
         generator: Factory of the random generator for privacy noise.
     """
-    config, data = _config(upload, seed), read_all(upload.task, f"demo:0-{CLIENTS}", seed)
+    config, data = config_of(upload, seed), read_all(upload.task, f"demo:0-{CLIENTS}", seed)
     parts = partition(data, CLIENTS, unit=CLIENT_TASKS[upload.task].unit)
     target = TARGETS[upload.task, upload.model]
     learners = [build_learner(config, part) for part in parts]
-    updates = [_train(config, part, learner, generator) for part, learner in zip(parts, learners, strict=True)]
+    updates = [first_update(config, part, learner, generator) for part, learner in zip(parts, learners, strict=True)]
     own, groups = [target.own(learner) for learner in learners], range(0, CLIENTS, upload.together)
     sums = [{n: np.sum([u[n] for u in updates[k : k + upload.together]], axis=0) for n in updates[0]} for k in groups]
     scores = [target.score(update) for update in sums]
@@ -91,7 +91,8 @@ def read_names(upload: Upload, seed: int, generator: Callable[[], np.random.Gene
     return {"precision": read, "popularity": popular}
 
 
-def _config(upload: Upload, seed: int) -> RunConfig:
+def config_of(upload: Upload, seed: int, more: Settings | None = None) -> RunConfig:
+    """Return the configuration of the run to which the clients send their first update."""
     settings: Settings = {
         "method": "fedavg",
         "algorithm.fedavg.local-steps": upload.steps,
@@ -103,11 +104,12 @@ def _config(upload: Upload, seed: int) -> RunConfig:
         "privacy.delta": DELTA,
         "run-id": "audit",
         "seed": seed,
+        **(more or {}),
     }
     return parse(settings)
 
 
-def _train(
+def first_update(
     config: RunConfig, part: AnyDataset, learner: Learner, generator: Callable[[], np.random.Generator]
 ) -> Arrays:
     """Return the update of a client in the first round."""

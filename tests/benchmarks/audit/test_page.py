@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.audit.cases import FAULTY_CASES, ONE_RUNS, SOUND_CASES, UPLOADS, Case
+from benchmarks.audit.cases import FAULTY_CASES, MEMBERS, ONE_RUNS, SOUND_CASES, UPLOADS, Case
 from benchmarks.audit.figures import Figures
 from benchmarks.audit.headline import HEADLINE
 from benchmarks.audit.page import findings
@@ -28,6 +28,8 @@ def figures() -> Figures:
         results.row(upload.key).trials = {
             seed: Trial({"precision": 0.1 * seed, "popularity": 0.1}) for seed in range(3)
         }
+    for upload in MEMBERS:
+        results.row(upload.key).trials = {seed: Trial({"auc": 0.45 + 0.05 * seed, "tpr": 0.01}) for seed in range(3)}
     return Figures(results)
 
 
@@ -78,6 +80,13 @@ def test_items_that_an_update_reveals_are_stated(figures: Figures) -> None:
     assert text.endswith("(90.0 against 10.0 %)")
 
 
+def test_sessions_whose_membership_an_update_reveals_are_stated(figures: Figures) -> None:
+    figures.results.row(MEMBERS[0].key).trials[0].metrics["auc"] = 0.95
+    [text] = failed(figures)
+    assert text.startswith("Updates (one client, one step): membership of a session")
+    assert text.endswith("(0.67)")
+
+
 def test_the_stored_rows_are_those_of_the_cases() -> None:
     stored = {key for key, row in Study("audit").results().rows.items() if row.trials}
-    assert stored == {case.key for case in (*SOUND_CASES, *FAULTY_CASES, *ONE_RUNS, *UPLOADS)}
+    assert stored == {case.key for case in (*SOUND_CASES, *FAULTY_CASES, *ONE_RUNS, *UPLOADS, *MEMBERS)}
