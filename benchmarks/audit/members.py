@@ -50,7 +50,7 @@ def guess_members(upload: Upload, seed: int, generator: Callable[[], np.random.G
     scores = []
     for (*others, session), is_in in zip(victims, present, strict=True):
         direction = send(exact, [session])
-        seen = send(config, [*others, session] if is_in else others) @ direction
+        seen = float(send(config, [*others, session] if is_in else others) @ direction)
         with_it = np.array([send(config, [*sessions, session]) @ direction for sessions in shadows[:half]])
         scores.append(_log_ratio(seen, with_it, without @ direction))
     return _quality(np.array(scores), present)
