@@ -10,13 +10,10 @@ from benchmarks.audit.cases import Upload
 
 
 def test_a_plain_update_shows_more_of_its_sessions_than_one_beside_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "CLIENTS", 20)
+    monkeypatch.setattr(members, "CLIENTS", 16)
     monkeypatch.setattr(members, "SHADOWS", 4)
     rng = np.random.default_rng(0)
-    found = {
-        e: [members.guess_members(Upload("", "", epsilon=e), seed, lambda: rng) for seed in (0, 1)] for e in (0, 8)
-    }
-    plain, noised = (fmean(one["auc"] for one in found[e]) for e in (0, 8))
+    plain, noised = (members.guess_members(Upload("", "", epsilon=e), 1, lambda: rng)["auc"] for e in (0.0, 8.0))
     assert plain > 0.7 > noised
 
 
