@@ -1,7 +1,5 @@
 """Membership of a session is guessed by a likelihood ratio with shadow clients."""
 
-from statistics import fmean
-
 import numpy as np
 import pytest
 
