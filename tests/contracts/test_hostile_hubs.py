@@ -10,11 +10,14 @@ from flwr.app import ConfigRecord, Error, Message, RecordDict
 from benchmarks.lies.liars import Lie, filled
 from client.hub import Hub
 from common.arrays import Arrays
+from common.node_names import NamedKey, write_names
 from common.wire.codec import RECORD, decode, encode
 from common.wire.hubs import Answer
 from common.wire.messages import ENROL, TRAIN, EnrolReply, TrainReply
+from server.hub_grid import HostedClient
 from server.result import Result
 from server.run import run
+from tests.server.test_node_directory import MARKS, NODES
 from tests.support.hubs import NodeGrid, lying, nodes_of, settings, with_answers
 from tests.support.owners import owners
 from tests.support.sensors import rounds_of
@@ -128,6 +131,21 @@ def test_a_hub_with_wrong_names_is_refused_once(name: str, tmp_path: Path, caplo
     lie, reason = INVITATION[name]
     result = lied(ENROL, lie, tmp_path)
     assert sorted(result.clients) == OTHERS
+    assert sum(reason in one.getMessage() for one in caplog.records if one.name == "fedloom.server") == 1
+
+
+def test_a_hub_with_more_clients_than_its_key_is_registered_for_is_refused_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = {8: MARKS[1], 9: MARKS[2]}
+    write_names(tmp_path, {hub: NamedKey(fingerprint=keys[8 + k], clients=1 + k) for k, hub in enumerate("ab")})
+    nodes = {node: one.respond if isinstance(one, Hub) else one for node, one in nodes_of(owners(5)).items()}
+    described = [HostedClient(node, 0, "", one.public_key) for node, one in zip(keys, NODES, strict=True)]
+    grid = NodeGrid(nodes, described)
+    result = run(grid, settings(tmp_path, federation__min_clients=3), tmp_path, tmp_path)
+    assert result.status == "completed"
+    assert sorted(result.clients) == OTHERS
+    reason = "a refused: the key is registered for 1 client, and its hub brings 2"
     assert sum(reason in one.getMessage() for one in caplog.records if one.name == "fedloom.server") == 1
 
 

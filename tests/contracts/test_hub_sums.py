@@ -1,28 +1,22 @@
-"""Hubs that add up the replies of their clients: the model of single replies, and sums that cannot be true."""
+"""Hubs that add up the replies of their clients: the model of single replies."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.app import Message, RecordDict
 
-from benchmarks.lies.liars import Lie
-from client.hub import Hub
 from client.policy import Policy
 from common.arrays import norm
 from common.config.run import RunConfig
 from common.options import Scalar
-from common.reply_sums import Folded
-from common.wire.codec import RECORD
-from common.wire.hub_sums import read_sum, write_sum
 from common.wire.hubs import split_answers, sum_of
 from common.wire.messages import TRAIN
 from server.aggregation.folded_replies import FoldedReplies
 from server.run import run
 from server.strategies import step
-from tests.support.hubs import Node, NodeGrid, lying, nodes_of, settings
+from tests.support.hubs import NodeGrid, settings, split
 from tests.support.owners import Owners, model_of, noisy, owners
 from tests.support.sensors import rounds_of
 from tests.support.toys import METHODS
@@ -39,14 +33,6 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> list[FoldedReplies]:
 
     monkeypatch.setattr(step, "collect", watched)
     return seen
-
-
-def split(people: Owners) -> tuple[Hub, dict[int, Node]]:
-    """Return a hub that trains stacked, and the other nodes."""
-    nodes = nodes_of(people, together=2)
-    hub = nodes.pop(8)
-    assert isinstance(hub, Hub)
-    return hub, {node: one.respond if isinstance(one, Hub) else one for node, one in nodes.items()}
 
 
 def hubs(people: Owners) -> NodeGrid:
@@ -108,79 +94,6 @@ def test_rules_that_need_single_replies_get_them(
     run(hubs(owners(5)), settings(tmp_path, rounds=1, **options), tmp_path / "runs")
     assert not collected
     assert rounds_of(tmp_path / "runs")[0].answered == 5
-
-
-def summed(change: Callable[[Folded], None], lengths: float = 1.0) -> Lie:
-    """Return the lie that changes the sum of a hub, and multiplies the lengths of its replies."""
-
-    def lie(reply: Message) -> Message:
-        total = sum_of(reply.content)
-        assert total is not None
-        sums, found = read_sum(total.content, len(total.clients))
-        change(sums)
-        blob = write_sum(sums, {kind: length * lengths for kind, length in found.items()})
-        return _with(reply, {"hub.sums": blob})
-
-    return lie
-
-
-def entry(**changed: object) -> Lie:
-    return lambda reply: _with(reply, {f"hub.{key}": value for key, value in changed.items()})
-
-
-def _with(reply: Message, entries: dict[str, object]) -> Message:
-    reply.content = RecordDict({RECORD: ConfigRecord({**reply.content[RECORD], **entries})})
-    return reply
-
-
-def fill(sums: Folded, value: float) -> None:
-    next(iter(next(iter(sums.updates.values())).values())).flat[0] = value
-
-
-LIES: dict[str, tuple[Lie, str]] = {
-    "NaN": (summed(lambda s: fill(s, float("nan"))), "non-finite numbers"),
-    "longer than its parts": (summed(lambda s: fill(s, 1e9)), "sum of updates has norm 1e\\+09, its parts"),
-    "a weight of 1e300": (
-        summed(lambda s: s.weights.update(dict.fromkeys(s.weights, 1e300))),
-        "its weight is 1e\\+300",
-    ),
-    "other steps": (summed(lambda s: s.weights.update({7: 1.0})), "after 7 steps: arrays"),
-    "no gradient": (summed(lambda s: s.gradient.clear()), "sum of gradient: arrays"),
-    "no types": (summed(lambda s: s.dtypes.clear()), "types of its arrays"),
-    "infinite lengths": (summed(lambda s: None, lengths=float("inf")), "norm|not a finite number"),
-    "a stranger": (entry(summed=["a/client-0", "b/client-1"]), "'b/client-1', which the reply does not name"),
-    "one name fewer": (entry(summed=["a/client-0"]), "a length for each of 1 clients"),
-    "a name twice": (entry(summed=["a/client-0"] * 2), "twice"),
-    "no sum": (entry(sums=0), "names and no arrays"),
-    "garbage": (entry(sums=b"\x08\x00\x00"), "the sum cannot be decoded"),
-}
-
-
-@pytest.mark.parametrize("name", LIES)
-def test_a_sum_that_cannot_be_true_is_left_out_with_a_reason(name: str, tmp_path: Path) -> None:
-    lie, reason = LIES[name]
-    liar, honest = split(owners(5))
-    config = settings(tmp_path, rounds=1, federation__min_clients=3)
-    assert run(NodeGrid({**honest, 8: lying(liar, TRAIN, lie)}), config, tmp_path).status == "completed"
-    [event] = rounds_of(tmp_path)
-    assert event.answered == 3
-    for client in ("a/client-0", "a/client-3"):
-        assert re.search(reason, event.refused[client]), event.refused
-
-
-def test_a_sum_that_was_not_asked_for_is_left_out(tmp_path: Path) -> None:
-    liar, honest = split(owners(5))
-
-    def sums(message: Message) -> Message:
-        if message.metadata.message_type == TRAIN:
-            _with(message, {"hub.answer": "sums"})
-        return liar.respond(message)
-
-    config = settings(tmp_path, rounds=1, federation__min_clients=3, federation__answer="replies")
-    run(NodeGrid({**honest, 8: sums}), config, tmp_path)
-    [event] = rounds_of(tmp_path)
-    assert "it sends a sum in place of replies" in event.refused["a/client-0"]
-    assert event.answered == 3
 
 
 def test_a_long_reply_is_sent_by_itself(tmp_path: Path) -> None:

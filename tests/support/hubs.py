@@ -1,6 +1,6 @@
 """Hubs and single clients as nodes of one process."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.hubs import Answer, is_from_hub, join_answers, split_answers
 from deploy.simulation import InProcessGrid
+from server.hub_grid import HostedClient
 from tests.support.owners import Owners
 from tests.support.toys import CATALOGUE, configured
 
@@ -24,11 +25,16 @@ Node = Callable[[Message], Message | None]
 
 
 class NodeGrid(InProcessGrid):
-    """Grid whose nodes are functions that answer messages; none of them may be asked for another node's client."""
+    """Grid whose nodes are functions that answer messages; none of them may be asked for another node's client.
 
-    def __init__(self, nodes: Mapping[int, Node]) -> None:
+    Args:
+        nodes: Node -> its function.
+        described: Description of each node that has a key.
+    """
+
+    def __init__(self, nodes: Mapping[int, Node], described: Sequence[HostedClient] = ()) -> None:
         super().__init__({}, 1)
-        self._nodes, self._numbers = nodes, count(1)
+        self._nodes, self._described, self._numbers = nodes, described, count(1)
         self.pushed: list[Message] = []
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
@@ -42,6 +48,9 @@ class NodeGrid(InProcessGrid):
 
     def get_node_ids(self) -> list[int]:
         return [*self._nodes]
+
+    def get_nodes(self) -> Sequence[HostedClient]:
+        return self._described
 
 
 def direct(session: Session) -> Node:
@@ -69,6 +78,14 @@ def nodes_of(people: Owners, together: int = 1) -> dict[int, Hub | Node]:
     sessions = with_names(people)
     hubs = [Hub({sessions[node].client: sessions[node] for node in members}, together) for members in HUBS.values()]
     return {3: direct(sessions[3]), **dict(enumerate(hubs, start=8))}
+
+
+def split(people: Owners) -> tuple[Hub, dict[int, Node]]:
+    """Return a hub that trains stacked, and the other nodes."""
+    nodes = nodes_of(people, together=2)
+    hub = nodes.pop(8)
+    assert isinstance(hub, Hub)
+    return hub, {node: one.respond if isinstance(one, Hub) else one for node, one in nodes.items()}
 
 
 def lying(hub: Hub, kind: str, lie: Lie) -> Node:

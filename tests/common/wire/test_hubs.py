@@ -8,8 +8,10 @@ import pytest
 from flwr.app import ConfigRecord, Error, RecordDict
 
 from common.errors import WireError
+from common.reply_sums import Folded
 from common.wire.codec import RECORD, decode, encode
-from common.wire.hubs import address, addressees, is_from_hub, join_answers, split_answers
+from common.wire.hub_sums import read_sum, write_sum
+from common.wire.hubs import address, addressees, is_from_hub, join_answers, split_answers, sum_of
 from common.wire.messages import FAILED, REFUSED, EvaluateReply, TrainReply, TrainRequest
 
 REQUEST = TrainRequest(3, "toy:0", {"w": np.arange(4, dtype=np.float32)})
@@ -46,6 +48,8 @@ def test_malformed_names_are_refused(names: Any) -> None:
 VALUES: list[Any] = [0, -1, 2**62, 1e300, float("nan"), True, "", "a/b", "x" * 300, b"\x00", [0], ["a", "a"], [1.5], []]
 KEYS = [
     "hub.clients",
+    "hub.summed",
+    "hub.sums",
     "hub.codes",
     "hub.reasons",
     "wire.schema",
@@ -70,7 +74,9 @@ def test_records_of_any_content_are_read_or_refused_with_a_reason() -> None:
             else:
                 config[key] = chance.choice([*VALUES, config.get(chance.choice(KEYS), 0)])
         try:
-            found = split_answers(RecordDict({RECORD: ConfigRecord(config)}))
+            content = RecordDict({RECORD: ConfigRecord(config)})
+            found = split_answers(content)
+            sum_of(content)
         except WireError:
             outcomes[0] += 1
             continue
@@ -81,4 +87,21 @@ def test_records_of_any_content_are_read_or_refused_with_a_reason() -> None:
                     decode(EvaluateReply, answer)
                 except WireError:
                     continue
+    assert min(outcomes) > 500
+
+
+def test_sums_of_any_bytes_are_read_or_refused_with_a_reason() -> None:
+    chance, sums, outcomes = random.Random(0), Folded(), [0, 0]
+    sums.add(2, np.ones(3), {"w": np.ones((3, 4), np.float32)}, {"w": np.ones((3, 4), np.float32)})
+    valid = write_sum(sums, {kind: np.ones(3) for kind in ("update", "gradient")})
+    for _ in range(10_000):
+        blob = bytearray(valid[: chance.choice([len(valid), len(valid), chance.randrange(len(valid))])])
+        for _ in range(chance.randint(0, 3)):
+            if blob:
+                blob[chance.randrange(len(blob))] = chance.randrange(256)
+        try:
+            read_sum(bytes(blob), 3)
+            outcomes[1] += 1
+        except WireError:
+            outcomes[0] += 1
     assert min(outcomes) > 500
