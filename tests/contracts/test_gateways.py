@@ -11,10 +11,10 @@ from common.arrays import norm
 from common.options import Scalar
 from common.wire.messages import TRAIN
 from server.run import run
-from tests.contracts.test_hub_sums import fill, split, summed
+from tests.contracts.test_hostile_sums import fill, summed
 from tests.contracts.test_hubs import run_flat
 from tests.support.gateways import NAME, behind, gateway, gateway_of, respondents
-from tests.support.hubs import NodeGrid, lying, nodes_of, settings
+from tests.support.hubs import NodeGrid, lying, nodes_of, settings, split
 from tests.support.owners import model_of, noisy, owners
 from tests.support.sensors import rounds_of
 
