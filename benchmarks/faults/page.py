@@ -12,8 +12,7 @@ GOAL_MEDIAN_SECONDS, GOAL_P95_SECONDS = 3.0, 8.0
 
 Outcome = dict[str, Any]
 
-REMARK = """SuperLink, ServerApp and clients are copies of a process that has imported PyTorch
-and Flower. A command that was killed imports them anew."""
+REAL_TIME = "The processes of the runs had real-time priority, since the machine did other work too."
 
 HEAD = """# Faults
 
@@ -31,7 +30,10 @@ client is started again.
 {stalls}
 
 The machine had {cores} cores under a load of {load:.1f}. The goal of {median:.0f} s (median) and {p95:.0f} s (95th
-percentile) is {met}. {remark}
+percentile) is {met}. {priority}
+
+SuperLink, ServerApp and clients are copies of a process that has imported PyTorch and Flower. A command that was killed
+imports them anew.
 
 ## Not covered
 
@@ -55,7 +57,7 @@ def write_page(stored: dict[str, Any]) -> str:
         stalls=_stalls(runs),
         cores=stored["cores"],
         load=stored["load"],
-        remark=stored.get("remark", REMARK),
+        priority=REAL_TIME if stored["real_time"] else "",
         median=GOAL_MEDIAN_SECONDS,
         p95=GOAL_P95_SECONDS,
         met="met" if _is_goal_met(runs) else "not met",
