@@ -44,7 +44,7 @@ class Plan:
         """Options of `up` and of `simulate`."""
         size = ("--clients", str(CLIENTS), "--rounds", str(ROUNDS), "--seed", "0", "--patience", "0")
         noise = ("--epsilon", str(self.epsilon)) if self.epsilon else ()
-        return "--task", self.task, *size, *noise, *EXACT.get(self.task, ())
+        return "--task", self.task, *size, *noise, *EXACT.get(self.task, ()), "--no-alone"
 
     @property
     def is_comparable(self) -> bool:

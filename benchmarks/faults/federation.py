@@ -45,7 +45,7 @@ class Federation:
 
     def start(self, *, resume: bool = False) -> None:
         """Start the command, or start it again after it was killed."""
-        words = ("--resume", RUN) if resume else (*self.options, "--run-id", RUN)
+        words = ("--resume", RUN, "--no-alone") if resume else (*self.options, "--run-id", RUN)
         program = [sys.executable, "-m", "deploy.cli", "up", *words, *self.ports, "--json"]
         environment = flower_environment({"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())})
         environment.pop("FEDLOOM_RUNS", None)
