@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.faults.bench import Plan, measure, unbroken_model
 from benchmarks.faults.kinds import KINDS
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--pauses", type=int, default=20)
     parser.add_argument("--tasks", nargs="+", default=TASKS)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", action="store_true", help="keep the stored outcomes of a study that was stopped")
     options = parser.parse_args()
     if options.command == "run":
         run(options)
@@ -40,10 +42,15 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure all plans, and store the outcomes after each, one a line."""
-    outcomes, loads = [], []
+    outcomes: list[dict[str, Any]] = []
+    loads: list[float] = []
+    if options.resume:
+        stored = json.loads(RESULTS.read_text())
+        outcomes, loads = stored["runs"], [stored["load"]] * len(stored["runs"])
+    plans = make_plans(options.tasks, options.kills, options.pauses, options.seed)
     whole: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for number, plan in enumerate(make_plans(options.tasks, options.kills, options.pauses, options.seed)):
+        for number, plan in enumerate(plans[len(outcomes) :], len(outcomes)):
             if plan.is_comparable and plan.task not in whole:
                 whole[plan.task] = unbroken_model(plan, Path(folder) / plan.task)
             rng = random.Random(f"{options.seed} {number}")
