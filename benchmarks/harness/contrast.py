@@ -6,7 +6,7 @@ from statistics import fmean
 
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import RowKey
-from benchmarks.harness.statistics import Paired, Verdict, verdict_of
+from benchmarks.harness.statistics import MOST_SEEDS, SEEDS, Paired, Verdict, seeds_needed, verdict_of
 
 HIGHER = {"auc", "hr20", "filtered_hr20", "mrr20", "ndcg20", "rho_point", "teacher_rho_point", "f1"}
 """Metrics of which larger values are better."""
@@ -86,6 +86,12 @@ class Contrast:
         differences = [sign * (ours[seed] - others[seed]) / unit for seed in seeds]
         return Paired(differences, OVERLAP.get(self.part.partition("/")[0], 0.0))
 
+    def seconds(self, results: Mapping[str, Results]) -> float:
+        """Return the mean time of a seed, over both rows."""
+        rows = results[self.study].rows
+        times = [rows[key].about.seconds for key in dict.fromkeys(self.keys) if key in rows]
+        return sum(fmean(each.values()) for each in times if each)
+
     def _values(self, results: Results, key: RowKey, metric: str) -> dict[int, float]:
         """Return seed -> value of a row; nothing if it was not run."""
         found = results.rows.get(key)
@@ -102,11 +108,13 @@ class Finding:
     Args:
         contrast: The comparison.
         paired: Its differences; None if a row is missing.
+        seconds: Time of a seed of both rows; 0 if none was stored.
         corrected: p after Holm's correction over the paper.
     """
 
     contrast: Contrast
     paired: Paired | None
+    seconds: float = 0.0
     corrected: float = 1.0
 
     @property
@@ -122,6 +130,21 @@ class Finding:
             return "open"
         contrast = self.contrast
         return verdict_of(self.paired, self.corrected, contrast.smallest, no_worse=contrast.no_worse)
+
+    @property
+    def remark(self) -> str:
+        """Missing seeds; of an open comparison without any, the seeds that would decide it and their time."""
+        if self.paired is None:
+            return "not measured"
+        done, contrast = len(self.paired.differences), self.contrast
+        if done < SEEDS:
+            return f"{done} of {SEEDS} seeds"
+        if self.verdict != "open":
+            return ""
+        needed = seeds_needed(self.paired, self.corrected, contrast.smallest, no_worse=contrast.no_worse)
+        if needed is None:
+            return f"{MOST_SEEDS} seeds would not decide"
+        return f"about {needed} seeds would decide, {(needed - done) * self.seconds / 60:.0f} minutes more"
 
     def with_corrected(self, value: float) -> "Finding":
         """Return the finding with its corrected p."""

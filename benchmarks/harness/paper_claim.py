@@ -70,12 +70,14 @@ class Judged:
         about = (claim.paper, claim.id, claim.text)
         yield *about, "", self.verdict, "", "", "", "", "", self.reason
         for one in self.findings:
-            yield *about, one.contrast.where, one.verdict, *_numbers(one), one.contrast.evidence, _remark(one)
+            yield *about, one.contrast.where, one.verdict, *_numbers(one), one.contrast.evidence, one.remark
 
 
 def judge(claims: Sequence[PaperClaim], results: Mapping[str, Results]) -> list[Judged]:
     """Judge all claims; Holm's correction is over the measured comparisons of a paper."""
-    found = {id(one): Finding(one, one.paired(results)) for claim in claims for one in claim.contrasts}
+    found = {
+        id(one): Finding(one, one.paired(results), one.seconds(results)) for claim in claims for one in claim.contrasts
+    }
     for paper in {claim.paper for claim in claims}:
         family = [one for claim in claims if claim.paper == paper for one in claim.contrasts if found[id(one)].paired]
         for one, value in zip(family, holm(found[id(one)].p_value for one in family), strict=True):
@@ -135,10 +137,3 @@ def _numbers(one: Finding) -> tuple[str, str, str, str]:
         return "", "", "", "0"
     low, high = (f"{end:+.4g}" if isfinite(end) else "" for end in one.paired.interval(0.9))
     return f"{one.paired.mean:+.4g}", low, high, str(len(one.paired.differences))
-
-
-def _remark(one: Finding) -> str:
-    if one.paired is None:
-        return "not measured"
-    n = len(one.paired.differences)
-    return f"{n} of {SEEDS} seeds" if n < SEEDS else ""

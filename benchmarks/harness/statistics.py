@@ -13,6 +13,9 @@ Verdict = Literal["confirmed", "refuted", "level", "open", "not-testable"]
 SEEDS = 5
 """Number of seeds below which every claim is open."""
 
+MOST_SEEDS = 100
+"""Largest number of seeds that is considered."""
+
 LEVEL = 0.05
 """Error of a family of claims; also of each of the two one-sided tests of `level`."""
 
@@ -87,6 +90,23 @@ def verdict_of(found: Paired, corrected: float, smallest: float, *, no_worse: bo
     if not no_worse and -smallest < low and high < smallest:
         return "level"
     return "refuted" if high < (-smallest if no_worse else smallest) else "open"
+
+
+def seeds_needed(found: Paired, corrected: float, smallest: float, *, no_worse: bool = False) -> int | None:
+    """Return the number of seeds that would give a verdict; None if more than `MOST_SEEDS`.
+
+    Mean, deviation and the factor of Holm's correction are taken to stay. The arguments are those of `verdict_of`.
+    """
+    at = -smallest if no_worse else 0.0
+    factor = corrected / found.p_value(at) if found.p_value(at) else 1.0
+    mean, deviation = found.mean, stdev(found.differences)
+    for n in range(len(found.differences), MOST_SEEDS + 1):
+        half = n // 2
+        apart = deviation * sqrt((n - 1) / (2 * half))
+        more = Paired([mean + apart] * half + [mean - apart] * half + [mean] * (n % 2), found.overlap)
+        if verdict_of(more, min(1.0, factor * more.p_value(at)), smallest, no_worse=no_worse) != "open":
+            return n
+    return None
 
 
 def combined(verdicts: Iterable[Verdict]) -> Verdict:

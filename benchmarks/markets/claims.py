@@ -28,12 +28,23 @@ PRIVATE_JP = 33.0
 Rows = Mapping[str, Row]
 
 
-def values_of(row: Row, metric: str, market: str) -> list[float]:
-    """Return one value a seed, of a market or, for `mean`, the mean of the small markets."""
+def by_seed(row: Row, metric: str, market: str) -> dict[int, float]:
+    """Return seed -> value, of a market or, for `mean`, the mean of the small markets."""
     if market != "mean":
-        return list(row.values(metric, market).values())
+        return dict(row.values(metric, market))
     each = [row.values(metric, name) for name in SMALL]
-    return [fmean(values[seed] for values in each) for seed in each[0]]
+    return {seed: fmean(values[seed] for values in each) for seed in each[0]}
+
+
+def values_of(row: Row, metric: str, market: str) -> list[float]:
+    """Return one value a seed."""
+    return list(by_seed(row, metric, market).values())
+
+
+def lead(row: Row, other: Row, market: str) -> float:
+    """Return the lead in MRR@20 over another row, in points, mean over the seeds of both."""
+    ours, theirs = (by_seed(one, "mrr20", market) for one in (row, other))
+    return 100 * fmean(ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys()))
 
 
 def points(row: Row, market: str, metric: str = "mrr20") -> float:
@@ -113,16 +124,16 @@ def _below(lost: list[str]) -> str:
 
 
 def _against_local(row: Row, rows: Rows) -> str:
-    gains = {market: points(row, market) - points(rows["local"], market) for market in (*SMALL, "mean")}
+    gains = {market: lead(row, rows["local"], market) for market in (*SMALL, "mean")}
     each = ", ".join(f"{market} {value:+.1f}" for market, value in gains.items())
     word = "gain" if gains["mean"] > NOISE else "**no gain**"
-    below = points(rows["walk"], "mean") - points(row, "mean")
+    below = lead(rows["walk"], row, "mean")
     seeds = count(len(row.trials), "seed")
     return f"{row.title} against a local GNN, MRR@20 in points, {seeds}: {each}: {word}; {below:.1f} below wRA."
 
 
 def _step(row: Row, below: Row) -> str:
-    gains = {market: points(row, market) - points(below, market) for market in (*SMALL, "mean")}
+    gains = {market: lead(row, below, market) for market in (*SMALL, "mean")}
     worse = ", ".join(f"{market} {value:+.1f}" for market, value in gains.items() if value < 0) or "nowhere below it"
     word = f"level within {NOISE:g} point" if abs(gains["mean"]) <= NOISE else verdict(gains["mean"] > 0)
     return (

@@ -22,6 +22,7 @@ from benchmarks.markets.experiments import (
     TITLES,
     XMARKET,
 )
+from benchmarks.markets.weights import PULL, SUMMARIES, WEIGHTED
 
 ORDER = (*SMALL, "mean", *(name for name in MARKETS if name not in SMALL))
 """Columns: markets, and the mean of the small ones."""
@@ -40,6 +41,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     for protocol, measured in rows.items():
         if measured:
             yield from _protocol(protocol, measured)
+    yield from _weights(results.rows_of(XMARKET, "pairs"))
     sentences = [
         *claims.of_new_market(joined),
         *claims.of_late(late),
@@ -68,13 +70,25 @@ def _introduction(made_by: str, rows: Mapping[str, Row]) -> str:
 
 
 def _protocol(protocol: str, rows: Mapping[str, Row]) -> Iterator[str]:
-    table = Table(["", *ORDER], [[row.title, *(_cell(row, market) for market in ORDER)] for row in rows.values()])
-    yield f"## {PROTOCOLS[protocol]}\n\n{table}"
+    yield f"## {PROTOCOLS[protocol]}\n\n{_table(rows.values())}"
     seen = [row for row in rows.values() if row.values("seen_mrr20", SMALL[0])]
     if protocol == "cold" and seen:
         degree = ["*baseline:* degree, same queries", *(_cell(seen[0], market, "degree_seen_") for market in ORDER)]
         cells = [[row.title, *(_cell(row, market, "seen_") for market in ORDER)] for row in seen]
         yield f"{prose.SEEN}\n\n{Table(['', *ORDER], [degree, *cells])}"
+
+
+def _weights(rows: Mapping[str, Row]) -> Iterator[str]:
+    """Return the rows of other weights, after those of the paper's weights of PF-GNN+."""
+    measured = in_order(rows, (one.key for one in WEIGHTED)).values()
+    if measured:
+        shown = [*in_order(rows, (PULL, SUMMARIES)).values(), *measured]
+        yield f"{prose.WEIGHTS}\n\n{_table(shown)}"
+
+
+def _table(rows: Iterable[Row]) -> Table:
+    cells = [[row.title, str(len(row.trials)), *(_cell(row, market) for market in ORDER)] for row in rows]
+    return Table(["", "seeds", *ORDER], cells)
 
 
 def _cell(row: Row, market: str, prefix: str = "") -> str:

@@ -7,8 +7,9 @@ INTRODUCTION = """# Markets: related products in seven XMarket markets and eleve
 XMarket Electronics, seven markets (US is not in the copy), ratings only, no texts. Items are hashed ids to the networks, and
 the networks' rows say nothing about the use of shared *text* features. A pair is two items that at least two users of a market
 rated. MRR@20 / NDCG@20 × 100, every item of the market ranked, the query and its training neighbours left out, ties counted as
-if broken at random; mean over {seeds} seeds of the split, ± their standard deviation. Between seeds `in` and `jp`, with some 20
-to 200 queries, move by ±3 to ±5 points: smaller differences there are within the spread. *mean*: of the five small markets.
+if broken at random; mean over {seeds} seeds of the split, five for rows that a claim of the papers names, ± their standard
+deviation. Between seeds `in` and `jp`, with some 20 to 200 queries, move by ±3 to ±5 points: smaller differences there are
+within the spread. *mean*: of the five small markets.
 
 SLIM and EASE take the graph's rows for users, since pairs have none. FeatMLP, Siamese and SPE use triples and no graph; the
 other networks are SGC of three hops on edges weighted by their users. All: 128 numbers per item, Adam, 200 local steps of 1,024
@@ -45,6 +46,10 @@ GRID = """### λ_w and λ_s
 
 Rate .08, one run a point, on held-out training pairs of one seed; the mean is over queries, two thirds of them in the United
 Kingdom."""
+
+WEIGHTS = """## Weights λ_w and λ_s of the local terms: random pairs
+
+The first two rows have λ_w = 1 and λ_s = .01. Each row has its own rate of the same grid."""
 
 NOT_RUN = """## Not run
 

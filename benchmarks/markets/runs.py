@@ -27,6 +27,7 @@ from benchmarks.markets.experiments import (
     under,
 )
 from benchmarks.markets.retail import RETAIL
+from benchmarks.markets.weights import WEIGHTED
 from client.data.dataset import AnyDataset
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.prepare import ReadyMarket, prepare
@@ -57,6 +58,7 @@ def compute(selection: Selection, store: Store) -> None:
     for protocol in protocols:
         bench.run_baselines(BASELINES, SEEDS, partial(_baseline, bench, protocol), protocol)
     bench.run(under(protocol, one) for protocol in protocols for one in EXPERIMENTS)
+    bench.run(under("pairs", one) for one in (WEIGHTED if "pairs" in protocols else ()))
     if selection.has_set(NEW_MARKET):
         bench.run_baselines(KINDS, SEEDS, partial(_cold, bench), NEW_MARKET)
     if selection.has_set(LATE):

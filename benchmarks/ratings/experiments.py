@@ -24,15 +24,12 @@ AUTHORS_ROUNDS, AUTHORS_SPLITS = 100, 3
 """T of the authors' own scheme, at ε = 10/T a round, and its number of splits."""
 
 REWARD_SHARE = 0.1
-"""Share of the training ratings held out for the rewards of planners (algorithms.md §4.8).
-
-Planners are thus not rewarded for test ratings.
-"""
+"""Share of the training ratings held out for planners' rewards, which are thus not of test ratings."""
 
 EPSILONS = (1.0, 5.0, 10.0, 20.0)
 
 HELPED = (1.0, 2.0, 5.0, 10.0, 20.0)
-"""ε at which one report is measured with the noise of two helpers, on ten splits each."""
+"""ε of one report with the noise of two helpers, on ten splits each."""
 
 PLANNERS = {"uniform": "uniform (DPSGD)", "adpml": "ADPML", "adap": "ADAP", "bgtplanner": "**BGTplanner**"}
 CONTROLS = {"random_arm": "random arms", "fedsgd": "FedSGD"}
@@ -40,6 +37,9 @@ AUTHORS_MECHANISMS = ("gaussian", "laplace")
 
 WIDE = "-wide"
 """Part of the key of rows with wide arms."""
+
+EARLY = (0.2, 0.4, 0.6)
+"""T_min/T of the paper's grid; other rows have the last, .8."""
 
 ADAM: Settings = {"lr": 0.5, "local-steps": 1, "server-lr": 0.05, "weighting": "uniform"}
 """Around the paper's model: one step a round, whose direction FedAdam follows at the authors' rate."""
@@ -133,6 +133,12 @@ def wide(row: Experiment) -> Experiment:
     return replace(row, key=key, title=f"{row.title}, wide arms", settings={**row.settings, **settings})
 
 
+def early(row: Experiment, share: float) -> Experiment:
+    """Return a row of BGTplanner with another T_min."""
+    key, title = row.key.replace("bgtplanner", f"bgtplanner-t{share:g}"), f"{row.title}, T_min = {share * ROUNDS:g}"
+    return replace(row, key=key, title=title, settings={**row.settings, "algorithm.bgtplanner.t-min": share})
+
+
 def honest() -> Experiment:
     """Return the paper's model, every upload noised as one, at the true ε of the authors' accounting."""
     row = paper("uniform", "gaussian", 1)
@@ -171,6 +177,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *(paper("random_arm", noise, 5, epsilon=most) for most in (1.0, 10.0) for noise in AUTHORS_MECHANISMS),
     *(paper("uniform", noise, 5, epsilon=most, rounds=STOPPED) for most in EPSILONS for noise in AUTHORS_MECHANISMS),
     *(wide(paper("bgtplanner", noise, 5, epsilon=most)) for most in (1.0, 10.0) for noise in AUTHORS_MECHANISMS),
+    *(early(paper("bgtplanner", "gaussian", 5, epsilon=1.0), share) for share in EARLY),
     *(wide(planner_row("bgtplanner", noise, 5)) for noise in AUTHORS_MECHANISMS),
     honest(),
     paper("uniform", "gaussian", 1, std=1.0),

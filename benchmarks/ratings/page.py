@@ -27,6 +27,7 @@ from benchmarks.ratings.experiments import (
     BASELINES,
     EXPERIMENTS,
     OWN,
+    PLANNERS,
     REWARD_SHARE,
     WIDE,
     has_true_cost,
@@ -88,7 +89,7 @@ def _planner_section(stored: StoredRows, protocol: str, about: str) -> Iterator[
     yield f"{about}\n\n{table}"
     pairs = [(one, row, uniform) for one, row in rows if (uniform := stored.uniform(one))]
     for one, row, uniform in pairs:
-        if one.settings["method"] == "bgtplanner" and WIDE not in one.key:
+        if one.title == PLANNERS["bgtplanner"]:
             yield f"**BGTplanner, {noise_of(one)}:** {planner_verdict(one, row, uniform)}"
     adap = {noise_of(one): (row, uniform) for one, row, uniform in pairs if one.settings["method"] == "adap"}
     if sentence := equal_to_uniform(adap):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from benchmarks.harness.statistics import Paired, Verdict, combined, holm, verdict_of
+from benchmarks.harness.statistics import Paired, Verdict, combined, holm, seeds_needed, verdict_of
 
 FIVE = (1.0, 2.0, 3.0, 4.0, 5.0)
 """Mean 3, variance 2.5; t with 4 degrees of freedom is 2.776 at 95 %."""
@@ -53,6 +53,15 @@ def test_holm_by_hand() -> None:
 def test_a_verdict_by_the_interval(differences: tuple[float, ...], smallest: float, verdict: Verdict) -> None:
     found = Paired(differences)
     assert verdict_of(found, found.p_value(), smallest) == verdict
+
+
+def test_more_seeds_decide_a_comparison_unless_its_splits_overlap_too_much() -> None:
+    wide = Paired((4.0, 3.5, -0.5, 1.0, 2.0))
+    overlapping = Paired(wide.differences, overlap=0.25)
+    assert verdict_of(wide, 2 * wide.p_value(), 1.0) == "open"
+    assert seeds_needed(wide, 2 * wide.p_value(), 1.0) == 8
+    assert seeds_needed(wide, 20 * wide.p_value(), 1.0) == 13
+    assert seeds_needed(overlapping, 2 * overlapping.p_value(), 1.0) is None
 
 
 def test_no_effect_is_confirmed_without_significance_after_correction() -> None:

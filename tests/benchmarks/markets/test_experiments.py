@@ -4,7 +4,9 @@ import pytest
 
 from benchmarks.harness.experiment import Experiment
 from benchmarks.markets.experiments import EXPERIMENTS, MARKETS, PROTOCOLS, RATES, SMALL, under
+from benchmarks.markets.weights import COMPARED, PULL, SUMMARIES, WEIGHTED
 from common.config.parse import parse
+from common.methods.pfgnn import PFGNN
 from common.tasks.markets.task import TASK
 
 
@@ -19,3 +21,14 @@ def test_every_row_is_a_configuration_under_every_protocol(one: Experiment) -> N
 
 def test_small_markets_are_markets() -> None:
     assert set(SMALL) < set(MARKETS)
+
+
+def test_rows_of_other_weights_differ_from_theirs_by_the_weights_alone() -> None:
+    rows = {one.key: one for one in (*EXPERIMENTS, *WEIGHTED)}
+    names = {f"algorithm.pfgnn.lambda-{which}" for which in "ws"}
+    for one in WEIGHTED:
+        like = rows[SUMMARIES if one.key.startswith(SUMMARIES) else PULL]
+        assert (one.grid, one.seeds, one.protocol) == (like.grid, like.seeds, like.protocol)
+        assert one.settings.keys() - like.settings.keys() <= names
+    assert (PFGNN().lambda_w, PFGNN().lambda_s) == (1.0, 0.01)
+    assert {key for pair in COMPARED for key in pair} == {PULL, SUMMARIES, *(one.key for one in WEIGHTED)}

@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.harness.experiment import Experiment
 from benchmarks.ratings.experiments import (
+    EARLY,
     EXPERIMENTS,
     REWARD_SHARE,
     has_true_cost,
@@ -37,6 +38,12 @@ def test_planners_are_not_rewarded_for_test_ratings() -> None:
     planned = [one for one in EXPERIMENTS if one.settings["method"] == "bgtplanner"]
     assert planned
     assert all(held_out(one) == REWARD_SHARE for one in planned)
+
+
+def test_rows_of_a_smaller_t_min_are_otherwise_those_of_the_planner() -> None:
+    for share in EARLY:
+        early = BY_KEY["paper", f"bgtplanner-t{share:g}-gaussian-1"].settings
+        assert early == {**BY_KEY["paper", "bgtplanner-gaussian-1"].settings, "algorithm.bgtplanner.t-min": share}
 
 
 def test_the_default_row_has_no_options_of_the_task() -> None:
