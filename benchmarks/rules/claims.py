@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from benchmarks.harness.claim import Claim, Comparison, compare, verdict
 from benchmarks.harness.row import Row, in_order
 from benchmarks.harness.table import Table
-from benchmarks.rules.experiments import CLEAR, EXACT, NOISED, SUMMED
+from benchmarks.rules.experiments import CLEAR, EXACT, NOISED, SUMMED, UNKNOWN
 from common.tasks.count_statistics import LEAST_VISIBLE
 from common.text import count
 
@@ -91,9 +91,11 @@ def helper_claims(rows: Mapping[str, Row]) -> Iterator[Claim]:
 def sum_claims(rows: Mapping[str, Row]) -> Iterator[Claim]:
     """Yield the shares of HR@20 of exact counts that counts with noise reach, where a share is required."""
     for homes, epsilon in SUM_TARGETS:
-        noised, exact = (rows[f"{homes}-{kind}"].mean("hr20") for kind in (f"{epsilon:g}", EXACT))
+        kinds = (f"{epsilon:g}", f"{epsilon:g}{UNKNOWN}", EXACT)
+        noised, unknown, exact = (rows[f"{homes}-{kind}"].mean("hr20") for kind in kinds)
         bound = f"Counts of {homes:,} homes at ε = {epsilon:g} reach {SUM_SHARE:.0%} of the HR@20 of exact counts"
-        yield Claim(f"{bound}: {noised / exact:.0%}", noised >= SUM_SHARE * exact)
+        shares = f"{noised / exact:.0%} (abilities unknown: {unknown / exact:.0%})"
+        yield Claim(f"{bound}: {shares}", noised >= SUM_SHARE * exact)
 
 
 def trained_claims(found: Mapping[tuple[int, str], tuple[float, Comparison]]) -> Iterator[Claim]:

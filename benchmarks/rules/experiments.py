@@ -142,13 +142,14 @@ COUNTS = {
 SUM_HOMES, SUM_EPSILONS, SUM_DELTA, SUM_SEEDS = (125, 500, 2_000, 8_000), (8.0, 4.0, 2.0, 1.0), 1e-5, 3
 """Embedded homes whose counts are summed, ε and δ of the noise of two helpers, and number of seeds."""
 
-EXACT = "exact"
+EXACT, UNKNOWN = "exact", "-unknown"
 SUMS = {
     f"{homes}-{kind}": f"counts of {homes:,} embedded homes, {'no noise' if kind == EXACT else f'ε = {kind}'}"
     for homes in SUM_HOMES
     for kind in (EXACT, *(f"{epsilon:g}" for epsilon in SUM_EPSILONS))
 }
-"""Rows of counts alone: number of homes and ε -> title."""
+SUMS |= {f"{key}{UNKNOWN}": f"{title}, abilities unknown" for key, title in SUMS.items() if EXACT not in key}
+"""Rows of counts alone: number of homes, ε, and if the vocabulary has no abilities -> title."""
 
 TRAINED, VISIBLE, OFF = "trained", "visible", "off"
 """Protocols of trained embedded homes and of the share of their counts; the row without counts."""

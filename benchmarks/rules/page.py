@@ -22,6 +22,7 @@ from benchmarks.rules.experiments import (
     TITLES,
     TRAINED,
     TRAINED_CELLS,
+    UNKNOWN,
     VALIDATION_SHARE,
     VISIBLE,
     Setup,
@@ -97,10 +98,11 @@ def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
 
 def _sums(rows: Mapping[str, Row]) -> Iterator[str]:
     """Return how well counts in sums with the noise of two helpers recommend, by number of homes."""
-    kinds = (EXACT, *(f"{epsilon:g}" for epsilon in SUM_EPSILONS))
-    header = ["homes", "no noise", *(f"ε = {epsilon:g}" for epsilon in SUM_EPSILONS)]
+    header = ["homes", "abilities", "no noise", *(f"ε = {epsilon:g}" for epsilon in SUM_EPSILONS)]
     cells = [
-        [f"{homes:,}", *(_rates(rows[f"{homes}-{kind}"], ("hr20", "filtered_hr20")) for kind in kinds)]
+        [f"{homes:,}", about, *(_rates(rows[f"{homes}-{kind}"], ("hr20", "filtered_hr20")) for kind in kinds)]
+        for about, suffix in (("stated", ""), ("unknown", UNKNOWN))
+        for kinds in [(EXACT, *(f"{epsilon:g}{suffix}" for epsilon in SUM_EPSILONS))]
         for homes in SUM_HOMES
     ]
     yield f"{prose.SUMS.format(delta=SUM_DELTA, seeds=SUM_SEEDS)}\n\n{Table(header, cells)}"

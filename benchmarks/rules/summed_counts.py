@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness.row import Trial
-from benchmarks.rules.experiments import EXACT, SUM_DELTA, VISIBLE
+from benchmarks.rules.experiments import EXACT, SUM_DELTA, UNKNOWN, VISIBLE
 from benchmarks.rules.measure import allowed_triples, measure, types_of
 from client.data.read import read_all
 from client.tasks.rules.data.split import SplitHome, split_homes
@@ -29,8 +29,10 @@ METRICS = ("hr20", "filtered_hr20", "mr0")
 
 def measure_counts(key: str, seed: int) -> Trial:
     """Measure the recommendations of the counts of one row alone, without training."""
-    number, _, kind = key.partition("-")
+    number, _, kind = key.removesuffix(UNKNOWN).partition("-")
     catalogue, splits = TASK.demo(), _splits(int(number), seed)
+    if key.endswith(UNKNOWN):
+        catalogue = catalogue.model_copy(update={"notices": {}, "does": {}})
     counts = _exact(splits, catalogue) if kind == EXACT else _noised(splits, catalogue, float(kind), seed)
     offset = offset_of(counts, catalogue)  # the learner adds it to the logits of every rule
 
@@ -47,7 +49,8 @@ def measure_counts(key: str, seed: int) -> Trial:
 def measure_visible(key: str, seed: int) -> Trial:
     """Measure the share of the counts' variance that the noise of one row leaves."""
     homes, _, epsilon = key.partition("-")
-    return Trial({VISIBLE: visible_share(_noised(_splits(int(homes), seed), TASK.demo(), float(epsilon), seed))})
+    counts = _noised(_splits(int(homes), seed), TASK.demo(), float(epsilon), seed)
+    return Trial({VISIBLE: visible_share(counts, TASK.demo())})
 
 
 @cache

@@ -29,7 +29,7 @@ def _unpacked(counts: Arrays, template: Arrays) -> Arrays:
     return counts
 
 
-def _all_visible(statics: Arrays) -> float:
+def _all_visible(statics: Arrays, vocabulary: Vocabulary) -> float:
     return 1.0
 
 
@@ -46,7 +46,7 @@ class CountStatistics(Generic[VocabularyT]):
         largest: Largest single number in it, with noise; none is negative.
         label: (opened sums, standard deviation of their noise) -> statics of the model.
         pack: (statistics, template) -> this vector; by default the statistics themselves.
-        visible: statics of the model -> estimated share of the counts' variance that their noise leaves, 0 to 1.
+        visible: (statics of the model, vocabulary) -> estimated share of the counts' variance that noise leaves, 0 to 1.
     """
 
     check: Callable[[Arrays, VocabularyT], None]
@@ -56,7 +56,7 @@ class CountStatistics(Generic[VocabularyT]):
     largest: float = 1.0
     label: Callable[[Arrays, float], Arrays] = _unlabelled
     pack: Callable[[Arrays, Arrays], Arrays] = _unpacked
-    visible: Callable[[Arrays], float] = _all_visible
+    visible: Callable[[Arrays, VocabularyT], float] = _all_visible
 
 
 def pair_statistics(

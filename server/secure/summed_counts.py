@@ -71,7 +71,7 @@ def sum_masked_counts(
         return state
     counts = SumLayout.of(template).arrays(total.vector, template)
     statics = statistics.label(counts, total.spread)
-    share = statistics.visible(statics)
+    share = statistics.visible(statics, vocabulary)
     if config.task_options.count_offset == "auto" and share < LEAST_VISIBLE:
         log.warning(
             "count-offset=auto: noise leaves %.0f %% of the counts' variance; the model starts without them",

@@ -1,6 +1,6 @@
 """Expected counts behind sums with Gaussian noise, by empirical Bayes (Robbins 1956). Pure.
 
-The prior over counts is fitted to all cells of the sum, so it is post-processing of a released value and costs no privacy.
+The prior over counts is fitted to all cells that can have some. It is post-processing of a released value and costs no privacy.
 """
 
 from dataclasses import dataclass
@@ -50,11 +50,11 @@ def fit_prior(content: bytes, noise: float) -> Prior:
     """
     noised = np.frombuffer(content, np.float32).astype(np.float64)
     first = FIRST * noise
-    length = max(1, int(np.ceil(np.log(max(noised.max(), first) / first) / np.log(RATIO))) + 1)
+    length = max(1, int(np.ceil(np.log(noised.max(initial=first) / first) / np.log(RATIO))) + 1)
     grid = np.concatenate([[0.0], first * RATIO ** np.arange(length)])
     likelihood = _likelihood(noised, grid, noise)
     weights = np.full(len(grid), 1 / len(grid))
-    for _ in range(STEPS):
+    for _ in range(STEPS if len(noised) else 0):
         weights = weights * (likelihood.T @ (1 / (likelihood @ weights))) / len(noised)
     return Prior(grid, weights)
 

@@ -10,7 +10,7 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
-from common.arrays import Array, Arrays, add, check_like
+from common.arrays import Array, Arrays, Flags, add, check_like
 from common.tasks.rules.count_posterior import SMOOTHING, expect, expect_all, fit_prior
 from common.tasks.rules.vocabulary import RuleCatalogue
 
@@ -46,11 +46,12 @@ def label(sums: Arrays, noise: float) -> Arrays:
     return {**sums, NOISE: np.array([noise], np.float32)} if noise else sums
 
 
-def visible_share(statics: Arrays) -> float:
-    """Return the estimated share of the counts' variance that their noise leaves; 1 without noise."""
-    if NOISE not in statics:
+def visible_share(statics: Arrays, catalogue: RuleCatalogue) -> float:
+    """Return the estimated share of variance that noise leaves to possible counts; 1 without noise."""
+    possible = _possible(catalogue)
+    if NOISE not in statics or not possible.any():
         return 1.0
-    content, noise = statics[COUNTS].tobytes(), float(statics[NOISE].item())
+    content, noise = statics[COUNTS][possible].tobytes(), float(statics[NOISE].item())
     prior, expected = fit_prior(content, noise), expect_all(content, noise).count
     variance = prior.weights @ prior.grid**2 - (prior.weights @ prior.grid) ** 2
     return min(1.0, float(expected.var() / variance)) if variance > 0 else 0.0
@@ -64,14 +65,15 @@ def add_counts(parts: Sequence[Arrays]) -> Arrays:
 def offset_of(statics: Mapping[str, Array], catalogue: RuleCatalogue) -> Array:
     """Return logits 2 × F × R: log(C_i + s) − ½log(C + s) for i = 1, 2; zeros without counts.
 
-    Noised counts are replaced by their expectations. A client's own part, if it is among the statics, is left out of them.
+    Noised counts are replaced by their expectations, which are 0 where the vocabulary rules out the device type. A client's own
+    part, if it is among the statics, is left out of them.
     """
     counts = statics.get(COUNTS)
     if counts is None:
         return zeros(catalogue)[COUNTS]
     if NOISE in statics:
         own = statics[OWN].tobytes() if OWN in statics else b""
-        return _noised_offset(counts.tobytes(), own, float(statics[NOISE].item()), counts.shape)
+        return _noised_offset(counts.tobytes(), own, float(statics[NOISE].item()), catalogue)
     counts = np.maximum(counts, 0)
     return _offset(counts, np.log(counts + SMOOTHING))
 
@@ -83,21 +85,29 @@ def _offset(counts: Array, logarithms: Array) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _noised_offset(content: bytes, own: bytes, noise: float, shape: tuple[int, ...]) -> Array:
+def _noised_offset(content: bytes, own: bytes, noise: float, catalogue: RuleCatalogue) -> Array:
     """Return the offset of noised counts without a client's own part; cached, since every round needs it.
 
     Args:
         content: Bytes of the counts, float32.
         own: Bytes of the own part, float32; empty for none.
         noise: Standard deviation of the noise.
-        shape: Shape of the counts.
+        catalogue: Vocabulary of the counts.
     """
-    noised = np.frombuffer(content, np.float32).reshape(shape)
-    expected = expect_all(content, noise)
-    count, logarithm = expected.count.reshape(shape).copy(), expected.logarithm.reshape(shape).copy()
+    possible = _possible(catalogue)
+    noised = np.frombuffer(content, np.float32).reshape(possible.shape)
+    count, logarithm = np.zeros(noised.shape), np.full(noised.shape, np.log(SMOOTHING))
+    expected = expect_all(noised[possible].tobytes(), noise)
+    count[possible], logarithm[possible] = expected.count, expected.logarithm
     if own:
-        part = np.frombuffer(own, np.float32).reshape(shape)
-        touched = np.nonzero(part)
-        others = expect(noised[touched] - part[touched], fit_prior(content, noise), noise)
+        part = np.frombuffer(own, np.float32).reshape(noised.shape)
+        touched = np.nonzero(part * possible)
+        others = expect(noised[touched] - part[touched], fit_prior(noised[possible].tobytes(), noise), noise)
         count[touched], logarithm[touched] = others.count, others.logarithm
     return _offset(count, logarithm)
+
+
+@lru_cache(maxsize=4)
+def _possible(catalogue: RuleCatalogue) -> Flags:
+    """Return the mask of the counts that rules of the vocabulary can have, 2 × F × R."""
+    return np.stack(catalogue.possible())

@@ -11,10 +11,11 @@ from tests.support.benchmarks import row
 
 
 def test_noise_costs_hits_of_few_homes_and_equal_seeds_measure_the_same() -> None:
-    exact, noised = (measure_counts(key, 0).metrics for key in ("125-exact", "125-8"))
+    exact, noised, stated = (measure_counts(key, 0).metrics for key in ("125-exact", "125-8-unknown", "125-8"))
     assert noised["hr20"] < 0.5 * exact["hr20"]
     assert noised["filtered_hr20"] > noised["hr20"]
-    assert measure_counts("125-8", 0).metrics == noised
+    assert stated["hr20"] > 2 * noised["hr20"], "the vocabulary's abilities rule out most of the noise"
+    assert measure_counts("125-8", 0).metrics == stated
 
 
 def test_a_share_of_the_exact_hits_is_required() -> None:

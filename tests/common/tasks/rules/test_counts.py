@@ -57,8 +57,34 @@ def test_noise_leaves_little_of_few_counts_and_most_of_many() -> None:
     rng = np.random.default_rng(0)
     counts = rng.poisson(0.2, (2, 10, 100)) * rng.poisson(1.0, (2, 10, 100))
     noise = rng.normal(0, 4, counts.shape)
-    shares = [visible_share(label({KEY: (times * counts + noise).astype(np.float32)}, 4.0)) for times in (0, 1, 30)]
+    catalogue = RuleCatalogue(
+        entities=tuple(map(str, range(10))), relations=tuple(f"{n} → turn on" for n in range(100))
+    )
+    sums = [label({KEY: (times * counts + noise).astype(np.float32)}, 4.0) for times in (0, 1, 30)]
+    shares = [visible_share(one, catalogue) for one in sums]
     assert shares[0] < 0.1
     assert shares[1] < 0.5
     assert shares[2] > 0.9
-    assert visible_share({KEY: counts.astype(np.float32)}) == 1
+    assert visible_share({KEY: counts.astype(np.float32)}, catalogue) == 1
+
+
+def test_noised_counts_of_types_that_cannot_have_them_are_zero() -> None:
+    """A lamp does not open; its counts are noise, which neither ranks rules nor enters the prior."""
+    able = CATALOGUE.model_copy(
+        update={"notices": {"Door": ("opens", "closes")}, "does": {"Lamp": ("turn on", "turn off")}}
+    )
+    noised = np.array([[[30, 1, 0], [9, 8, 9]], [[7, 9, 8], [30, 1, 0]]], np.float32)
+    found = offset_of(label({KEY: noised}, 3.0), able)
+    other = offset_of(label({KEY: np.where(np.stack(able.possible()), noised, 0).astype(np.float32)}, 3.0), able)
+    np.testing.assert_array_equal(found, other)
+    assert found[0, 0].argmax() == 0
+    own = np.where(np.stack(able.possible()), 0, 1).astype(np.float32)
+    np.testing.assert_array_equal(offset_of({**label({KEY: noised}, 3.0), OWN: own}, able), found)
+    assert (found[0, 1] < found[0, 0]).all()
+
+
+def test_a_vocabulary_without_abilities_has_no_counts() -> None:
+    unable = CATALOGUE.model_copy(update={"notices": {"Door": ("rings",)}, "does": {"Lamp": ("rings",)}})
+    noised = label({KEY: np.full_like(COUNTS, 9)}, 3.0)
+    np.testing.assert_allclose(offset_of(noised, unable), 0.5 * math.log(SMOOTHING))
+    assert visible_share(noised, unable) == 1
