@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from client.own_rows import TOUCHED, own_rows_of
 from client.stacked_tensors import Tensors, at
 from common.errors import StateError, WireError
 from common.files import write_atomically
@@ -33,10 +34,10 @@ class ClientMemory:
 
 @dataclass(frozen=True, eq=False)
 class StackedRow(Mapping[str, Tensors]):
-    """Groups of one of the clients whose state is stacked, as views.
+    """Groups of one of the clients whose state is stacked: views, or copies of short tables.
 
     Args:
-        stacked: Groups of all of them, K × ….
+        stacked: Groups of all of them, K × …; those with `TOUCHED` have short tables.
         place: Number of the client among them.
         clients: Number K of clients.
     """
@@ -46,13 +47,17 @@ class StackedRow(Mapping[str, Tensors]):
     clients: int
 
     def __getitem__(self, group: str) -> Tensors:
-        return at(self.stacked[group], self.place)
+        named, own = self.stacked[group], own_rows_of(self.stacked)
+        return own.at(named, self.place) if own else at(named, self.place)
+
+    def __contains__(self, group: object) -> bool:
+        return group in self.stacked and group != TOUCHED
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.stacked)
+        return (group for group in self.stacked if group != TOUCHED)
 
     def __len__(self) -> int:
-        return len(self.stacked)
+        return len(self.stacked) - (TOUCHED in self.stacked)
 
 
 class Store(Protocol):

@@ -58,16 +58,14 @@ def _shard(memories: Sequence[ClientMemory], clients: Sequence[int]) -> Shard:
     if isinstance(groups, StackedRow):
         places = {k: own.place for k in clients if isinstance(own := memories[k].groups, StackedRow)}
         clients = sorted(clients, key=places.__getitem__)
-        rows = [places[k] for k in clients]
-        is_whole = rows == list(range(groups.clients))
-        stacked = (
-            groups.stacked
-            if is_whole
-            else {g: {n: t[rows] for n, t in own.items()} for g, own in groups.stacked.items()}
-        )
-    else:
-        stacked = {group: stack([memories[k].groups[group] for k in clients]) for group in groups}
-    return Shard(tuple(clients), tuple(memories[k].round for k in clients), stacked)
+        if [places[k] for k in clients] == list(range(groups.clients)):
+            return Shard(tuple(clients), _rounds(memories, clients), groups.stacked)
+    stacked = {group: stack([memories[k].groups[group] for k in clients]) for group in groups}
+    return Shard(tuple(clients), _rounds(memories, clients), stacked)
+
+
+def _rounds(memories: Sequence[ClientMemory], clients: Sequence[int]) -> tuple[int, ...]:
+    return tuple(memories[k].round for k in clients)
 
 
 def _form(groups: Mapping[str, Tensors]) -> object:

@@ -20,6 +20,8 @@ from common.models import tensors
 class FedRuleTrainer(FedAvgTrainer):
     """Trainer with local descent along g̃ = ∇L_k − λδ_k."""
 
+    acts_on_numbers = True
+
     def __init__(self, options: FedRule) -> None:
         super().__init__(options)
         self.rule = options

@@ -84,10 +84,11 @@ def _step_fused(options: LocalTraining, params: Tensors, direction: Tensors, mom
         )
 
 
-def initialize_moments(options: LocalTraining, params: Tensors) -> Moments:
-    """Return the moments before the first step, for parameters stacked K × …."""
-    clients = next(iter(params.values())).shape[0]
-    count = torch.zeros(clients, dtype=torch.float64)  # 1 − β₂ᵗ loses four digits in float32
+def initialize_moments(options: LocalTraining, params: Tensors, clients: int = 0) -> Moments:
+    """Return the moments before the first step, for parameters K × …; `clients` is K if tables are short."""
+    count = torch.zeros(
+        clients or next(iter(params.values())).shape[0], dtype=torch.float64
+    )  # 1 − β₂ᵗ loses four digits in float32
     if options.optimizer == "sgd":
         return Moments(count)
     zeros = {n: torch.zeros_like(p) for n, p in params.items()}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol
 
+from client.own_rows import OwnRows
 from client.stacked_tensors import Tensors
 from client.state import ClientMemory
 from client.trainers.gradient_descent import Descent, GradientAndLoss
@@ -26,6 +27,7 @@ class Cohort:
         heads: Private head of each participant; empty before its first round.
         private: Names of the parameters that stay with the clients.
         stays_stacked: True if the clients' states are stored stacked after this round.
+        own: Rows of short tables in `start`, `moments` and `control`; None if their tables are whole.
     """
 
     participants: Sequence[Participant]
@@ -36,6 +38,7 @@ class Cohort:
     heads: Sequence[Tensors]
     private: Collection[str]
     stays_stacked: bool = False
+    own: OwnRows | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ class Trainer(Protocol):
     samples_per_step: int
     """Number of samples of the step inputs per step; above 1, tensors of a step have a leading dimension
     of samples."""
+
+    acts_on_numbers: bool = False
+    """True if each hook treats all numbers alike, so that tables may be short (`client/own_rows.py`)."""
 
     def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
         """Return the gradient of the method's objective, computed from ∇L_k."""

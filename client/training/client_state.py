@@ -75,11 +75,13 @@ def load_moments(options: MethodOptions, pairs: Sequence[tuple[ClientMemory, Tra
     return Moments(torch.stack([r["count"]["count"] for r in rows]), first, second)
 
 
-def stacked_moments(options: MethodOptions, state: ClientMemory, request: TrainRequest, start: Tensors) -> Moments:
+def stacked_moments(
+    options: MethodOptions, state: ClientMemory, request: TrainRequest, start: Tensors, clients: int
+) -> Moments:
     """Return the moments of a stacked state at the start of a request; initial ones if none are stored."""
     stored = [load_group(state, request, group) for group in ("count", "first", "second")]
     if not _has_persistent_moments(options) or not stored[0]:
-        return initialize_moments(options, start)
+        return initialize_moments(options, start, clients)
     return Moments(stored[0]["count"], stored[1], stored[2])
 
 

@@ -17,6 +17,7 @@ from client.trainers.spec import Cohort, CohortResult, LocalResult, Trainer
 from client.training.cohort_state import build_cohort, save_states
 from client.training.failures import DivergedError
 from client.training.participant import Participant
+from client.training.sharing_cohort import build_sharing_cohort
 from client.training.touched_rows import gather, gathered_rows, name_rows
 from common.arrays import Arrays, Ints
 from common.errors import FedloomError
@@ -91,16 +92,21 @@ def train_stacked(options: MethodOptions, participants: Sequence[Participant]) -
 def descend_together(
     options: MethodOptions, participants: Sequence[Participant], *, with_all: bool = False
 ) -> TrainedCohort:
-    """Train all participants for the same number of steps; `with_all`: see `build_cohort`."""
+    """Train all participants for the same number of steps; `with_all`: see `build_cohort`.
+
+    If all clients train, those that can share the rows that they do not touch.
+    """
     trainer, steps = build_trainer(options), participants[0].steps
     participants = gather(participants)
     names = set(participants[0].request.model)
     private = TASKS[participants[0].learner.task].private(names, options.capabilities())
-    cohort = build_cohort(trainer, participants, private, with_all=with_all)
+    sharing = build_sharing_cohort(trainer, participants, private) if with_all else None
+    cohort = sharing or build_cohort(trainer, participants, private, with_all=with_all)
     result = trainer.train_cohort(cohort)
     updates = {n: cohort.start[n] - p for n, p in result.descent.params.items()}
     local = trainer.conclude(cohort.control, updates, result.descent.gradient, steps)
-    update, gradient = select(trainer.upload(updates), names - private), select(local.gradient, names - private)
+    updates, gradient = (cohort.own.lengthen(t) if cohort.own else t for t in (updates, local.gradient))
+    update, gradient = select(trainer.upload(updates), names - private), select(gradient, names - private)
     return TrainedCohort(trainer, cohort, result, local, update, gradient, are_finite(updates))
 
 

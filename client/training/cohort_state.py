@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from client.own_rows import TOUCHED
 from client.stacked_tensors import Tensors, at, row, select, stack
 from client.state import ClientMemory, StackedRow
 from client.trainers.spec import Cohort, CohortResult, Trainer
@@ -18,6 +19,7 @@ from client.training.client_state import (
     stacked_moments,
 )
 from client.training.participant import Participant
+from client.training.stored_stacks import count_sources, find_stacked
 from common.methods.spec import MethodOptions
 from common.models import tensors
 from common.wire.messages import TrainRequest
@@ -37,21 +39,21 @@ def build_cohort(
     `with_all`: every client with a state is in this round, so that no former stack outlives it.
     """
     memories, requests = [p.store.load(p.run) for p in participants], [p.request for p in participants]
-    stays = len(participants) > 1 and (with_all or _count_sources(memories) <= MOST_SOURCES)
-    together = _find_stacked(memories, requests)
-    if together is not None:
+    stays = len(participants) > 1 and (with_all or count_sources(memories) <= MOST_SOURCES)
+    together = find_stacked(memories, requests)
+    if together is not None and TOUCHED not in together.groups:
         request, clients = requests[0], range(len(participants))
         head, own = load_group(together, request, HEAD), load_group(together, request, PERSONALIZED)
         start = {**_stack_models(requests), **head}
-        control = _settle(trainer, together, request, tensors(request.shared))
-        moments = stacked_moments(trainer.options, together, request, start)
+        control = settle(trainer, together, request, tensors(request.shared))
+        moments = stacked_moments(trainer.options, together, request, start, len(participants))
         heads, personalized = [at(head, k) for k in clients], [at(own, k) for k in clients]
         return Cohort(participants, start, moments, control, personalized, heads, private, stays)
     pairs = list(zip(memories, requests, strict=True))
     heads = [load_group(state, request, HEAD) for state, request in pairs]
     start = _stack_models(requests, heads)
     shared = {id(request.shared): tensors(request.shared) for request in requests}
-    settled = [_settle(trainer, state, request, shared[id(request.shared)]) for state, request in pairs]
+    settled = [settle(trainer, state, request, shared[id(request.shared)]) for state, request in pairs]
     control = _stack_or_zeros(settled, start)
     personalized = [load_group(state, request, PERSONALIZED) for state, request in pairs]
     moments = load_moments(trainer.options, pairs, start)
@@ -117,7 +119,8 @@ def save_newest(
     for k in counted:
         if k not in together:
             kept = groups | method if k in alone else merged
-            _save_alone(cohort, k, {g: row(t, k) for g, t in kept.items()})
+            own = cohort.own
+            _save_alone(cohort, k, {g: own.at(t, k) if own else row(t, k) for g, t in kept.items()})
 
 
 def _save_stacked(
@@ -143,6 +146,11 @@ def _save_alone(cohort: Cohort, k: int, groups: dict[str, Tensors]) -> None:
 def _save_rows(cohort: Cohort, groups: dict[str, Tensors], counted: Sequence[int]) -> None:
     """Store stacked groups, of which these participants keep their rows together."""
     kept = {g: t for g, t in groups.items() if t}
+    if cohort.own and kept:
+        kept[TOUCHED] = cohort.own.group
+        for k in counted:
+            _save(cohort.participants[k], StackedRow(kept, k, len(cohort.participants)))
+        return
     if len(counted) < len(cohort.participants):
         index = torch.tensor(counted, dtype=torch.int64)
         kept = {g: {n: t[index] for n, t in named.items()} for g, named in kept.items()}
@@ -154,24 +162,6 @@ def _save(participant: Participant, groups: dict[str, Tensors] | StackedRow) -> 
     participant.store.save(participant.run, ClientMemory(participant.request.round, groups))
 
 
-def _count_sources(memories: Sequence[ClientMemory]) -> int:
-    """Return the number of stacked or single states that the memories belong to."""
-    groups = [memory.groups for memory in memories]
-    return len({id(g.stacked) if isinstance(g, StackedRow) else id(g) if g else 0 for g in groups})
-
-
-def _find_stacked(memories: Sequence[ClientMemory], requests: Sequence[TrainRequest]) -> ClientMemory | None:
-    """Return the stacked state if it is that of these clients, in this order and for one request."""
-    first = memories[0].groups
-    if not isinstance(first, StackedRow) or first.clients != len(memories):
-        return None
-    asked = {(id(r.model), id(r.shared), r.round, r.shared_round, r.phase) for r in requests}
-    rows = [memory.groups for memory in memories]
-    fits = all(isinstance(r, StackedRow) and r.stacked is first.stacked and r.place == k for k, r in enumerate(rows))
-    after_one = all(memory.round == memories[0].round for memory in memories)
-    return ClientMemory(memories[0].round, first.stacked) if fits and after_one and len(asked) == 1 else None
-
-
 def _stack_models(requests: Sequence[TrainRequest], heads: Sequence[Tensors] = ()) -> Tensors:
     """Return each participant's first parameters, K × …."""
     first = requests[0].model
@@ -180,7 +170,7 @@ def _stack_models(requests: Sequence[TrainRequest], heads: Sequence[Tensors] = (
     return {n: t.expand(len(requests), *t.shape).contiguous() for n, t in tensors(first).items()}
 
 
-def _settle(trainer: Trainer, state: ClientMemory, request: TrainRequest, shared: Tensors) -> Tensors:
+def settle(trainer: Trainer, state: ClientMemory, request: TrainRequest, shared: Tensors) -> Tensors:
     """Return the control variate; a replayed round (`state.round == request.round`) is not aggregated yet."""
     is_counted = 0 < state.round == request.shared_round
     return trainer.settle(state.groups, is_counted, shared)

@@ -22,7 +22,7 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     start, participants = cohort.start, cohort.participants
     names, phase = start.keys(), participants[0].request.phase
     inputs = [_sample_inputs(p, start, k, trainer.samples_per_step) for k, p in enumerate(participants)]
-    batch, gradient = stack_on_rows(participants, start, _gradient_and_loss(participants[0]))
+    batch, gradient = stack_on_rows(participants, start, _gradient_and_loss(participants[0]), cohort.own)
     descend_from = partial(
         descend,
         trainer.objective(_with_targets(gradient, participants)),

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from client.own_rows import OwnRows
 from client.stacked_tensors import Tensors, stack
 from client.tasks.touched_rows import TouchesRows
 from client.trainers.gradient_descent import GradientAndLoss
@@ -14,7 +15,7 @@ from client.training.participant import Participant
 
 
 def stack_on_rows(
-    participants: Sequence[Participant], params: Tensors, plain: GradientAndLoss
+    participants: Sequence[Participant], params: Tensors, plain: GradientAndLoss, own: OwnRows | None = None
 ) -> tuple[Tensors, GradientAndLoss]:
     """Return the clients' stacked data, and their gradient function on the rows that they touch.
 
@@ -24,16 +25,19 @@ def stack_on_rows(
         participants: K clients of one task.
         params: Parameters, K × ….
         plain: Gradient function on whole tables.
+        own: Rows of short tables in the parameters; None if they are whole.
     """
     first = participants[0]
     if len(participants) == 1 or first.noise is not None or not isinstance(first.learner, TouchesRows):
         return stack([p.batch() for p in participants]), plain
     learners = [cast(TouchesRows, p.learner) for p in participants]
     tables = frozenset(first.learner.tables)
-    rows = _find_rows(learners, params[next(iter(tables))].shape[1])
+    rows = own.ids if own else _find_rows(learners, params[next(iter(tables))].shape[1])
     batch = stack(
         [each.batch_on(p.request, rows[k]) for k, (each, p) in enumerate(zip(learners, participants, strict=True))]
     )
+    if own:
+        return batch, _on_short_tables(plain, own)
     place = torch.arange(len(rows)).unsqueeze(1)
 
     def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
@@ -46,6 +50,25 @@ def stack_on_rows(
         return gradient, loss
 
     return batch, gradient_and_loss
+
+
+def find_own_rows(participants: Sequence[Participant]) -> OwnRows | None:
+    """Return the rows of their tables that stacked clients touch; None if that makes no table shorter."""
+    first, clients = participants[0], len(participants)
+    if clients == 1 or first.noise is not None or not isinstance(first.learner, TouchesRows):
+        return None
+    total = len(first.request.model[next(iter(first.learner.tables))])
+    ids = _find_rows([cast(TouchesRows, p.learner) for p in participants], total)
+    is_shorter = ids.numel() + total < clients * total
+    return OwnRows(frozenset(first.learner.tables), ids, total) if is_shorter else None
+
+
+def _on_short_tables(plain: GradientAndLoss, own: OwnRows) -> GradientAndLoss:
+    def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
+        gradient, loss = plain(own.take(params), batch, inputs)
+        return own.fill(gradient, params), loss
+
+    return gradient_and_loss
 
 
 def _find_rows(learners: Sequence[TouchesRows], total: int) -> Tensor:

@@ -1,0 +1,48 @@
+"""Simulated homes that share the rows that they do not touch, from read data to the model."""
+
+from pathlib import Path
+
+import pytest
+
+from client.data.read import partition, read_all
+from client.own_rows import TOUCHED
+from client.state import ClientMemory, MemoryStore, StackedRow
+from client.training import cohort
+from common.config.parse import parse
+from deploy import population
+from deploy.resumable_simulation import simulate_measured
+from tests.support.kills import killed_at
+
+HOMES, BLOCK = 34, 16
+"""Two of these homes have no rule to train on, so that all blocks are full."""
+
+
+def trained(folder: Path, workers: int = 1, *, resume: bool = False) -> str:
+    flat = {"run-id": "homes", "rounds": 3, "privacy.unit": "none", "resume": resume, "tasks.rules.hidden": 8}
+    parts = partition(read_all("rules", f"demo:0-{HOMES}"), 0)
+    return simulate_measured(parse(flat), parts, folder, together=BLOCK, workers=workers)[0].model_sha256
+
+
+def test_the_model_has_the_bits_of_whole_tables_with_any_workers_and_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(population, "FOLDED_BYTES", 0)
+    short = list[bool]()
+    save = MemoryStore.save
+
+    def noted(store: MemoryStore, run: str, memory: ClientMemory) -> None:
+        short.append(isinstance(memory.groups, StackedRow) and TOUCHED in memory.groups.stacked)
+        save(store, run, memory)
+
+    monkeypatch.setattr(MemoryStore, "save", noted)
+    with killed_at() as steps:
+        through = trained(tmp_path / "through")
+    assert len(short) == 3 * 2 * BLOCK
+    assert trained(tmp_path / "two", 2) == through
+    with killed_at(len(steps.names) - steps.names[::-1].index("commit")):  # in the last round
+        trained(tmp_path / "killed", 2)
+    assert trained(tmp_path / "killed", resume=True) == through
+    assert all(short)
+    monkeypatch.setattr(cohort, "build_sharing_cohort", lambda *arguments: None)
+    assert trained(tmp_path / "whole") == through
+    assert not short[-1]
