@@ -106,9 +106,7 @@ class HelperSums:
         """Return the upload of a reply."""
         return check_upload(reply, terms, len(self._roster.cards))
 
-    def total(
-        self, terms: SumTerms, uploads: Mapping[str, Upload], steps: Mapping[str, int], failed: Mapping[str, str]
-    ) -> Total:
+    def total(self, terms: SumTerms, uploads: Mapping[str, Upload], failed: Mapping[str, str]) -> Total:
         """Return the sum over the uploads, or over those of the pending sum."""
         start, rejected = time.monotonic(), dict[str, str]()
         self._exchange.exchanges.clear()
@@ -119,7 +117,7 @@ class HelperSums:
         opening = Opening(fixed.terms if fixed else terms, self._roster, self._exchange, self._store)
         try:
             if fixed is None:
-                fixed, rejected = opening.close(uploads, steps, failed)
+                fixed, rejected = opening.close(uploads, failed)
             vector = decode(opening.open(fixed), fixed.terms)
         except SumLostError as lost:
             raise self._lose(terms, rejected, start, lost) from None

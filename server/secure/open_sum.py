@@ -43,9 +43,7 @@ class Opening:
     def __init__(self, terms: SumTerms, roster: HelperRoster, exchange: HelperExchange, store: SumStore) -> None:
         self.terms, self._roster, self._exchange, self._store = terms, roster, exchange, store
 
-    def close(
-        self, uploads: Mapping[str, Upload], steps: Mapping[str, int], failed: Mapping[str, str]
-    ) -> tuple[FixedSum, dict[str, str]]:
+    def close(self, uploads: Mapping[str, Upload], failed: Mapping[str, str]) -> tuple[FixedSum, dict[str, str]]:
         """Return the sum over clients whose boxes all helpers open, and client -> reason for the others.
 
         From its return on the set is final. `failed` names clients without a usable upload, for the error.
@@ -60,9 +58,10 @@ class Opening:
         self._require(len(chosen), {**failed, **rejected})
         total: Unsigned = np.zeros(self.terms.size, dtype_of(self.terms.bits))
         for upload in chosen.values():
-            total += upload.numbers
+            total += upload.load()["sum"]
         boxes = {name: upload.boxes for name, upload in chosen.items()}
-        fixed = FixedSum(self.terms, boxes, {name: steps[name] for name in chosen if name in steps}, total)
+        steps = {name: upload.steps for name, upload in chosen.items() if upload.steps}
+        fixed = FixedSum(self.terms, boxes, steps, total)
         self._store.fix(fixed)
         return fixed, rejected
 

@@ -78,9 +78,7 @@ class SumProtocol(Protocol):
             WireError: It is malformed.
         """
 
-    def total(
-        self, terms: SumTerms, uploads: Mapping[str, Upload], steps: Mapping[str, int], failed: Mapping[str, str]
-    ) -> Total:
+    def total(self, terms: SumTerms, uploads: Mapping[str, Upload], failed: Mapping[str, str]) -> Total:
         """Return the sum over the uploads, or over those of the pending sum; `failed` is for the error.
 
         Raises:

@@ -63,7 +63,7 @@ def sum_masked_counts(
                 failed[name] = str(error)
                 log.warning("%s: counts are left out: %s", name, error)
     try:
-        total = sums.total(terms, uploads, {}, failed)
+        total = sums.total(terms, uploads, failed)
     except (SumLostError, TooFewUploadsError) as lost:
         if config.task_options.count_offset != "auto":
             raise

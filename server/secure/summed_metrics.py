@@ -92,7 +92,7 @@ class MetricSums:
         enrolment.ledgers.store()
         uploads = {client: uploads[client] for client in self._sums.admit(self._terms, sorted(uploads))}
         try:
-            total = self._sums.total(self._terms, uploads, {}, dropped)
+            total = self._sums.total(self._terms, uploads, dropped)
         except (SumLostError, TooFewUploadsError) as lost:
             log.warning(
                 "metrics are not summed (%s of %d needed): %s", count(len(uploads), "client"), self._terms.min_sum, lost

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from common.errors import WireError
-from common.secure.masking import BOX, Unsigned, dtype_of
+from common.secure.masking import BOX, dtype_of
 from common.secure.terms import SumTerms
 from common.wire.sums import SumReply
+from server.aggregation.round_results import Load
 
 BOX_TEXT = (BOX + 2) // 3 * 4
 """Number of characters of a sealed box."""
@@ -18,8 +19,11 @@ BESIDE = 100_000
 class Upload:
     """Masked vector of a client, with its seeds sealed to each helper of the roster."""
 
-    numbers: Unsigned
+    load: Load
+    """Return the vector as array `sum`, from memory or from disk."""
     boxes: tuple[str, ...]
+    steps: int = 0
+    """Number of local steps; 0 in sums of other values than updates."""
 
 
 def limit_upload(terms: SumTerms, helpers: int) -> int:
@@ -41,4 +45,5 @@ def check_upload(reply: SumReply, terms: SumTerms, helpers: int) -> Upload:
         raise WireError(f"masked numbers are {found}, expected uint{terms.bits}[{terms.size}]")
     if len(reply.sealed) != helpers or any(not isinstance(b, str) or len(b) != BOX_TEXT for b in reply.sealed):
         raise WireError(f"reply has no box of {BOX_TEXT} characters for each of {helpers} helpers")
-    return Upload(numbers, tuple(reply.sealed))
+    masked = {"sum": numbers}
+    return Upload(lambda: masked, tuple(reply.sealed))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 from flwr.app import Message, RecordDict
 
@@ -16,13 +17,16 @@ from server.aggregation.lengths import FIRST_REFERENCE, allowances, find_excess,
 from server.aggregation.round_results import Load, Reply
 from server.exchange import Weighed, content_size
 from server.plausible import MAX_EXAMPLES, check_size, limit_reply
+from server.secure.uploads import Upload
 from server.spool import Spool
 from server.strategies.evaluation import EvaluatedStrategy
 from server.strategies.replies import ExpectedReply, accept_reply, content_of, split_replies
 from server.strategies.spec import RoundParts
 
+ReplyT = TypeVar("ReplyT")
 
-class Taken(Weighed):
+
+class Taken(Weighed, Generic[ReplyT]):
     """Content of a reply that was examined as it arrived.
 
     Args:
@@ -30,9 +34,19 @@ class Taken(Weighed):
         outcome: The reply, or the reason why it is invalid.
     """
 
-    def __init__(self, size: int, outcome: Reply | WireError) -> None:
+    def __init__(self, size: int, outcome: ReplyT | WireError) -> None:
         super().__init__(size)
-        self.outcome = outcome
+        self._outcome = outcome
+
+    def reply(self) -> ReplyT:
+        """Return the valid reply.
+
+        Raises:
+            WireError: It is invalid.
+        """
+        if isinstance(self._outcome, WireError):
+            raise self._outcome
+        return self._outcome
 
 
 class IntakeStrategy(EvaluatedStrategy):
@@ -42,9 +56,7 @@ class IntakeStrategy(EvaluatedStrategy):
         super().__init__(parts)
         self._typical: Lengths = {}
         federation, options = parts.config.federation, parts.config.task_options
-        self._takes = (
-            self.capabilities.sum_only and federation.robust == "none" and not options.named_rows and parts.sums is None
-        )
+        self._takes = self.capabilities.sum_only and federation.robust == "none" and not options.named_rows
         """True if replies are examined as they arrive: the server step reads them one at a time."""
         self._folder = parts.folder
         self._uploaded: tuple[Arrays, Arrays] = {}, {}
@@ -62,7 +74,7 @@ class IntakeStrategy(EvaluatedStrategy):
         size = content_size(answer.content)
         try:
             check_size(size, self._largest)
-            outcome: Reply | WireError = self._store(decode(TrainReply, answer.content), node, self._spool)
+            outcome: Reply | Upload | WireError = self._store(decode(TrainReply, answer.content), node, self._spool)
         except WireError as error:
             outcome = error
         answer.content = Taken(size, outcome)
@@ -90,18 +102,17 @@ class IntakeStrategy(EvaluatedStrategy):
             WireError: It has none.
         """
         content = message.content if message.has_content() else RecordDict()
-        if not isinstance(content, Taken):
-            sent = decode(TrainReply, content_of(message, self._largest))
-            return self._accept(sent, phase, message.metadata.src_node_id)
-        if isinstance(content.outcome, WireError):
-            raise content.outcome
-        return content.outcome
+        if isinstance(content, Taken):
+            taken: Taken[Reply] = content
+            return taken.reply()
+        sent = decode(TrainReply, content_of(message, self._largest))
+        return self._accept(sent, phase, message.metadata.src_node_id)
 
     @property
     def _largest(self) -> int:
         return limit_reply(self.state.model)
 
-    def _store(self, sent: TrainReply, node: int, spool: Spool) -> Reply:
+    def _store(self, sent: TrainReply, node: int, spool: Spool) -> Reply | Upload:
         """Return the valid reply without its arrays, which are stored as they were sent."""
         reply = self._accept(sent, LOCAL, node)
         template = self._template(reply.client)

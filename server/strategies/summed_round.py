@@ -8,21 +8,16 @@ import numpy as np
 from flwr.app import Message
 
 from common.arrays import Arrays, add_prefix, all_finite
-from common.errors import WireError
 from common.secure.layout import SumLayout
-from common.secure.terms import SumTerms
-from common.wire.codec import decode
-from common.wire.messages import LOCAL, TrainReply
+from common.wire.messages import LOCAL
 from server.aggregation.round_results import Opened
 from server.secure.helper_sums import bounded
 from server.secure.open_sum import SumLostError
-from server.secure.protocol import Release, SumProtocol, Total
+from server.secure.protocol import Release, Total
 from server.secure.summed_counts import CHANNEL as COUNTS_CHANNEL
-from server.secure.uploads import Upload
 from server.state import RunState, Trained
-from server.strategies.replies import content_of
 from server.strategies.spec import RoundParts
-from server.strategies.step import StepStrategy
+from server.strategies.summed_intake import SummedIntake
 
 CHANNEL = "train"
 """Channel of the sum of updates."""
@@ -33,16 +28,12 @@ WEIGHT = "weight"
 BAD_BOXES = 3
 """Number of rounds with a box that does not open, after which a client is asked no more."""
 
-Uploads = dict[str, Upload]
 
-
-class SummedStrategy(StepStrategy):
+class SummedStrategy(SummedIntake):
     """Base of strategies that step from single replies or, with a protocol of sums, from their sum."""
 
     def __init__(self, parts: RoundParts) -> None:
         super().__init__(parts)
-        self._sums: SumProtocol | None = parts.sums
-        self._terms: SumTerms | None = None
         self._bad_boxes = Counter[str]()
         self.paying: list[str] = []
         """Clients that pay for the next round."""
@@ -90,10 +81,10 @@ class SummedStrategy(StepStrategy):
         sums, terms = self._sums, self._terms
         if sums is None or terms is None:
             return False
-        uploads, steps, rejected = self._split_uploads(sums, terms, messages)
+        uploads, rejected = self._split_uploads(sums, terms, messages)
         before, self._before, self._replies, self.row_ids = self.state, self.state, [], []
         try:
-            total = sums.total(terms, uploads, steps, rejected)
+            total = sums.total(terms, uploads, rejected)
             state = self._state_after(total)
             rejected |= total.rejected
             numbers = self.diagnostics(state.memory)
@@ -142,39 +133,3 @@ class SummedStrategy(StepStrategy):
         if self.cost == 0 and self.config.method_options.weighting == "examples":
             arrays[WEIGHT] = np.zeros(1)
         return arrays
-
-    def _split_uploads(
-        self, sums: SumProtocol, terms: SumTerms, messages: Iterable[Message]
-    ) -> tuple[Uploads, dict[str, int], dict[str, str]]:
-        """Return client -> upload and -> steps of usable replies, and client -> reason for the others."""
-        uploads: Uploads = {}
-        steps: dict[str, int] = {}
-        failed: dict[int, str] = {}
-        roster = self.enrolment.roster
-        for message in messages:
-            node = message.metadata.src_node_id
-            try:
-                reply = decode(TrainReply, content_of(message, sums.limit(terms)))
-                self._check(reply)
-                if self.cost:
-                    self.enrolment.ledgers.note(node, reply.ledger)
-                uploads[roster.name(node)] = sums.upload(reply, terms)
-                steps[roster.name(node)] = reply.steps
-            except WireError as error:
-                failed[node] = str(error)
-        self.enrolment.ledgers.store()
-        return uploads, steps, {roster.leave(node, reason): reason for node, reason in failed.items()}
-
-    def _check(self, reply: TrainReply) -> None:
-        """Check what a reply says in plaintext.
-
-        Raises:
-            WireError: The round or the number of steps is invalid, or the reply holds values beside its masked ones.
-        """
-        most = self.config.method_options.steps(LOCAL)
-        if reply.round != self.state.round + 1:
-            raise WireError(f"reply is of round {reply.round}, not of round {self.state.round + 1}")
-        if not 1 <= reply.steps <= most:
-            raise WireError(f"invalid reply: {reply.steps} local steps; at most {most} are possible")
-        if reply.update or reply.gradient:
-            raise WireError("reply holds plaintext values beside its masked ones")
