@@ -181,7 +181,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=1, help="processes that train")
     parser.add_argument("--task", default="rules", help="task whose demo data are read")
     parser.add_argument("--method", default="fedrule", help="method of the run")
-    parser.add_argument("--replies", choices=["auto", "summed", "single"], default="auto", help="form of the replies")
+    parser.add_argument("--replies", choices=["auto", "summed", "single"], default="summed", help="form of the replies")
     parser.add_argument("--check", action="store_true", help="fail if a limit is missed")
     parser.add_argument("--inner", action="store_true", help="measure in this process; print JSON")
     return parser.parse_args()
