@@ -1,7 +1,6 @@
 """2,000 mutated payloads at the desk of a helper: typed errors only, and nothing is booked twice."""
 
 import random
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
@@ -13,35 +12,7 @@ from common.errors import FedloomError
 from common.secure.terms import SumTerms
 from common.wire.sums import HelperRequest, OpenRequest, PrepareRequest
 from tests.support.desks import Helpers
-
-MUTATIONS: tuple[Callable[[random.Random, str], str], ...] = (
-    lambda r, text: text[: r.randrange(len(text) + 1)],
-    lambda r, text: text[: (n := r.randrange(len(text) + 1))] + chr(r.randrange(0x20, 0x2FF)) + text[n + 1 :],
-    lambda r, text: text.replace(str(r.randrange(10)), str(r.randrange(10**6)), 1),
-    lambda r, text: text.replace('"', r.choice(["", "'", "\x00", "[", "1e999"]), 1),
-    lambda r, text: text + text[-r.randrange(1, 40) :],
-    lambda r, text: "",
-)
-
-
-def mutated(chance: random.Random, value: Any) -> Any:
-    """Return a value of the same type with one change."""
-    if isinstance(value, str):
-        return chance.choice(MUTATIONS)(chance, value)
-    if isinstance(value, bool):
-        return False
-    changed = list(value)
-    place = chance.randrange(len(changed))
-    match chance.randrange(4):
-        case 0:
-            del changed[place]
-        case 1:
-            changed.insert(place, changed[place])
-        case 2:
-            chance.shuffle(changed)
-        case _:
-            changed[place] = mutated(chance, changed[place])
-    return changed
+from tests.support.mutations import mutated
 
 
 def send(desk: Desk, request: Any) -> None:

@@ -1,0 +1,82 @@
+"""Server in a round of a secure sum, whose helpers answer as a test says."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from flwr.app import Message
+
+from common.secure.masking import BOX
+from common.wire.codec import encode
+from common.wire.messages import TrainReply
+from common.wire.sums import OpenReply, PrepareReply
+from server.exchange import content_size
+from server.roster import EnrolledClient
+from server.secure.helper_exchange import HelperExchange
+from server.secure.helper_sums import HelperSums
+from server.secure.open_sum import Opening
+from server.secure.store import SumStore
+from server.secure.uploads import Upload
+from server.spool import Spool
+from tests.support.helpers import EXACT, roster, terms
+from tests.support.strategies import Server
+from tests.support.toys import instruction
+
+BOXES = ["A" * ((BOX + 2) // 3 * 4)] * 2
+
+
+class SumServer(Server):
+    """Server of a sum without noise over so many clients, with four uploads in memory.
+
+    Args:
+        folder: Folder of the run.
+        clients: Number of clients; their names are numbers of four digits.
+        size: Size of a vector.
+    """
+
+    def __init__(self, folder: Path, clients: int, size: int) -> None:
+        super().__init__("fedavg")
+        self.change: Callable[[Any], Any] = lambda reply: reply
+        """Returns the answer of a helper in place of a good one."""
+        self.size, self._store = size, SumStore(folder / "secure", "toy")
+        self.terms = terms(size=size, layout=(("update", size),), roster=roster().digest, most=128, **EXACT)
+        for node in range(clients):
+            self.enrolment.roster.enrol(EnrolledClient(f"{node:04}", node, "toy:0", 10))
+        self._sums = HelperSums(self.config, roster(), self._helpers, self._store)
+        self.strategy._sums, self.strategy._terms = self._sums, self.terms
+        self.strategy.open_intake()
+        self.strategy._spool = Spool(folder, most=4 * 8 * size)
+
+    @property
+    def _helpers(self) -> HelperExchange:
+        return cast(HelperExchange, self)
+
+    @property
+    def opening(self) -> Opening:
+        """A new opening of the sum."""
+        return Opening(self.terms, roster(), self._helpers, self._store)
+
+    def ask(self, requests: Mapping[str, Any], kind: str, reply: type[Any]) -> dict[str, Any]:
+        """Return the answers of helpers."""
+        opened = {"sum": np.zeros(self.size, "<u8")}
+        good = PrepareReply(1, "train", []) if reply is PrepareReply else OpenReply(1, "train", False, opened)
+        return {name: self.change(good) for name in requests}
+
+    def reply(self, number: int) -> TrainReply:
+        """Return a reply with this number in all places."""
+        masked = {"sum": np.full(self.size, number, "<u8")}
+        return replace(TrainReply(1, {}, {}, 0.0, 1, 1, masked=masked, sealed=BOXES))
+
+    def take(self, node: int, reply: TrainReply) -> Message:
+        """Return the message of a reply after it arrived."""
+        message = Message(encode(reply), reply_to=instruction(node))
+        before = content_size(message.content)
+        self.strategy.take(node, message)
+        assert content_size(message.content) == before
+        return message
+
+    def split(self, *messages: Message) -> tuple[dict[str, Upload], dict[str, str]]:
+        """Return client -> upload, and client -> reason for bad ones."""
+        return self.strategy._split_uploads(self._sums, self.terms, list(messages))
