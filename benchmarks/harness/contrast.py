@@ -23,7 +23,16 @@ SMALLEST: Mapping[str, Mapping[str, float]] = {
 RELATIVE = {"mse", "teacher_mse", "cluster_mse"}
 """Metrics whose differences are shares of the second row's mean."""
 
-OVERLAP = {"A": 0.25, "B": 0.25, "gowalla": 0.25, "ml": 0.25, "ft": 0.25, "xmarket": 1 / 9, "online-retail": 1 / 9}
+OVERLAP = {
+    "A": 0.25,
+    "B": 0.25,
+    "twins": 0.25,
+    "gowalla": 0.25,
+    "ml": 0.25,
+    "ft": 0.25,
+    "xmarket": 1 / 9,
+    "online-retail": 1 / 9,
+}
 """Data set -> size of the test over the training part, where every seed draws its own split."""
 
 

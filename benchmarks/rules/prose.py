@@ -58,3 +58,15 @@ CURVES = """## Test loss by round
 Set-up {setup}, the paper's model, {rounds} rounds of 3 local steps, measured every {every} rounds on test rules. SGD and local
 Adam have the points that are tuned above. The paper's letter is local Adam at rate .1, whose moments begin anew in each round,
 with its displacements in Eq 3. *Rise* is the last loss over the least of any round, less 1: divergence."""
+
+DRIFT = """## Drift laboratory: embedded homes by their difference in taste
+
+{homes} generated homes, of which those with at least {least} rules take part. Preferences of a kind of household are raised
+to the power *specialisation*: at 0 households do not differ. The paper's model, local SGD of rate {rate:g} with clip {clip:g},
+untuned, {rounds} rounds; FedRule by Eq 3. Metrics of test rules after the last round; *rise* as above. The homes are the same
+for all seeds. Gradient dissimilarity, cohorts and homes of at least 20 rules were not measured."""
+
+TWINS = """## Homes with two devices of a type
+
+The homes above at specialisation 1 that have two devices of one type, which are nodes of their own. Rates and rounds are
+tuned as on IFTTT; metrics are of all test rules."""

@@ -14,7 +14,7 @@ from benchmarks.harness.row import Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from benchmarks.rules import curves
+from benchmarks.rules import curves, drift
 from benchmarks.rules.baselines import count_baseline
 from benchmarks.rules.convolution import Convolved
 from benchmarks.rules.experiments import (
@@ -73,6 +73,14 @@ def compute(selection: Selection, store: Store) -> None:
         if name == curves.SET:
             traced = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
             traced.run(curves.EXPERIMENTS)
+    for specialisation in drift.SPECIALISATIONS:
+        if selection.has_set(name := drift.drift_set(specialisation)):
+            homes = partial(drift.read_drift, specialisation)
+            drifting = Bench(name, homes, store, _trace, stacked=lambda _: STACKED, selection=selection)
+            drifting.run(drift.EXPERIMENTS)
+    if selection.has_set(drift.TWINS):
+        twins = Bench(drift.TWINS, drift.read_twins, store, _trial_of, TUNING, lambda _: STACKED, selection)
+        twins.run(one for one in EXPERIMENTS if one.key in drift.SAME_TYPE)
     if selection.has_set("demo"):
         demo = Bench("demo", partial(read_all, TASK.name, "demo"), store, _trial_of, selection=selection)
         demo.run_baselines(SUMS, SUM_SEEDS, measure_counts, "sums")

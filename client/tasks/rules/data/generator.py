@@ -24,23 +24,30 @@ LARGEST = 40
 """Most rules a demo home has."""
 
 
-def demo_homes(start: int, stop: int, seed: int) -> tuple[Home, ...]:
-    """Generate homes number start … stop−1; home k depends on (seed, k) only."""
-    return tuple(_home(k, np.random.default_rng([seed, k])) for k in range(start, stop))
+def demo_homes(start: int, stop: int, seed: int, specialisation: float = 1.0) -> tuple[Home, ...]:
+    """Generate homes number start … stop−1; home k depends on (seed, k) only.
+
+    Args:
+        start: Number of the first home.
+        stop: Number after that of the last home.
+        seed: Seed of all homes.
+        specialisation: Exponent of the preferences of a household; at 0 households do not differ.
+    """
+    return tuple(_home(k, np.random.default_rng([seed, k]), specialisation) for k in range(start, stop))
 
 
-def _home(number: int, rng: np.random.Generator) -> Home:
+def _home(number: int, rng: np.random.Generator, specialisation: float) -> Home:
     kind = int(
         rng.choice(len(demo_households.HOUSEHOLDS), p=[household.share for household in demo_households.HOUSEHOLDS])
     )
     size = min(LARGEST, 1 + int(rng.lognormal(0.2, 1.1)))
-    devices = _devices(kind, 2 + int(rng.poisson(0.5 + 1.2 * np.sqrt(size))), rng)
-    return Home(f"home-{number:05d}", devices, as_edges(_rules(kind, devices, size, rng)))
+    devices = _devices(kind, 2 + int(rng.poisson(0.5 + 1.2 * np.sqrt(size))), rng, specialisation)
+    return Home(f"home-{number:05d}", devices, as_edges(_rules(_taste(specialisation)[kind], devices, size, rng)))
 
 
-def _devices(kind: int, count: int, rng: np.random.Generator) -> tuple[Device, ...]:
+def _devices(kind: int, count: int, rng: np.random.Generator, specialisation: float) -> tuple[Device, ...]:
     types = demo_catalogue().entities
-    owns = np.array([demo_households.HOUSEHOLDS[kind].owns.get(name, 1.0) for name in types])
+    owns = np.array([demo_households.HOUSEHOLDS[kind].owns.get(name, 1.0) for name in types]) ** specialisation
     names: set[tuple[str, int]] = set()
     for entity in rng.choice(len(types), size=count, p=owns / owns.sum()).tolist():
         names.add((_name(types[entity], names, rng), entity))
@@ -55,9 +62,8 @@ def _name(kind: str, taken: set[tuple[str, int]], rng: np.random.Generator) -> s
     return free[min(int(rng.geometric(0.5)), len(free)) - 1]
 
 
-def _rules(kind: int, devices: tuple[Device, ...], size: int, rng: np.random.Generator) -> set[Rule]:
+def _rules(taste: Floats, devices: tuple[Device, ...], size: int, rng: np.random.Generator) -> set[Rule]:
     """Draw rules by taste until there are `size`, or none are left that are new."""
-    taste = _taste()[kind]
     entity = np.array([device.entity for device in devices])
     pairs = taste.sum(axis=2)[np.ix_(entity, entity)] * _nearness(devices)
     rules: set[Rule] = set()
@@ -83,7 +89,7 @@ def _nearness(devices: tuple[Device, ...]) -> Floats:
 
 
 @cache
-def _taste() -> Floats:
+def _taste(specialisation: float) -> Floats:
     """Return weights of relations from trigger to action types, (kinds, F, F, R); 0 is senseless."""
     catalogue = demo_catalogue()
     taste = np.zeros((len(demo_households.HOUSEHOLDS), *[len(catalogue.entities)] * 2, len(catalogue.relations)))
@@ -91,7 +97,8 @@ def _taste() -> Floats:
         state, action = relation_parts(relation)
         popularity = 1.0 / (1 + PAIRS[state].index(action))
         for k, household in enumerate(demo_households.HOUSEHOLDS):
-            taste[k, :, :, r] = popularity * household.likes.get(state, 1.0) * household.likes.get(action, 1.0)
+            likes = [household.likes.get(name, 1.0) ** specialisation for name in (state, action)]
+            taste[k, :, :, r] = popularity * likes[0] * likes[1]
         for (u, trigger), (v, target) in product(enumerate(catalogue.entities), repeat=2):
             if state not in STATES[trigger] or action not in ACTIONS.get(target, ()):
                 taste[:, u, v, r] = 0
