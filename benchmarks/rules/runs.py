@@ -73,14 +73,7 @@ def compute(selection: Selection, store: Store) -> None:
         if name == curves.SET:
             traced = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
             traced.run(curves.EXPERIMENTS)
-    for specialisation in drift.SPECIALISATIONS:
-        if selection.has_set(name := drift.drift_set(specialisation)):
-            homes = partial(drift.read_drift, specialisation)
-            drifting = Bench(name, homes, store, _trace, stacked=lambda _: STACKED, selection=selection)
-            drifting.run(drift.EXPERIMENTS)
-    if selection.has_set(drift.TWINS):
-        twins = Bench(drift.TWINS, drift.read_twins, store, _trial_of, TUNING, lambda _: STACKED, selection)
-        twins.run(one for one in EXPERIMENTS if one.key in drift.SAME_TYPE)
+    _compute_drift(selection, store)
     if selection.has_set("demo"):
         demo = Bench("demo", partial(read_all, TASK.name, "demo"), store, _trial_of, selection=selection)
         demo.run_baselines(SUMS, SUM_SEEDS, measure_counts, "sums")
@@ -91,6 +84,18 @@ def compute(selection: Selection, store: Store) -> None:
             read = partial(read_all, TASK.name, f"demo:0-{homes}")
             embedded = Bench(trained_set(homes), read, store, _embedded_trial, selection=selection)
             embedded.run([trained_row(OFF), trained_row(epsilon)])
+
+
+def _compute_drift(selection: Selection, store: Store) -> None:
+    """Compute the drift laboratory, and both methods on homes with two devices of a type."""
+    for specialisation in drift.SPECIALISATIONS:
+        if selection.has_set(name := drift.drift_set(specialisation)):
+            read = partial(drift.read_drift, specialisation)
+            drifting = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
+            drifting.run(drift.EXPERIMENTS)
+    if selection.has_set(drift.TWINS):
+        twins = Bench(drift.TWINS, drift.read_twins, store, _trial_of, TUNING, lambda _: STACKED, selection)
+        twins.run(one for one in EXPERIMENTS if one.key in drift.SAME_TYPE)
 
 
 def _read(data: Path, setup: Setup) -> AnyDataset:
