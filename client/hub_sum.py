@@ -14,6 +14,7 @@ from common.reply_sums import Folded
 from common.wire.hub_sums import GRADIENT, UPDATE, write_sum
 from common.wire.hubs import SumBlob
 from common.wire.messages import TrainReply, TrainRequest
+from common.wire.packed import unpack_reply
 from common.wire.sparse_rows import expand_reply
 
 ALONE = RefusedError("sums alone may have this client's update, and it would be alone, or is far longer than others")
@@ -50,7 +51,8 @@ class HubSum:
         if not replies:
             return {}
         names = [*replies]
-        whole = [expand_reply(reply, self._model) for reply in replies.values()]
+        encoding = config.federation.encoding
+        whole = [expand_reply(unpack_reply(reply, encoding), self._model) for reply in replies.values()]
         lengths = {UPDATE: _lengths([reply.update for reply in whole])}
         if whole[0].gradient:
             lengths[GRADIENT] = _lengths([reply.gradient for reply in whole])

@@ -14,6 +14,7 @@ from common.config.run import RunConfig
 from common.privacy.options import PrivacyOptions
 from common.wire.codec import arrays_of, outline
 from common.wire.messages import AssignReply, CountsReply
+from common.wire.packed import CODES
 from common.wire.sparse_rows import ROWS, VALUES
 
 SHOWN_VALUES = 3
@@ -62,9 +63,9 @@ def _array_field(name: str, array: Array, options: PrivacyOptions, pair: Release
     ids = name.endswith(ROWS) or (pair is not None and name in pair.exact.ids)
     exact = _exact(name, array, options, pair)
     protection = _protection(options, pair, ids=ids)
-    before = None if ids or exact is None else norm({name: exact})
+    before = None if ids or exact is None or name.endswith(CODES) else norm({name: exact})
     shown = np.ravel(array)[np.flatnonzero(array)[:SHOWN_VALUES]]
-    after = None if ids else norm({name: array})
+    after = None if ids or name.endswith(CODES) else norm({name: array})
     examples = tuple(shown.tolist())
     return FieldPreview(name, array.shape, str(array.dtype), array.nbytes, protection, before, after, examples)
 

@@ -10,7 +10,7 @@ from client.policy import Policy
 from client.privacy.budget import Budget, OpenLedger
 from client.privacy.full_tables import FullTables
 from client.privacy.payload import sort_bounds
-from client.privacy.plain_updates import sends_rows
+from client.privacy.plain_updates import encode_plain
 from client.privacy.pseudo_items import AddPseudoItems
 from client.privacy.reservation import Reservation
 from client.privacy.transforms import (
@@ -22,7 +22,6 @@ from client.privacy.transforms import (
     Select,
     Update,
     UpdateChain,
-    to_sparse_rows,
     update_of,
 )
 from client.secure.blocks import Blocks
@@ -196,4 +195,4 @@ def _encode(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
             return ()
         keep = KeepReleased(build_trainer(config.method_options), participant)
         return (Blocks(config, participant.steps).restore, keep) if participant.part else (keep,)
-    return (to_sparse_rows,) if participant.part is None and sends_rows(config) else ()
+    return () if participant.part else encode_plain(config, participant)

@@ -17,6 +17,7 @@ from common.arrays import Arrays, add_prefix
 from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.vectors import from_vector, to_vector
 from common.wire.messages import TrainReply
+from common.wire.packed import pack
 from common.wire.sparse_rows import compress
 
 
@@ -170,3 +171,8 @@ def update_of(reply: TrainReply) -> Update:
 def to_sparse_rows(released: Released) -> Released:
     """Encode tables as the rows that are not all zero, where that takes fewer bytes."""
     return replace(released, arrays=compress(released.arrays))
+
+
+def to_packed(encoding: str, released: Released) -> Released:
+    """Encode numbers with fewer bytes."""
+    return replace(released, arrays=pack(released.arrays, encoding))

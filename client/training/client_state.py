@@ -14,9 +14,11 @@ from client.state import ClientMemory
 from client.trainers.optimizers import Moments, initialize_moments
 from client.trainers.spec import Trainer
 from client.training.participant import Participant
-from common.arrays import group
+from common.arrays import Arrays, add_prefix, group
 from common.methods.spec import MethodOptions
 from common.wire.messages import LOCAL, TrainRequest
+from common.wire.packed import unpack
+from common.wire.sparse_rows import expand
 
 HEAD, PERSONALIZED, DELIVERED = "head", "own", "delivered"
 """Groups of client state: private head, personalized model, and the head of a delivered earlier round."""
@@ -37,6 +39,30 @@ class KeepReleased:
         if groups and (state := participant.store.load(participant.run)).round == participant.request.round:
             merged = {key: {**state.groups.get(key, {}), **tensors} for key, tensors in groups.items()}
             participant.store.save(participant.run, replace(state, groups={**state.groups, **merged}))
+        return released
+
+
+@dataclass(frozen=True)
+class KeepReceived:
+    """Encode step: store packed values in the client state as the server reads them, if the method needs them.
+
+    Args:
+        keep: Step that stores them.
+        encoding: Form of their numbers.
+    """
+
+    keep: KeepReleased
+    encoding: str
+
+    def __call__(self, released: Released) -> Released:
+        """Store the values of this round; return them unchanged."""
+        request = self.keep.participant.request
+        if request.phase == LOCAL:
+            received: Arrays = {}
+            for kind in ("update", "gradient"):
+                arrays = unpack(group(kind, released.arrays), self.encoding, kind)
+                received |= add_prefix(kind, expand(arrays, request.model, kind))
+            self.keep(replace(released, arrays=received))
         return released
 
 

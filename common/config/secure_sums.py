@@ -41,6 +41,8 @@ def find_obstacle(config: "RunConfig") -> str:
         return f"{method} needs the replies of single clients"
     if config.federation.robust != "none":
         return f"federation.robust={config.federation.robust} needs the replies of single clients"
+    if config.federation.encoding != "float32":
+        return f"federation.encoding={config.federation.encoding} rounds the numbers of single replies"
     if capabilities.plaintext or config.task_options.named_rows:
         return "clients of this run name rows or send data in plaintext"
     if config.task_options.count_offset is True and (obstacle := find_count_obstacle(config)):

@@ -12,6 +12,7 @@ from common.errors import WireError
 from common.reply_lengths import Lengths, typical
 from common.wire.codec import Handed, decode
 from common.wire.messages import LOCAL, TRAIN, TrainReply
+from common.wire.packed import unpack
 from common.wire.sparse_rows import expand
 from server.aggregation.lengths import FIRST_REFERENCE, allowances, find_excess, measure, references, scale_update
 from server.aggregation.round_results import Load, Reply
@@ -123,7 +124,13 @@ class IntakeStrategy(EvaluatedStrategy):
         return replace(reply, train=replace(reply.train, update={}, gradient={}), stored=stored)
 
     def _full(self, load: Load, template: Arrays) -> Load:
-        return load if self.config.task_options.gathers_rows else lambda: expand(load(), template)
+        encoding, gathers = self.config.federation.encoding, self.config.task_options.gathers_rows
+
+        def read() -> Arrays:
+            arrays = unpack(load(), encoding)
+            return arrays if gathers else expand(arrays, template)
+
+        return read
 
     def _accept(self, sent: TrainReply, phase: str, node: int) -> Reply:
         roster, options = self.enrolment.roster, self.config.method_options
@@ -135,6 +142,7 @@ class IntakeStrategy(EvaluatedStrategy):
             task=self.task,
             model=self._template(name),
             needs_gradient=self.capabilities.needs_gradient,
+            encoding=self.config.federation.encoding,
         )
         reply, rows = accept_reply(sent, expected, self.config.task_options)
         if self.cost:

@@ -11,6 +11,7 @@ from common.errors import WireError
 from common.reply_sums import BlockReply
 from common.tasks.spec import AnyTask, TaskOptions
 from common.wire.messages import AssignReply, TrainReply
+from common.wire.packed import unpack_reply
 from common.wire.sparse_rows import check_rows, expand_reply, rows_of
 from server.aggregation.round_results import Reply
 from server.aggregation.row_mean import rescale_rows
@@ -29,6 +30,7 @@ class ExpectedReply:
         task: Task, which gives the loss its range.
         model: Arrays that the update must match.
         needs_gradient: True if the reply must contain s_k.
+        encoding: Form of the numbers in uploads.
     """
 
     round: int
@@ -37,6 +39,7 @@ class ExpectedReply:
     task: AnyTask
     model: Arrays
     needs_gradient: bool
+    encoding: str
 
 
 def accept_reply(reply: TrainReply, expected: ExpectedReply, options: TaskOptions) -> tuple[TrainReply, Arrays]:
@@ -58,6 +61,7 @@ def accept_reply(reply: TrainReply, expected: ExpectedReply, options: TaskOption
     check_loss(reply.loss, expected.task)
     if isinstance(reply, BlockReply):
         return reply, rows
+    reply = unpack_reply(reply, expected.encoding)
     reply = reply if options.gathers_rows else expand_reply(reply, expected.model)
     check_like(reply.update, check_rows(reply.update, expected.model), "update")
     if reply.gradient or expected.needs_gradient:
