@@ -11,10 +11,10 @@ from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.reply_lengths import Lengths, find_doubtful, rows_of_lengths
 from common.reply_sums import Folded
+from common.wire.encodings import unpack_reply
 from common.wire.hub_sums import GRADIENT, UPDATE, write_sum
 from common.wire.hubs import SumBlob
 from common.wire.messages import TrainReply, TrainRequest
-from common.wire.packed import unpack_reply
 from common.wire.sparse_rows import expand_reply
 
 ALONE = RefusedError("sums alone may have this client's update, and it would be alone, or is far longer than others")

@@ -13,8 +13,8 @@ from common.arrays import Array, Arrays, norm
 from common.config.run import RunConfig
 from common.privacy.options import PrivacyOptions
 from common.wire.codec import arrays_of, outline
+from common.wire.encodings import CODES
 from common.wire.messages import AssignReply, CountsReply
-from common.wire.packed import CODES
 from common.wire.sparse_rows import ROWS, VALUES
 
 SHOWN_VALUES = 3

@@ -16,8 +16,8 @@ from client.privacy.reservation import Reservation
 from common.arrays import Arrays, add_prefix
 from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.vectors import from_vector, to_vector
+from common.wire.encodings import pack
 from common.wire.messages import TrainReply
-from common.wire.packed import pack
 from common.wire.sparse_rows import compress
 
 

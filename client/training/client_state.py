@@ -16,8 +16,8 @@ from client.trainers.spec import Trainer
 from client.training.participant import Participant
 from common.arrays import Arrays, add_prefix, group
 from common.methods.spec import MethodOptions
+from common.wire.encodings import unpack
 from common.wire.messages import LOCAL, TrainRequest
-from common.wire.packed import unpack
 from common.wire.sparse_rows import expand
 
 HEAD, PERSONALIZED, DELIVERED = "head", "own", "delivered"

@@ -55,9 +55,12 @@ class Federation(Options):
 
     `sums` adds up the replies of its clients if the method needs sums alone and `robust` is `none`. Single replies let the
     server find outliers after a step that ruined the model."""
+
     encoding: Encoding = "float32"
-    """Form of the numbers in uploads. `float16` halves the bytes; `int8` needs about a quarter: 8 bits a number, and a scale
-    for each 256. Both round updates. For runs without noise, secure sums and plaintext items."""
+    """Form of the numbers in uploads: `float16` halves the bytes, `int8` needs about a quarter of them. Both round.
+
+    `int8` has 8 bits a number, and a scale for each 256. The client keeps what the server reads. For runs without noise,
+    secure sums and items in plaintext."""
 
     norm_bound: float = Field(10.0, ge=0, allow_inf_nan=False)
     """Largest norm of an update, as a multiple of the median; 0: no bound.
@@ -104,12 +107,17 @@ class Federation(Options):
             )
         return self
 
-    def check_rows(self, names_rows: bool) -> None:
-        """Accept the rule of aggregation for runs whose clients name the rows that they send.
+    def check_updates(self, *, names_rows: bool, has_noise: bool) -> None:
+        """Accept the encoding of updates, and the rule of aggregation for clients that name the rows they send.
 
         Raises:
-            ValueError: The rule would take rows that clients did not send for zeros.
+            ValueError: Noise or named rows need exact numbers, or the rule would take rows that were not sent for zeros.
         """
+        if self.encoding != "float32" and (names_rows or has_noise):
+            reason = "named rows" if names_rows else "noise"
+            raise ValueError(
+                f"federation.encoding={self.encoding} does not apply to runs with {reason}; set federation.encoding=float32"
+            )
         if names_rows and self.robust not in ("none", "multi-krum"):
             raise ValueError(
                 f"federation.robust={self.robust} does not apply to named rows; set federation.robust=multi-krum"

@@ -19,7 +19,8 @@ def check_rows(config: "RunConfig") -> None:
         ValueError: The combination is not supported.
     """
     task = config.task_options
-    config.federation.check_rows(task.named_rows is not None)
+    has_noise = config.privacy.unit != "none"
+    config.federation.check_updates(names_rows=task.named_rows is not None, has_noise=has_noise)
     if task.gathers_rows and (obstacle := _find_obstacle(config)):
         raise ValueError(f"tasks.{config.task}.{task.gathers_rows} does not apply: {obstacle}")
 

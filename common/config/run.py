@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from common.config import gathered_rows, packed_updates, sections
+from common.config import gathered_rows, sections
 from common.config.federation import Federation
 from common.config.secure_sums import SecureSumsOptions, check_count_noise, find_obstacle
 from common.config.validation_split import add_validation_share, check_validation_share
@@ -175,7 +175,6 @@ class RunConfig(Options):
                 f"{method} sends data in plaintext ({keys}), which noise does not cover; remove privacy.unit"
             )
         gathered_rows.check_rows(self)
-        packed_updates.check_encoding(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
@@ -192,8 +191,8 @@ class RunConfig(Options):
                 f" model={self.model} lacks; set {remedy}"
             )
         if reason := self.capabilities.record_dp:
-            reason = f"{self.method_options.name} {reason}, which privacy.unit=record does not cover"
-            raise ValueError(f"{reason}; set privacy.unit=client")
+            method = self.method_options.name
+            raise ValueError(f"{method} {reason}, which privacy.unit=record does not cover; set privacy.unit=client")
         if self.privacy.mechanism != "gaussian":
             raise ValueError(
                 f"privacy.mechanism={self.privacy.mechanism} does not apply to privacy.unit=record; set"

@@ -11,8 +11,8 @@ from common.arrays import Arrays, norm
 from common.errors import WireError
 from common.reply_lengths import Lengths, typical
 from common.wire.codec import Handed, decode
+from common.wire.encodings import unpack
 from common.wire.messages import LOCAL, TRAIN, TrainReply
-from common.wire.packed import unpack
 from common.wire.sparse_rows import expand
 from server.aggregation.lengths import FIRST_REFERENCE, allowances, find_excess, measure, references, scale_update
 from server.aggregation.round_results import Load, Reply

@@ -10,8 +10,8 @@ from common.arrays import Arrays, check_like
 from common.errors import WireError
 from common.reply_sums import BlockReply
 from common.tasks.spec import AnyTask, TaskOptions
+from common.wire.encodings import unpack_reply
 from common.wire.messages import AssignReply, TrainReply
-from common.wire.packed import unpack_reply
 from common.wire.sparse_rows import check_rows, expand_reply, rows_of
 from server.aggregation.round_results import Reply
 from server.aggregation.row_mean import rescale_rows

@@ -7,7 +7,7 @@ import pytest
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.wire.packed import pack, unpack
+from common.wire.encodings import pack, unpack
 
 RNG = np.random.default_rng(0)
 UPDATE: Arrays = {
