@@ -7,7 +7,7 @@ import pytest
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.wire.encodings import pack, unpack
+from common.wire.encodings import BLOCK, LARGEST, pack, unpack
 
 RNG = np.random.default_rng(0)
 UPDATE: Arrays = {
@@ -30,6 +30,17 @@ def test_numbers_are_rounded_and_take_fewer_bytes(encoding: str, most: float, sh
         assert np.abs(received[name] - a).max() <= most * np.abs(a).max()
     assert packed["table@rows"] is arrays["table@rows"]
     assert sum(a.nbytes for a in pack({"w": arrays["w"]}, encoding).values()) <= share * arrays["w"].nbytes
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-7, 1e-5, 1e-3, 1.0, 1e4])
+def test_each_number_is_at_most_half_a_scale_away(size: float) -> None:
+    """The scale of a block of 256 is 1/127 of its largest number, rounded up to the next float16."""
+    a = (np.random.default_rng(1).normal(size=1000) * size).astype(np.float32)
+    received = unpack(pack({"a": a}, "int8"), "int8")["a"]
+    for first in range(0, a.size, BLOCK):
+        block = a[first : first + BLOCK]
+        scale = np.abs(block).max() / LARGEST * (1 + 2**-10) + 2**-24
+        assert np.abs(received[first : first + BLOCK] - block).max() <= scale / 2
 
 
 def test_huge_and_tiny_numbers_stay_finite() -> None:
