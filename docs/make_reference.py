@@ -19,6 +19,7 @@ import typer
 from common.arrays import Arrays
 from common.config.reference import field_texts, option_references
 from common.wire import messages, sums
+from common.wire.encodings import BLOCK, CODES, SCALES
 from deploy.cli.app import app
 from deploy.commands.config import NAMED, as_toml
 from server import events
@@ -137,7 +138,13 @@ def _limits() -> list[tuple[str, str]]:
         ("record", "one ConfigRecord named `fedloom`; all arrays of a message are one safetensors blob in it"),
         ("types of arrays", "booleans, integers, floats"),
         ("size of a message", "no limit on gRPC calls (`client/node/channel.py`); Flower sends a message in chunks"),
-        ("shape and type of an update", "those of the model that was sent; finite values only"),
+        ("shape and type of an update", "those of the model that was sent, once decoded; finite values only"),
+        ("`federation.encoding=float16`", "arrays of float32 are sent as float16"),
+        (
+            "`federation.encoding=int8`",
+            f"an array `name` is sent as int8 `name{CODES}` of its shape, and float16 `name{SCALES}`, one above 0 for each"
+            f" {BLOCK} numbers in C order",
+        ),
         ("`steps`", "1 to the run's largest number of local steps"),
         ("`examples`", "at least 1"),
         ("`round`", "that of the request; other replies are left out of the round"),

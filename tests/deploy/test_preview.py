@@ -24,6 +24,7 @@ from common.privacy.mechanisms.laplace import Laplace
 from common.tasks.ratings.demo import demo_products
 from common.tasks.registry import TASKS
 from common.wire.codec import arrays_of, decode
+from common.wire.encodings import CODES
 from common.wire.messages import TrainReply
 from deploy.cli.app import app
 from deploy.cli.options import RunRequest
@@ -81,6 +82,15 @@ def test_every_task_shows_clip_noise_and_cost_of_a_run_with_noise(task: str) -> 
     assert found.epsilon is not None
     assert 0 < found.epsilon.run <= 4.0
     assert found.epsilon.run_limit == 4.0
+
+
+def test_codes_of_rounded_updates_have_no_norm() -> None:
+    found = preview("rules", sets=["federation.encoding=int8"])
+    [trained] = [message for message in found.messages if message.kind == "train"]
+    codes = [field for field in trained.fields if field.name.endswith(CODES)]
+    assert {(field.type, field.protection, field.norm_before, field.norm_after) for field in codes} == {
+        ("int8", "exact", None, None)
+    }
 
 
 def test_noise_on_records_has_no_exact_upload() -> None:
