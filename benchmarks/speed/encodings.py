@@ -61,7 +61,7 @@ def main() -> None:
     options = parser.parse_args()
     timing.use_few_threads()
     print("| task | encoding | MB up | share | metric | mean | range over seeds |\n|---|---|---|---|---|---|---|")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for task in options.tasks:
         for encoding in ENCODINGS:
             seeds = range(options.seeds)

@@ -44,7 +44,7 @@ class KeepReleased:
 
 @dataclass(frozen=True)
 class KeepReceived:
-    """Encode step: store packed values in the client state as the server reads them, if the method needs them.
+    """Encode step: store rounded values as the server reads them, if the method needs them.
 
     Args:
         keep: Step that stores them.

@@ -57,9 +57,9 @@ class Federation(Options):
     server find outliers after a step that ruined the model."""
 
     encoding: Encoding = "float32"
-    """Form of the numbers in uploads: `float16` halves the bytes, `int8` needs about a quarter of them. Both round.
+    """Form of the numbers in uploads: `float32`, `float16` or `int8`.
 
-    `int8` has 8 bits a number, and a scale for each 256. The client keeps what the server reads. For runs without noise,
+    `float16` halves the bytes. `int8` needs about a quarter: 8 bits a number, and a scale for each 256. Both round. The client keeps what the server reads. For runs without noise,
     secure sums and items in plaintext."""
 
     norm_bound: float = Field(10.0, ge=0, allow_inf_nan=False)
@@ -108,7 +108,7 @@ class Federation(Options):
         return self
 
     def check_updates(self, *, names_rows: bool, has_noise: bool) -> None:
-        """Accept the encoding of updates, and the rule of aggregation for clients that name the rows they send.
+        """Accept the encoding and the rule of aggregation for these updates.
 
         Raises:
             ValueError: Noise or named rows need exact numbers, or the rule would take rows that were not sent for zeros.
