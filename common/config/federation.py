@@ -59,8 +59,8 @@ class Federation(Options):
     encoding: Encoding = "float32"
     """Form of the numbers in uploads: `float32`, `float16` or `int8`.
 
-    `float16` halves the bytes. `int8` needs about a quarter: 8 bits a number, and a scale for each 256. Both round. The client keeps what the server reads. For runs without noise,
-    secure sums and items in plaintext."""
+    `float16` halves the bytes. `int8` needs about a quarter: 8 bits a number, and a scale for each 256. Both round.
+    The client keeps what the server reads. For runs without noise, secure sums and items in plaintext."""
 
     norm_bound: float = Field(10.0, ge=0, allow_inf_nan=False)
     """Largest norm of an update, as a multiple of the median; 0: no bound.
