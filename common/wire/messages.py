@@ -144,7 +144,7 @@ class TrainReply(SumReply, LedgerReply):
 
     round: int
     update: Arrays
-    """Δ_k = θ^c − θ_k of the shared layers, or of changed rows (`common.wire.sparse_rows`), encoded (`common.wire.encodings`)."""
+    """Δ_k = θ^c − θ_k of the shared layers; forms: `common.wire.sparse_rows`, `common.wire.encodings`."""
     gradient: Arrays
     """s_k, mean corrected gradient along the local path; empty unless the method needs it."""
     loss: float
