@@ -21,11 +21,10 @@ from typing import Any
 
 import psutil
 
-from benchmarks.harness.study import ROOT
+from benchmarks.harness.command import start_command
 from benchmarks.speed import timing
 from common.errors import RunError
 from deploy.certificates import ensure_certificates
-from deploy.flower_programs import flower_environment
 from deploy.keys import make_node_key
 from deploy.nodes import add_key
 from deploy.ports import free_port
@@ -99,33 +98,18 @@ def measure(answer: str, hubs: int, clients: int, rounds: int) -> Figures:
             options += ["--set", pair]
         for k in range(hubs):
             add_key(home / "home" / "nodes", make_node_key(home / f"{k}.key"), f"hub-{k}", _share(k, hubs, clients))
-        server = _start(stack, home, "server", "serve", *options)
+        server = start_command(stack, home, "server", "serve", *options)
         joined = []
         for k in range(hubs):
             keys = ["--ca", "home/ca.pem", "--key", f"{k}.key", "--name", f"hub-{k}", "--state-dir", f"state-{k}"]
             first = sum(_share(j, hubs, clients) for j in range(k))
             data = ["--data", f"demo:{first}-{first + _share(k, hubs, clients)}", "--clients", "0"]
-            joined.append(_start(stack, home, f"hub-{k}", "join", "--server", f"localhost:{port}", *keys, *data))
+            joined.append(start_command(stack, home, f"hub-{k}", "join", "--server", f"localhost:{port}", *keys, *data))
         return _follow(home, server, joined, (answer, hubs, clients), rounds)
 
 
 def _share(k: int, hubs: int, clients: int) -> int:
     return clients * (k + 1) // hubs - clients * k // hubs
-
-
-def _start(stack: ExitStack, home: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
-    log = stack.enter_context((home / f"{name}.log").open("wb"))
-    variables = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "FLWR_HOME": str(home / ".flwr")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "deploy.cli", *words],
-        cwd=home,
-        env=flower_environment(variables),
-        stdout=log,
-        stderr=log,
-    )
-    stack.callback(process.wait)
-    stack.callback(process.terminate)
-    return process
 
 
 Process = subprocess.Popen[bytes]

@@ -1,34 +1,14 @@
 """Start of the command line in fresh interpreters: little processor time and memory, no heavy package."""
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from benchmarks.harness.command import time_start
 from tests.support.run_folders import make_run
 
-HEAVY = ("torch", "torch_geometric", "sklearn", "scipy", "pandas", "pyarrow", "flwr", "matplotlib")
 MEGABYTES = 60
 TRIES = 3  # other processes on the machine slow a single start
-
-PROGRAM = """
-import json, resource, runpy, sys
-from pathlib import Path
-code = 0
-try:
-    runpy.run_module("deploy.cli", run_name="__main__")
-except SystemExit as exit:
-    code = exit.code or 0
-seconds = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-[peak] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
-imported = sorted({name.partition(".")[0] for name in sys.modules})
-print(json.dumps([code, seconds, int(peak.split()[1]) / 1024, imported]), file=sys.stderr)
-"""
 
 
 @pytest.fixture
@@ -38,16 +18,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "server").mkdir()
     (tmp_path / "server" / "order.toml").write_text('port = 9092\n[config]\nrun-id = "r1"\n')
     return tmp_path
-
-
-def starts(folder: Path, words: str) -> Iterator[tuple[int, float, float, set[str]]]:
-    """Yield exit code, processor seconds, peak memory (RSS) in MB and imported packages of each of several starts."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "FEDLOOM_RUNS": str(folder / "runs")}
-    for _ in range(TRIES):
-        command = [sys.executable, "-c", PROGRAM, *words.split()]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-        found: list[Any] = json.loads(done.stderr.splitlines()[-1])
-        yield found[0], found[1], found[2], set(found[3])
 
 
 @pytest.mark.parametrize(
@@ -72,9 +42,10 @@ def starts(folder: Path, words: str) -> Iterator[tuple[int, float, float, set[st
 def test_a_light_command_starts_fast_and_imports_nothing_heavy(
     limit: float, code: int, words: str, folder: Path
 ) -> None:
-    for actual, seconds, megabytes, imported in starts(folder, words):
-        assert actual == code
-        assert not imported.intersection(HEAVY)
-        if seconds < limit and megabytes < MEGABYTES:
+    for _ in range(TRIES):
+        start = time_start(words.split(), folder, {"FEDLOOM_RUNS": str(folder / "runs")})
+        assert start.code == code
+        assert not start.heavy
+        if start.user < limit and start.megabytes < MEGABYTES:
             return
-    pytest.fail(f"{seconds:.2f} s and {megabytes:.0f} MB at the last of {TRIES} starts")
+    pytest.fail(f"{start.user:.2f} s and {start.megabytes:.0f} MB at the last of {TRIES} starts")
