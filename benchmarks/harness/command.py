@@ -1,4 +1,4 @@
-"""`fedloom` commands in processes of their own: in the background, and with the figures of their start."""
+"""`fedloom` commands as processes: in the background, or with the figures of their start."""
 
 import json
 import os
