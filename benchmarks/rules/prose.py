@@ -68,5 +68,5 @@ for all seeds. Gradient dissimilarity, cohorts and homes of at least 20 rules we
 
 TWINS = """## Homes with two devices of a type
 
-The homes above at specialisation 1 that have two devices of one type, which are nodes of their own. Rates and rounds are
-tuned as on IFTTT; metrics are of all test rules."""
+The homes above at specialisation 1 that have two devices of one type, which are nodes of their own; twelve local steps.
+Metrics are of all test rules."""

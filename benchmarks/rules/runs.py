@@ -94,8 +94,8 @@ def _compute_drift(selection: Selection, store: Store) -> None:
             drifting = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
             drifting.run(drift.EXPERIMENTS)
     if selection.has_set(drift.TWINS):
-        twins = Bench(drift.TWINS, drift.read_twins, store, _trial_of, TUNING, lambda _: STACKED, selection)
-        twins.run(one for one in EXPERIMENTS if one.key in drift.SAME_TYPE)
+        twins = Bench(drift.TWINS, drift.read_twins, store, _trace, stacked=lambda _: STACKED, selection=selection)
+        twins.run(drift.SAME_TYPE)
 
 
 def _read(data: Path, setup: Setup) -> AnyDataset:
