@@ -19,7 +19,7 @@ from common.tasks.rules.demo import demo_catalogue
 DRIFT = "drift"
 SPECIALISATIONS, STEPS = (0.0, 3.0), (1, 12, 30)
 SEEDS, CLAIMED_SEEDS = 3, 12
-"""Seeds of a row, and of those that a claim of the paper names: five left its AUC open, 11 were expected to decide."""
+"""Seeds of a row, and of those that a claim names: five left AUC open, 11 were to decide."""
 
 HOMES, LEAST_RULES = 800, 5
 """Generated homes, of which those with so many rules take part."""

@@ -13,6 +13,7 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.row import RowKey
 from benchmarks.harness.study import all_results
 from benchmarks.ratings.experiments import EXPERIMENTS as RATINGS
+from benchmarks.rules.drift import SAME_TYPE
 from benchmarks.rules.experiments import EXPERIMENTS as RULES
 from tests.support.benchmarks import row
 
@@ -53,6 +54,9 @@ def test_the_command_lists_rows_that_lack_seeds(
 
 
 def test_rows_of_rules_and_ratings_that_a_claim_names_can_be_run() -> None:
-    defined = {"rules": {one.key for one in RULES} | {"mf", "gcmc"}, "ratings": {one.key for one in RATINGS}}
+    defined = {
+        "rules": {one.key for one in (*RULES, *SAME_TYPE)} | {"mf", "gcmc"},
+        "ratings": {one.key for one in RATINGS},
+    }
     named = {(one.study, key.row) for claim in CLAIMS for one in claim.contrasts for key in one.keys}
     assert {row for study, row in named if study in defined and row not in defined[study]} == set()
