@@ -20,6 +20,7 @@ from tests.support.sensors import rounds_of
 
 METHODS: list[tuple[str, dict[str, Scalar]]] = [
     ("fedrule", {}),
+    ("fedrule", {"federation__encoding": "int8"}),
     ("fedga", {}),
     ("ifca", {"clusters": 2}),
     ("ditto", {}),
