@@ -6,7 +6,6 @@ from benchmarks.harness.claim import Claim, Comparison, compare, verdict
 from benchmarks.harness.row import Row, in_order
 from benchmarks.harness.table import Table
 from benchmarks.rules.experiments import CLEAR, EXACT, NOISED, SUMMED, UNKNOWN
-from common.tasks.count_statistics import LEAST_VISIBLE
 from common.text import count
 
 NAMES = {"loss": "loss", "auc": "AUC", "mr0": "MR", "hr20": "HR@20", "filtered_hr20": "HR@20 with rule filter"}
@@ -98,16 +97,14 @@ def sum_claims(rows: Mapping[str, Row]) -> Iterator[Claim]:
         yield Claim(f"{bound}: {shares}", noised >= SUM_SHARE * exact)
 
 
-def trained_claims(found: Mapping[tuple[int, str], tuple[float, Comparison]]) -> Iterator[Claim]:
+def trained_claims(found: Sequence[tuple[str, Comparison]]) -> Iterator[Claim]:
     """Yield that `auto` loses little HR@20 where it starts from counts.
 
     Args:
-        found: Homes and ε -> visible share of the counts, and HR@20 with counts against without.
+        found: Homes and ε, and HR@20 with counts against without.
     """
-    for (homes, epsilon), (share, difference) in found.items():
-        if share >= LEAST_VISIBLE and difference.seeds:
-            cell = f"`auto` loses at most {LOSS:g} HR@20 at {homes:,} homes, ε = {epsilon}"
-            yield Claim(f"{cell}: {difference.text()}", difference.mean >= -LOSS)
+    for cell, difference in found:
+        yield Claim(f"`auto` loses at most {LOSS:g} HR@20 at {cell}: {difference.text()}", difference.mean >= -LOSS)
 
 
 def comparisons(rows: Mapping[str, Row], pairs: Sequence[tuple[str, str]]) -> Table:

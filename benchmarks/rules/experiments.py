@@ -151,20 +151,30 @@ SUMS = {
 SUMS |= {f"{key}{UNKNOWN}": f"{title}, abilities unknown" for key, title in SUMS.items() if EXACT not in key}
 """Rows of counts alone: number of homes, ε, and if the vocabulary has no abilities -> title."""
 
+STACKED = 32
+"""Clients that train stacked: small cohorts of similar size need little padding."""
+
 TRAINED, VISIBLE, OFF = "trained", "visible", "off"
-"""Protocols of trained embedded homes and of the share of their counts; the row without counts."""
+"""Protocols of models that start from counts with noise, and of these counts; the row without counts."""
 
-TRAINED_CELLS = ((500, "2"), (500, "4"), (500, "8"), (2_000, "1"), (2_000, "2"), (2_000, "4"), (2_000, "8"))
-"""Homes and ε that `count-offset = auto` admits before it sums counts."""
+METRICS = ("hr20", "filtered_hr20", "mr0")
+"""Metrics of recommendations from counts."""
 
+RATIO = "ratio"
+"""Sum that all homes can add to a count, relative to the noise."""
 
-def trained_set(homes: int) -> str:
-    """Return the short name of the set of embedded homes."""
-    return f"demo-{homes}"
+TRAINED_SETS = {
+    "A": "IFTTT, set-up A",
+    "B": "IFTTT, set-up B",
+    **{f"demo-{homes}": f"{homes:,} embedded homes" for homes in (125, 500, 2_000)},
+}
+"""Homes that train from counts with noise: short name -> title."""
+
+TRAINED_EPSILONS = ("1", "2", "4", "8")
 
 
 def trained_row(kind: str) -> Experiment:
-    """Return the row of embedded homes without counts, or with counts at this ε.
+    """Return the row of models without counts, or with counts at this ε.
 
     Rounds and rates are the product's.
     """

@@ -12,7 +12,9 @@ from benchmarks.rules import claims, drift, figures, prose
 from benchmarks.rules.experiments import (
     EVALUATE_EVERY,
     EXACT,
+    METRICS,
     OFF,
+    RATIO,
     ROUNDS,
     SETS,
     SUM_DELTA,
@@ -21,14 +23,14 @@ from benchmarks.rules.experiments import (
     SUM_SEEDS,
     TITLES,
     TRAINED,
-    TRAINED_CELLS,
+    TRAINED_EPSILONS,
+    TRAINED_SETS,
     UNKNOWN,
     VALIDATION_SHARE,
     VISIBLE,
     Setup,
-    trained_set,
 )
-from common.tasks.count_statistics import LEAST_VISIBLE
+from common.tasks.count_statistics import LEAST_RATIO, LEAST_VISIBLE
 
 SEEDS = 5
 
@@ -68,8 +70,8 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     yield from drift.section(results)
     if sums := results.rows_of("demo", "sums"):
         yield from _sums(sums)
-    if visible := results.rows_of("demo", VISIBLE):
-        yield from _trained(results, visible)
+    if results.rows_of("A", VISIBLE):
+        yield from _trained(results)
 
 
 def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
@@ -110,25 +112,31 @@ def _sums(rows: Mapping[str, Row]) -> Iterator[str]:
     yield bullet_list(map(str, claims.sum_claims(rows)))
 
 
-def _trained(results: Results, visible: Mapping[str, Row]) -> Iterator[str]:
-    """Yield what counts with noise change in trained models, and where `auto` uses them."""
-    found, cells = {}, []
-    for homes, epsilon in TRAINED_CELLS:
-        keys = [RowKey(trained_set(homes), TRAINED, kind) for kind in (epsilon, OFF)]
-        first, second = (results.rows.get(key, Row(key)) for key in keys)
-        share = visible[f"{homes}-{epsilon}"].mean(VISIBLE)
-        hits, ranks = (claims.compare_rows(first, second, metric) for metric in ("hr20", "mr0"))
-        found[homes, epsilon] = share, hits
-        texts = (hits.text(), ranks.text(2)) if hits.seeds else ("not run yet", "")
-        cells.append([f"{homes:,}", epsilon, f"{share:.2f}", "on" if share >= LEAST_VISIBLE else "off", *texts])
-    header = ["homes", "ε", "share left by noise", "`auto`", "HR@20", "MR"]
-    yield f"{prose.TRAINED.format(least=LEAST_VISIBLE, seeds=SUM_SEEDS)}\n\n{Table(header, cells)}"
+def _trained(results: Results) -> Iterator[str]:
+    """Yield the gains of counts with noise in trained models, and where `auto` uses them."""
+    found, cells, short = [], [], []
+    for name, epsilon in ((name, epsilon) for name in TRAINED_SETS for epsilon in TRAINED_EPSILONS):
+        first, second = (results.rows.get(key, Row(key)) for key in _trained_keys(name, epsilon))
+        about = results.rows_of(name, VISIBLE)[epsilon]
+        is_on = about.mean(RATIO) >= LEAST_RATIO and about.mean(VISIBLE) >= LEAST_VISIBLE
+        hits, filtered, ranks = (claims.compare_rows(first, second, metric) for metric in METRICS)
+        if is_on and hits.seeds:
+            found.append((f"{TRAINED_SETS[name]}, ε = {epsilon}", hits))
+        if hits.seeds < SEEDS:
+            short.append(name)
+        texts = (hits.text(), filtered.text(), ranks.text(2)) if hits.seeds else ("not run yet", "", "")
+        numbers = f"{about.mean(RATIO):.0f}", f"{about.mean(VISIBLE):.2f}"
+        cells.append([TRAINED_SETS[name], epsilon, *numbers, "on" if is_on else "off", *texts])
+    header = ["homes", "ε", "homes / noise", "share left by noise", "`auto`", "HR@20", "with rule filter", "MR"]
+    text = prose.TRAINED.format(least=LEAST_VISIBLE, ratio=LEAST_RATIO, seeds=SUM_SEEDS)
+    yield f"{text}\n\n{Table(header, cells)}"
     yield bullet_list(map(str, claims.trained_claims(found)))
-    short = [
-        f"{homes:,} homes at ε = {e} ({hits.seeds})" for (homes, e), (_, hits) in found.items() if hits.seeds < SEEDS
-    ]
     if short:
-        yield f"**Fewer than {SEEDS} seeds so far, so the target is open:** {'; '.join(short)}."
+        yield f"**{len(short)} of {len(cells)} rows have fewer than {SEEDS} seeds so far: their target is open.**"
+
+
+def _trained_keys(name: str, epsilon: str) -> tuple[RowKey, RowKey]:
+    return RowKey(name, TRAINED, epsilon), RowKey(name, TRAINED, OFF)
 
 
 def _method_cells(row: Row, columns: Mapping[str, Sequence[str]]) -> list[str]:

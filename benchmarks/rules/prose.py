@@ -43,15 +43,16 @@ HR@20, without and with the rule filter; means over {seeds} seeds of homes, spli
 homes have fewer rules than those of IFTTT, so noise weighs more.
 
 The demo's vocabulary states the abilities of device types. Counts that they rule out, five sixths of all, are noise alone and
-are taken as 0. Where a vocabulary states none, every count is estimated."""
+are taken as 0. Where a vocabulary states none, every count is estimated. The rule filter, and lists that are shown, leave
+impossible rules out in any case."""
 
 TRAINED = """## Counts with noise and training
 
-Embedded homes train for 30 rounds with the product's own options. Counts have the noise of two helpers, and updates are
-masked without noise. Differences are models with counts minus models without, paired by seed: mean, standard deviation, seeds
-in which counts are better. `count-offset = auto` sums counts at these sizes alone. At 125 homes, and at 500 with ε = 1, it does
-not, so its model is the one without counts. It starts from the sum if noise leaves {least:g} of the counts' variance, by the
-estimate of the denoising; the share is a mean over {seeds} seeds."""
+Homes train for 30 rounds with the product's own options. Counts have the noise of two helpers, and updates are masked without
+noise. Differences are models with counts minus models without, paired by seed: mean, standard deviation, seeds in which counts
+are better. `count-offset = auto` asks for counts if homes / noise, what all homes can add to a count relative to its noise, is
+{ratio:g} or more. It starts from the sum if noise leaves {least:g} of the counts' variance, by the estimate of the denoising.
+Both are means over {seeds} seeds."""
 
 CURVES = """## Test loss by round
 

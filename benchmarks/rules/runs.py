@@ -14,7 +14,7 @@ from benchmarks.harness.row import Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from benchmarks.rules import curves, drift
+from benchmarks.rules import curves, drift, private_start
 from benchmarks.rules.baselines import count_baseline
 from benchmarks.rules.convolution import Convolved
 from benchmarks.rules.experiments import (
@@ -24,21 +24,17 @@ from benchmarks.rules.experiments import (
     EXPERIMENTS,
     FACTORS,
     LOCAL_STEPS,
-    OFF,
     ROUNDS,
     SETS,
+    STACKED,
     SUM_SEEDS,
     SUMS,
-    TRAINED_CELLS,
     VALIDATION_SHARE,
-    VISIBLE,
     Setup,
-    trained_row,
-    trained_set,
 )
 from benchmarks.rules.factors import Factors, Pairs, factorize
 from benchmarks.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
-from benchmarks.rules.summed_counts import METRICS, measure_counts, measure_visible
+from benchmarks.rules.summed_counts import measure_counts
 from client.data.dataset import AnyDataset
 from client.data.read import read_all
 from client.tasks.rules.data.reader import read_homes
@@ -49,9 +45,6 @@ from common.models import tensors
 from common.tasks.rules.counts import STATICS
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
-
-STACKED = 32
-"""Clients that train stacked: small cohorts of similar size need little padding."""
 
 VALIDATION = "tasks.rules.validation-share"
 
@@ -77,13 +70,8 @@ def compute(selection: Selection, store: Store) -> None:
     if selection.has_set("demo"):
         demo = Bench("demo", partial(read_all, TASK.name, "demo"), store, _trial_of, selection=selection)
         demo.run_baselines(SUMS, SUM_SEEDS, measure_counts, "sums")
-        cells = {f"{homes}-{epsilon}": f"{homes:,} embedded homes, ε = {epsilon}" for homes, epsilon in TRAINED_CELLS}
-        demo.run_baselines(cells, SUM_SEEDS, measure_visible, VISIBLE)
-    for homes, epsilon in TRAINED_CELLS:
-        if selection.has_set(trained_set(homes)):
-            read = partial(read_all, TASK.name, f"demo:0-{homes}")
-            embedded = Bench(trained_set(homes), read, store, _embedded_trial, selection=selection)
-            embedded.run([trained_row(OFF), trained_row(epsilon)])
+    counted: dict[str, Callable[[], AnyDataset]] = {name: partial(_read, selection.data, name) for name in SETS}
+    private_start.compute(selection, store, counted, _trial_of, _splits)
 
 
 def _compute_drift(selection: Selection, store: Store) -> None:
@@ -113,12 +101,6 @@ def _trial_of(run: FinishedRun) -> Trial:
         return Trial(_all_metrics(run.dataset, learner.splits, score))
     curve = run.curve() | {run.config.rounds: {"loss": validation_loss(learner.splits, score)}}
     return Trial(curve={number: metrics for number, metrics in curve.items() if math.isfinite(metrics["loss"])})
-
-
-def _embedded_trial(run: FinishedRun) -> Trial:
-    """Measure the saved model of embedded homes, whose runs are not tuned."""
-    found = _trial_of(run).metrics
-    return Trial({name: found[name] for name in METRICS})
 
 
 def _trace(run: FinishedRun) -> Trial:

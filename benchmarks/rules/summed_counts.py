@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness.row import Trial
-from benchmarks.rules.experiments import EXACT, SUM_DELTA, UNKNOWN, VISIBLE
+from benchmarks.rules.experiments import EXACT, METRICS, RATIO, SUM_DELTA, UNKNOWN, VISIBLE
 from benchmarks.rules.measure import allowed_triples, measure, types_of
 from client.data.read import read_all
 from client.tasks.rules.data.split import SplitHome, split_homes
@@ -15,7 +15,7 @@ from common.arrays import Array, Arrays, Floats, Ints
 from common.privacy.zcdp import rho_of
 from common.secure.discrete import Stream, discrete_gaussian
 from common.secure.quantise import integer_clip, noise_scale, quantise
-from common.tasks.rules.counts import COUNTS, label, offset_of, visible_share
+from common.tasks.rules.counts import COUNTS, NOISE, label, offset_of, visible_share
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
 from common.tasks.rules.vocabulary import RuleCatalogue
@@ -23,8 +23,6 @@ from common.tasks.rules.vocabulary import RuleCatalogue
 HELPERS = 2
 MEASURED = 2_000
 """Largest number of homes on which recommendations are measured, the first of them."""
-
-METRICS = ("hr20", "filtered_hr20", "mr0")
 
 
 def measure_counts(key: str, seed: int) -> Trial:
@@ -46,11 +44,13 @@ def measure_counts(key: str, seed: int) -> Trial:
     return Trial({name: found[name] for name in METRICS})
 
 
-def measure_visible(key: str, seed: int) -> Trial:
-    """Measure the share of the counts' variance that the noise of one row leaves."""
-    homes, _, epsilon = key.partition("-")
-    counts = _noised(_splits(int(homes), seed), TASK.demo(), float(epsilon), seed)
-    return Trial({VISIBLE: visible_share(counts, TASK.demo())})
+def measure_visible(splits: Sequence[SplitHome], catalogue: RuleCatalogue, epsilon: float, seed: int) -> Trial:
+    """Measure the share of variance that noise leaves to counts, and the ratio of homes to noise."""
+    sums = _noised(splits, catalogue, epsilon, seed)
+    statistics = TASK.counts
+    assert statistics is not None
+    ratio = len(splits) * statistics.clip / float(sums[NOISE].item())
+    return Trial({VISIBLE: visible_share(sums, catalogue), RATIO: ratio})
 
 
 @cache

@@ -10,6 +10,9 @@ from common.tasks.vocabulary import Vocabulary
 VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
 
+LEAST_RATIO = 100.0
+"""Ratio of the largest sum of all clients to the noise, for `count-offset = auto` to sum counts."""
+
 LEAST_VISIBLE = 0.75
 """Share of the counts' variance that noise has to leave, for `count-offset = auto` to start from them."""
 

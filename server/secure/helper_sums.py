@@ -20,6 +20,7 @@ from server.secure.open_sum import DEVIATIONS, Opening, SumLostError
 from server.secure.protocol import Release, Total
 from server.secure.store import FixedSum, SumStore
 from server.secure.uploads import Upload, check_upload, limit_upload
+from server.spool import Spool
 from server.sum_event import Sum
 
 NORM_SLACK = 1.1
@@ -123,6 +124,10 @@ class HelperSums:
             raise self._lose(terms, rejected, start, lost) from None
         self._record(terms, len(fixed.boxes), rejected, start)
         return Total(vector, fixed.clients, fixed.steps, self._longest(fixed), self._spread(fixed), rejected)
+
+    def spool(self) -> Spool:
+        """Return a store of the uploads of one sum until it is opened."""
+        return self._store.spool()
 
     def next_number(self, channel: str) -> int:
         """Return a number that no sum of the channel had."""

@@ -10,6 +10,7 @@ from common.secure.terms import Sign, SumTerms
 from common.wire.sums import SumReply
 from server.secure.store import FixedSum
 from server.secure.uploads import Upload
+from server.spool import Spool
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,9 @@ class SumProtocol(Protocol):
             QuorumError: Too few clients, or a helper does not answer.
             SumLostError: The sum will never be opened.
         """
+
+    def spool(self) -> Spool:
+        """Return a store of the uploads of one sum until it is opened."""
 
     def next_number(self, channel: str) -> int:
         """Return a number that no sum of the channel had, for channels whose numbers are not those of rounds."""

@@ -8,11 +8,9 @@ from common.errors import ConfigError, RefusedError
 from common.models import build_model, parameters
 from common.secure.quantise import integer_clip, noise_scale
 from common.secure.terms import MOST_NUMBERS
+from common.tasks.count_statistics import LEAST_RATIO
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
-
-LEAST_RATIO = 100.0
-"""Ratio of what all clients can add to the deviation of the noise, from which `auto` sums counts."""
 
 MOST_COUNTS = 1_000_000
 """Maximum size of a vector of counts."""

@@ -11,6 +11,7 @@ from common.secure.cards import HelperRoster
 from common.secure.masking import Unsigned
 from common.secure.terms import SumTerms
 from server import tensor_file
+from server.spool import Spool
 
 SUMS = "secure"
 """Name of the folder of a run's sums."""
@@ -112,6 +113,10 @@ class SumStore:
             if numbers.shape == (terms.size,):
                 found[k] = numbers
         return found
+
+    def spool(self) -> Spool:
+        """Return a store of the uploads of one sum until it is opened."""
+        return Spool(self._folder.parent)
 
     def next_number(self, channel: str) -> int:
         """Return a number that no sum of the channel had, also before a restart."""

@@ -1,6 +1,7 @@
 """Secure sum of the counts from which a model starts."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from flwr.app import Message
@@ -9,12 +10,14 @@ from common.config.run import RunConfig
 from common.config.secure_sums import count_cost
 from common.errors import ConfigError, DataError, WireError
 from common.secure.layout import SumLayout
+from common.secure.terms import SumTerms
 from common.tasks.count_statistics import LEAST_VISIBLE
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
+from server.exchange import Weighed, content_size
 from server.grid import PollingGrid
 from server.roster import Roster
 from server.secure.open_sum import SumLostError, TooFewUploadsError
@@ -52,16 +55,8 @@ def sum_masked_counts(
     terms = sums.terms(0, CHANNEL, template, len(clients), release)
     asked = [clients[name] for name in sums.admit(terms, sorted(clients))]
     requests = [Message(encode(CountsRequest(c.enrolment, terms=terms.to_json())), c.node, COUNTS) for c in asked]
-    uploads: dict[str, Upload] = {}
-    failed: dict[str, str] = {}
-    if sums.pending(0, CHANNEL) is None:
-        for reply in grid.send_and_receive(requests):
-            name = roster.name(reply.metadata.src_node_id)
-            try:
-                uploads[name] = sums.upload(decode(CountsReply, content_of(reply, sums.limit(terms))), terms)
-            except WireError as error:
-                failed[name] = str(error)
-                log.warning("%s: counts are left out: %s", name, error)
+    is_pending = sums.pending(0, CHANNEL) is not None
+    uploads, failed = ({}, {}) if is_pending else _collect(grid, roster, requests, sums, terms)
     try:
         total = sums.total(terms, uploads, failed)
     except (SumLostError, TooFewUploadsError) as lost:
@@ -79,3 +74,26 @@ def sum_masked_counts(
         )
         return state
     return replace(state, statics=statics)
+
+
+def _collect(
+    grid: PollingGrid, roster: Roster, requests: Sequence[Message], sums: SumProtocol, terms: SumTerms
+) -> tuple[dict[str, Upload], dict[str, str]]:
+    """Return client -> upload, stored as it arrives, and client -> reason for bad ones."""
+    uploads: dict[str, Upload] = {}
+    failed: dict[str, str] = {}
+    spool = sums.spool()
+
+    def take(node: int, answer: Message) -> None:
+        name = roster.name(node)
+        try:
+            upload = sums.upload(decode(CountsReply, content_of(answer, sums.limit(terms))), terms)
+            uploads[name] = replace(upload, load=spool.store(upload.load()))
+        except WireError as error:
+            failed[name] = str(error)
+            log.warning("%s: counts are left out: %s", name, error)
+        if answer.has_content():
+            answer.content = Weighed(content_size(answer.content))
+
+    grid.exchange(requests, take=take)
+    return uploads, failed

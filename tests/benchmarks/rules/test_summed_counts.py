@@ -6,7 +6,8 @@ from benchmarks.harness.claim import Comparison
 from benchmarks.rules.claims import helper_claims, sum_claims, trained_claims
 from benchmarks.rules.experiments import CLEAR, SUMMED, SUMS
 from benchmarks.rules.runs import split_model
-from benchmarks.rules.summed_counts import measure_counts, measure_visible
+from benchmarks.rules.summed_counts import _splits, measure_counts, measure_visible
+from common.tasks.rules.task import TASK
 from tests.support.benchmarks import row
 
 
@@ -48,11 +49,11 @@ def test_sums_must_train_the_model_of_counts_in_clear() -> None:
 
 def test_auto_may_lose_little_where_it_starts_from_counts() -> None:
     lost = Comparison((0.47, 0.46), (0.5, 0.48), higher_is_better=True)
-    found = {(500, "2"): (0.3, lost), (500, "8"): (0.8, lost), (2_000, "8"): (0.9, Comparison((), ()))}
-    [claim] = trained_claims(found)
+    [claim] = trained_claims([("500 homes, ε = 8", lost)])
     assert (claim.holds, "500 homes, ε = 8: −0.025" in claim.text) == (False, True)
 
 
 def test_more_homes_leave_more_of_their_counts_visible() -> None:
-    shares = [measure_visible(key, 0).metrics["visible"] for key in ("125-4", "500-8")]
-    assert shares[0] < 0.4 < 0.6 < shares[1]
+    found = [measure_visible(_splits(n, 0), TASK.demo(), e, 0).metrics for n, e in ((125, 4.0), (500, 8.0))]
+    assert found[0]["visible"] < 0.4 < 0.6 < found[1]["visible"]
+    assert found[0]["ratio"] < 100 < found[1]["ratio"]
