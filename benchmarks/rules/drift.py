@@ -15,6 +15,7 @@ from benchmarks.rules.experiments import EQ3, LOCAL_SGD
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Home, Homes
 from common.tasks.rules.demo import demo_catalogue
+from common.text import count
 
 DRIFT = "drift"
 SPECIALISATIONS, STEPS = (0.0, 3.0), (1, 12, 30)
@@ -33,8 +34,8 @@ METRICS = ("loss", "auc", "mr0")
 
 SGD: Settings = {"lr": 1.0, "clip-norm": 0.2}
 
-METHODS = {"fedgnn": ("fedavg", LOCAL_SGD), "fedrule": ("fedrule", EQ3)}
-"""Part of a row's key -> method and options."""
+METHODS = {"fedgnn": ("FedGNN", "fedavg", LOCAL_SGD), "fedrule": ("FedRule", "fedrule", EQ3)}
+"""Part of a row's key -> name, method and options."""
 
 
 def drift_set(specialisation: float) -> str:
@@ -60,7 +61,7 @@ def has_twins(home: Home) -> bool:
 
 
 def _row(name: str, steps: int) -> Experiment:
-    method, options = METHODS[name]
+    title, method, options = METHODS[name]
     settings: Settings = {
         "method": method,
         "model": "paper",
@@ -70,7 +71,9 @@ def _row(name: str, steps: int) -> Experiment:
         "tasks.rules.negatives": 1,
         **method_options(method, {**options, **SGD, "local-steps": steps}),
     }
-    return Experiment(f"{name}-{steps}", f"{name}, local steps {steps}", settings, seeds=SEEDS, protocol=DRIFT)
+    return Experiment(
+        f"{name}-{steps}", f"{title}, {count(steps, 'local step')}", settings, seeds=SEEDS, protocol=DRIFT
+    )
 
 
 EXPERIMENTS = tuple(_row(name, steps) for name, steps in product(METHODS, STEPS))
@@ -81,8 +84,7 @@ SAME_TYPE = tuple(replace(one, seeds=CLAIMED_SEEDS) for one in EXPERIMENTS if on
 
 def section(results: Results) -> Iterator[str]:
     """Yield the tables of the laboratory and of homes with twins; nothing without rows."""
-    titles = ["FedGNN", "FedRule"]
-    ends = [f"{metric}, {title}" for metric in ("loss", "rise", "MR") for title in titles]
+    ends = [f"{metric}, {title}" for metric in ("loss", "rise", "MR") for title, *_ in METHODS.values()]
     table = Table(["specialisation", "steps", "seeds", *ends, "MR, FedRule − FedGNN"])
     for specialisation, steps in product(SPECIALISATIONS, STEPS):
         rows = results.rows_of(drift_set(specialisation), DRIFT)
