@@ -16,16 +16,21 @@ LETTER: Settings = {"lr": 0.1}
 """Points: those tuned for both methods on the page's set-up A, and the paper's rate of local Adam."""
 
 
-def _row(key: str, title: str, method: str, options: Settings, *, central: bool = False) -> Experiment:
-    settings = {
+def paper_settings(method: str, rounds: int, options: Settings) -> Settings:
+    """Return the settings of the paper's model with a test loss every few rounds."""
+    return {
         "method": method,
         "model": "paper",
-        "rounds": ROUNDS,
+        "rounds": rounds,
         "evaluate-every": EVERY,
         "federation.min-clients": 1,
         "tasks.rules.negatives": 1,
-        **method_options(method, {"local-steps": LOCAL_STEPS, **options}),
+        **method_options(method, options),
     }
+
+
+def _row(key: str, title: str, method: str, options: Settings, *, central: bool = False) -> Experiment:
+    settings = paper_settings(method, ROUNDS, {"local-steps": LOCAL_STEPS, **options})
     return Experiment(key, title, settings, seeds=SEEDS, protocol=CURVES, central=central)
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from itertools import product
 
 from benchmarks.harness.claim import compare
-from benchmarks.harness.experiment import Experiment, Settings, method_options
+from benchmarks.harness.experiment import Experiment, Settings
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, in_order, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.rules import prose
-from benchmarks.rules.curves import RISE
+from benchmarks.rules.curves import RISE, paper_settings
 from benchmarks.rules.experiments import EQ3, LOCAL_SGD
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Home, Homes
@@ -25,7 +25,7 @@ SEEDS, CLAIMED_SEEDS = 3, 12
 HOMES, LEAST_RULES = 800, 5
 """Generated homes, of which those with so many rules take part."""
 
-ROUNDS, EVERY = 30, 5
+ROUNDS = 30
 
 TWINS = "twins"
 """Data set of the homes that have two devices of a type."""
@@ -62,15 +62,7 @@ def has_twins(home: Home) -> bool:
 
 def _row(name: str, steps: int) -> Experiment:
     title, method, options = METHODS[name]
-    settings: Settings = {
-        "method": method,
-        "model": "paper",
-        "rounds": ROUNDS,
-        "evaluate-every": EVERY,
-        "federation.min-clients": 1,
-        "tasks.rules.negatives": 1,
-        **method_options(method, {**options, **SGD, "local-steps": steps}),
-    }
+    settings = paper_settings(method, ROUNDS, {**options, **SGD, "local-steps": steps})
     return Experiment(
         f"{name}-{steps}", f"{title}, {count(steps, 'local step')}", settings, seeds=SEEDS, protocol=DRIFT
     )

@@ -27,11 +27,10 @@ def stack_on_rows(
         plain: Gradient function on whole tables.
         own: Rows of short tables in the parameters; None if they are whole.
     """
-    first = participants[0]
-    if len(participants) == 1 or first.noise is not None or not isinstance(first.learner, TouchesRows):
+    learners = _find_learners(participants)
+    if not learners:
         return stack([p.batch() for p in participants]), plain
-    learners = [cast(TouchesRows, p.learner) for p in participants]
-    tables = frozenset(first.learner.tables)
+    tables = frozenset(learners[0].tables)
     rows = own.ids if own else _find_rows(learners, params[next(iter(tables))].shape[1])
     batch = stack(
         [each.batch_on(p.request, rows[k]) for k, (each, p) in enumerate(zip(learners, participants, strict=True))]
@@ -54,13 +53,22 @@ def stack_on_rows(
 
 def find_own_rows(participants: Sequence[Participant]) -> OwnRows | None:
     """Return the rows of their tables that stacked clients touch; None if that makes no table shorter."""
-    first, clients = participants[0], len(participants)
-    if clients == 1 or first.noise is not None or not isinstance(first.learner, TouchesRows):
+    learners = _find_learners(participants)
+    if not learners:
         return None
-    total = len(first.request.model[next(iter(first.learner.tables))])
-    ids = _find_rows([cast(TouchesRows, p.learner) for p in participants], total)
-    is_shorter = ids.numel() + total < clients * total
-    return OwnRows(frozenset(first.learner.tables), ids, total) if is_shorter else None
+    tables = frozenset(learners[0].tables)
+    total = len(participants[0].request.model[next(iter(tables))])
+    ids = _find_rows(learners, total)
+    is_shorter = ids.numel() + total < len(learners) * total
+    return OwnRows(tables, ids, total) if is_shorter else None
+
+
+def _find_learners(participants: Sequence[Participant]) -> list[TouchesRows]:
+    """Return the learners of clients that train on touched rows; empty if they train on whole tables."""
+    first = participants[0]
+    if len(participants) == 1 or first.noise is not None or not isinstance(first.learner, TouchesRows):
+        return []
+    return [cast(TouchesRows, p.learner) for p in participants]
 
 
 def _on_short_tables(plain: GradientAndLoss, own: OwnRows) -> GradientAndLoss:
