@@ -56,8 +56,8 @@ class HelperExchange:
 
     @property
     def online(self) -> frozenset[int]:
-        """Connected nodes."""
-        return frozenset(self._grid.get_node_ids())
+        """Connected nodes, without those that send no heartbeats."""
+        return frozenset(self._liveness.audible(self._grid.get_node_ids()))
 
     @property
     def helping(self) -> frozenset[int]:

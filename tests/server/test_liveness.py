@@ -4,8 +4,10 @@ import pytest
 from flwr.proto.node_pb2 import NodeInfo
 
 from common.heartbeat import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
+from common.wire.sums import HelperRequest
 from server.grid import PollingGrid
 from server.liveness import Liveness
+from server.secure.helper_exchange import HelperExchange
 from tests.server.fake_grid import LIMITS, Clock, FakeGrid, instruction
 
 
@@ -138,3 +140,16 @@ def test_an_exchange_ends_without_a_silent_client_and_the_next_does_not_ask_it()
     assert result.missing == (11,)
     assert result.seconds == pytest.approx(2.75, abs=0.3)
     assert polling.get_node_ids() == [10]
+
+
+def test_a_helper_that_was_silent_is_waited_for_again_after_its_next_heartbeat() -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    nodes.dead = {11: 0.0}
+    liveness = Liveness(nodes, clock)
+    helpers = HelperExchange(FakeGrid(clock, [0.5, 0.5]), HelperRequest("run", "{}"), 1.0, liveness)
+    assert watch(liveness, clock, 10)
+    assert helpers.online == {10}
+    nodes.dead = {}
+    assert helpers.online == {10, 11}
+    assert watch(liveness, clock, 10) == []
