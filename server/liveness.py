@@ -54,10 +54,14 @@ class Liveness:
         self._waited: dict[int, float] = {}
         self._looked = 0.0
         self._silent: frozenset[int] = frozenset()
+        self._restarted: frozenset[int] = frozenset()
+        """Nodes without a heartbeat since they connected again."""
 
     def begin(self) -> None:
         """Begin to wait for answers; time before that counts only for a node that an earlier wait has left."""
         self._looked = self._clock()
+        self._silent -= self._restarted
+        self._waited = {node: seconds for node, seconds in self._waited.items() if node not in self._restarted}
 
     def silent(self, nodes: Collection[int]) -> frozenset[int]:
         """Return those of the nodes that have sent no heartbeat for too long while answers were awaited."""
@@ -69,10 +73,10 @@ class Liveness:
         return self._silent.intersection(nodes)
 
     def audible(self, nodes: Iterable[int]) -> list[int]:
-        """Return the nodes without those that are silent still."""
+        """Return the nodes without those that are silent still; a restarted node can answer a new request."""
         if self._silent:
             self._look(0.0, self._waited)
-        return [node for node in nodes if node not in self._silent]
+        return [node for node in nodes if node not in self._silent - self._restarted]
 
     def _look(self, passed: float, awaited: Collection[int]) -> None:
         nodes = [node for node in self._list_nodes() if node.heartbeat_interval == PROMISE_SECONDS]
@@ -83,4 +87,5 @@ class Liveness:
         self._waited = {node: self._waited.get(node, 0.0) + passed for node in same.intersection(awaited)}
         self._waited |= dict.fromkeys(again.intersection(awaited), SILENCE_SECONDS - RESTART_SECONDS)
         late = {node for node, seconds in self._waited.items() if seconds >= SILENCE_SECONDS}
+        self._restarted = frozenset(again | (self._restarted & same))
         self._beats, self._connected, self._silent = beats, connected, frozenset(late | (self._silent & same))

@@ -110,6 +110,9 @@ def test_a_restart_is_no_heartbeat_unless_the_request_comes_again(received_again
         clock.sleep(0.1)
         found += [clock() - start] if liveness.silent([11]) else []
     assert (found == []) if received_again else (RESTART_SECONDS <= found[0] <= RESTART_SECONDS + 0.5)
+    assert liveness.audible([10, 11]) == [10, 11]
+    waited = watch(liveness, clock, 10)
+    assert (waited == []) if received_again else (SILENCE_SECONDS <= waited[0] <= 3.0), "a new request has all its time"
 
 
 def test_stock_clients_with_rare_heartbeats_are_not_judged() -> None:
