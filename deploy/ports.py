@@ -1,15 +1,22 @@
 """TCP ports of this machine."""
 
+import random
 import socket
+from contextlib import suppress
 
 from common.errors import ConfigError
+
+PORTS = range(20_000, 32_768)
+"""Ports that Linux and macOS give to no outgoing connection, so that a free one stays free."""
 
 
 def free_port() -> int:
     """Return a currently unused TCP port of 127.0.0.1."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    while True:
+        port = random.SystemRandom().choice(PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def require_free_port(host: str, port: int, option: str) -> None:
