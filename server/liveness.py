@@ -59,6 +59,8 @@ class Liveness:
 
     def begin(self) -> None:
         """Begin to wait for answers; time before that counts only for a node that an earlier wait has left."""
+        if self._silent:
+            self._look(0.0, self._waited)
         self._looked = self._clock()
         self._silent -= self._restarted
         self._waited = {node: seconds for node, seconds in self._waited.items() if node not in self._restarted}

@@ -13,7 +13,7 @@ from common.reply_lengths import Lengths
 from common.text import count
 from common.wire.codec import encode
 from common.wire.hubs import Answer, SumBlob
-from common.wire.messages import FAILED, REFUSED, TRAIN, EnrolRequest, Payload, TrainRequest
+from common.wire.messages import ABSENT, FAILED, REFUSED, TRAIN, EnrolRequest, Payload, TrainRequest
 from server.grid import PollingGrid
 from server.hub_grid import HubGrid
 from server.liveness import Liveness
@@ -27,7 +27,7 @@ SHARE = 0.8
 """Share of the server's time that clients have here; the rest is for the way up."""
 
 GONE = Error(FAILED, "this gateway has no such client; it may have left")
-SILENT = Error(FAILED, "no answer")
+SILENT = Error(ABSENT, "no answer")
 
 
 class PassedRun:

@@ -17,6 +17,8 @@ from server.strategies.round import RoundStrategy
 
 Strategy = RoundStrategy | PlannedStrategy
 
+FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.05, 1.5, 2.0  # between two requests of a round
+
 
 @dataclass
 class Patience:
@@ -25,18 +27,26 @@ class Patience:
     Args:
         seconds: The time.
         clock: Monotonic seconds.
+        sleep: Function that waits a number of seconds.
     """
 
     seconds: float
     clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
     round: int = -1
     end: float = 0.0
+    pause: float = 0.0
 
     def allows(self, number: int) -> bool:
         """Return True if the round of this number may be asked again."""
         if number != self.round:
-            self.round, self.end = number, self.clock() + self.seconds
+            self.round, self.end, self.pause = number, self.clock() + self.seconds, FIRST_PAUSE_SECONDS
         return self.clock() <= self.end
+
+    def wait(self) -> None:
+        """Wait longer before each repetition, since a gateway without its clients answers at once."""
+        self.sleep(self.pause)
+        self.pause = min(self.pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
 
 
 def train(strategy: Strategy, grid: Grid, journal: Journal) -> str:
@@ -65,6 +75,7 @@ def train(strategy: Strategy, grid: Grid, journal: Journal) -> str:
             if not (can_return or strategy.can_exclude(grid)):
                 raise
             journal.repeat_round()
+            patience.wait()
         else:
             return ""
     strategy.conclude(grid)

@@ -17,8 +17,8 @@ Metrics = dict[str, float]
 ENROL, COUNTS, ASSIGN, TRAIN, EVALUATE = "query.enrol", "query.counts", "query.assign", "train", "evaluate"
 """Flower message types (`<category>.<action>`)."""
 
-FAILED, REFUSED = 1000, 1001
-"""Flower error codes of a client that failed, and of one that refused; the error's text is the reason."""
+FAILED, REFUSED, ABSENT = 1000, 1001, 5
+"""Flower error codes of a client that failed, refused, or (Flower's own) gave its gateway no answer."""
 
 LOCAL, CLUSTER = "local", "cluster"
 """Phases of a round's training."""

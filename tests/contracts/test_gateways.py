@@ -101,3 +101,20 @@ def test_a_round_that_lost_its_gateway_is_asked_again_and_changes_no_bit(
     passed = run(NodeGrid({4: dying}), config, tmp_path / "gateway")
     assert len(gateways) == 2
     assert passed.model_sha256 == flat.model_sha256
+
+
+def test_a_client_that_did_not_answer_its_gateway_is_asked_again_as_one_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = {"rounds": 2, "federation__answer": "replies", "federation__min_replies": 5, "federation__deadline": 1.0}
+    config = settings(tmp_path, **quick, federation__wait=20.0)
+    flat = run_flat(config, tmp_path / "flat", monkeypatch, owners(5))
+    nodes, asked = respondents(nodes_of(owners(5))), list[str]()
+
+    def restarted(message: Message) -> Message | None:
+        asked.append(message.metadata.message_type)
+        return None if asked.count(TRAIN) == 1 else nodes[3](message)
+
+    passed = run(behind(gateway({**nodes, 3: restarted})), config, tmp_path / "gateway")
+    assert asked.count(TRAIN) == 3
+    assert passed.model_sha256 == flat.model_sha256

@@ -60,6 +60,7 @@ def test_a_silent_node_is_asked_again_after_its_next_heartbeat() -> None:
     assert watch(liveness, clock, 10)
     assert watch(liveness, clock, 1) == [0.0], "silent still, without another wait"
     nodes.dead = {}
+    assert watch(liveness, clock, 1) == []
     assert liveness.audible([10, 11]) == [10, 11]
     assert watch(liveness, clock, 10) == []
 
