@@ -144,6 +144,7 @@ class Headline:
             axes.set_yticks(range(len(self.entries)), [entry.label for entry in self.entries])
             axes.set_ylim(len(self.entries) - 0.5, -0.75)
             axes.margins(x=0.08)
+            axes.locator_params(axis="x", nbins=6)
             axes.set_xlabel(f"{self.measure} ({'right' if self.higher else 'left'} is better)")
             axes.grid(axis="x", color="#d9dde2", linewidth=0.6)
             axes.set_axisbelow(True)
