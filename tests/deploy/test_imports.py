@@ -75,15 +75,21 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
     assert not {*json.loads(done.stdout)}.intersection(HEAVY)
 
 
-@pytest.mark.parametrize("task", ["traffic", "ratings", "sessions"])
-def test_a_client_of_generated_data_imports_only_what_it_uses(task: str, tmp_path: Path) -> None:
+OPTIONS: list[dict[str, str]] = [
+    *({"task": task} for task in ("traffic", "ratings", "sessions")),
+    {"task": "markets", "tasks.markets.features": "ids"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda one: one["task"])
+def test_a_client_of_generated_data_imports_only_what_it_uses(options: dict[str, str], tmp_path: Path) -> None:
     program = f"""
 import json, sys
 import deploy.commands.resident
 from client.data.read import read_partition
 from client.tasks.registry import build_learner
 from common.config.parse import parse
-build_learner(parse({{"task": "{task}"}}), read_partition("{task}", "demo", (0, 4)))
+build_learner(parse({options}), read_partition("{options["task"]}", "demo", (0, 4)))
 print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)

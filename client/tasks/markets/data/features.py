@@ -1,6 +1,7 @@
 """Feature vectors of items, from their text or their id (algorithms.md §5.7).
 
 Hashing needs no vocabulary. Every client computes the same vector for the same text, whatever its other items are.
+scikit-learn takes 60 MB, so it is imported where items have texts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,10 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
-from sklearn.preprocessing import normalize
-from sklearn.random_projection import SparseRandomProjection
 
 from client.data.partition import own_rng
 from common.arrays import Floats32, Ints
@@ -46,6 +43,8 @@ def item_features(goods: MarketCatalogue, items: Ints, options: MarketsOptions) 
 
 def hashed_texts(texts: Sequence[str], width: int) -> Floats32:
     """Hash words, pairs of words and runs of 3 to 5 letters with signs; project to `width` (§5.7 a)."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
     words = HashingVectorizer(n_features=BUCKETS, ngram_range=(1, 2), dtype=np.float32)
     letters = HashingVectorizer(n_features=BUCKETS, ngram_range=(3, 5), analyzer="char_wb", dtype=np.float32)
     projection = _projection(width)
@@ -71,6 +70,9 @@ def weighted_words(goods: MarketCatalogue, width: int) -> Floats32:
     Entries beyond the catalogue's rank are 0. Every direction's sign is fixed: its largest entry is positive. A text
     without a word of two letters is replaced by its item's id.
     """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     words, texts = (
         TfidfVectorizer(sublinear_tf=True, dtype=np.float32),
         [goods.text(k) for k in range(len(goods.items))],
@@ -92,6 +94,8 @@ def weighted_words(goods: MarketCatalogue, width: int) -> Floats32:
 
 @lru_cache(maxsize=2)
 def _projection(width: int) -> Any:
+    from sklearn.random_projection import SparseRandomProjection
+
     return SparseRandomProjection(width, random_state=SEED).fit(np.zeros((1, 2 * BUCKETS), np.float32))
 
 
@@ -101,5 +105,7 @@ def _runs(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _unit(rows: NDArray[Any]) -> Floats32:
-    unit: Floats32 = (normalize(rows) if len(rows) else rows).astype(np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    lengths[lengths < 10 * np.finfo(lengths.dtype).eps] = 1  # a row of zeros stays
+    unit: Floats32 = (rows / lengths[:, None]).astype(np.float32)
     return unit
