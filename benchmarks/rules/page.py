@@ -121,9 +121,10 @@ def _trained(results: Results) -> Iterator[str]:
         is_on = about.mean(RATIO) >= LEAST_RATIO and about.mean(VISIBLE) >= LEAST_VISIBLE
         hits, filtered, ranks = (claims.compare_rows(first, second, metric) for metric in METRICS)
         if is_on and hits.seeds:
-            found.append((f"{TRAINED_SETS[name]}, ε = {epsilon}", hits))
-        if hits.seeds < SEEDS:
-            short.append(name)
+            cell = f"at {TRAINED_SETS[name]}, ε = {epsilon}"
+            found += [(f"HR@20 {cell}", hits), (f"HR@20 with rule filter {cell}", filtered)]
+        if is_on and hits.seeds < SEEDS:
+            short.append(f"{TRAINED_SETS[name]}, ε = {epsilon}: {hits.seeds}")
         texts = (hits.text(), filtered.text(), ranks.text(2)) if hits.seeds else ("not run yet", "", "")
         numbers = f"{about.mean(RATIO):.0f}", f"{about.mean(VISIBLE):.2f}"
         cells.append([TRAINED_SETS[name], epsilon, *numbers, "on" if is_on else "off", *texts])
@@ -132,7 +133,7 @@ def _trained(results: Results) -> Iterator[str]:
     yield f"{text}\n\n{Table(header, cells)}"
     yield bullet_list(map(str, claims.trained_claims(found)))
     if short:
-        yield f"**{len(short)} of {len(cells)} rows have fewer than {SEEDS} seeds so far: their target is open.**"
+        yield f"**Fewer than {SEEDS} seeds so far, so that the target is open ({'; '.join(short)}).**"
 
 
 def _trained_keys(name: str, epsilon: str) -> tuple[RowKey, RowKey]:
