@@ -49,7 +49,7 @@ def test_sums_must_train_the_model_of_counts_in_clear() -> None:
 
 def test_auto_may_lose_little_where_it_starts_from_counts() -> None:
     lost = Comparison((0.47, 0.46), (0.5, 0.48), higher_is_better=True)
-    [claim] = trained_claims([("500 homes, ε = 8", lost)])
+    [claim] = trained_claims([("HR@20 at 500 homes, ε = 8", lost)])
     assert (claim.holds, "500 homes, ε = 8: −0.025" in claim.text) == (False, True)
 
 
