@@ -24,14 +24,16 @@ class Run:
         folder: Its folder.
 
     Raises:
-        ConfigError: The run has no result; it was stopped or still trains.
+        ConfigError: The run has no result; the text says if it has ended or still trains.
     """
 
     def __init__(self, folder: RunDirectory) -> None:
         self._folder = folder
         result = folder.result()
         if result is None:
-            raise ConfigError(f"run '{folder.path.name}' has no result; wait for its end or resume it")
+            run = folder.path.name
+            way = f"it has ended; use --resume {run}" if folder.is_idle() else f"process {folder.holder} works on it"
+            raise ConfigError(f"run '{run}' has no result; {way}")
         self.result: Result = result
         """Content of result.json."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 
 import fedloom
 from deploy.cli.app import app
+from server.artifacts import RunDirectory
 
 
 @pytest.fixture
@@ -79,6 +81,15 @@ def test_errors_are_those_of_the_command_line(runs: Path) -> None:
         fedloom.simulate("rules", rounds=1, data="missing.csv")
     with pytest.raises(fedloom.ConfigError, match="no run 'nothing'"):
         fedloom.load_run("nothing")
+
+
+def test_a_run_without_a_result_says_if_a_process_works_on_it(runs: Path) -> None:
+    folder = RunDirectory(runs, "cut")
+    folder.create({}, {})
+    with pytest.raises(fedloom.ConfigError, match=r"no result; it has ended; use --resume cut$"):
+        fedloom.load_run("cut")
+    with folder.lock(), pytest.raises(fedloom.ConfigError, match=rf"no result; process {os.getpid()} works on it$"):
+        fedloom.load_run("cut")
 
 
 def test_a_method_of_ones_own_trains(runs: Path) -> None:
