@@ -116,9 +116,8 @@ TRAFFIC = (
         "FedSTL",
         "S3",
         "Clusters by logic beat clusters by loss",
-        contrasts("traffic", _SENSORS, [("fedstl-logic", "ifca")], _ERRORS),
-        "logic enters the clusters and the loss at once",
-        lacks="the same clusters by loss were not run",
+        contrasts("traffic", _SENSORS, [("fedstl-logic", "fedstl-loss")], _ERRORS),
+        "other sensors; λ = 1 in both rows, no cluster steps",
     ),
     PaperClaim(
         "FedSTL", "S4", "Properties of eight templates are inferred and used", lacks="rows of six templates not run"

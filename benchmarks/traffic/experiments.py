@@ -91,6 +91,14 @@ PAPER = (
     _row("fedstl-plain", "FedSTL, λ = 0, no cluster steps", "fedstl", {"cluster-steps": 0}, seeds=CLAIMED_SEEDS),
     _row("fedstl-logic", "FedSTL, λ = 1, no cluster steps", "fedstl", {"cluster-steps": 0}, LOGIC, seeds=CLAIMED_SEEDS),
     _row(
+        "fedstl-loss",
+        "FedSTL, λ = 1, no cluster steps, clusters by loss",
+        "fedstl",
+        {"cluster-steps": 0, "criterion": "loss"},
+        LOGIC,
+        seeds=CLAIMED_SEEDS,
+    ),
+    _row(
         "fedstl-rounds",
         "**FedSTL**, 5 clusters, λ = 1, 12 + 4 steps, equal rounds",
         "fedstl",
@@ -102,6 +110,7 @@ PAPER = (
 
 DEFAULT = (
     _row("default", "**default**: FedSTL on profile and own ridge", "fedstl", exchanges=2),
+    _row("default-single", "default, no cluster steps", "fedstl", {"cluster-steps": 0}),
     _row("default-plain", "default without the ridge", "fedstl", task={"ridge": "none"}, exchanges=2),
     _row(
         "default-shared",

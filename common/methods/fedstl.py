@@ -38,6 +38,10 @@ class FedSTL(Clustered):
     """Number κ of further steps of the shared layers under the cluster's property φ_j, in a second
     exchange with its clients. 0 omits the exchange and halves the uploads."""
 
+    criterion: Literal["property", "loss"] = "property"
+    """Score by which a client joins a cluster: violation L_p of its own property, or loss as in IFCA. Under `loss` clients
+    send no property, so it needs `cluster-steps=0`."""
+
     cluster_data: Literal["none", "shared_sample"] = "none"
     """Data of the assignment and of the κ steps. `none`: the clients' own data. `shared_sample`, to
     reproduce the authors' code only: training windows that clients send to the server in plaintext, if their policies
@@ -63,7 +67,11 @@ class FedSTL(Clustered):
         )
 
     def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
-        """Raise ValueError if shared windows are combined with a property other than a range."""
+        """Raise ValueError for shared windows without a range property, and for `criterion=loss` where properties are needed."""
+        if self.criterion == "loss" and (self.cluster_steps or self._shares_windows):
+            raise ValueError(
+                "algorithm.fedstl.criterion=loss sends no properties; set cluster-steps=0 and cluster-data=none"
+            )
         if self._shares_windows and getattr(task, "property", "") not in RANGES:
             raise ValueError(
                 "algorithm.fedstl.cluster-data=shared_sample needs a range property; set tasks.traffic.property=calibrated"
@@ -71,7 +79,8 @@ class FedSTL(Clustered):
 
     def uncovered(self) -> tuple[str, ...]:
         """Return the uncovered channels under these options."""
-        return (WINDOWS, PROPERTIES) if self._shares_windows else (PROPERTIES,)
+        properties = (PROPERTIES,) if self.criterion == "property" else ()
+        return (WINDOWS, *properties) if self._shares_windows else properties
 
     @property
     def _shares_windows(self) -> bool:

@@ -26,12 +26,11 @@ log = logging.getLogger("fedloom.server")
 class FedSTLStrategy(ClusteredStrategy):
     """FedSTL: clusters by L_p(φ_i, Ŷ_j); after the clusters' means, κ steps on F_j and their means."""
 
-    criterion = "property"
     properties = ("low", "high", "days", *NAMES)
 
     def __init__(self, options: FedSTL, parts: RoundParts) -> None:
         super().__init__(options, parts)
-        self.kappa = options.cluster_steps
+        self.kappa, self.criterion = options.cluster_steps, options.criterion
 
     def prepare(self, clients: Mapping[str, EnrolledClient], send: SendAndReceive, *, training: bool) -> None:
         """Assign clients to clusters, and pool the properties that clients have sent."""

@@ -16,6 +16,7 @@ from client.tasks.training_loss import training_loss
 from client.training.evaluation import TIE_WEIGHT
 from common.arrays import Arrays, group, sha256
 from common.config.run import RunConfig
+from common.errors import ConfigError
 from common.methods.fedstl import FedSTL
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
@@ -104,6 +105,18 @@ def test_the_first_assignment_of_the_default_model_is_a_tie_over_all_clusters(tm
     """All its models start at the weekly profile, for any distance between their layers."""
     run(road_grid(stores(8), InProcessGrid), road_config("fedstl", rounds=1, clusters=3), tmp_path)
     assert len(set(rounds_of(tmp_path)[0].clusters.values())) > 1
+
+
+def test_fedstl_by_loss_has_the_clusters_of_ifca_and_receives_no_property(tmp_path: Path) -> None:
+    grid = road_grid(stores(4), Listening)
+    both: dict[str, Scalar] = {"rounds": 1, "clusters": 3, **APART}
+    run(grid, road_config("fedstl", criterion="loss", cluster_steps=0, **both), tmp_path / "fedstl")
+    run(road_grid(stores(4), InProcessGrid), road_config("ifca", **both), tmp_path / "ifca")
+    assert rounds_of(tmp_path / "fedstl")[0].clusters == rounds_of(tmp_path / "ifca")[0].clusters
+    assert [reply.property for _, reply in heard(grid, AssignReply)] == [{}] * 4
+    assert FedSTL(criterion="loss", cluster_steps=0).uncovered() == ()
+    with pytest.raises(ConfigError, match="cluster-steps=0"):
+        road_config("fedstl", criterion="loss", cluster_steps=1)
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])

@@ -31,7 +31,7 @@ from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 
-ONE_UPLOAD = ("fedstl-plain", "fedstl-logic", "fedstl-rounds")
+ONE_UPLOAD = ("fedstl-plain", "fedstl-logic", "fedstl-loss", "fedstl-rounds", "default-single")
 KEYS = [one.key for one in EXPERIMENTS]
 
 
