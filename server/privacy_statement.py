@@ -7,7 +7,16 @@ from common.config.delivered_model import chooses_model
 from common.config.gathered_rows import names_rows
 from common.config.run import RunConfig
 from common.config.secure_sums import count_cost, metric_cost
-from common.privacy.claims import GATHERED_ROWS, HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED, UNCOVERED_SUMS
+from common.privacy.claims import (
+    COPIES,
+    GATHERED_ROWS,
+    HELD_OUT,
+    ITEM_IDS,
+    NEIGHBOURS,
+    SAME_ITEMS,
+    UNCOVERED,
+    UNCOVERED_SUMS,
+)
 from common.privacy.mechanisms.registry import build_account, select_spec
 from common.privacy.sum_claims import describe_sums
 from server.result import Privacy
@@ -25,7 +34,7 @@ UNPROTECTED = Privacy(
 MASKED = replace(
     UNPROTECTED,
     mechanism="none: clients send masked updates without clipping and noise; the server learns their sums alone",
-    uncovered=["sums of model updates", "sums of metrics", *UNCOVERED_SUMS],
+    uncovered=["sums of model updates", "sums of metrics", *(each for each in UNCOVERED_SUMS if each != COPIES)],
 )
 """Statement of a run of secure sums without differential privacy, apart from its guarantee."""
 
@@ -85,7 +94,9 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         plaintext += [*task.uncovered()]
         bare = MASKED if is_summed else UNPROTECTED
         plaintext += ["sums of counts that models start from"] if is_summed and is_exact else []
-        return replace(bare, counts=_guarantee_of_counts(config), uncovered=[*plaintext, *bare.uncovered])
+        counts = _guarantee_of_counts(config)
+        copies = [COPIES] if counts else []
+        return replace(bare, counts=counts, uncovered=[*plaintext, *bare.uncovered, *copies])
     account = build_account(options)
     most = max(spent.values(), default=0.0) + count_cost(config) + metric_cost(config)
     metrics = [f"metrics: {sharing} clients send theirs in plaintext, as their policies allow"] if sharing else []

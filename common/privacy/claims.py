@@ -4,11 +4,18 @@ from dataclasses import dataclass
 
 from common.privacy.options import Unit
 
+COPIES = (
+    "copies: data copied to a machine that never enrolled at this server start a new budget; a ledger restored together with"
+    " its state folder lacks the releases that had not reached the server"
+)
+"""Uncovered channel of every ledger: neither client nor server can see that releases are missing."""
+
 _ALWAYS = (
     "participation: whether a client took part or refused, and in which rounds",
     "fit: whether the data match the vocabulary and the scale of a run, which the server may choose in order to find out",
     "failures: that a client could not reply, and the reason it stated",
     "release times: when a reply was sent and how long it took",
+    COPIES,
 )
 
 _PLAINTEXT = (

@@ -7,7 +7,7 @@ import pytest
 
 from common.config.parse import parse
 from common.options import Scalar
-from common.privacy.claims import HELD_OUT, PROPERTIES, UNCOVERED
+from common.privacy.claims import COPIES, HELD_OUT, PROPERTIES, UNCOVERED
 from common.privacy.zcdp import rho_of
 from server.privacy_statement import SUMMED, UNPROTECTED, statement
 from server.result import Privacy
@@ -87,7 +87,7 @@ def test_counts_with_noise_of_their_own_are_stated_apart_from_updates_without() 
     }
     found = statement(parse(noisy), {}, 0)
     assert "(ε = 8, δ = 1e-05)-private for each of its users" in found.counts
-    assert replace(found, counts="") == UNPROTECTED
+    assert replace(found, counts="") == replace(UNPROTECTED, uncovered=[*UNPROTECTED.uncovered, COPIES])
     assert statement(parse({**noisy, "tasks.markets.count-offset": False}), {}, 0) == UNPROTECTED
     plaintext = statement(parse({**noisy, "tasks.markets.count-epsilon": 0.0}), {}, 0)
     assert plaintext == replace(UNPROTECTED, uncovered=[SUMMED, *UNPROTECTED.uncovered])
@@ -116,4 +116,6 @@ def test_secure_sums_state_whom_they_rely_on() -> None:
         ["sums of counts that models start from", "sums of model updates"],
     )
     assert "what sums reveal is not bounded" in masked.guarantee
+    assert COPIES not in masked.uncovered, "nothing is charged"
+    assert COPIES in found.uncovered
     assert said({}, unit="client").guarantee == ""
