@@ -38,13 +38,15 @@ def find_obstacle(config: "RunConfig") -> str:
     """Return the reason why a run cannot work on secure sums; empty if it can."""
     capabilities, privacy, method = config.capabilities, config.privacy, config.method_options.name
     if not capabilities.sum_only:
-        return f"{method} needs the replies of single clients"
+        return f"{method} {capabilities.replies_reason}"
     if config.federation.robust != "none":
         return f"federation.robust={config.federation.robust} needs the replies of single clients"
     if config.federation.encoding != "float32":
         return f"federation.encoding={config.federation.encoding} rounds the numbers of single replies"
-    if capabilities.plaintext or config.task_options.named_rows:
-        return "clients of this run name rows or send data in plaintext"
+    if capabilities.plaintext:
+        return f"{method} reads data of single clients in plaintext ({', '.join(sorted(capabilities.plaintext))})"
+    if rows := config.task_options.named_rows:
+        return f"the server adds up the rows of table '{rows.table}' that each client names (tasks.{config.task})"
     if config.task_options.count_offset is True and (obstacle := find_count_obstacle(config)):
         return obstacle
     if privacy.unit == "record":

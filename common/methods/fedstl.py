@@ -61,13 +61,14 @@ class FedSTL(Clustered):
             tasks_reason="clusters clients by properties of time series",
             private_layers="head",
             own_model="trained",
+            replies_reason=self._replies_reason,
             extra_releases=2 if self.cluster_steps else 1,
             plaintext=frozenset({"allow-shared-sample"} if self._shares_windows else ()),
             shared_windows=self.sample_windows if self._shares_windows else 0,
         )
 
     def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
-        """Raise ValueError for shared windows without a range property, and for `criterion=loss` where properties are needed."""
+        """Raise ValueError for shared windows without a range property, or `criterion=loss` where properties are needed."""
         if self.criterion == "loss" and (self.cluster_steps or self._shares_windows):
             raise ValueError(
                 "algorithm.fedstl.criterion=loss sends no properties; set cluster-steps=0 and cluster-data=none"
@@ -81,6 +82,12 @@ class FedSTL(Clustered):
         """Return the uncovered channels under these options."""
         properties = (PROPERTIES,) if self.criterion == "property" else ()
         return (WINDOWS, *properties) if self._shares_windows else properties
+
+    @property
+    def _replies_reason(self) -> str:
+        if self._shares_windows:
+            return "reads training windows of single clients (cluster-data=shared_sample)"
+        return f"judges single clients' {'properties' if self.criterion == 'property' else 'losses'}"
 
     @property
     def _shares_windows(self) -> bool:

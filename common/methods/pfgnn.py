@@ -87,6 +87,7 @@ class PFGNN(MethodOptions):
             private_layers="head",
             shared_head=frozenset({"kappa"} if self.exchange == "kappa" else ()),
             own_model="trained",
+            replies_reason="takes encoders and cluster summaries of single markets",
         )
 
     def check(self, task: "TaskOptions", model: "ModelVariant") -> None:

@@ -29,6 +29,7 @@ class Capabilities:
             model, trained in parallel with the shared one. `adapted`: adapted from the shared one at each evaluation.
         row_wise: True if the server step treats table rows alike and row-sparse replies suffice.
         sum_only: True if the server needs weighted sums alone.
+        replies_reason: What the server needs of single replies otherwise, for the error.
         extra_releases: Number of further data-dependent replies per round, such as cluster assignments.
         plaintext: Policy keys that owners must opt in to.
         shared_windows: Maximum number of training windows that a client sends in plaintext.
@@ -46,6 +47,7 @@ class Capabilities:
     own_model: OwnModel = "none"
     row_wise: bool = False
     sum_only: bool = False
+    replies_reason: str = "needs the replies of single clients"
     extra_releases: int = 0
     plaintext: frozenset[str] = frozenset()
     shared_windows: int = 0

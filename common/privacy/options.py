@@ -1,8 +1,8 @@
 """Options `[privacy]`: noise that a run requests; a client's policy and ledger take precedence."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from common.options import Options
 
@@ -72,6 +72,13 @@ class PrivacyOptions(Options):
     def resolved_trust(self) -> ResolvedTrust:
         """Trust of a run that started; `auto` that nothing resolved is `local`."""
         return "helpers" if self.trust == "helpers" else "local"
+
+    @field_validator("trust", mode="before")
+    @classmethod
+    def _refuse_pairwise(cls, value: Any) -> Any:
+        if value == "pairwise":
+            raise ValueError("not in this version; say helpers or local")
+        return value
 
     @model_validator(mode="after")
     def _check_trust(self) -> Self:

@@ -155,19 +155,30 @@ def _await_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster:
 def _find_helpers(
     exchange: HelperExchange, config: RunConfig, find_oversize: Callable[[RunConfig], str]
 ) -> HelperRoster | None:
-    """Return the helpers of a run with trust `auto`; None if a sum is not possible."""
-    options, obstacle = config.secure_sums, find_obstacle(config)
-    if obstacle or len(exchange.online) < options.min_sum + options.helpers:
-        return None
+    """Return the helpers of a run with trust `auto`; None if a sum is not possible, with the reason if a helper is online."""
+    options, obstacle, online = config.secure_sums, find_obstacle(config), len(exchange.online)
+    may_sum = not obstacle and online >= options.min_sum + options.helpers
+    if not may_sum and online <= config.federation.min_clients:
+        return None  # every node may be a client
     exchange.call(options.wait)
-    roster = _choose(exchange, config)
-    if roster is None or len(exchange.online - exchange.helping) < options.min_sum:
-        return None
-    if reason := find_oversize(config):
-        log.warning("privacy.trust=auto: %s, so updates are not masked", reason)
-        return None
-    log.info("privacy.trust=auto: %s are online, so sums are masked", ", ".join(roster.names))
-    return roster
+    roster, names = _choose(exchange, config), sorted(card.name for card in _cards(exchange).values())
+    reason = obstacle or _find_shortage(exchange, config) or find_oversize(config)
+    if roster and not reason:
+        log.info("privacy.trust=auto: %s are online, so sums are masked", ", ".join(roster.names))
+        return roster
+    if names:
+        log.info("privacy.trust=auto: updates are not masked by %s: %s", ", ".join(names), reason)
+    return None
+
+
+def _find_shortage(exchange: HelperExchange, config: RunConfig) -> str:
+    """Return how many helpers or clients are missing; empty if enough are online."""
+    options, helpers, clients = config.secure_sums, len(_cards(exchange)), len(exchange.online - exchange.helping)
+    if helpers < options.helpers:
+        return f"{count(helpers, 'helper')} online, {options.helpers} required (secure-sums.helpers)"
+    if clients < options.min_sum:
+        return f"{count(clients, 'client')} online, {options.min_sum} required for a sum (secure-sums.min-sum)"
+    return ""
 
 
 def _with_noise_of_helpers(config: RunConfig) -> RunConfig:

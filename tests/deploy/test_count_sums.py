@@ -1,5 +1,6 @@
 """Counts of sessions, sensors and markets in secure sums: the sums of plain counts, and refusals."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ def test_updates_beyond_a_sum_are_local_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sizes, "MOST_NUMBERS", 10)
+    caplog.set_level(logging.INFO, "fedloom.server")
     result = SumFederation(tmp_path).run(summed(trust="auto"))
     assert (result.status, result.privacy.trust) == ("completed", "local")
-    assert "numbers exceeds the 10 of a secure sum, so updates are not masked" in caplog.text
+    assert "updates are not masked by helper-0, helper-1: an update of" in caplog.text
+    assert "numbers exceeds the 10 of a secure sum" in caplog.text

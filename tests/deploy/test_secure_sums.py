@@ -1,5 +1,6 @@
 """Runs whose server learns sums alone: models, ledgers, results and refusals."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
+from common.options import Scalar
 from common.tasks.registry import TASKS
 from common.wire.messages import TRAIN
 from deploy.simulation import simulate
@@ -104,16 +107,29 @@ def test_helpers_add_the_noise_where_the_task_itself_prefers_a_mechanism_of_clie
     assert stored == ("gaussian" if trust == "helpers" else mechanism)
 
 
+ROBUST = {"federation__robust": "median", "federation__min-replies": 3}
+
+
 @pytest.mark.parametrize(
-    ("clients", "helpers", "options"),
-    [(MIN_SUM, 1, {}), (MIN_SUM - 1, 2, {}), (5, 2, {"federation__robust": "median", "federation__min-replies": 3})],
+    ("clients", "helpers", "options", "reason"),
+    [
+        (MIN_SUM, 1, {}, "helper-0: 1 helper online, 2 required (secure-sums.helpers)"),
+        (MIN_SUM - 1, 2, {}, "helper-0, helper-1: 2 clients online, 3 required for a sum (secure-sums.min-sum)"),
+        (5, 2, ROBUST, "helper-0, helper-1: federation.robust=median needs the replies of single clients"),
+        (5, 0, ROBUST, ""),
+        (MIN_SUM, 0, {}, ""),
+    ],
 )
 def test_a_run_by_itself_is_local_where_no_sum_is_possible(
-    clients: int, helpers: int, options: dict[str, Any], tmp_path: Path
+    clients: int, helpers: int, options: dict[str, Any], reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "fedloom.server")
     result = SumFederation(tmp_path, clients, helpers).run(summed(trust="auto", **options))
     assert result.privacy.trust == "local"
     assert RunDirectory(tmp_path, "toy").config()["privacy.trust"] == "local"
+    found = [(one.levelname, one.message) for one in caplog.records if "privacy.trust" in one.message]
+    assert found == ([("INFO", f"privacy.trust=auto: updates are not masked by {reason}")] if reason else [])
+    assert not any("refused" in one.message for one in caplog.records)
 
 
 def test_clients_of_other_runs_send_single_replies(tmp_path: Path) -> None:
@@ -136,6 +152,39 @@ def test_clients_of_other_runs_send_single_replies(tmp_path: Path) -> None:
 def test_runs_that_need_single_replies_are_refused(method: str, options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         summed(method, **options)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "reason"),
+    [
+        ("fedstl", {"task": "traffic"}, "fedstl judges single clients' properties"),
+        (
+            "fedstl",
+            {"task": "traffic", "algorithm.fedstl.criterion": "loss", "algorithm.fedstl.cluster-steps": 0},
+            "fedstl judges single clients' losses",
+        ),
+        (
+            "fedstl",
+            {"task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"},
+            "fedstl reads training windows of single clients (cluster-data=shared_sample)",
+        ),
+        ("pfgnn", {"task": "markets"}, "pfgnn takes encoders and cluster summaries of single markets"),
+        (
+            "fedavg",
+            {"task": "ratings", "model": "paper", "tasks.ratings.items": "paper"},
+            "the server adds up the rows of table 'items' that each client names (tasks.ratings)",
+        ),
+    ],
+)
+def test_a_refusal_names_what_the_server_needs(method: str, options: dict[str, Scalar], reason: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse({"method": method, "privacy.trust": "helpers", **options})
+    assert str(refused.value) == f"{reason}; set privacy.trust=local"
+
+
+def test_masks_between_pairs_of_clients_are_not_in_this_version() -> None:
+    with pytest.raises(ConfigError, match=r"'privacy\.trust': not in this version; say helpers or local"):
+        parse({"privacy.trust": "pairwise"})
 
 
 def test_a_run_waits_for_its_helpers(tmp_path: Path) -> None:
