@@ -11,6 +11,7 @@ from client.inference.network import ExportableNetwork, Network
 from client.stacked_tensors import Tensors
 from client.state import ClientMemory
 from client.tasks.learner import (
+    DoubtsRun,
     ExcludesOwnCounts,
     HasBaselines,
     HasCounts,
@@ -37,6 +38,7 @@ __all__ = [
     "Column",
     "Dataset",
     "Dialect",
+    "DoubtsRun",
     "ExcludesOwnCounts",
     "ExportableNetwork",
     "FedAvgTrainer",

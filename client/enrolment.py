@@ -11,7 +11,7 @@ from functools import lru_cache
 from client.policy import Policy
 from client.secure.pins import AcceptedRoster, Pins
 from client.state import Store
-from client.tasks.learner import Learner
+from client.tasks.learner import DoubtsRun, Learner
 from common.config.flatten import from_json, read_names
 from common.config.run import RunConfig
 from common.errors import DataError, RefusedError, WireError
@@ -68,7 +68,7 @@ class Enrolments:
         """Return the run of a request; prepare the data if the run is not open.
 
         Raises:
-            RefusedError: The policy forbids the run, or the data did not match its vocabulary a short time ago.
+            RefusedError: The policy forbids the run or its formula, or the data did not match its vocabulary a short time ago.
         """
         enrolment = fingerprint(request)
         if enrolment in self._unfit and time.monotonic() < self._unfit[enrolment]:
@@ -106,8 +106,13 @@ class Enrolments:
         except DataError as error:
             self._unfit = {enrolment: time.monotonic() + UNFIT_RETRY_SECONDS}
             raise RefusedError(UNFIT) from error
+        if isinstance(learner, DoubtsRun) and (doubt := learner.doubt()):
+            log.warning("run %s: %s", printable(request.run), doubt)
+            if self._policy.strict_property:
+                raise RefusedError("the policy does not allow this run's formula (strict-property = true)")
         if helpers:
-            guarantee = describe_sums(config.privacy, self._policy.min_sum, helpers.pinned, helpers.first_use)
+            about = config.privacy, self._policy.min_sum, helpers.pinned, helpers.first_use
+            guarantee = describe_sums(*about, has_clusters=config.capabilities.clusters > 0)
             log.info("run %s: %s", printable(request.run), guarantee)
         if request.hops:
             _note_gateways(request.run, request.hops)

@@ -98,6 +98,14 @@ class HasProperty(Protocol):
 
 
 @runtime_checkable
+class DoubtsRun(Protocol):
+    """Learner that can compare what a run requires of forecasts with its own data."""
+
+    def doubt(self) -> str:
+        """Return a remark for the owner if the data mostly violate what the run requires; else an empty text."""
+
+
+@runtime_checkable
 class SharesWindows(Protocol):
     """Learner that can send training records in plaintext."""
 

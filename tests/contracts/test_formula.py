@@ -1,14 +1,16 @@
 """Runs under a formula that a user wrote: what is sent, what is refused, what the statement says."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from client.policy import Policy
 from client.state import MemoryStore
 from common.config.flatten import flatten, from_json, to_json
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.errors import ConfigError
+from common.errors import ConfigError, QuorumError
 from common.options import Scalar
 from common.privacy.claims import PROPERTIES
 from common.tasks.traffic.options import FORMULA
@@ -49,6 +51,19 @@ def test_the_statement_says_that_the_formula_is_public() -> None:
     assert FORMULA in statement(formula_config(), {}, 0).uncovered
     assert PROPERTIES not in statement(formula_config(), {}, 0).uncovered
     assert FORMULA not in statement(road_config("fedstl"), {}, 0).uncovered
+
+
+@pytest.mark.parametrize(("bound", "is_strict"), [(2_000, True), (100, True), (100, False)])
+def test_an_owner_reads_of_a_formula_that_the_past_violates_and_may_refuse_it(
+    bound: int, is_strict: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    grid = road_grid([MemoryStore() for _ in range(2)], Listening, Policy(strict_property=is_strict))
+    config = formula_config(rounds=1, tasks__traffic__formula=f"G[0,1] (volume <= {bound})")
+    refused = pytest.raises(QuorumError, match="strict-property") if bound == 100 and is_strict else nullcontext()
+    with refused:
+        run(grid, config, tmp_path)
+    remarks = [record.message for record in caplog.records if "past days satisfy the formula" in record.message]
+    assert len(remarks) == (2 if bound == 100 else 0)
 
 
 def test_the_text_survives_the_configuration() -> None:

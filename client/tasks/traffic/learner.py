@@ -17,6 +17,7 @@ from client.tasks.traffic.federated_ridge import compute_sums, includes, with_fe
 from client.tasks.traffic.intervals import split_coverage
 from client.tasks.traffic.lessons import Lessons
 from client.tasks.traffic.metrics import baseline_metrics, forecast_metrics
+from client.tasks.traffic.past_days import judge_windows
 from client.tasks.traffic.prepare import Sensor, prepare, warn_too_short
 from client.tasks.traffic.tensors import bounds_by_time, join_ridges, join_sensors, select_windows
 from common.arrays import Arrays, Floats, Ints, add, scale, sub
@@ -117,6 +118,16 @@ class TrafficLearner:
         weakest = reduce(lambda ranges, more: ranges.weaken(more.low, more.high), (s.ranges for s in observed))
         days = {} if self._has_noise else {"days": np.array([min(sensor.days for sensor in observed)])}
         return {**weakest.arrays(), **days}
+
+    def doubt(self) -> str:
+        """Return a remark if more than half of the past days violate the run's formula; else an empty text."""
+        if self.options.property != "formula":
+            return ""
+        shares = [judge_windows(sensor, 0, sensor.past).satisfied for sensor in self.sensors]
+        satisfied = np.concatenate(shares)
+        if not len(satisfied) or satisfied.mean() >= 0.5:
+            return ""
+        return f"only {satisfied.mean():.0%} of {len(satisfied)} past days satisfy the formula of this run"
 
     def windows(self, windows: int) -> Arrays:
         """Return at most `windows` training windows, evenly spaced, to send in plaintext."""
