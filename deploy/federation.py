@@ -20,7 +20,7 @@ from deploy.flower_programs import flower_environment
 from deploy.keys import make_node_key, public_path
 from deploy.locks import locked_home
 from deploy.processes import Processes
-from deploy.superlink import FLOWER_HOME, SuperLinkSettings, start_app, start_superlink
+from deploy.superlink import FLOWER_HOME, SuperLinkSettings, erase_database, start_app, start_superlink
 from deploy.supervision import Supervisor
 from deploy.watch import Pulse, watch
 from server.artifacts import EVENTS_FILE, RunDirectory
@@ -104,11 +104,13 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
     """Start a SuperLink and a run on it, and watch it to its end; again if its processes end before."""
     folder = RunDirectory(order.runs, order.config.run_id)
     began = _size(folder)
+    started: list[Child] = []
 
     def attempt(again: bool) -> Result:
         config = order.config.model_copy(update={"resume": True}) if again else order.config
         server, control = start_superlink(processes, superlink), control_of(superlink)
         own = server, start_app(processes, superlink)
+        started.extend(own)
         try:
             return submit(processes, superlink.folder, control, replace(order, config=config), console, own, began)
         except FedloomError:
@@ -120,6 +122,9 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
         try:
             return Supervisor(folder, console).run(attempt)
         finally:
+            if superlink.database:
+                processes.kill(*started)  # it would make the file anew
+                erase_database(superlink.database_file)
             for bundle in (superlink.folder / APP, superlink.folder / FLOWER_HOME):
                 shutil.rmtree(bundle, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Flower's SuperLink, whose Control and Runtime API answer processes of its own user only.
+"""Flower's SuperLink, whose Control and Runtime API answer processes of its own user only, and which erases ended runs.
 
 Flower 1.39 offers accounts for these APIs in its commercial edition only. On Linux, the kernel lists the owner of each end
 of a TCP connection on the same machine; connections of other users and of other machines get status 403. A system without
@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from common.system_calls import ending_with_this
+from deploy.run_erasure import erasing, overwrite_deleted
 from deploy.socket_owner import TABLES, Endpoint, find_user
 
 REFUSAL = "this SuperLink answers processes of its own user on its own machine only"
@@ -56,6 +57,8 @@ def main() -> None:
         extensions.get_middleware = lambda: (Middleware(OwnUserOnly),)
     else:
         log.warning("this system does not list connections: any user of this machine can call the control port")
+    overwrite_deleted()
+    extensions.get_lifespan_contexts = lambda: (erasing,)
     module: Any = importlib.import_module(flower_superlink.__module__)
     command = module._get_superexec_command
     module._get_superexec_command = lambda **options: ending_with_this(command(**options))

@@ -1,10 +1,12 @@
 """Flower's server process, behind a guard of its control port: start it and wait until it answers."""
 
 import http.client
+import sqlite3
 import ssl
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,6 +59,11 @@ class SuperLinkSettings:
         return self.folder / "superlink.log"
 
     @property
+    def database_file(self) -> Path:
+        """Database of its state, if it has one."""
+        return self.folder / "superlink.sqlite"
+
+    @property
     def address(self) -> str:
         """`host:port` that clients on this machine join."""
         return _address(self.host, self.port)
@@ -97,6 +104,14 @@ def start_app(processes: Processes, settings: SuperLinkSettings) -> Child:
     command: list[str | Path] = [sys.executable, "-m", "deploy.app_process", settings.control_address]
     command += ["--ca", settings.certificates.ca] if settings.certificates else []
     return processes.start("the ServerApp", command, log=settings.log, environment=_environment(settings))
+
+
+def erase_database(path: Path) -> None:
+    """Delete the database of an ended SuperLink, its write-ahead log emptied before."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink(missing_ok=True)
 
 
 def is_healthy(settings: SuperLinkSettings) -> bool:
@@ -145,7 +160,7 @@ def _command(settings: SuperLinkSettings) -> list[str | Path]:
     if settings.authenticate:
         command.append("--enable-supernode-auth")
     if settings.database:
-        command += ["--database", settings.folder / "superlink.sqlite"]
+        command += ["--database", settings.database_file]
     return command
 
 

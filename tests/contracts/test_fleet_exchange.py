@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.speed.noop_app.client_app import app
@@ -23,7 +24,7 @@ from deploy.control import Control
 from deploy.keys import load_private_key, make_node_key, public_path
 from deploy.ports import free_port
 from deploy.processes import Processes
-from deploy.superlink import SuperLinkSettings, start_superlink
+from deploy.superlink import FLOWER_HOME, SuperLinkSettings, start_superlink
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,6 +97,25 @@ def node(federation: Federation) -> Iterator[list[str]]:
 @pytest.mark.system
 def test_messages_are_exchanged_through_a_superlink(federation: Federation, node: list[str]) -> None:
     assert federation.play(rounds=3) == 3
+
+
+@pytest.mark.system
+def test_nothing_of_an_ended_run_stays_on_the_disk_of_a_superlink_that_goes_on(
+    federation: Federation, node: list[str]
+) -> None:
+    folder = federation.settings.folder
+    assert federation.play(rounds=2) == 2
+    generator = np.random.default_rng(0)  # as the no-op app
+    sent = [generator.normal(size=25_000).astype(np.float32) for _ in range(3)]
+    pieces = [b"payload", b"server_app.py", *(array.tobytes()[:16] for array in sent)]
+    wal = folder / "superlink.sqlite-wal"
+    database = [folder / "superlink.sqlite", wal]
+    end = time.monotonic() + 10
+    while found := [piece for path in database for piece in pieces if piece in path.read_bytes()]:
+        assert time.monotonic() < end, found
+        time.sleep(0.05)
+    assert [*folder.glob(f"{FLOWER_HOME}/apps/*")] == []
+    assert federation.superlink.process.poll() is None
 
 
 @pytest.mark.system

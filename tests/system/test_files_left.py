@@ -21,9 +21,14 @@ def files_of(*folders: Path) -> Iterator[Path]:
     return (path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def test_nothing_of_an_update_stays_behind_and_others_read_nothing(desk: Desk) -> None:
-    up = desk.up("--data", "demo:0-12", "--clients", "3", "--rounds", "2", "--run-id", "left", "--patience", "0")
+@pytest.mark.parametrize("state", ["memory", "sqlite"])
+def test_nothing_of_an_update_stays_behind_and_others_read_nothing(state: str, desk: Desk) -> None:
+    options = ("--data", "demo:0-12", "--clients", "3", "--rounds", "2", "--run-id", "left", "--patience", "0")
+    up = desk.up(*options, "--superlink-state", state)
+    up.wait_for("round 1/2")
+    assert len([*desk.folder.rglob("superlink.sqlite")]) == (state == "sqlite")
     assert up.end() == 0, up.error()
+    assert [*desk.folder.rglob("superlink.sqlite*")] == []
     runs, home = desk.folder / "runs", desk.folder / ".fedloom"
     opened = [path for folder in (runs, home) for path in [folder, *folder.rglob("*")] if path.lstat().st_mode & 0o077]
     assert [str(path) for path in opened if not path.is_symlink()] == []
