@@ -7,16 +7,15 @@ from collections.abc import Callable
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
+from client.checked import check_client
 from client.data.child_reader import read_partition_apart
 from client.data.read import read_partition
-from client.data.sources import fingerprint, fingerprint_of_all, is_demo, resolve_source
 from client.hosted_state import HostedStore
 from client.node.replies import failure_reply, log
-from client.policy import Policy, read_policy
+from client.policy import Policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.release import Releaser
-from client.secure.pins import PINS, Pins
 from client.session import Session
 from client.settings import ClientSettings
 from client.state import DiskStore
@@ -125,20 +124,12 @@ def dispatch(session: Session, request: Payload) -> Payload:
 @functools.cache
 def open_session(settings: ClientSettings) -> Session:
     """Return the client with these settings; it stays in memory between messages."""
-    data = fingerprint(settings.data, settings.part, settings.data_seed)
-    root = settings.state_dir / settings.name / data[:16]
+    checked = check_client(settings)
     blocks = open_blocks(settings.state_dir / FOLDER / settings.hub) if settings.hub else None
-    store = HostedStore(root, blocks) if blocks else DiskStore(root)
-    store.describe({"data": resolve_source(settings.data), "part": list(settings.part), "seed": settings.data_seed})
-    learner, policy = (
-        functools.partial(_build_learner, settings),
-        read_policy(settings.policy, is_generated=is_demo(settings.data)),
-    )
-    whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)
-    guard = Releaser(policy, functools.partial(_open_ledger, settings, policy, whole), part=_part_name(settings.part))
-    return Session(
-        settings.public_name, learner, store, guard, Pins.of(policy, settings.state_dir / settings.name / PINS)
-    )
+    store = HostedStore(checked.root, blocks) if blocks else DiskStore(checked.root)
+    ledger = functools.partial(_open_ledger, settings, checked.policy, checked.data)
+    guard = Releaser(checked.policy, ledger, part=_part_name(settings.part))
+    return Session(settings.public_name, functools.partial(_build_learner, settings), store, guard, checked.pins)
 
 
 def _part_name(part: tuple[int, int]) -> str:

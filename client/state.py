@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -18,8 +18,6 @@ from client.own_rows import TOUCHED, own_rows_of
 from client.stacked_tensors import Tensors, at
 from common.errors import StateError, WireError
 from common.files import write_atomically
-
-ABOUT = "client.json"
 
 
 @dataclass(frozen=True)
@@ -146,23 +144,6 @@ class DiskStore:
         folder = self._folder(run)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(folder / name, content, mode=0o600)
-
-    def describe(self, about: Mapping[str, Any]) -> None:
-        """Store the origin of this state, by which the owner finds its runs after the data have changed."""
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomically(self.root / ABOUT, json.dumps(about).encode(), mode=0o600)
-
-    def about(self) -> dict[str, Any]:
-        """Return the stored origin; empty if there is none.
-
-        Raises:
-            StateError: The file is damaged.
-        """
-        path = self.root / ABOUT
-        try:
-            return dict(json.loads(path.read_bytes())) if path.exists() else {}
-        except (ValueError, TypeError) as error:
-            raise StateError(f"{path} is damaged ({error}); delete it, the client writes a new one") from None
 
     def _folder(self, run: str) -> Path:
         return run_folder(self.root, run)

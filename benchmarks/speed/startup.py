@@ -2,7 +2,8 @@
 
 `python -m benchmarks speed startup` starts each command in a process of its own and takes the best of three. Then, for each
 task, `fedloom join` connects over TLS to `fedloom serve` and trains two rounds on four parts of the demo data. Its processor
-time is that until the connection, its memory the largest. Private memory is what no other process shares.
+time is that until the connection, its memory the largest. Waiting memory is that at the connection: PyTorch is imported by the
+first request after it. Private memory is what no other process shares.
 """
 
 import argparse
@@ -39,8 +40,9 @@ COMMANDS = {
 }
 """Command -> limits; none of them may import a heavy package."""
 
-PLAIN = {"cpu_seconds": 2.5, "resident_mb": 330.0, "private_mb": 215.0}
-LIMITS = {"rules": {"cpu_seconds": 4.0, "resident_mb": 470.0}}
+WAITING = {"waiting_resident_mb": 100.0}
+PLAIN = {"cpu_seconds": 2.5, "resident_mb": 330.0, "private_mb": 215.0, **WAITING}
+LIMITS = {"rules": {"cpu_seconds": 4.0, "resident_mb": 470.0, **WAITING}}
 """Task -> limits of its client; the others have those of `PLAIN`."""
 
 RUN, DATA, MEGABYTE, PAUSE_SECONDS, PATIENCE = "startup", "demo:0-4", 2**20, 0.05, 300.0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from safetensors.numpy import load
 
+from client.checked import read_about
 from client.data.sources import fingerprint, resolve_source
 from client.enrolment import ENROLMENT
 from client.hosted_state import load_stored
@@ -91,5 +92,5 @@ def _of_task(task: str, paths: Sequence[Path], mark: str) -> Iterator[StoredMode
 
 
 def _trained_on(folder: Path, data: str) -> bool:
-    about = DiskStore(folder).about()
+    about = read_about(folder)
     return (about.get("data"), about.get("part")) == (resolve_source(data), [0, 1])

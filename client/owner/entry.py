@@ -2,17 +2,19 @@
 
 import math
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from flwr.app import Message
 
-from client.enrolment import EnrolledRun, fingerprint
 from client.journal import Asked, RequestEntry
 from common.config.flatten import read_names
 from common.config.secure_sums import count_cost
 from common.text import printable
 from common.wire.codec import Outline, outline
 from common.wire.messages import EnrolRequest
+
+if TYPE_CHECKING:
+    from client.enrolment import EnrolledRun
 
 MAX_NAME_LENGTH = 200
 """Maximum number of characters of a server's name in an entry."""
@@ -40,7 +42,7 @@ def describe_request(message: Message, request: Outline, client: str, time: str)
     )
 
 
-def describe_reply(entry: RequestEntry, reply: Message, run: EnrolledRun | None, seconds: float) -> RequestEntry:
+def describe_reply(entry: RequestEntry, reply: Message, run: "EnrolledRun | None", seconds: float) -> RequestEntry:
     """Return the entry with what the reply holds.
 
     Args:
@@ -65,6 +67,8 @@ def describe_reply(entry: RequestEntry, reply: Message, run: EnrolledRun | None,
 def enrolment_of(request: Outline) -> str:
     """Return the enrolment that a request names, or starts; empty if there is none."""
     if request.payload == EnrolRequest.__name__:
+        from client.enrolment import fingerprint
+
         run, config, catalogue = (str(request.values.get(field, "")) for field in ("run", "config", "catalogue"))
         helpers = request.values.get("helpers")
         cards = [str(card) for card in helpers] if isinstance(helpers, list) else []
@@ -81,7 +85,7 @@ def _names(request: Outline) -> tuple[str, str]:
     return printable(task, MAX_NAME_LENGTH), printable(method, MAX_NAME_LENGTH)
 
 
-def _is_noised(asked: Asked, run: EnrolledRun) -> bool:
+def _is_noised(asked: Asked, run: "EnrolledRun") -> bool:
     if asked == "counts":
         return run.config.task_options.count_privacy.unit != "none" or count_cost(run.config) > 0
     return asked in ("train", "assign") and run.config.privacy.unit != "none"

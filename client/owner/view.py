@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from flwr.app import Context, Message
 
@@ -14,15 +15,17 @@ from client.owner.control import OwnerControl
 from client.owner.entry import describe_reply, describe_request, enrolment_of
 from client.owner.sentences import HOLD_SECONDS, RoundLog
 from client.privacy.epsilon_spent import EpsilonSpent, read_epsilon
-from client.session import Session
 from common.errors import FedloomError
 from common.wire.codec import Outline, outline
 from common.wire.messages import ENROL
 from common.wire.sums import HELPER, OPEN, PREPARE
 
+if TYPE_CHECKING:
+    from client.session import Session
+
 _log = logging.getLogger("fedloom.node")
 
-OpenSession = Callable[[Context], Session]
+OpenSession = Callable[[Context], "Session"]
 """Returns the session of the client that received a message."""
 
 

@@ -1,11 +1,14 @@
 """Amounts of ε that a run and a data set have spent, for the owner."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from client.privacy.budget import Budget
 from common.config.run import RunConfig
 from common.privacy.claims import UNBOUNDED
 from common.privacy.options import PrivacyOptions
+
+if TYPE_CHECKING:
+    from client.privacy.budget import Budget
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ def noise_options(config: RunConfig) -> PrivacyOptions | None:
     return options if options.unit != "none" else None
 
 
-def read_epsilon(budget: Budget, config: RunConfig, enrolment: str) -> EpsilonSpent | None:
+def read_epsilon(budget: "Budget", config: RunConfig, enrolment: str) -> EpsilonSpent | None:
     """Return the ε spent by a run and left to it; None in a run without noise.
 
     Raises:

@@ -1,5 +1,6 @@
 """`fedloom join --adapt`: a client that takes the model of a finished run."""
 
+import torch
 from rich.table import Table
 
 from client.app import open_session
@@ -43,6 +44,7 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
         DataError: The data do not fit the run's vocabulary.
         RefusedError: The owner's policy forbids such a run.
     """
+    torch.set_num_threads(1)
     folder = find_run(run)
     config, model = _config(folder), load_checkpoint(folder).model
     vocabulary = read_vocabulary(config.task, folder.catalogue())

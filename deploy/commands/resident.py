@@ -1,5 +1,9 @@
-"""Client of `fedloom join`: settings from the command line, data, and service until a signal."""
+"""Client of `fedloom join`: settings from the command line, data, and service until a signal.
 
+A client that waits has no PyTorch. Its first request imports it.
+"""
+
+import functools
 import logging
 import math
 import os
@@ -9,12 +13,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
 from cryptography.hazmat.primitives.asymmetric import ec
-from flwr.app import Context
+from flwr.app import Context, Message
 
-from client.app import app, open_session
+from client.checked import check_client
 from client.data.child_reader import read_partition_apart
 from client.data.read import with_test
 from client.helper.app import help_too
@@ -28,7 +32,6 @@ from client.node.place import Place
 from client.node.replies import refusals
 from client.owner.control import OwnerControl, RunningClient
 from client.owner.view import OwnerView
-from client.session import Session
 from client.settings import ClientSettings
 from common.config.parse import parse
 from common.errors import ConfigError, NothingYetError
@@ -39,12 +42,14 @@ from common.tasks.registry import FIRST_TASK
 from deploy.budget_checks import require_unpartitioned
 from deploy.cli.options import DataRequest
 from deploy.cli.output import note
-from deploy.commands.adapt import task_of
 from deploy.commands.join import NEWCOMER, ClientRequest, PolicyRequest, ServerRequest
 from deploy.commands.policy_terms import store_limits
 from deploy.files import read_file
 from deploy.keys import load_private_key
 from deploy.partitioning import PARTITIONS
+
+if TYPE_CHECKING:
+    from client.session import Session
 
 
 @dataclass(frozen=True)
@@ -71,18 +76,17 @@ def open_client(
         ConfigError: An option is wrong, or partitions of these data have spent their budget.
         DataError: The data cannot be read.
     """
-    torch.set_num_threads(1)
     key = load_private_key(at.key) if at.key else None
     name = client.name or (default_name(fingerprint(key.public_key())) if key else "") or (NEWCOMER if adapt else "")
-    task = task_of(adapt, client.task) if adapt else parse({"task": client.task or FIRST_TASK}).task
+    task = _task_of_run(adapt, client.task) if adapt else parse({"task": client.task or FIRST_TASK}).task
     config = _node_config(with_test(task, source.data, test), source, client, name, limits.policy)
     settings = ClientSettings.from_node(config, name)
     if limits.methods or limits.epsilon is not None or limits.delta is not None:
         config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
         settings = ClientSettings.from_node(config, name)
     settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    session = open_session(settings)  # fails at once if policy or state are wrong, and the next lines if data are
-    if at.server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
+    policy = check_client(settings).policy  # fails at once if policy or state are wrong, and the next lines if data are
+    if at.server and (policy.require_noise or math.isfinite(policy.max_epsilon)):
         require_unpartitioned(PARTITIONS, settings.data)
     try:
         part = read_partition_apart(task, settings.data, settings.part, settings.data_seed, dialect=settings.dialect)
@@ -132,14 +136,14 @@ def _open_app(client: OpenClient) -> Iterator[resident.Answer]:
         ConfigError: The client has no key.
     """
     settings, key = client.settings, client.key
-    if not open_session(settings).policy.serve_as_helper:
-        yield app
+    if not check_client(settings).policy.serve_as_helper:
+        yield _respond
         return
     if key is None:
         raise ConfigError("serve-as-helper = true needs the node's key, by which clients know their helpers; use --key")
     name = check_name(f"{settings.name}-helper")
     with closing(open_book(settings.state_dir / settings.name / "helper")) as book:
-        yield help_too(Desk(name, key, book, serves="also"), app)
+        yield help_too(Desk(name, key, book, serves="also"), _respond)
 
 
 def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], Observer]) -> None:
@@ -162,8 +166,32 @@ def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], 
         )
 
 
-def _session_of(context: Context) -> Session:
+def _respond(message: Message, context: Context) -> Message:
+    import_training()
+    from client.app import app
+
+    return app(message, context)
+
+
+def _session_of(context: Context) -> "Session":
+    import_training()
+    from client.app import open_session
+
     return open_session(ClientSettings.from_context(context))
+
+
+@functools.cache
+def import_training() -> None:
+    """Import PyTorch, for one thread of computation."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _task_of_run(run: str, task: str) -> str:
+    from deploy.commands.adapt import task_of
+
+    return task_of(run, task)
 
 
 def _node_config(

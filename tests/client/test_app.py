@@ -8,10 +8,10 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 from client.app import handle, open_session
+from client.checked import check_client, read_about
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
 from client.settings import ClientSettings
-from client.state import DiskStore
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.writer import write_raters
@@ -33,8 +33,10 @@ INVITATION = EnrolRequest("toy", to_json(parse({"run-id": "toy"})), demo_catalog
 @pytest.fixture(autouse=True)
 def _no_sessions_left() -> Iterator[None]:
     open_session.cache_clear()
+    check_client.cache_clear()
     yield
     open_session.cache_clear()
+    check_client.cache_clear()
 
 
 def context(state: Path, **node_config: str) -> Context:
@@ -135,7 +137,7 @@ def test_the_origin_of_the_data_is_stored_with_the_state(tmp_path: Path, monkeyp
     for name, data, located in (("ann", "homes.csv", str(tmp_path / "homes.csv")), ("bob", "demo:0-6", "demo:0-6")):
         handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path / "state", data=data, name=name))
         [folder] = (tmp_path / "state" / name).iterdir()
-        assert DiskStore(folder).about() == {"data": located, "part": [0, 1], "seed": 0}
+        assert read_about(folder) == {"data": located, "part": [0, 1], "seed": 0}
 
 
 @pytest.mark.parametrize("later", [{}, {"shard": "1/2"}])
@@ -145,6 +147,7 @@ def test_renamed_and_repartitioned_data_have_one_budget(later: dict[str, str], t
 
     def ledger(name: str, **options: str) -> Ledger:
         open_session.cache_clear()
+        check_client.cache_clear()
         settings = ClientSettings.from_node(
             {"data": str(tmp_path / name), "state-dir": str(tmp_path / "s"), **options}, "ann"
         )

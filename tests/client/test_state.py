@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from client.state import ABOUT, ClientMemory, DiskStore, MemoryStore, Store
+from client.checked import ABOUT, read_about, write_about
+from client.state import ClientMemory, DiskStore, MemoryStore, Store
 from common.errors import StateError, WireError
 
 MEMORY = ClientMemory(7, {"delta": {"encoder.w": torch.tensor([[1.5, -2.0]])}, "count": {"count": torch.tensor(3.0)}})
@@ -103,12 +104,12 @@ def test_state_is_plain_tensors_and_json(tmp_path: Path) -> None:
 
 
 def test_the_stored_origin_is_readable_by_its_owner_only(tmp_path: Path) -> None:
-    store = DiskStore(tmp_path / "ann" / "abc")
-    assert store.about() == {}
-    store.describe({"data": "/home/ann/sensors.csv", "part": [0, 1]})
-    store.describe({"data": "/home/ann/other.csv", "part": [0, 1]})
-    assert DiskStore(store.root).about() == {"data": "/home/ann/other.csv", "part": [0, 1]}
-    assert stat.S_IMODE((store.root / ABOUT).stat().st_mode) == 0o600
-    (store.root / ABOUT).write_text("{")
+    root = tmp_path / "ann" / "abc"
+    assert read_about(root) == {}
+    write_about(root, {"data": "/home/ann/sensors.csv", "part": [0, 1]})
+    write_about(root, {"data": "/home/ann/other.csv", "part": [0, 1]})
+    assert read_about(root) == {"data": "/home/ann/other.csv", "part": [0, 1]}
+    assert stat.S_IMODE((root / ABOUT).stat().st_mode) == 0o600
+    (root / ABOUT).write_text("{")
     with pytest.raises(StateError, match="delete it, the client writes a new one"):
-        store.about()
+        read_about(root)

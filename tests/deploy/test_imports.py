@@ -9,6 +9,7 @@ import pytest
 
 from client.data.read import read_all
 from client.tasks.registry import CLIENT_TASKS
+from deploy.ports import free_port
 
 HEAVY = ("torch", "torch_geometric", "sklearn", "scipy", "pandas", "pyarrow", "flwr", "matplotlib")
 
@@ -113,6 +114,40 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "pyarrow" not in json.loads(done.stdout)
+
+
+WAITING_PROGRAM = """
+import json, os, runpy, signal, sys
+from client.owner.view import OwnerView
+
+def away(self, error):
+    print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})), flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+OwnerView.away = away
+runpy.run_module("deploy.cli", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("task", ["rules", "sessions", "traffic", "ratings", "markets"])
+def test_a_client_that_waits_for_a_server_has_read_its_data_without_pytorch(task: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    CLIENT_TASKS[task].write(path, read_all(task, "demo:0-4"))
+    own = ["--data", str(path), "--task", task, "--name", "ann", "--state-dir", str(tmp_path / "state")]
+    command = [
+        sys.executable,
+        "-c",
+        WAITING_PROGRAM,
+        "join",
+        "--server",
+        f"127.0.0.1:{free_port()}",
+        "--insecure",
+        *own,
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    unused = {*HEAVY, "sqlalchemy", "ray", "starlette"} - {"flwr"}
+    assert not unused.intersection(json.loads(done.stdout.splitlines()[-1]))
+    assert [*tmp_path.glob("state/ann/*/client.json")]
 
 
 def test_a_server_without_a_planner_does_not_import_scipy(tmp_path: Path) -> None:

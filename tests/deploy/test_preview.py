@@ -10,12 +10,12 @@ import pytest
 from flwr.app import ConfigRecord, RecordDict
 from typer.testing import CliRunner
 
+from client.checked import write_about
 from client.data.read import read_all
 from client.data.sources import fingerprint
 from client.policy import Policy
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
-from client.state import DiskStore
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.writer import write_raters
@@ -137,7 +137,7 @@ def test_metrics_stay_at_home_where_the_policy_keeps_them() -> None:
 def test_ledger_and_state_folder_are_byte_identical_afterwards(tmp_path: Path) -> None:
     data, state = tmp_path / "ratings.csv", tmp_path / "state"
     write_raters(data, Ratings(demo_raters(0, 4, 0), demo_products()))
-    DiskStore(state / "ann").describe({"data": str(data)})
+    write_about(state / "ann", {"data": str(data)})
     ledger = open_ledger(str(data), state, fingerprint(str(data), (0, 1), 0), "client", Pure(), 10.0, 1e-5)
     ledger.release(Slot("earlier", 1), ledger.terms(Laplace(0.4, 1.0)), lambda: b"noise")
     ledger.close()

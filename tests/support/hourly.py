@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from client.checked import write_about
 from client.data.read import read_partition
 from client.data.sources import fingerprint, resolve_source
 from client.hosted_state import HostedStore, flush_all
@@ -50,7 +51,7 @@ def take_part(
     """Train one round and end the run on a client with that table; return the client's own model."""
     config, own = configured(method, run), root / name / fingerprint(str(table), (0, 1), 0)[:16]
     store = HostedStore(own, StateBlocks(root / FOLDER / hub)) if hub else DiskStore(own)
-    store.describe({"data": resolve_source(str(table)), "part": [0, 1], "seed": 0})
+    write_about(own, {"data": resolve_source(str(table)), "part": [0, 1], "seed": 0})
     session = Session(
         name,
         lambda of, names: build_learner(of, read_partition(of.task, str(table), (0, 1), 0, names)),

@@ -8,6 +8,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.app import open_session
+from client.checked import check_client
 from client.data.dataset import AnyDataset
 from client.policy import Policy
 from client.session import Session
@@ -72,6 +73,7 @@ def noisy(run: str) -> RunConfig:
 def opened(spec: ClientSpec) -> Session:
     """Return the client as its own process opens it."""
     open_session.cache_clear()
+    check_client.cache_clear()
     return open_session(
         ClientSettings(data=spec.data, name=spec.name, state_dir=spec.state or spec.home, policy=Path("policy.toml"))
     )
@@ -89,6 +91,7 @@ def spend(spec: ClientSpec, run: str) -> float:
 def invoke(command: str) -> Result:
     """Call a command that ends before it starts a process."""
     open_session.cache_clear()
+    check_client.cache_clear()
     return CliRunner().invoke(app, command.split())
 
 

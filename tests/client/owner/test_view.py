@@ -8,6 +8,7 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 from client.app import handle, open_session
+from client.checked import check_client
 from client.journal import RequestJournal, read_journal
 from client.node.failures import NotAdmittedError, ServerAwayError
 from client.owner.control import OwnerControl, RunningClient, pause
@@ -65,8 +66,10 @@ def _session_of(context: Context) -> Any:
 @pytest.fixture(autouse=True)
 def _no_sessions_left() -> Iterator[None]:
     open_session.cache_clear()
+    check_client.cache_clear()
     yield
     open_session.cache_clear()
+    check_client.cache_clear()
 
 
 def test_every_request_is_written_before_and_after_its_reply_was_received(tmp_path: Path) -> None:
@@ -109,6 +112,7 @@ def test_a_restarted_client_counts_the_cost_of_its_own_reply_only(tmp_path: Path
     enrolment = owned.enrol()
     owned.ask(TrainRequest(1, enrolment, owned.model, cost=0.1), TRAIN)
     open_session.cache_clear()
+    check_client.cache_clear()
     owned.ask(TrainRequest(2, enrolment, owned.model, cost=0.1), TRAIN)
     first, second = (owned.entries[k]["epsilon_spent"] for k in (-3, -1))
     assert 0 < second < first
