@@ -56,6 +56,8 @@ COUNTS = (
 )
 """Guarantee of counts in a run whose updates have no noise."""
 
+EQUAL_WEIGHTS = "uniform: weighting=examples needs numbers of records, which no client of a run with noise sends"
+"""Weights of clients in a run with noise that was asked to weigh by records."""
 
 SUMMED_COUNTS = (
     "noise of each helper on their sum: (ε = {epsilon:g}, δ = {delta:g}) for any two contents of a client's data, if at least"
@@ -112,6 +114,7 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         epsilon=options.epsilon,
         neighbours=SAME_ITEMS if ids else NEIGHBOURS[options.unit],
         account=account.name,
+        weights=EQUAL_WEIGHTS if config.method_options.weighting == "examples" else "",
     )
 
 

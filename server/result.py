@@ -58,6 +58,7 @@ class Privacy:
         min_sum: Minimum number of clients in a secure sum; 0 without secure sums.
         sums: Numbers of secure sums that were `opened` and `lost`.
         guarantee: Guarantee of secure sums, and the party that it relies on; empty under trust `local`.
+        weights: Weights of clients in means, where noise keeps them from those of the configuration; else empty.
     """
 
     unit: str
@@ -74,6 +75,7 @@ class Privacy:
     min_sum: int = 0
     sums: dict[str, int] = field(default_factory=dict)
     guarantee: str = ""
+    weights: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,7 @@ def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
         statement.neighbours,
         statement.mechanism,
         f"counted in {counted(statement.account)}",
+        *([f"weights {statement.weights}"] if statement.weights else []),
     )
     spent = (
         f"at most ε = {statement.epsilon_spent_max:.3g}{delta} requested from a client; for planning, not the guarantee"

@@ -1,5 +1,6 @@
 """Runs whose server learns sums alone: models, ledgers, results and refusals."""
 
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,18 @@ def model_of(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("fedavg", {}), ("fedavg", {"weighting": "examples"}), ("fedrule", {}), ("fedga", {}), ("pfedme", {})],
+    [
+        ("fedavg", {}),
+        ("fedavg", {"weighting": "examples"}),
+        ("fedprox", {}),
+        ("fedadam", {}),
+        ("fedrule", {}),
+        ("fedga", {}),
+        ("pfedme", {}),
+        ("perfedavg", {}),
+        ("fedrep", {"task": "traffic"}),
+        ("ditto", {}),
+    ],
 )
 def test_sums_without_noise_train_the_model_of_single_replies(
     method: str, options: dict[str, Any], tmp_path: Path
@@ -72,6 +84,13 @@ def test_releases_to_noised_sums_are_charged_under_their_trust(method: str, tmp_
         assert len(entries) == 3
         assert all(entry.terms.trust.startswith("helpers:") for entry in entries)
         assert {entry.terms.mechanism for entry in entries} == {"discrete-gaussian-sum"}
+
+
+def test_the_result_says_that_noise_makes_weights_uniform(tmp_path: Path) -> None:
+    result = SumFederation(tmp_path).run(noised(rounds=1, weighting="examples"))
+    stored = json.loads((tmp_path / "toy" / "result.json").read_text())
+    assert stored["privacy"]["weights"] == result.privacy.weights
+    assert result.privacy.weights.startswith("uniform: weighting=examples needs numbers of records")
 
 
 def test_the_result_names_the_helpers_and_counts_the_sums(tmp_path: Path) -> None:
@@ -145,7 +164,7 @@ def test_clients_of_other_runs_send_single_replies(tmp_path: Path) -> None:
     ("method", "options", "reason"),
     [
         ("fedavg", {"federation__robust": "median", "federation__min-replies": 3}, "single clients"),
-        ("ifca", {}, "single clients"),
+        ("ifca", {"assign": "capacity"}, "single clients"),
         ("fedavg", {"privacy__unit": "client", "privacy__mechanism": "laplace"}, "mechanism=laplace"),
     ],
 )

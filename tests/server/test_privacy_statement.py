@@ -104,6 +104,22 @@ def test_the_held_out_split_is_named_where_counts_protect_users() -> None:
     assert HELD_OUT in statement(parse({**markets, "tasks.markets.protocol": "users"}), {}, 0).uncovered
 
 
+@pytest.mark.parametrize("privacy", [{"unit": "client"}, {"unit": "client", "trust": "helpers"}, {"unit": "record"}])
+def test_weights_by_records_are_uniform_under_noise_and_said_to_be(privacy: dict[str, Scalar]) -> None:
+    noise = {f"privacy.{key}": value for key, value in privacy.items()}
+    weighted = parse(
+        {"method": "fedavg", "task": "sessions", "model": "paper", "algorithm.fedavg.weighting": "examples", **noise}
+    )
+    assert statement(weighted, {}, 0).weights.startswith("uniform: weighting=examples needs numbers of records")
+    assert statement(parse({"method": "fedavg", "task": "sessions", "model": "paper", **noise}), {}, 0).weights == ""
+
+
+def test_weights_by_records_stand_without_noise() -> None:
+    weighted = {"method": "fedavg", "task": "rules", "algorithm.fedavg.weighting": "examples"}
+    assert statement(parse(weighted), {}, 0) == UNPROTECTED
+    assert statement(parse({**weighted, "privacy.trust": "helpers"}), {}, 0).weights == ""
+
+
 def test_secure_sums_state_whom_they_rely_on() -> None:
     noised = parse({"method": "fedavg", "task": "rules", "privacy.unit": "client", "privacy.trust": "helpers"})
     found = statement(noised, {}, 0, ("ann", "bob"))

@@ -1,5 +1,6 @@
 """Training replies under secure sums: what helpers and server open together, and what a client refuses."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +70,17 @@ def test_with_noise_uploads_are_clipped_integers_paid_once(method: str, monkeypa
     assert entry.terms.trust == f"helpers:{server.helpers.roster.digest[:16]}"
     assert entry.terms.mechanism == "discrete-gaussian-sum"
     assert {reply.masked["sum"].dtype for reply in replies.values()} == {np.dtype(np.uint32)}
+
+
+@pytest.mark.parametrize(("dra", "times"), [(True, math.sqrt(2)), (False, 1.0)])
+def test_magnitudes_make_the_vector_longer_by_the_root_of_two(dra: bool, times: float) -> None:
+    """One clip holds for both, so noise at equal ε weighs more on the update by that factor."""
+    plain, config = configured("fedga", unit="none"), summed("fedga", **{"algorithm.fedga.dra": dra})
+    update = update_of(Asked(plain, POLICY).train(1, 0.0))
+    blocks = Blocks(config, 1).of(update).arrays
+    sent, alone = (SumLayout.of(arrays).vector(arrays) for arrays in (blocks, update.arrays))
+    assert np.linalg.norm(sent) == pytest.approx(times * np.linalg.norm(alone), rel=1e-6)
+    assert alone.any()
 
 
 def test_the_same_bytes_when_asked_again_and_other_terms_are_refused() -> None:

@@ -64,6 +64,10 @@ def test_pure_privacy_has_no_delta_and_records_are_named() -> None:
     assert terms["terms"][-1] == "counted in pure differential privacy (ε)"
 
 
+def test_weights_that_noise_makes_uniform_are_stated() -> None:
+    assert privacy(replace(NOISY, weights="uniform: why"))[1]["terms"][-1] == "weights uniform: why"
+
+
 @pytest.mark.parametrize(
     ("epsilon", "tier"), [(1.0, "strong"), (1.1, "reasonable"), (10.0, "reasonable"), (11, "weak")]
 )
