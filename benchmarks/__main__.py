@@ -92,7 +92,8 @@ def _plan(options: argparse.Namespace) -> str:
     from benchmarks.harness.papers import CLAIMS  # it imports the studies
     from benchmarks.harness.plan import missing_runs, plan_lines
 
-    return "\n".join(plan_lines(missing_runs(CLAIMS, all_results(options.out)), options.budget))
+    contrasts = [one for claim in CLAIMS for one in claim.contrasts]
+    return "\n".join(plan_lines(missing_runs(contrasts, all_results(options.out)), options.budget))
 
 
 def _speed(arguments: list[str]) -> int:

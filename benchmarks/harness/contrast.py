@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean
 
 from benchmarks.harness.results import Results
@@ -141,19 +142,37 @@ class Finding:
         return verdict_of(self.paired, self.corrected, contrast.smallest, no_worse=contrast.no_worse)
 
     @property
+    def waits(self) -> bool:
+        """True if the comparison is open, although no seed is missing."""
+        return self.paired is not None and len(self.paired.differences) >= SEEDS and self.verdict == "open"
+
+    @cached_property
+    def needed(self) -> int | None:
+        """Number of seeds that would decide it; None if more than `MOST_SEEDS`, or if no pair was measured."""
+        contrast = self.contrast
+        if self.paired is None:
+            return None
+        return seeds_needed(self.paired, self.corrected, contrast.smallest, no_worse=contrast.no_worse)
+
+    @property
+    def minutes(self) -> float | None:
+        """Minutes of one core for these seeds beyond those that are stored; None if nothing would decide."""
+        if self.paired is None or self.needed is None:
+            return None
+        return (self.needed - len(self.paired.differences)) * self.seconds / 60
+
+    @property
     def remark(self) -> str:
         """Missing seeds; of an open comparison without any, the seeds that would decide it and their time."""
         if self.paired is None:
             return "not measured"
-        done, contrast = len(self.paired.differences), self.contrast
-        if done < SEEDS:
+        if (done := len(self.paired.differences)) < SEEDS:
             return f"{done} of {SEEDS} seeds"
-        if self.verdict != "open":
+        if not self.waits:
             return ""
-        needed = seeds_needed(self.paired, self.corrected, contrast.smallest, no_worse=contrast.no_worse)
-        if needed is None:
+        if self.minutes is None:
             return f"{MOST_SEEDS} seeds would not decide"
-        return f"about {needed} seeds would decide, {(needed - done) * self.seconds / 60:.0f} minutes more"
+        return f"about {self.needed} seeds would decide, {self.minutes:.0f} minutes more"
 
     def with_corrected(self, value: float) -> "Finding":
         """Return the finding with its corrected p."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from benchmarks.harness.contrast import Contrast, Finding
+from benchmarks.harness.plan import missing_runs, price_of_seeds
 from benchmarks.harness.results import Results
 from benchmarks.harness.statistics import SEEDS, Verdict, combined, holm
 from benchmarks.harness.table import Table
@@ -45,10 +46,12 @@ class Judged:
     Args:
         claim: The claim.
         findings: One for each contrast.
+        price: What more seeds would cost.
     """
 
     claim: PaperClaim
     findings: Sequence[Finding]
+    price: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -60,9 +63,9 @@ class Judged:
 
     @property
     def reason(self) -> str:
-        """Missing measurements, and in which respect our test differs."""
-        claim = self.claim
-        return claim.not_testable or "; ".join(filter(None, (claim.lacks, claim.deviation)))
+        """Missing measurements, the price of more seeds, and in which respect our test differs."""
+        claim, price = self.claim, self.price if self.verdict == "open" else ""
+        return claim.not_testable or "; ".join(filter(None, (claim.lacks, price, claim.deviation)))
 
     def lines(self) -> Iterator[tuple[str, ...]]:
         """Yield the claim's line of `claims.csv`, then one for each finding."""
@@ -82,7 +85,11 @@ def judge(claims: Sequence[PaperClaim], results: Mapping[str, Results]) -> list[
         family = [one for claim in claims if claim.paper == paper for one in claim.contrasts if found[id(one)].paired]
         for one, value in zip(family, holm(found[id(one)].p_value for one in family), strict=True):
             found[id(one)] = found[id(one)].with_corrected(value)
-    return [Judged(claim, [found[id(one)] for one in claim.contrasts]) for claim in claims]
+    return [_with_price(claim, [found[id(one)] for one in claim.contrasts], results) for claim in claims]
+
+
+def _with_price(claim: PaperClaim, findings: Sequence[Finding], results: Mapping[str, Results]) -> Judged:
+    return Judged(claim, findings, price_of_seeds(findings, missing_runs(claim.contrasts, results)))
 
 
 def claims_csv(judged: Sequence[Judged]) -> str:
@@ -107,7 +114,7 @@ at 90 %, corrected for splits drawn again (Nadeau and Bengio 2003).
 - **level**: the interval lies within ± that effect.
 - **refuted**: the interval ends below it.
 - **open**: neither, fewer than {SEEDS} seeds, or not measured.
-- **not-testable**: the data are not public or not here.
+- **not-testable**: the data are not public or not here, or no run could refute the claim.
 
 A claim has the worst verdict of its comparisons.""",
         *(_section(paper, judged) for paper in dict.fromkeys(one.claim.paper for one in judged)),

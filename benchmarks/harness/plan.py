@@ -1,14 +1,14 @@
 """Runs that the papers' claims still need, with their expected time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from statistics import fmean, median
 
-from benchmarks.harness.paper_claim import PaperClaim
+from benchmarks.harness.contrast import Contrast, Finding
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import RowKey
-from benchmarks.harness.statistics import SEEDS
+from benchmarks.harness.statistics import MOST_SEEDS, SEEDS
 from common.text import count
 
 
@@ -34,9 +34,9 @@ class MissingRuns:
         return f"{self.study}: {self.key}, {count(self.runs, 'run')}{time}"
 
 
-def missing_runs(claims: Sequence[PaperClaim], results: Mapping[str, Results]) -> list[MissingRuns]:
-    """Return the missing runs in the order of the claims, each row once."""
-    named = ((one.study, key) for claim in claims for one in claim.contrasts for key in one.keys)
+def missing_runs(contrasts: Iterable[Contrast], results: Mapping[str, Results]) -> list[MissingRuns]:
+    """Return the missing runs in the order of the comparisons, each row once."""
+    named = ((one.study, key) for one in contrasts for key in one.keys)
     return [
         MissingRuns(study, key, SEEDS - done, _seconds(results[study], key))
         for study, key in dict.fromkeys(named)
@@ -51,6 +51,30 @@ def plan_lines(missing: Sequence[MissingRuns], budget: float) -> Iterator[str]:
     yield from map(str, missing[:shown])
     if missing:
         yield f"{shown} of {count(len(missing), 'row')}, {hours[shown - 1] if shown else 0:.1f} hours of one core"
+
+
+def price_of_seeds(findings: Sequence[Finding], missing: Sequence[MissingRuns]) -> str:
+    """Return what more seeds of open comparisons would cost; empty if none would be run.
+
+    Args:
+        findings: Comparisons of a claim.
+        missing: Runs that they lack.
+    """
+    waiting = [one for one in findings if one.waits]
+    decided = [minutes for one in waiting if (minutes := one.minutes) is not None]
+    parts = []
+    if missing:
+        minutes = sum(one.runs * one.seconds for one in missing) / 60
+        parts.append(f"about {_minutes(minutes)} of one core for {SEEDS} of each row")
+    if decided:
+        parts.append(f"about {_minutes(sum(decided))} to decide {count(len(decided), 'further comparison')}")
+    if rest := len(waiting) - len(decided):
+        parts.append(f"{MOST_SEEDS} would not decide {count(rest, 'comparison')}")
+    return f"more seeds: {', '.join(parts)}" if parts else ""
+
+
+def _minutes(minutes: float) -> str:
+    return count(max(1, round(minutes)), "minute")
 
 
 def _seeds(results: Results, key: RowKey) -> int:

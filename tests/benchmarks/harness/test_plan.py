@@ -1,12 +1,13 @@
 """The plan names the seeds that a claim's rows lack, once each, with their expected time."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.harness.contrast import Contrast
-from benchmarks.harness.paper_claim import PaperClaim
+from benchmarks.harness.paper_claim import PaperClaim, judge
 from benchmarks.harness.papers import CLAIMS
 from benchmarks.harness.plan import missing_runs, plan_lines
 from benchmarks.harness.results import Results
@@ -30,7 +31,7 @@ def stored(**seeds: int) -> dict[str, Results]:
 
 
 def test_missing_seeds_and_their_time() -> None:
-    missing = missing_runs([CLAIM], stored(a=3, b=5))
+    missing = missing_runs(CLAIM.contrasts, stored(a=3, b=5))
     assert [(one.key.row, one.runs, one.seconds) for one in missing] == [("a", 2, 100.0), ("c", 5, 80.0)]
     assert list(plan_lines(missing, 1.0)) == [
         "rules: set/default/a, 2 runs, 200 s",
@@ -41,7 +42,28 @@ def test_missing_seeds_and_their_time() -> None:
 
 
 def test_nothing_is_planned_once_all_is_stored() -> None:
-    assert list(plan_lines(missing_runs([CLAIM], stored(a=5, b=5, c=6)), 1.0)) == []
+    assert list(plan_lines(missing_runs(CLAIM.contrasts, stored(a=5, b=5, c=6)), 1.0)) == []
+
+
+def test_an_open_claim_states_what_more_seeds_would_cost() -> None:
+    [few] = judge([CLAIM], stored(a=3, b=5))
+    assert few.reason == "more seeds: about 10 minutes of one core for 5 of each row"  # 2 · 100 s + 5 · 80 s
+    claim = replace(CLAIM, contrasts=CLAIM.contrasts[:1])
+    results = stored(a=5, b=5)
+    for seed, trial in results["rules"].rows[RowKey("set", "default", "a")].trials.items():
+        trial.metrics["loss"] = (0.985, 1.005, 0.99, 1.0, 0.985)[seed]
+    [near] = judge([claim], results)
+    needed = near.findings[0].needed
+    assert needed is not None
+    assert near.reason == f"more seeds: about {round((needed - 5) * 160 / 60)} minutes to decide 1 further comparison"
+    for seed, trial in results["rules"].rows[RowKey("set", "default", "a")].trials.items():
+        trial.metrics["loss"] = (0.1, 1.9, 1.0, 1.0, 1.0)[seed]
+    assert judge([claim], results)[0].reason == "more seeds: 100 would not decide 1 comparison"
+
+
+def test_a_decided_claim_states_no_price() -> None:
+    [level] = judge([replace(CLAIM, contrasts=CLAIM.contrasts[:1])], stored(a=5, b=5))
+    assert (level.verdict, level.reason) == ("level", "")
 
 
 def test_the_command_lists_rows_that_lack_seeds(
@@ -50,7 +72,7 @@ def test_the_command_lists_rows_that_lack_seeds(
     monkeypatch.setattr(sys, "argv", ["benchmarks", "plan"])
     assert main() == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(missing_runs(CLAIMS, all_results())) + 1
+    assert len(lines) == len(missing_runs((one for claim in CLAIMS for one in claim.contrasts), all_results())) + 1
 
 
 def test_rows_of_rules_and_ratings_that_a_claim_names_can_be_run() -> None:
