@@ -20,7 +20,7 @@ import psutil
 import torch
 
 from benchmarks.speed import timing
-from benchmarks.speed.population import MeasuredGrid
+from benchmarks.speed.population import MeasuredGrid, peak_megabytes
 from client.data.read import partition
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.sessions.data.visitors import Visitor, Visits
@@ -80,14 +80,8 @@ def measure(loss: str, rounds: int, *, items: int, clients: int, sessions: int, 
         "kb_up_per_client": statistics.median(event.bytes_up / event.answered for event in done) / 1000,
         "cpu_seconds_per_round": grid.spans(TRAIN, TRAIN)[0] * answered / 1000,
         "seconds_per_round": statistics.median(event.seconds for event in done[:-1]),
-        "peak_mb": _peak(),
+        "peak_mb": peak_megabytes(),
     }
-
-
-def _peak() -> float:
-    """Return the largest resident memory of this process so far, in MB."""
-    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 def main() -> None:

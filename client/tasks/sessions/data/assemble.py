@@ -12,6 +12,7 @@ from client.tasks.sessions.data.split import cases_of
 from client.tasks.sessions.data.visitors import Case, Visitor, Visits
 from common.errors import DataError
 from common.tasks.sessions.vocabulary import Clicks, Items
+from common.text import count
 
 
 def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
@@ -31,7 +32,7 @@ def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
     usable = grouped(log.long_enough(), group)
     items = items or _vocabulary(usable, path)
     listed = _listed(usable, items)
-    notes = (*log.notes, *_notes(log, usable, listed))
+    notes = (*usable.notes, *_notes(log, usable, listed))
     visitors = tuple(_visitors(listed))
     if not visitors:
         raise DataError("no session of two clicks or more; there is nothing to learn from", path)
@@ -39,7 +40,7 @@ def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
 
 
 def grouped(log: Log, group: int) -> Log:
-    """Give each run of `group` consecutive training sessions without a user a user `group-00001`, …."""
+    """Give each run of `group` consecutive training sessions without a user a user `group-00001`, …; note several."""
     stray = (log.user == NOBODY) & (log.part == TRAIN)
     if not stray.any():
         return log
@@ -47,7 +48,11 @@ def grouped(log: Log, group: int) -> Log:
     names = [f"group-{number + 1:05d}" for number in range(-(-len(numbers) // group))]
     user = log.user.copy()
     user[stray] = len(log.users) + place.ravel() // group
-    return replace(log, user=user, users=[*log.users, *names])
+    notes = list(log.notes)
+    if len(names) > 1:
+        each = f"{count(len(names), 'visitor')} of {count(group, 'session')} each, in order"
+        notes.insert(0, f"{each}; without a column user nothing says whose the sessions are")
+    return replace(log, user=user, users=[*log.users, *names], notes=tuple(notes))
 
 
 def _vocabulary(log: Log, path: Path) -> Items:
