@@ -15,12 +15,13 @@ from client.secure.summed_counts import upload_counts, with_own_part
 from client.secure.summed_metrics import upload_metrics
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
-from client.tasks.learner import Learner, check_model
+from client.tasks.learner import Learner
 from client.training.alone import with_alone
 from client.training.cohort import train
 from client.training.evaluation import assess_models, evaluate_models
 from client.training.failures import run_or_zeros
 from client.training.kept_rounds import keep_round
+from client.training.own_cluster import choose_cluster, split_models
 from client.training.participant import ADAPT, Participant
 from common.arrays import Arrays
 from common.config.delivered_model import keeps_rounds
@@ -120,7 +121,8 @@ class Session:
         shares_metrics = masks or self.policy.shares_metrics(run.config.privacy)
         if not shares_metrics and not request.final:
             return empty
-        check_model(request.model, run.learner.module)
+        models = split_models(run, request.model)
+        request = replace(request, model=models[self._cluster(run, request)])
         if request.final:
             self.store.write(run.run, MODEL, save({**request.model, **request.statics}))
         work = partial(self._evaluate, run, request, compares=shares_metrics and request.final)
@@ -143,12 +145,14 @@ class Session:
             RefusedError: The cost of the release exceeds a limit, or the terms of the round's sum are not acceptable.
         """
         run = self.runs.find(request.enrolment)
-        check_model(request.model, run.learner.module)
+        models = split_models(run, request.model)
         steps = self.policy.local_steps(run.config.method_options.steps(request.phase))
         reservation = self.releaser.budget.reserve(run.config, request)
         noise = reservation.noise(steps, self.releaser.generator) if reservation else None
-        part = join_training(self.client, run, self.policy, request, steps)
-        request = replace(request, statics=self._statics(run, request.statics))
+        part = join_training(self.client, run, self.policy, replace(request, model=models[0]), steps)
+        cluster = self._cluster(run, request)
+        part = replace(part, cluster=cluster) if part else None
+        request = replace(request, model=models[cluster], statics=self._statics(run, request.statics))
         return Participant(*self._own(run), request, steps, noise, reservation, part)
 
     def passes_unchanged(self, participant: Participant) -> bool:
@@ -170,6 +174,12 @@ class Session:
     def _statics(self, run: EnrolledRun, statics: Arrays) -> Arrays:
         """Return the sums of the run without this client's part; with noise, its part is beside them."""
         return (with_own_part if count_cost(run.config) else without_own_counts)(run, self.store, statics)
+
+    def _cluster(self, run: EnrolledRun, request: TrainRequest | EvaluateRequest) -> int:
+        """Return the number of this client's model in a request, which it chooses in secure sums of clusters."""
+        if not (run.helpers and run.config.capabilities.clusters):
+            return 0
+        return choose_cluster(self.client, run, self.store, request, self._statics(run, request.statics))
 
     def _own(self, run: EnrolledRun) -> tuple[str, str, int, Learner, Store]:
         """Return the arguments of this client's `Participant` in all exchanges of a run."""

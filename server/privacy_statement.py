@@ -80,7 +80,8 @@ def statement(
     found = _of_values(config, spent, sharing)
     if config.privacy.resolved_trust != "helpers":
         return found
-    return replace(found, guarantee=describe_sums(config.privacy, config.secure_sums.min_sum, helpers))
+    about = config.privacy, config.secure_sums.min_sum, helpers
+    return replace(found, guarantee=describe_sums(*about, has_clusters=config.capabilities.clusters > 0))
 
 
 def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Privacy:
@@ -96,6 +97,7 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         plaintext += [*task.uncovered()]
         bare = MASKED if is_summed else UNPROTECTED
         plaintext += ["sums of counts that models start from"] if is_summed and is_exact else []
+        plaintext += ["number of clients in each cluster"] if is_summed and config.capabilities.clusters else []
         counts = _guarantee_of_counts(config)
         copies = [COPIES] if counts else []
         return replace(bare, counts=counts, uncovered=[*plaintext, *bare.uncovered, *copies])

@@ -25,7 +25,7 @@ from client.privacy.transforms import (
     update_of,
 )
 from client.secure.blocks import Blocks
-from client.secure.upload import ForSum
+from client.secure.upload import ForSum, SumPart
 from client.tasks.learner import HasItemRows
 from client.trainers.registry import build_trainer
 from client.training.client_state import KeepReleased
@@ -145,7 +145,7 @@ class Releaser:
         if rows and isinstance(learner, HasItemRows):
             select.append(AddPseudoItems(learner, request.round, rows.pseudo, self.generator))
         if participant.part:
-            select.append(Blocks(config, participant.steps))
+            select.append(_blocks(config, participant.part, participant.steps))
         return tuple(select)
 
     def release_assignment(
@@ -193,6 +193,10 @@ def _encode(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
     if participant.reservation:
         if participant.request.phase != LOCAL:
             return ()
-        keep = KeepReleased(build_trainer(config.method_options), participant)
-        return (Blocks(config, participant.steps).restore, keep) if participant.part else (keep,)
+        keep, part = KeepReleased(build_trainer(config.method_options), participant), participant.part
+        return (_blocks(config, part, participant.steps).restore, keep) if part else (keep,)
     return () if participant.part else encode_plain(config, participant)
+
+
+def _blocks(config: RunConfig, part: SumPart, steps: int) -> Blocks:
+    return Blocks(config, steps, part.cluster, part.terms.clip)

@@ -28,12 +28,14 @@ class SumPart:
         terms: Terms of the sum.
         roster: Helpers of the run.
         template: Arrays of the names, shapes and dtypes of the vector.
+        cluster: Number of the cluster that the client chose; it stays on this machine.
     """
 
     client: str
     terms: SumTerms
     roster: HelperRoster
     template: Arrays
+    cluster: int = 0
 
     @property
     def trust(self) -> str:

@@ -37,8 +37,10 @@ class SecureSumsOptions(Options):
 def find_obstacle(config: "RunConfig") -> str:
     """Return the reason why a run cannot work on secure sums; empty if it can."""
     capabilities, privacy, method = config.capabilities, config.privacy, config.method_options.name
-    if not capabilities.sum_only:
+    if not (capabilities.sum_only or capabilities.clusters):
         return f"{method} {capabilities.replies_reason}"
+    if capabilities.private_layers == "all":
+        return f"{method} sends no updates"
     if config.federation.robust != "none":
         return f"federation.robust={config.federation.robust} needs the replies of single clients"
     if config.federation.encoding != "float32":

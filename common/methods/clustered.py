@@ -1,5 +1,7 @@
 """Options of clustered federated learning, and of IFCA."""
 
+import hashlib
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -32,7 +34,19 @@ class IFCA(Clustered):
 
     def capabilities(self) -> Capabilities:
         """Return the capabilities under these options."""
-        return Capabilities(record_dp="requests each cluster's loss", own_model="trained", extra_releases=1)
+        return Capabilities(
+            record_dp="requests each cluster's loss",
+            own_model="trained",
+            replies_reason="needs the losses of single clients (assign=capacity)",
+            clusters=self.clusters if self.assign == "argmin" else 0,
+            extra_releases=1,
+        )
+
+
+def choose_lowest(client: str, losses: Sequence[float]) -> int:
+    """Return the number of the lowest loss; a hash of the client's name breaks ties."""
+    best = [j for j, loss in enumerate(losses) if loss == min(losses)]
+    return best[int.from_bytes(hashlib.sha256(client.encode()).digest()[:4]) % len(best)]
 
 
 METHOD = MethodSpec(

@@ -30,7 +30,9 @@ class Capabilities:
         row_wise: True if the server step treats table rows alike and row-sparse replies suffice.
         sum_only: True if the server needs weighted sums alone.
         replies_reason: What the server needs of single replies otherwise, for the error.
-        extra_releases: Number of further data-dependent replies per round, such as cluster assignments.
+        clusters: Number K of models of which, in secure sums, each client itself chooses one; 0 if there is one model, or if
+            the server needs single replies.
+        extra_releases: Number of further data-dependent replies per round, such as cluster assignments; secure sums have none.
         plaintext: Policy keys that owners must opt in to.
         shared_windows: Maximum number of training windows that a client sends in plaintext.
         moves_all_rows: True if a local step moves rows of tables whose gradient is zero.
@@ -48,6 +50,7 @@ class Capabilities:
     row_wise: bool = False
     sum_only: bool = False
     replies_reason: str = "needs the replies of single clients"
+    clusters: int = 0
     extra_releases: int = 0
     plaintext: frozenset[str] = frozenset()
     shared_windows: int = 0

@@ -22,9 +22,17 @@ MASKS_ALONE = (
 )
 """Guarantee of secure sums without noise."""
 
+PER_CLUSTER = "; the sum has a part for each cluster, which may be that of one client, but does not say of which"
+"""Addition to the guarantee without noise, in methods whose clients choose a cluster."""
+
 
 def describe_sums(
-    options: PrivacyOptions, min_sum: int, pinned: Sequence[str], first_contact: Sequence[str] = ()
+    options: PrivacyOptions,
+    min_sum: int,
+    pinned: Sequence[str],
+    first_contact: Sequence[str] = (),
+    *,
+    has_clusters: bool = False,
 ) -> str:
     """Return the guarantee of a run's secure sums.
 
@@ -33,7 +41,9 @@ def describe_sums(
         min_sum: Minimum number of clients in a sum.
         pinned: Names of the helpers that the guarantee relies on.
         first_contact: Names of those whose keys came from the server.
+        has_clusters: True if sums have a part for each cluster of clients.
     """
-    text = MASKS_ALONE if options.unit == "none" else SUM_GUARANTEE
+    is_exact = options.unit == "none"
+    text = MASKS_ALONE + (PER_CLUSTER if has_clusters else "") if is_exact else SUM_GUARANTEE
     added = FIRST_CONTACT.format(names=", ".join(first_contact)) if first_contact else ""
     return text.format(min_sum=min_sum, pinned=", ".join(pinned), **options.model_dump()) + added

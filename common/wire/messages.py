@@ -117,7 +117,7 @@ class TrainRequest(SumRequest):
     round: int
     enrolment: str
     model: Arrays
-    """θ^c, the global model."""
+    """θ^c, the global model; all models, as `0/name` and so on, if in secure sums the client chooses its cluster."""
     shared: Arrays = field(default_factory=dict)
     """Arrays broadcast in addition to the model; FedRule: the mean d̄ of round `shared_round`."""
     shared_round: int = 0

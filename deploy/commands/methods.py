@@ -57,6 +57,8 @@ def _of_method(capabilities: Any) -> Iterator[str]:
         yield "row-sparse replies"
     if capabilities.sum_only:
         yield "weighted sums only"
+    if capabilities.clusters:
+        yield "secure sums of clusters"
     if capabilities.extra_releases:
         yield f"{count(capabilities.extra_releases, 'further release')} a round"
     for key in sorted(capabilities.plaintext):

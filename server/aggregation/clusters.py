@@ -1,6 +1,5 @@
 """Several models: initial copies, assignment of clients, pooled properties. Pure, NumPy."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -8,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from common.arrays import Array, Arrays, add_prefix
+from common.methods.clustered import choose_lowest
 
 
 def spread_copies(model: Arrays, clusters: int, spread: float, seed: int) -> Arrays:
@@ -30,7 +30,7 @@ def assign_clusters(losses: Mapping[str, Sequence[float]], rule: Literal["argmin
     loss on and fills clusters evenly (algorithms.md §3.6).
     """
     if rule == "argmin":
-        return {name: _lowest(name, row) for name, row in losses.items()}
+        return {name: choose_lowest(name, row) for name, row in losses.items()}
     clusters = len(next(iter(losses.values()), ()))
     room = dict.fromkeys(range(clusters), -(-len(losses) // max(clusters, 1)))
     pairs = sorted((loss, name, j) for name, row in losses.items() for j, loss in enumerate(row))
@@ -50,8 +50,3 @@ def pool_ranges(low: Sequence[Array], high: Sequence[Array]) -> Arrays:
     shape = Counter(a.shape for a in low).most_common(1)[0][0]
     fitting = [k for k, a in enumerate(low) if a.shape == shape]
     return {"low": np.min([low[k] for k in fitting], axis=0), "high": np.max([high[k] for k in fitting], axis=0)}
-
-
-def _lowest(name: str, losses: Sequence[float]) -> int:
-    best = [j for j, loss in enumerate(losses) if loss == min(losses)]
-    return best[int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % len(best)]

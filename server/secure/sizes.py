@@ -22,9 +22,12 @@ def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
     model = parameters(build_model(spec, config.task_run(spec, vocabulary)))
     private = spec.private(model, capabilities)
     shared = sum(a.size for name, a in model.items() if name not in private)
-    numbers = shared * (1 + capabilities.needs_gradient + capabilities.needs_magnitude) + 1  # with the weight
+    clusters = capabilities.clusters
+    vectors = clusters or 1 + capabilities.needs_gradient + capabilities.needs_magnitude
+    numbers = shared * vectors + (2 * clusters or 1)  # with weights, and the choice of a cluster
     if numbers > MOST_NUMBERS:
-        return f"an update of {numbers:,} numbers exceeds the {MOST_NUMBERS:,} of a secure sum"
+        parts = f" for {clusters} clusters" if clusters else ""
+        return f"an update of {numbers:,} numbers{parts} exceeds the {MOST_NUMBERS:,} of a secure sum"
     if config.task_options.count_offset is True and (counts := _size_of_counts(config, vocabulary)) > MOST_COUNTS:
         return f"counts of {counts:,} numbers exceed the {MOST_COUNTS:,} of a secure sum (count-offset)"
     return ""

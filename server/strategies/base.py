@@ -44,8 +44,8 @@ class StrategyBase(Strategy):
 
     @property
     def releases(self) -> int:
-        """Number of data-dependent replies of a client per round."""
-        return 1 + self.capabilities.extra_releases
+        """Number of data-dependent replies of a client per round; one in secure sums."""
+        return 1 if self.config.privacy.resolved_trust == "helpers" else 1 + self.capabilities.extra_releases
 
     @property
     def next_round(self) -> tuple[int, int]:

@@ -12,13 +12,16 @@ from common.arrays import Arrays, add_prefix, group, sub
 from common.errors import WireError
 from common.methods import clustered
 from common.methods.clustered import Clustered
+from common.secure.clusters import to_clusters
 from common.wire.codec import decode, encode
-from common.wire.messages import ASSIGN, AssignReply, AssignRequest
+from common.wire.messages import ASSIGN, LOCAL, AssignReply, AssignRequest
 from server.aggregation.clusters import assign_clusters, spread_copies
 from server.aggregation.optimizers import OptimizerState
-from server.aggregation.round_results import Collected, Replies
+from server.aggregation.round_results import Collected, Opened, Replies
 from server.plausible import ASSIGN_REPLY
 from server.roster import EnrolledClient
+from server.secure.cluster_sums import ClusterSums
+from server.secure.protocol import Total
 from server.strategies.base import SendAndReceive
 from server.strategies.replies import check_assignment, content_of
 from server.strategies.round import RoundStrategy
@@ -28,7 +31,10 @@ log = logging.getLogger("fedloom.server")
 
 
 class ClusteredStrategy(RoundStrategy):
-    """IFCA: θ_j ← θ_j − mean of Δ_k over cluster j; an empty cluster keeps its model (Ghosh et al. 2020)."""
+    """IFCA: θ_j ← θ_j − mean of Δ_k over cluster j; an empty cluster keeps its model (Ghosh et al. 2020).
+
+    In secure sums each client chooses its cluster itself, and one of fewer than `secure-sums.min-sum` clients keeps its model.
+    """
 
     criterion: Literal["loss", "property"] = "loss"
     properties: tuple[str, ...] = ()
@@ -37,16 +43,26 @@ class ClusteredStrategy(RoundStrategy):
     def __init__(self, options: Clustered, parts: RoundParts) -> None:
         super().__init__(parts)
         self.options = options
+        self._sizes: dict[str, float] = {}
         if not group("0", self.state.model):  # a resumed run has its K models
             model = spread_copies(self.state.model, options.clusters, options.spread, self.config.seed)
             self.state = replace(self.state, model=model)
 
     def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
         """Return θ_j − mean of Δ_k for every cluster j."""
+        if self._sums is not None:
+            step = collected.mean_update()
+            return {**model, **sub({name: model[name] for name in step}, step)}, state
         return {**model, **self._cluster_means(model, collected)}, state
 
+    def diagnostics(self, state: OptimizerState) -> dict[str, float]:
+        """Return the number of clients in each cluster of a secure sum, as it was opened."""
+        return self._sizes
+
     def model_for(self, client: str) -> Arrays:
-        """Return θ_j of the client's cluster j."""
+        """Return θ_j of the client's cluster j; all K models if the client chooses."""
+        if self._sums is not None:
+            return self.state.model
         return group(str(self.group_of(client)), self.state.model)
 
     def group_of(self, client: str) -> int:
@@ -59,6 +75,8 @@ class ClusteredStrategy(RoundStrategy):
 
     def prepare(self, clients: Mapping[str, EnrolledClient], send: SendAndReceive, *, training: bool) -> None:
         """Assign the training clients that are due, or the evaluating clients without assignment."""
+        if self._sums is not None:
+            return
         due = [client for name, client in sorted(clients.items()) if self._is_due(name, training)]
         replies = self._request_scores(due, send)
         keys = [str(j) for j in range(self.options.clusters)]
@@ -110,6 +128,15 @@ class ClusteredStrategy(RoundStrategy):
             WireError: The reply is not valid.
         """
         return check_assignment(reply, self.state.round + 1, self.options.clusters)
+
+    def _blocks(self) -> Arrays:
+        return to_clusters(self._blocks_of(group("0", self.state.model)), 0, self.options.clusters)
+
+    def _open(self, total: Total) -> Opened:
+        sums = ClusterSums.of(total, self._blocks(), self.options.clusters, self._terms.clip if self._terms else 0.0)
+        self._sizes = {f"clients_{j}": float(size) for j, size in enumerate(sums.sizes)}
+        means, steps = sums.means(self.config.secure_sums.min_sum), self.config.method_options.steps(LOCAL)
+        return Opened(total.clients, total.steps, means, steps, self.capabilities.per_step)
 
     def _cluster_means(self, model: Arrays, collected: Collected) -> Arrays:
         """Return the updated layers of every cluster with a reply."""

@@ -8,6 +8,7 @@ import numpy as np
 from flwr.app import Message
 
 from common.arrays import Arrays, add_prefix, all_finite
+from common.secure.clusters import WEIGHT
 from common.secure.layout import SumLayout
 from common.wire.messages import LOCAL
 from server.aggregation.round_results import Opened
@@ -21,9 +22,6 @@ from server.strategies.summed_intake import SummedIntake
 
 CHANNEL = "train"
 """Channel of the sum of updates."""
-
-WEIGHT = "weight"
-"""Block of a client's weight, in runs without noise that weigh by records."""
 
 BAD_BOXES = 3
 """Number of rounds with a box that does not open, after which a client is asked no more."""
@@ -124,7 +122,11 @@ class SummedStrategy(SummedIntake):
 
     def _blocks(self) -> Arrays:
         """Return a template of the vector that each client sends."""
-        shared = self.select_uploaded(self.model_for(""))
+        return self._blocks_of(self.model_for(""))
+
+    def _blocks_of(self, model: Arrays) -> Arrays:
+        """Return a template of the vector of a client that trains a model."""
+        shared = self.select_uploaded(model)
         arrays = add_prefix("update", shared)
         if self.capabilities.needs_gradient:
             arrays |= add_prefix("gradient", shared)

@@ -37,7 +37,7 @@ def model_of(folder: Path) -> dict[str, Any]:
         ("fedga", {}),
         ("pfedme", {}),
         ("perfedavg", {}),
-        ("fedrep", {"task": "traffic"}),
+        ("fedrep", {}),
         ("ditto", {}),
     ],
 )
@@ -165,6 +165,7 @@ def test_clients_of_other_runs_send_single_replies(tmp_path: Path) -> None:
     [
         ("fedavg", {"federation__robust": "median", "federation__min-replies": 3}, "single clients"),
         ("ifca", {"assign": "capacity"}, "single clients"),
+        ("local", {}, "local sends no updates"),
         ("fedavg", {"privacy__unit": "client", "privacy__mechanism": "laplace"}, "mechanism=laplace"),
     ],
 )
