@@ -1,5 +1,6 @@
-"""ε of a fixed number of DP-SGD steps by Opacus, as reference for ledgers."""
+"""Reference accountants: DP-SGD steps by Opacus, and the closed form of zCDP that earlier versions used."""
 
+import math
 import warnings
 
 import numpy as np
@@ -23,3 +24,14 @@ def epsilon_prv(multiplier: float, sample: float, steps: int, delta: float) -> f
     accountant.history = [(multiplier, sample, steps)]
     with np.errstate(divide="ignore"), warnings.catch_warnings(action="ignore"):
         return float(accountant.get_epsilon(delta))
+
+
+def closed_rho(epsilon: float, delta: float) -> float:
+    """Return ρ(ε, δ) by Bun and Steinke (2016), Prop 1.3, which earlier versions used."""
+    log = math.log(1 / delta)
+    return (epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))) ** 2
+
+
+def closed_epsilon(rho: float, delta: float) -> float:
+    """Return ε of ρ-zCDP by the same closed form."""
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.privacy.zcdp import epsilon_of, rho_of, rho_of_pure, sigma_of
-from tests.support.accountants import epsilon_prv, epsilon_rdp
+from tests.support.accountants import closed_epsilon, closed_rho, epsilon_prv, epsilon_rdp
 
 # dp-accounting 0.6.0, at noise multiplier z = √(n / 2ρ):
 #   eps = lambda a: a.compose(dp_accounting.GaussianDpEvent(z), n).get_epsilon(delta)
@@ -18,12 +18,6 @@ DP_ACCOUNTING = [
     (0.0208, 10, 1e-6, 0.9191385041732183, 0.8518939263651928),
     (5.0, 20, 1e-5, 19.05359753163139, 17.85658683146691),
 ]
-
-
-def closed_rho(epsilon: float, delta: float) -> float:
-    """Return ρ(ε, δ) by Bun and Steinke (2016), Prop 1.3, which earlier versions used."""
-    log = math.log(1 / delta)
-    return (epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))) ** 2
 
 
 EPSILONS = st.floats(1e-3, 200)
@@ -50,7 +44,7 @@ def test_no_run_gets_less_than_by_the_closed_form_of_earlier_versions(epsilon: f
 
 @given(st.floats(1e-12, 1e6), DELTAS)
 def test_no_ledger_claims_more_than_by_the_closed_form_of_earlier_versions(rho: float, delta: float) -> None:
-    assert epsilon_of(rho, delta) <= (rho + 2 * math.sqrt(rho * math.log(1 / delta))) * (1 + 1e-12)
+    assert epsilon_of(rho, delta) <= closed_epsilon(rho, delta) * (1 + 1e-12)
 
 
 @given(st.floats(1e-6, 100), DELTAS, st.floats(1.001, 500))
