@@ -28,6 +28,7 @@ MAX_REWAIT_SECONDS = 120.0  # longest wait of a running run; a longer configured
 LATE_ANSWER_SECONDS = 5.0  # seconds that late-joining nodes have to answer if enough clients are enrolled
 ANSWER_SECONDS = 30.0  # seconds to answer otherwise, and the first pause before a slow node is invited again
 MAX_RETRY_SECONDS = 600.0  # longest such pause
+LEAST_POLL_CAP, MOST_POLL_CAP, NODES_A_SECOND = 2.0, 30.0, 16  # seconds; of nodes that all wait, so many ask in one
 REPORT_SECONDS = 5.0  # seconds between two reports of the same wait
 
 
@@ -54,6 +55,7 @@ class Enrolment:
         names: Names that belong to keys.
         ledgers: Heads of the clients' privacy ledgers.
         hubs: Admission of hubs; None refuses them.
+        poll_cap: Longest pause of a node between two polls in seconds; 0: by the number of nodes.
     """
 
     def __init__(
@@ -66,11 +68,12 @@ class Enrolment:
         names: NameBindings | None = None,
         ledgers: LedgerHeads | None = None,
         hubs: HubAdmission | None = None,
+        poll_cap: float = 0.0,
     ) -> None:
         self.roster, self.helpers, self._names = Roster(clock), invitation.helpers, names or NameBindings()
         self.ledgers, self._hubs = ledgers or LedgerHeads(), hubs or HubAdmission()
         self._invitation, self._wait, self._ask = invitation, wait, ask
-        self._clock, self._sleep = clock, sleep
+        self._clock, self._sleep, self._poll_cap = clock, sleep, poll_cap
         self.on_wait: Callable[[Collection[int], int, float], None] = lambda online, wanted, seconds: None
         """Callback while clients are missing: connected nodes, required clients, and remaining seconds."""
         self.on_refusal: Callable[[Refusal], None] = lambda refusal: None
@@ -106,7 +109,7 @@ class Enrolment:
         while True:
             online = frozenset(grid.get_node_ids())
             uninvited = self.roster.select_uninvited(online)
-            if self._invite(uninvited, hurry=len(self._here(online, is_suitable)) >= at_least):
+            if self._invite(uninvited, len(online), hurry=len(self._here(online, is_suitable)) >= at_least):
                 news = self._clock()
             online = frozenset(grid.get_node_ids())  # nodes may have returned in the meantime
             suitable = self._here(online, is_suitable)
@@ -135,8 +138,8 @@ class Enrolment:
         away = any(is_suitable(c) for n, c in self.roster.clients.items() if n not in online)
         return self._wait <= MAX_REWAIT_SECONDS and answered >= at_least and not away
 
-    def _invite(self, nodes: list[int], *, hurry: bool) -> bool:
-        """Invite nodes; return True if any answered.
+    def _invite(self, nodes: list[int], online: int, *, hurry: bool) -> bool:
+        """Invite some of the online nodes; return True if any answered.
 
         With `hurry`, the wait is short and a slow node is invited again after exponentially growing pauses. A client caches its
         prepared data and its refusal, so its next answer is fast.
@@ -146,7 +149,9 @@ class Enrolment:
         nodes = [node for node in nodes if not hurry or now >= self._slow.get(node, (-math.inf, 0.0))[0]]
         if not nodes:
             return False
-        messages = [Message(encode(self._invitation), node, ENROL) for node in nodes]
+        cap = self._poll_cap or min(max(LEAST_POLL_CAP, online / NODES_A_SECOND), MOST_POLL_CAP)
+        invitation = replace(self._invitation, poll_cap=cap)
+        messages = [Message(encode(invitation), node, ENROL) for node in nodes]
         answered = [
             self._take(reply) for reply in self._ask(messages, LATE_ANSWER_SECONDS if hurry else ANSWER_SECONDS)
         ]

@@ -143,6 +143,7 @@ def build_enrolment(
         names=names,
         ledgers=LedgerHeads(nodes, config.task, ledger_owner),
         hubs=HubAdmission(hubs, names, SUMS if config.privacy.resolved_trust == "helpers" else ""),
+        poll_cap=config.federation.poll_cap,
     )
 
 

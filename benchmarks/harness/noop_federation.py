@@ -5,8 +5,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -52,6 +53,8 @@ class Timing:
     seconds: list[float]
     superlink_mb: tuple[float, float]
     """Resident memory of the SuperLink in MB at the start and the end of the rounds."""
+    calls: dict[str, float] = field(default_factory=dict)
+    """Kind of request -> calls of a resident client in a round, the mean over rounds and clients."""
 
     @property
     def median(self) -> float:
@@ -83,6 +86,7 @@ def measure(case: Case) -> Timing:
         for i, arguments in enumerate(_clients(case, settings, keys)):
             loads = "nothing" if case.client.endswith(LIGHT) else "fedloom"
             own = {"PYTHONPATH": str(ROOT), "FLWR_HOME": str(home / f"flwr-{i}"), "NOOP_LOADS": loads}
+            own["NOOP_CALLS"] = str(home / f"calls-{i}.jsonl")
             environment = flower_environment(own)
             processes.start(f"client {i}", arguments, log=home / f"client-{i}.log", environment=environment)
         polling = "fedloom" if case.client.startswith("resident") else "stock"
@@ -94,7 +98,23 @@ def measure(case: Case) -> Timing:
             processes, control, run, result, settings, lambda: memory.append(superlink.memory_info().rss / 1e6)
         )
         early, late = memory[len(memory) // 4], memory[-1]
-        return Timing(case.client, case.clients, case.channel, seconds, (round(early), round(late)))
+        megabytes, calls = (round(early), round(late)), count_calls(home.glob("calls-*.jsonl"), case.rounds)
+        return Timing(case.client, case.clients, case.channel, seconds, megabytes, calls)
+
+
+def count_calls(files: Iterable[Path], rounds: int) -> dict[str, float]:
+    """Return the calls of a client in a round by kind, the mean over the last rounds of all clients.
+
+    Args:
+        files: One for each client; a line a reply has the calls until then.
+        rounds: Number of rounds.
+    """
+    totals, counted = Counter[str](), 0
+    for file in files:
+        lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()][-rounds - 1 :]
+        totals += Counter(lines[-1]) - Counter(lines[0])
+        counted += len(lines) - 1
+    return {kind: number / counted for kind, number in totals.items()}
 
 
 def _certificates(folder: Path) -> Certificates:

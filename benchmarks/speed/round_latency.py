@@ -7,7 +7,8 @@ run the same ClientApp, which imports the modules of fedloom's clients; "stock, 
 the same clients with a ClientApp that imports nothing. The difference is the cost of imports, the rest that of waiting.
 
 `--channels memory` (TLS, node authentication, state in memory) is what `fedloom up` and `serve` use. The JSON has the
-seconds a round per client, by least squares, and the memory of the SuperLink at the start and the end of the rounds.
+seconds a round per client, by least squares, the memory of the SuperLink at the start and the end of the rounds, and the calls
+of a resident client in a round by kind. The server's app makes as many again.
 """
 
 import argparse
@@ -64,14 +65,15 @@ def is_late(t: Timing) -> bool:
 
 
 def _print_table(timings: list[Timing]) -> None:
-    table = Table("channel", "clients", "client", "median s", "min s", "max s", "times less", "target", "MB")
+    table = Table("channel", "clients", "client", "median s", "min s", "max s", "times less", "target", "MB", "calls")
     stock = {(t.channel, t.clients): t.median for t in timings if t.client == "stock"}
     for t in timings:
         base = stock.get((t.channel, t.clients))
         gain = f"{base / t.median:.0f}" if base and t.client == "resident" else ""
         target = f"{TARGET[t.channel]:.0f}" if gain and t.channel in TARGET else ""
         megabytes = " to ".join(f"{value:.0f}" for value in t.superlink_mb)
-        row = (f"{t.median:.3f}", f"{min(t.seconds):.3f}", f"{max(t.seconds):.3f}", gain, target, megabytes)
+        calls = f"{sum(t.calls.values()):.1f}" if t.calls else ""
+        row = (f"{t.median:.3f}", f"{min(t.seconds):.3f}", f"{max(t.seconds):.3f}", gain, target, megabytes, calls)
         table.add_row(t.channel, str(t.clients), t.client, *row)
     Console().print(table)
 

@@ -1,10 +1,13 @@
 """Adaptive polling: near the expected time of the next message, then with exponential back-off."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 FIRST_RETRY_SECONDS, RETRY_GROWTH, MAX_RETRY_SECONDS = 0.1, 1.3, 2.5  # seconds between two attempts to reach a server
+
+LEAST_CAP_SECONDS, MOST_CAP_SECONDS = 2.0, 30.0
+"""Longest waits that a server may ask for."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,10 @@ class Polling:
     cap: float = 2.0
     courtesy: float = 3.0
     jitter: float = 0.2
+
+    def capped(self, seconds: float) -> "Polling":
+        """Return the schedule with the longest wait that a server asks for; 0 keeps it."""
+        return replace(self, cap=min(max(seconds, LEAST_CAP_SECONDS), MOST_CAP_SECONDS)) if seconds > 0 else self
 
     def wait_after_reply(self, rhythm: float, random: Random) -> float:
         """Return seconds to wait after a reply if the next message usually arrives within `rhythm` seconds."""

@@ -18,7 +18,8 @@ from client.node.memory import release_memory
 from client.node.observer import Observer
 from client.node.polling import Polling, retry_pauses
 from common.errors import FedloomError, RefusedError, WireError, public_reason
-from common.wire.messages import REFUSED
+from common.wire.codec import outline
+from common.wire.messages import ENROL, REFUSED
 
 Config = dict[str, bool | float | int | str]
 Answer = Callable[[Message, Context], Message]
@@ -158,6 +159,7 @@ class _Session:
         self._send(fleet)
         release_memory()
         self._empty, self._replied = 0, time.monotonic()
+        self._polling = self._polling.capped(_poll_cap(message))
         return self._polling.wait_after_reply(min(self._pauses), self._random)
 
     def _send(self, fleet: Fleet) -> None:
@@ -197,3 +199,10 @@ class _Session:
             return Message(Error(code=CLIENT_APP_RAISED, reason=public_reason(error)), reply_to=message)
         self._runs[context.run_id] = context.state, self._runs[context.run_id][1]
         return reply
+
+
+def _poll_cap(message: Message) -> float:
+    """Return the longest pause that an invitation asks for; 0 without one."""
+    asks = message.metadata.message_type == ENROL and message.has_content()
+    seconds = outline(message.content).values.get("poll_cap") if asks else None
+    return seconds if isinstance(seconds, float) else 0.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from common.arrays import Arrays
 from common.wire.sums import HelperPayload, LedgerReply, SumReply, SumRequest
 
-SCHEMA = 10
+SCHEMA = 11
 """Version of the schema, checked when a message is decoded."""
 
 Metrics = dict[str, float]
@@ -40,6 +40,8 @@ class EnrolRequest:
     """Number of gateways that have passed the invitation on; their operators see the replies."""
     refusal: str = ""
     """Reason why the server refuses this client, in a copy of the invitation; else empty."""
+    poll_cap: float = 0.0
+    """Longest pause of the node between two polls in seconds, of which it takes 2 to 30; 0: as before."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,13 @@ def test_every_online_node_is_invited_once() -> None:
     assert (world.invited, world.naps) == ([11, 12], [])
 
 
+@pytest.mark.parametrize(("nodes", "given", "cap"), [(3, 0.0, 2.0), (64, 0.0, 4.0), (1000, 0.0, 30.0), (64, 7.5, 7.5)])
+def test_nodes_are_told_how_often_to_ask(nodes: int, given: float, cap: float) -> None:
+    world = World({node: yes(f"c{node}") for node in range(nodes)}, poll_cap=given)
+    world.gather(nodes)
+    assert world.poll_caps == [cap] * nodes
+
+
 def test_the_content_of_an_enrolment_is_stored() -> None:
     world = World({11: EnrolReply("ann", "toy:0", 1, 1.5, True), 12: yes("bob")})
     enrolled = world.enrolment.gather(world, 2)

@@ -1,3 +1,4 @@
+import math
 from random import Random
 
 import pytest
@@ -25,6 +26,14 @@ def test_jitter_spreads_clients_within_its_bounds() -> None:
 def test_64_long_idle_clients_poll_less_than_45_times_a_second() -> None:
     polling, random = Polling(), Random(1)
     assert sum(1 / polling.wait_after_nothing(100, 0.005, random) for _ in range(64)) < 45
+
+
+@pytest.mark.parametrize(
+    ("asked", "cap"),
+    [(0.0, 1.0), (-3.0, 1.0), (math.nan, 1.0), (0.5, 2.0), (7.0, 7.0), (900.0, 30.0), (math.inf, 30.0)],
+)
+def test_a_server_sets_the_longest_wait_within_bounds(asked: float, cap: float) -> None:
+    assert Polling(cap=1.0, jitter=0.0).capped(asked).wait_after_nothing(5000, 0.0, Random(0)) == cap
 
 
 def test_a_message_is_detected_soon_after_a_short_pause() -> None:
