@@ -109,6 +109,9 @@ SAMPLED = tuple(
 )
 """Rows with sampled softmax in place of the full one, at the point that is tuned for the full one."""
 
+SUMMED = ("default", "default-counts")
+"""Rows of the default model without and with rules summed over clients."""
+
 CENTRAL = Experiment(
     "central", "SR-GNN, central, Adam", grid=tuple({"lr": rate} for rate in CENTRAL_RATES), seeds=SEEDS
 )

@@ -6,7 +6,7 @@ from benchmarks.harness.claim import compare
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics, Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
-from benchmarks.sessions import prose, softmax_section
+from benchmarks.sessions import prose, softmax_section, summed_section
 from benchmarks.sessions.experiments import CENTRAL, TITLES
 from benchmarks.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
 from benchmarks.sessions.sets import SETTINGS, Setting
@@ -27,6 +27,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
         rows = in_order(measured, TITLES)
         if rows and "data" in measured:
             yield from _set(setting, rows, measured["data"].only)
+    yield from summed_section.section(results)
     yield from softmax_section.section(results)
     yield from _check(results)
 

@@ -16,7 +16,7 @@ from benchmarks.sessions.data import READERS
 from benchmarks.sessions.diversity import jaccard_distance, visited
 from benchmarks.sessions.experiments import BASELINES, CENTRAL, CENTRAL_EPOCHS, TITLES, VALIDATION_SHARE
 from benchmarks.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
-from benchmarks.sessions.sets import SETTINGS, Setting
+from benchmarks.sessions.sets import SETTINGS, SMALL_SETTINGS, Setting
 from client.data.dataset import AnyDataset
 from client.tasks.sessions.data.reader import read_visitors
 from client.tasks.sessions.data.split import SplitVisitor, split_visitor
@@ -40,6 +40,11 @@ def compute(selection: Selection, store: Store) -> None:
     for setting in SETTINGS:
         if selection.has_set(setting.key):
             _compute_set(setting, selection, store)
+    for setting in SMALL_SETTINGS:
+        if selection.has_set(setting.key):
+            bench = _bench(setting, selection, store)
+            bench.run(setting.summed())
+            bench.describe(partial(_sizes, bench))
     if selection.has(WHOLE):
         for name in filter(selection.has_set, PUBLISHED):
             check = partial(_check_model, selection, name)
@@ -47,13 +52,17 @@ def compute(selection: Selection, store: Store) -> None:
 
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
-    read = partial(READERS[setting.key], selection.data)
-    bench = Bench(setting.key, read, store, _trial_of, TUNING, lambda _: STACKED, selection)
+    bench = _bench(setting, selection, store)
     bench.run_baselines({key: TITLES[key] for key in BASELINES}, CENTRAL.seeds, partial(_baseline, bench))
     if selection.has(CENTRAL.key):
         _compute_central(bench)
     bench.run((*setting.experiments(), *setting.sampled()))
     bench.describe(partial(_sizes, bench))
+
+
+def _bench(setting: Setting, selection: Selection, store: Store) -> Bench:
+    read = partial(READERS[setting.key], selection.data)
+    return Bench(setting.key, read, store, _trial_of, TUNING, lambda _: STACKED, selection)
 
 
 def _trial_of(run: FinishedRun) -> Trial:

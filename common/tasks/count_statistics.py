@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from common.arrays import Arrays
 from common.tasks.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from common.tasks.spec import ModelVariant
 
 VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
@@ -32,6 +35,10 @@ def _unpacked(counts: Arrays, template: Arrays) -> Arrays:
     return counts
 
 
+def _always_used(options: Any, model: "ModelVariant") -> bool:
+    return True
+
+
 def _all_visible(statics: Arrays, vocabulary: Vocabulary) -> float:
     return 1.0
 
@@ -49,6 +56,8 @@ class CountStatistics(Generic[VocabularyT]):
         largest: Largest single number in it, with noise; none is negative.
         label: (opened sums, standard deviation of their noise) -> statics of the model.
         pack: (statistics, template) -> this vector; by default the statistics themselves.
+        used: (options, model variant) -> True if the model starts from such counts; `count-offset = auto` leaves them
+            out where it does not.
         visible: (statics of the model, vocabulary) -> estimated share of the counts' variance that noise leaves, 0 to 1.
     """
 
@@ -59,6 +68,7 @@ class CountStatistics(Generic[VocabularyT]):
     largest: float = 1.0
     label: Callable[[Arrays, float], Arrays] = _unlabelled
     pack: Callable[[Arrays, Arrays], Arrays] = _unpacked
+    used: Callable[[Any, "ModelVariant"], bool] = _always_used
     visible: Callable[[Arrays, VocabularyT], float] = _all_visible
 
 

@@ -66,6 +66,8 @@ def _carries_counts(config: RunConfig, vocabulary: Vocabulary, clients: int) -> 
     is_summed = config.privacy.resolved_trust == "helpers" and not find_count_obstacle(config)
     if statistics is None or not is_summed or size > MOST_COUNTS:
         return False
+    if not statistics.used(config.task_options, config.model):
+        return False
     rho, bound = count_cost(config), integer_clip(size)
     try:
         noise = noise_scale(rho, bound, "positive") * sqrt(config.secure_sums.helpers) if rho else 0.0

@@ -2,24 +2,31 @@
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
-from client.data.read import read_all
+from client.data.read import partition, read_all
+from client.tasks.registry import CLIENT_TASKS
 from client.tasks.traffic.data.series import Sensors
 from common.config.parse import parse
 from common.errors import ConfigError
 from common.options import Scalar
+from common.tasks.sessions.counts import KEYS, VALUES
+from common.tasks.sessions.vocabulary import Items
 from common.tasks.traffic.counts import LAGS, PAIRS
-from deploy.simulation import simulate
+from deploy.simulated_helper import open_desks
+from deploy.simulated_session import open_sessions
+from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
+from server.run import run
 from server.secure import sizes
 from tests.support.sensors import MEASURES, QUICK, sensor
 from tests.support.sum_runs import SumFederation, summed
 
 SENSORS = Sensors(tuple(sensor(number) for number in range(3)), MEASURES)
+SUMMED = {"sessions": {KEYS, VALUES}, "traffic": {LAGS, PAIRS}}
 SMALL: dict[str, dict[str, Scalar]] = {
     "sessions": {"tasks.sessions.hidden": 4},
     "markets": {"tasks.markets.width": 16},
@@ -68,6 +75,55 @@ def test_opened_counts_are_the_sums_of_plain_ones(task: str, tmp_path: Path, mon
 def test_counts_that_sums_cannot_carry_are_refused(task: str, options: dict[str, Scalar], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         parse(counting(task, "helpers", **options))
+
+
+def resolved(task: str, options: dict[str, Scalar] | None = None, items: int = 10) -> bool | str:
+    """Return `count-offset` of a run after `auto` is resolved."""
+    config = parse(counting(task, "helpers", **{f"tasks.{task}.count-offset": "auto", **(options or {})}))
+    vocabulary = MEASURES if task == "traffic" else Items(items=tuple(f"item-{k}" for k in range(items)))
+    return sizes.resolve_counts(vocabulary, config, 5).task_options.count_offset
+
+
+@pytest.mark.parametrize("task", ["sessions", "traffic"])
+def test_auto_sums_counts_without_noise_under_helpers(task: str) -> None:
+    assert resolved(task) == "auto"
+    assert resolved(task, {"privacy.trust": "local"}) is False
+    assert resolved(task, {"privacy.unit": "client"}) is False
+    assert resolved(task, {"model": "paper"}) is False
+
+
+def test_auto_leaves_out_counts_that_exceed_a_sum() -> None:
+    assert resolved("sessions", items=1000) == "auto"
+    assert resolved("sessions", items=1001) is False
+
+
+def test_auto_leaves_out_autocovariances_where_nothing_is_averaged_with_their_ridge() -> None:
+    assert resolved("traffic", {"tasks.traffic.ridge": "none"}) is False
+    with pytest.raises(ConfigError, match="set ridge=chosen"):
+        parse(counting("traffic", "helpers", **{"tasks.traffic.ridge": "none"}))
+
+
+@pytest.mark.parametrize(("allowed", "has_counts"), [("summed", True), ("never", False)])
+@pytest.mark.parametrize("task", ["sessions", "traffic"])
+def test_auto_starts_from_counts_where_owners_allow_them(
+    task: str,
+    allowed: Literal["summed", "never"],
+    has_counts: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    if task == "traffic":
+        monkeypatch.setattr("server.run.demo_vocabulary", lambda name: MEASURES)
+    config = parse(counting(task, "helpers", **{f"tasks.{task}.count-offset": "auto"}))
+    sessions, _ = open_sessions(partition(data_of(task), 0, unit=CLIENT_TASKS[task].unit), None)
+    for session in sessions.values():
+        session.releaser.policy = session.releaser.policy.model_copy(update={"allow_counts": allowed})
+    with open_desks(config) as desks, InProcessGrid(sessions, 1, desks=desks) as grid:
+        assert run(grid, config, tmp_path).status == "completed"
+    arrays = RunDirectory(tmp_path, "toy").load_model()[0]
+    assert (not SUMMED[task].isdisjoint(arrays)) == has_counts
+    assert ("the model starts without counts" in caplog.text) != has_counts
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,11 @@ class SessionsOptions(TaskOptions):
     blend_share: float = Field(0.1, gt=0, lt=1)
     """Share of the training sessions on which the default model's blend weights are trained."""
 
-    count_offset: bool = False
-    """Add a feature from summed counts of sequential rules; every client's policy must set `allow-counts`.
+    count_offset: Literal["auto", True, False] = "auto"
+    """Add a feature from summed counts of sequential rules to the default model.
 
-    They are sent in plaintext, or with helpers in a secure sum.
+    They are sent in plaintext, or with helpers in a secure sum; every client's policy must set `allow-counts`. `auto`: with
+    helpers only, without noise, for up to 1,000 items, and from the clients that allow it.
     """
 
     @property

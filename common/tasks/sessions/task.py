@@ -52,7 +52,10 @@ TASK = TaskSpec(
     objective=Objective("loss"),
     head=("scale", "weight"),  # weights of the blend
     record_dp=frozenset({"paper"}),
-    counts=pair_statistics(check_rules, add_rules, dense_rules, to_sparse, to_dense),
+    counts=replace(
+        pair_statistics(check_rules, add_rules, dense_rules, to_sparse, to_dense),
+        used=lambda _, model: model == "default",
+    ),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},
     comparison=Comparison("hr20", "visitors", "own history", higher_is_better=True, answers=True),

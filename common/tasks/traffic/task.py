@@ -139,6 +139,7 @@ TASK = TaskSpec(
         lambda options, variables: covariance_template(len(variables.variables), options.history + options.horizon),
         label=to_sums,
         pack=to_covariances,
+        used=lambda options, model: model == "default" and options.ridge != "none",
     ),
     pooled=frozenset(POOLED),
     defaults={"method": "fedstl"},

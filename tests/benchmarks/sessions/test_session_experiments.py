@@ -8,7 +8,7 @@ from benchmarks.sessions.baselines import baselines_of
 from benchmarks.sessions.data import READERS
 from benchmarks.sessions.experiments import BASELINES, EXPERIMENTS, _row
 from benchmarks.sessions.page import rounds_to
-from benchmarks.sessions.sets import SETTINGS, Setting
+from benchmarks.sessions.sets import SETTINGS, SMALL_SETTINGS, Setting
 from client.data.read import read_all
 from client.tasks.sessions.data.split import split_visitor
 from common.config.parse import parse
@@ -34,7 +34,17 @@ def test_a_row_that_tests_nothing_is_refused() -> None:
 
 
 def test_every_set_has_a_reader() -> None:
-    assert READERS.keys() == {setting.key for setting in SETTINGS}
+    assert READERS.keys() == {setting.key for setting in (*SETTINGS, *SMALL_SETTINGS)}
+
+
+@pytest.mark.parametrize("setting", SMALL_SETTINGS, ids=[setting.key for setting in SMALL_SETTINGS])
+def test_small_sets_compare_summed_rules_at_one_point(setting: Setting) -> None:
+    off, on = setting.summed()
+    assert off.grid == on.grid
+    assert len(on.grid) == 1
+    assert on.settings == {**off.settings, "tasks.sessions.count-offset": True}
+    larger = {one.key: one for one in SETTINGS}[setting.key.removesuffix("-1000")]
+    assert (setting.rounds, setting.cohort, setting.cooldown) == (larger.rounds, larger.cohort, larger.cooldown)
 
 
 def test_every_baseline_scores_all_items() -> None:
