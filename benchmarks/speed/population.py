@@ -145,7 +145,8 @@ def write_lines(path: Path, lines: int) -> Path:
 def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]:
     """Return the figures of one run in this process."""
     given = {"run-id": "population", "rounds": options.rounds, "task": options.task, "method": options.method}
-    config = parse({**given, "evaluate-every": 10**6, "federation.deadline": 3600.0, "privacy.unit": "none"})
+    given |= {"evaluate-every": 10**6, "federation.cohort": options.cohort, "federation.deadline": 3600.0}
+    config = parse({**given, "privacy.unit": "none"})
     if options.replies != "auto":
         population.FOLDED_BYTES = 0 if options.replies == "summed" else 10**15
     memory = PeakMemory()
@@ -218,6 +219,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=1, help="processes that train")
     parser.add_argument("--task", default="rules", help="task whose demo data are read")
     parser.add_argument("--lines", type=int, default=0, help="generated sessions without users in place of demo data")
+    parser.add_argument("--cohort", type=float, default=1.0, help="share of the clients in a round")
     parser.add_argument("--method", default="fedrule", help="method of the run")
     parser.add_argument("--replies", choices=["auto", "summed", "single"], default="summed", help="form of the replies")
     parser.add_argument("--check", action="store_true", help="fail if a limit is missed")

@@ -1,5 +1,8 @@
-"""Memory of resident clients, as `fedloom up` starts them, pages shared with other processes included."""
+"""Memory of resident clients, as `fedloom up` starts them, pages shared with other processes included, and of simulations."""
 
+import json
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +11,8 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.system.desk import Command, Desk
+from benchmarks.speed.population import LINE_LIMITS
+from tests.system.desk import ROOT, Command, Desk
 
 pytestmark = pytest.mark.system
 
@@ -71,3 +75,16 @@ def test_a_resident_client_stays_small(task: str, data: str, bound: int, desk: D
     print(f"{task}, {data}: {max(peaks.values()):.0f} MB at most in {len(peaks)} clients, bound {bound} MB")
     assert len(peaks) == 4
     assert max(peaks.values()) < bound
+
+
+def test_rounds_of_a_thousand_clients_of_sessions_hold_no_memory() -> None:
+    """20,000 one-line sessions over 20,000 items, FedGA, a fiftieth of the clients a round."""
+    words = (
+        "--inner --task sessions --method fedga --clients 1000 --lines 20000 --rounds 20 --cohort 0.02 --replies auto"
+    )
+    command = [sys.executable, "-m", "benchmarks", "speed", "population", *words.split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(f"{found['peak_mb']:.0f} MB at most, {found['growth_after_3']:.3f} of that after three rounds")
+    assert found["clients"] == 1000
+    assert {name: found[name] for name, limit in LINE_LIMITS.items() if found[name] > limit} == {}
