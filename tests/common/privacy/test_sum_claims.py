@@ -16,6 +16,7 @@ MASKED = (
     "masked sums of at least 5 clients, no noise: single updates are hidden from a server that enrols no clients of its own and"
     " from all helpers but one; what sums reveal is not bounded"
 )
+CLUSTERS = "; the sum has a part for each cluster, which may be that of one client, but does not say of which"
 FIRST = "; keys of bob were taken from the server at first contact: a server that lied then is covered by nothing"
 CLAIM = Claim("client", "replace-one", ("discrete-gaussian-sum",), "zcdp", 2.0, 1e-5, 0.1, 0.05, 1.4, local_epsilon=0.0)
 
@@ -32,6 +33,13 @@ CLAIM = Claim("client", "replace-one", ("discrete-gaussian-sum",), "zcdp", 2.0, 
 def test_the_guarantee_of_every_combination(unit: Unit, first: tuple[str, ...], text: str) -> None:
     options = PrivacyOptions(unit=unit, epsilon=2.0, trust="helpers")
     assert describe_sums(options, 5, ("ann", "bob"), first) == text
+
+
+@pytest.mark.parametrize(("unit", "text"), [("client", NOISED), ("none", MASKED + CLUSTERS)])
+def test_parts_of_clusters_are_named_without_noise(unit: Unit, text: str) -> None:
+    options = PrivacyOptions(unit=unit, epsilon=2.0, trust="helpers")
+    for first, addition in ((), ""), (("bob",), FIRST):
+        assert describe_sums(options, 5, ("ann", "bob"), first, has_clusters=True) == text + addition
 
 
 def test_a_ledger_of_sums_relies_on_a_helper_of_each_run() -> None:
