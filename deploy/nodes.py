@@ -15,6 +15,12 @@ from server.ledger_heads import read_heads, write_heads
 REVOKED = "revoked"
 """Folder below `nodes/` with the keys that stay refused."""
 
+MANY = 32
+"""Number of nodes of one client each from which on a server gives advice."""
+
+MANY_DIRECT = "64 direct clients take about 4 s a round; a hub takes 100 of them in one message (docs/howto/hubs.md)"
+"""The advice; times as in docs/explanation/scale.md."""
+
 
 @dataclass(frozen=True)
 class NodeEntry:
@@ -104,6 +110,12 @@ def revoke_key(nodes: Path, name_or_fingerprint: str) -> NodeEntry:
             entry.file.unlink()
         write_names(nodes, {name: key for name, key in read_names(nodes).items() if name != found[0].name})
     return found[0]
+
+
+def advice_on_many(nodes: Path) -> str:
+    """Return advice for a server with many registered nodes of one client each; empty if they are few."""
+    direct = sum(entry.state == "registered" and entry.clients == 1 for entry in list_nodes(nodes))
+    return MANY_DIRECT if direct >= MANY else ""
 
 
 def rotate_key(nodes: Path, name: str, key: NodeKey) -> Path:

@@ -54,6 +54,7 @@ def serve(
     from deploy.commands.runs import runs_folder
     from deploy.commands.ui import page_of, with_examples
     from deploy.fork_server import ForkServer
+    from deploy.nodes import advice_on_many
     from deploy.processes import Processes
     from deploy.server_order import store_order
 
@@ -77,6 +78,8 @@ def serve(
         f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
         soft_wrap=True,
     )
+    if advice := advice_on_many(home / "nodes"):
+        console.print(advice, soft_wrap=True)
     page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
     with page, folder, closing(ForkServer()) as fork_server, Processes(fork_server=fork_server) as processes:
         fork_server.load(config.task)
