@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.harness.figure_file import save_small, small_figures
 from benchmarks.harness.results import Results
 from benchmarks.lies.cases import LIES, SETTINGS
 from benchmarks.lies.figures import Figures
@@ -34,20 +35,19 @@ class LiesHeadline:
         yield f"![{words}](assets/{study}.svg)"
 
     def draw(self, results: Results, path: Path) -> None:
-        """Write the figure: one mark for each run, by lie and task."""
-        import matplotlib
-
+        """Write the figure: a mark for the runs of a lie and task, one for those of equal harm."""
         found, names = [*Figures(results).all()], [*LIES]
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fedloom", "font.family": "sans-serif"}):
+        with small_figures():
             from matplotlib.figure import Figure
 
             figure = Figure(figsize=(7.2, 3.6), layout="constrained")
             axes = figure.subplots()
             for shift, (task, colour) in enumerate(COLOURS.items()):
                 runs = [one for one in found if one.case.task == task]
-                places = [names.index(one.case.lie) + 0.14 * (shift - 2) for one in runs]
-                values = [min(max(one.harm, LEAST), MOST) for one in runs]
-                axes.plot(places, values, "o", color=colour, markersize=3, alpha=0.7, label=task, linestyle="")
+                marks = {(names.index(one.case.lie), round(min(max(one.harm, LEAST), MOST), 2)) for one in runs}
+                places, values = zip(*sorted(marks), strict=True) if marks else ((), ())
+                shifted = [place + 0.14 * (shift - 2) for place in places]
+                axes.plot(shifted, values, "o", color=colour, markersize=3, alpha=0.7, label=task, linestyle="")
             axes.axhline(1, color="#5b6570", linewidth=0.8)
             axes.set(ylim=(LEAST - 0.1, MOST + 0.1), xticks=range(len(names)))
             axes.set_xticklabels(names, rotation=35, ha="right", fontsize=8)
@@ -57,7 +57,7 @@ class LiesHeadline:
             axes.spines[["top", "right"]].set_visible(False)
             axes.tick_params(length=0, labelsize=8)
             figure.legend(loc="outside upper center", ncols=len(COLOURS), fontsize=8, frameon=False)
-            figure.savefig(path, format="svg", metadata={"Date": None})
+            save_small(figure, path)
 
 
 HEADLINE = LiesHeadline()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.harness.figure_file import save_small, small_figures
 from benchmarks.harness.results import Results
 from benchmarks.robustness.cases import ATTACKS, RULES, SCALED, SETTINGS, SHARES, percent
 from benchmarks.robustness.figures import HARMFUL, Figures
@@ -34,10 +35,8 @@ class RobustnessHeadline:
 
     def draw(self, results: Results, path: Path) -> None:
         """Write the figure: quality by share of attackers, one panel a task and attack."""
-        import matplotlib
-
         figures = Figures(results)
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fedloom", "font.family": "sans-serif"}):
+        with small_figures():
             from matplotlib.figure import Figure
 
             figure = Figure(figsize=(9.6, 4.6), layout="constrained")
@@ -47,10 +46,18 @@ class RobustnessHeadline:
                 for axes, attack in zip(line, HARMFUL, strict=True):
                     for rule, colour in COLOURS.items():
                         quality = [figures.quality(task, attack, rule, share) for share in shares]
-                        axes.plot([100 * s for s in shares], quality, "o-", color=colour, markersize=3, label=rule)
+                        axes.plot(
+                            [100 * s for s in shares],
+                            quality,
+                            "s-",
+                            color=colour,
+                            markersize=3,
+                            markeredgewidth=0,
+                            label=rule,
+                        )
                     axes.set_ylim(bottom=0)
                     axes.set_xticks([100 * share for share in shares])
-                    axes.grid(color="#d9dde2", linewidth=0.6)
+                    axes.grid(axis="y", color="#d9dde2", linewidth=0.6)
                     axes.spines[["top", "right"]].set_visible(False)
                     axes.tick_params(length=0, labelsize=8)
                 line[0].set_ylabel(f"{task}: HR@20 in %", fontsize=9)
@@ -59,7 +66,7 @@ class RobustnessHeadline:
             figure.supxlabel("attackers in %", fontsize=9)
             handles, labels = grid[0][0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside upper center", ncols=len(RULES), fontsize=8, frameon=False)
-            figure.savefig(path, format="svg", metadata={"Date": None})
+            save_small(figure, path)
 
 
 HEADLINE = RobustnessHeadline()

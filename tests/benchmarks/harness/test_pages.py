@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.harness.figure_file import MOST_SVG_BYTES
 from benchmarks.harness.results import MOST_BYTES
 from benchmarks.harness.study import RESULTS, ROOT, STUDIES, Study, write_readme
 from benchmarks.markets.experiments import TITLES as MARKETS
@@ -61,6 +62,12 @@ def test_a_study_without_results_has_a_page(name: str, tmp_path: Path) -> None:
 def test_every_results_file_is_small() -> None:
     sizes = {path: path.stat().st_size for path in (ROOT / "docs").rglob("*") if path.is_file()}
     assert {path.name: size for path, size in sizes.items() if size > MOST_BYTES} == {}
+
+
+def test_every_figure_is_small() -> None:
+    sizes = {path.name: path.stat().st_size for path in (RESULTS / "assets").glob("*.svg")}
+    assert sizes.keys() > {f"{name}.svg" for name in ("rules", "lies", "robustness", "privacy")}
+    assert {name: size for name, size in sizes.items() if size > MOST_SVG_BYTES} == {}
 
 
 @pytest.mark.parametrize("name", TITLES)
