@@ -144,9 +144,6 @@ def write_lines(path: Path, lines: int) -> Path:
 
 def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]:
     """Return the figures of one run in this process."""
-    given = {"run-id": "population", "rounds": options.rounds, "task": options.task, "method": options.method}
-    given |= {"evaluate-every": 10**6, "federation.cohort": options.cohort, "federation.deadline": 3600.0}
-    config = parse({**given, "privacy.unit": "none"})
     if options.replies != "auto":
         population.FOLDED_BYTES = 0 if options.replies == "summed" else 10**15
     memory = PeakMemory()
@@ -154,6 +151,12 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
     with tempfile.TemporaryDirectory() as folder:
         lines = options.lines and write_lines(Path(folder) / "sessions.txt", options.lines)
         data = read_all(options.task, str(lines or f"demo:0-{clients}"))
+        catalogue = Path(folder) / "catalogue.json"
+        catalogue.write_text(data.vocabulary.to_json(), "utf-8")
+        given = {"run-id": "population", "rounds": options.rounds, "task": options.task, "method": options.method}
+        given |= {"evaluate-every": 10**6, "federation.cohort": options.cohort, "federation.deadline": 3600.0}
+        given |= {"catalogue": str(catalogue)} if lines else {}
+        config = parse({**given, "privacy.unit": "none"})
         parts = partition(data, 0, unit=CLIENT_TASKS[options.task].unit)
         sessions, stores = open_sessions(parts)
         with MeasuredGrid(sessions, options.together, workers=options.workers) as grid:
@@ -164,6 +167,7 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
     per_client = (memory.peak - memory.first) / len(parts)
     return {
         "clients": len(parts),
+        "trained": next(mark.messages for mark in grid.marks if mark.kind == TRAIN),
         "workers": options.workers,
         "replies": options.replies,
         **({"task": options.task, "lines": options.lines} if options.lines else {}),
