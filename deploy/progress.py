@@ -22,6 +22,7 @@ from deploy.report.metric_table import format_value, headlines, is_error, measur
 from deploy.report.text import cost, duration, first_line, size
 from server.events import Event, Finish, Round, Start, Waiting, event_from_line
 from server.refusal_event import Refusal
+from server.roster import REVOKED
 from server.sum_event import Sum
 
 POLL_SECONDS = 0.1  # seconds
@@ -117,7 +118,7 @@ def waiting_line(event: Waiting) -> Text:
 def _absences(event: Round) -> str:
     """Return clients whose reply does not count, in parentheses; empty if there is none."""
     lost = [_absence(event, name) for name in event.missing]
-    lost += [f"{printable(name, 80)}: {first_line(reason)}" for name, reason in event.refused.items()]
+    lost += [f"{printable(name, 80)}: {_short(reason)}" for name, reason in event.refused.items()]
     further = f"; and {len(lost) - MAX_NAMES} more" if len(lost) > MAX_NAMES else ""
     return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
 
@@ -126,6 +127,11 @@ def _absence(event: Round, name: str) -> str:
     since = event.gone.get(name, event.round)
     what = f" gone since round {since}" if since < event.round else ": no answer"
     return printable(name, 80) + what
+
+
+def _short(reason: str) -> str:
+    """Return a reason, or the word for a revoked key: the line of its refusal has the rest."""
+    return "revoked" if REVOKED in reason else first_line(reason)
 
 
 def _whole_lines(path: Path, place: int) -> list[bytes]:

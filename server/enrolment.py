@@ -16,7 +16,7 @@ from common.wire.hubs import is_from_hub
 from common.wire.messages import ENROL, EnrolRequest
 from server.admission import HubAdmission, accept
 from server.ledger_heads import LedgerHeads
-from server.node_directory import NameBindings
+from server.node_directory import REVOKED_KEY, NameBindings
 from server.refusal_event import Refusal
 from server.roster import EnrolledClient, Roster
 
@@ -107,6 +107,7 @@ class Enrolment:
         start = news = self._clock()
         pause, reported = FIRST_PAUSE_SECONDS, -math.inf
         while True:
+            self.remove_revoked()
             online = frozenset(grid.get_node_ids())
             uninvited = self.roster.select_uninvited(online)
             if self._invite(uninvited, len(online), hurry=len(self._here(online, is_suitable)) >= at_least):
@@ -128,6 +129,13 @@ class Enrolment:
                 reported = now
             self._sleep(pause)
             pause = min(pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
+
+    def remove_revoked(self) -> None:
+        """Remove the clients whose keys were revoked since they enrolled, and report them as refused."""
+        for node in self._names.revoked([*self.roster.clients]):
+            self.roster.registered[node] = self.roster.leave(node)
+            self.roster.refuse(node, REVOKED_KEY)
+            self._explain(node, REVOKED_KEY, wrote=True)  # it is disconnected
 
     def _here(self, online: Set[int], is_suitable: ClientFilter) -> dict[str, EnrolledClient]:
         return {c.name: c for n, c in self.roster.clients.items() if n in online and is_suitable(c)}

@@ -102,6 +102,7 @@ class Journal:
     def record_training(self, trained: Trained) -> None:
         """Record a training step and write its checkpoint."""
         self._trained = trained
+        self._enrolment.remove_revoked()
         self._checkpoint(trained.state)
 
     def record_observation(self, state: RunState) -> None:

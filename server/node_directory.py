@@ -10,8 +10,11 @@ from common.errors import ConfigError, WireError
 from common.node_keys import default_name, file_name, fingerprint, from_pem
 from common.node_names import NamedKey, locked, read_names, write_names
 from common.wire.hubs import MAX_CLIENTS
+from server.roster import REVOKED
 
 log = logging.getLogger("fedloom.server")
+
+REVOKED_KEY = f"the server's owner {REVOKED}; create a new key with fedloom keys node"
 
 
 class ConnectedNode(Protocol):
@@ -51,8 +54,8 @@ class NameBindings:
             return name
         name, slash, client = name.partition("/")
         mark = self.fingerprint(node)
-        if mark and (self._folder / "revoked" / f"{file_name(mark)}.pub").exists():
-            raise WireError("the server's owner has revoked this key; create a new key with fedloom keys node")
+        if self.revoked([node]):
+            raise WireError(REVOKED_KEY)
         names = _read(self._folder)
         if (holder := names.get(name)) is not None and holder.fingerprint != mark:
             raise WireError(f"the name '{name}' belongs to another key; join with another --name")
@@ -62,6 +65,11 @@ class NameBindings:
         if mark and not bound and name != default_name(mark):
             self._bind(self._folder, name, mark)
         return f"{bound or name}{slash}{client}"
+
+    def revoked(self, nodes: Iterable[int]) -> list[int]:
+        """Return the nodes whose keys were revoked, also those that are not connected any more."""
+        files = {path.name for path in (self._folder / "revoked").glob("*.pub")} if self._folder else set()
+        return [node for node in nodes if files and f"{file_name(self._fingerprints.get(node, ''))}.pub" in files]
 
     def bound(self, node: int) -> str:
         """Return the name that belongs to a node's key; empty without one."""

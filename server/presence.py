@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 from common.wire.messages import TRAIN
 from server.events import ClientRound, ClientState, Round
 from server.exchange import Exchange
-from server.roster import PAUSED, Roster
+from server.roster import PAUSED, REVOKED, Roster
 
 MAX_CLIENTS = 1000
 """Largest number of clients of which a line has every one."""
 
 SLOWEST = 100
 """Number of online clients in the line of a run with more clients: the slowest."""
-
-REVOKED = "has revoked this key"
-"""Part of the reason for which the server refuses a node whose key is revoked."""
 
 
 @dataclass
@@ -37,7 +34,8 @@ class Attendance:
         clients: Client -> its round, at most `MAX_CLIENTS`.
         states: State -> number of clients.
         gone: Client without connection -> first round without its reply.
-        lost: Client that took part before, but was not asked -> reason; empty if it is gone.
+        lost: Client that took part before, but was not asked, or was revoked before it answered -> reason; empty if it is
+            gone.
     """
 
     clients: dict[str, ClientRound] = field(default_factory=dict)
@@ -104,6 +102,8 @@ class Presence:
         absent = {name for name, state in states.items() if state in ("late", "missing")}
         self._silent = {name: self._silent.get(name, number) for name in absent}
         lost = {n: refused.get(n, "") for n in self._nodes if n not in asked and (n in absent or n in refused)}
+        unanswered = {self._roster.name(node) for node in training.missing}
+        lost |= {name: refused[name] for name in unanswered & refused.keys()}
         clients = {name: self._describe(name, state) for name, state in sorted(states.items())}
         gone = {name: since for name, since in sorted(self._silent.items()) if states[name] == "missing"}
         self._traffic, self._spent = defaultdict(ClientTraffic), dict(self._roster.spent)

@@ -9,6 +9,9 @@ REINVITE_SECONDS = 60.0  # seconds after which a node that refused is invited ag
 PAUSED = "paused by its owner"
 """Reason with which a paused client refuses a request."""
 
+REVOKED = "has revoked this key"
+"""Part of the reason for which the server refuses a node whose key is revoked."""
+
 
 @dataclass(frozen=True)
 class EnrolledClient:
@@ -58,13 +61,17 @@ class Roster:
         """
         self.present, now = frozenset(online), self.clock()
         for node in self.refused.keys() - self.present:
-            self._pardon(node)
+            if REVOKED not in self.refused[node]:
+                self._pardon(node)
         waiting = {node for node, (until, holder) in self.later.items() if now < until and holder in self.present}
         return sorted(self.present - self.clients.keys() - waiting)
 
     def enrol(self, client: EnrolledClient) -> None:
-        """Enrol a client; a name belongs to its first node, and to a successor once that node has left."""
-        holder = self.clients.get(self._nodes.get(client.name, client.node))
+        """Enrol a client; a name belongs to its first node until that node has left or was revoked."""
+        first = self._nodes.get(client.name, client.node)
+        if REVOKED in self.refused.get(first, ""):
+            self._pardon(first)
+        holder = self.clients.get(first)
         if holder is not None and holder.name == client.name and holder.node != client.node:
             if holder.node in self.present:
                 taken = f"another node is enrolled as '{client.name}'; set a different --name"

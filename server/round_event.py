@@ -55,7 +55,7 @@ def describe_round(
         **trained.excluded,
         **trained.rejected,
     }
-    gone = {client for client, why in attendance.lost.items() if not why}
+    missing = {name(node) for node in training.missing} | {n for n, why in attendance.lost.items() if not why}
     return Round(
         round=trained.state.round,
         rounds=rounds,
@@ -64,8 +64,8 @@ def describe_round(
         split=split if evaluation.metrics else "",
         seconds=sum(exchange.seconds for exchange in exchanges),
         answered=max(len(training.durations) - len(trained.rejected), 0),
-        asked=len(training.asked) + len(attendance.lost),
-        missing=sorted({name(node) for node in training.missing} | gone),
+        asked=len({name(node) for node in training.asked} | attendance.lost.keys()),
+        missing=sorted(client for client in missing if not attendance.lost.get(client)),
         refused={client: printable(why) for client, why in reasons.items()},
         bytes_down=sum(exchange.bytes_down for exchange in exchanges),
         bytes_up=sum(exchange.bytes_up for exchange in exchanges),

@@ -8,6 +8,7 @@ import typer
 from common.errors import ConfigError
 from deploy.cli import options as o
 from deploy.cli.output import console, print_object
+from deploy.commands.nodes import list_all, revoke, rotate
 
 keys = typer.Typer(
     no_args_is_help=True,
@@ -113,3 +114,8 @@ def show(
         print_object({"fingerprint": fingerprint(public)})
     else:
         say(fingerprint(public))
+
+
+keys.command(name="list")(list_all)
+keys.command()(rotate)
+keys.command()(revoke)

@@ -90,6 +90,13 @@ def test_links_lead_to_pages_and_headings(page: Path) -> None:
         assert not anchor or anchor in anchors(file), target
 
 
+def test_every_threat_names_the_test_that_shows_it() -> None:
+    text = (ROOT / "docs" / "explanation" / "threats.md").read_text("utf-8")
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ") and line.count("|") == 6]
+    assert len(rows) > 20
+    assert [row[0] for row in rows[1:] if "`tests/" not in row[-1]] == []
+
+
 def test_every_page_of_the_documentation_is_linked_from_its_index() -> None:
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / target).resolve() for target in links(index)}

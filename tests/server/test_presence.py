@@ -94,6 +94,20 @@ def test_a_member_that_refuses_later_stays_named_with_its_reason(reason: str, st
     assert (attendance.clients["bob"].state, attendance.lost) == (state, {"bob": reason})
 
 
+def test_a_client_that_is_revoked_before_it_answers_is_named_with_that_reason() -> None:
+    federation = Federation("ann", "bob")
+    federation.roster.select_uninvited(federation.online)
+    training = exchange([11, 12], missing=[12])
+    federation.presence.record(training)
+    federation.roster.registered[12] = federation.roster.leave(12)
+    federation.roster.refuse(12, REVOKED)
+    attendance = federation.presence.attend(1, training, {})
+    assert (attendance.states, attendance.gone, attendance.lost) == ({"online": 1, "revoked": 1}, {}, {"bob": REVOKED})
+    federation.online.remove(12)  # the SuperLink has removed it
+    later = federation.round()
+    assert (later.states, later.gone, later.lost) == ({"online": 1, "revoked": 1}, {}, {"bob": REVOKED})
+
+
 def test_a_reply_that_does_not_count_is_no_further_loss() -> None:
     federation = Federation("ann", "bob")
     attendance = federation.round(rejected={"bob": "update: non-finite numbers"})
