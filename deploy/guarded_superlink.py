@@ -1,4 +1,6 @@
-"""Flower's SuperLink, whose Control and Runtime API answer processes of its own user only, and which erases ended runs.
+"""Flower's SuperLink, whose Control and Runtime API answer processes of its own user only.
+
+It erases ended runs, and limits what nodes may send.
 
 Flower 1.39 offers accounts for these APIs in its commercial edition only. On Linux, the kernel lists the owner of each end
 of a TCP connection on the same machine; connections of other users and of other machines get status 403. A system without
@@ -16,9 +18,10 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from common.system_calls import ending_with_this
 from deploy.run_erasure import erasing, overwrite_deleted
 from deploy.socket_owner import TABLES, Endpoint, find_user
+from deploy.superexec import keep_superexec
+from deploy.upload_limit import limit_uploads
 
 REFUSAL = "this SuperLink answers processes of its own user on its own machine only"
 
@@ -51,7 +54,7 @@ class OwnUserOnly:
 
 
 def main() -> None:
-    """Run `flower-superlink` with the middleware, and with a SuperExec that ends with it."""
+    """Run `flower-superlink` with the middleware, erasure and limit, and with a SuperExec that lives and ends with it."""
     os.environ["FORWARDED_ALLOW_IPS"] = ""  # otherwise a header of the request could name another peer
     if any(table.exists() for table in TABLES):
         extensions.get_middleware = lambda: (Middleware(OwnUserOnly),)
@@ -60,8 +63,8 @@ def main() -> None:
     overwrite_deleted()
     extensions.get_lifespan_contexts = lambda: (erasing,)
     module: Any = importlib.import_module(flower_superlink.__module__)
-    command = module._get_superexec_command
-    module._get_superexec_command = lambda **options: ending_with_this(command(**options))
+    limit_uploads(module)
+    keep_superexec(module)
     flower_superlink()
 
 

@@ -31,7 +31,7 @@ class NotAdmittedError(ConnectError):
 
 
 class RunOverError(FedloomError):
-    """Message of a run that has ended."""
+    """Message of a run that has ended, or one too large to be answered."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,10 @@ def explain(error: grpc.RpcError, server: Server) -> FedloomError:
             return diagnose(server)
         case grpc.StatusCode.PERMISSION_DENIED:
             return RunOverError("the run has ended")
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if "larger than max" in details:
+            return RunOverError(
+                f"{server.address} takes no message of this size; its owner can raise FEDLOOM_MOST_UPLOAD there"
+            )
         case grpc.StatusCode.UNAUTHENTICATED if "timestamp" in details:
             return NotAdmittedError(
                 f"{server.address}: the clock of this machine or of the server is wrong; here it is {_time_here()}, and a"

@@ -13,18 +13,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.proto.message_pb2 import PushObjectRequest
 
 from benchmarks.speed.noop_app.client_app import app
-from client.node.failures import NotAdmittedError, Server
+from client.node.failures import NotAdmittedError, RunOverError, Server
+from client.node.fleet import Fleet
 from client.node.resident import run_resident
 from common.errors import ConnectError
 from deploy.certificates import Certificates, make_authority, make_server_certificate
 from deploy.child import Child
-from deploy.control import Control
+from deploy.control import Control, RunConfig
 from deploy.keys import load_private_key, make_node_key, public_path
 from deploy.ports import free_port
 from deploy.processes import Processes
 from deploy.superlink import FLOWER_HOME, SuperLinkSettings, start_superlink
+from deploy.upload_limit import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,7 +52,7 @@ class Federation:
     def play(self, rounds: int) -> int:
         """Run rounds of the no-op app with one node; return their number."""
         result = self.settings.folder / f"result-{time.monotonic_ns()}.json"
-        config = {"nodes": 1, "rounds": rounds, "polling": "fedloom", "result": str(result)}
+        config: RunConfig = {"nodes": 1, "rounds": rounds, "polling": "fedloom", "result": str(result)}
         run = self.control.submit(NOOP, config)
         end = time.monotonic() + 60
         while not (status := self.control.status(run)).startswith("finished"):
@@ -69,7 +73,7 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]
         database=True,
         port=free_port(),
         control_port=free_port(),
-        environment={"PYTHONPATH": str(ROOT)},
+        environment={"PYTHONPATH": str(ROOT), VARIABLE: "1"},
     )
     with Processes() as processes:
         superlink = start_superlink(processes, settings)
@@ -116,6 +120,40 @@ def test_nothing_of_an_ended_run_stays_on_the_disk_of_a_superlink_that_goes_on(
         time.sleep(0.05)
     assert [*folder.glob(f"{FLOWER_HOME}/apps/*")] == []
     assert federation.superlink.process.poll() is None
+
+
+def in_pieces(message: Message, context: Context) -> Message:
+    """Answer with three records, each of which is smaller than the limit of 1 MB."""
+    pieces = {f"piece-{k}": ConfigRecord({"blob": bytes(400_000) + bytes([k])}) for k in range(3)}
+    return Message(RecordDict(dict(pieces)), reply_to=message)
+
+
+@pytest.mark.system
+def test_a_reply_beyond_the_limit_is_deleted_and_fails_at_once(federation: Federation) -> None:
+    stop, events = threading.Event(), list[str]()
+    server = federation.server(federation.settings.folder / "node.key")
+    options = {"stop": stop, "on_event": events.append}
+    client = threading.Thread(target=run_resident, args=(in_pieces, server), kwargs=options, daemon=True)
+    client.start()
+    run = federation.control.submit(NOOP, {"nodes": 1, "rounds": 1, "polling": "fedloom", "result": "none"})
+    end = time.monotonic() + 60  # the ServerApp waits 600 s for a reply that is still on its way
+    while not (status := federation.control.status(run)).startswith("finished"):
+        assert time.monotonic() < end, federation.settings.log.read_text()[-2000:]
+        time.sleep(0.1)
+    stop.set()
+    client.join(5)
+    assert status == "finished:failed"
+    assert "which is larger than 1 MB (FEDLOOM_MOST_UPLOAD)" in federation.settings.log.read_text()
+
+
+@pytest.mark.system
+def test_a_message_beyond_the_limit_is_refused_unread(federation: Federation) -> None:
+    with Fleet(federation.server(federation.settings.folder / "node.key"), threading.Event()) as fleet:
+        request = PushObjectRequest(node=fleet._node, object_content=bytes(3_000_000))
+        with pytest.raises(
+            RunOverError, match="takes no message of this size; its owner can raise FEDLOOM_MOST_UPLOAD"
+        ):
+            fleet._channel.call(fleet._stub.PushObject, request)
 
 
 @pytest.mark.system

@@ -1,5 +1,6 @@
 """The control port of a SuperLink answers its own user only."""
 
+import hashlib
 import json
 import os
 import socket
@@ -7,9 +8,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from flwr.cli.build import build_fab_from_disk
+from flwr.common.serde import fab_to_proto
+from flwr.proto.control_pb2 import (
+    ListRunsRequest,
+    RegisterNodeRequest,
+    StartRunRequest,
+    StopRunRequest,
+    StreamLogsRequest,
+)
+from flwr.proto.runtime_pb2 import AcquireTaskRequest
+from flwr.supercore.fab import Fab
 
+from benchmarks.harness.noop_federation import APP as NOOP
+from common.node_keys import to_pem
 from deploy.certificates import ensure_certificates
 from deploy.control import Control
 from deploy.guarded_superlink import REFUSAL
@@ -23,7 +38,9 @@ REQUEST = """
 import encodings.idna, http.client, json, os, ssl, sys
 os.setuid(int(sys.argv[4]))
 connection = http.client.HTTPSConnection("127.0.0.1", int(sys.argv[1]), timeout=20, context=ssl._create_unverified_context())
-connection.request("GET", sys.argv[2], headers=json.loads(sys.argv[3]))
+body = bytes.fromhex(sys.argv[5])
+headers = {"Content-Type": "application/protobuf"} if body else {}
+connection.request("POST" if body else "GET", sys.argv[2], body or None, {**headers, **json.loads(sys.argv[3])})
 answer = connection.getresponse()
 print(answer.status, answer.read().decode(errors="replace"))
 """
@@ -38,9 +55,9 @@ def superlink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SuperLinkSet
         yield settings
 
 
-def ask(port: int, path: str, user: int, headers: dict[str, str] | None = None) -> str:
-    """Return status and text of a request by another program, as another user."""
-    program = [sys.executable, "-c", REQUEST, str(port), path, json.dumps(headers or {}), str(user)]
+def ask(port: int, path: str, user: int, headers: dict[str, str] | None = None, body: bytes = b"") -> str:
+    """Return status and text of a request by another program, as another user; it is a POST if it has a body."""
+    program = [sys.executable, "-c", REQUEST, str(port), path, json.dumps(headers or {}), str(user), body.hex()]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     return done.stdout or done.stderr
 
@@ -56,6 +73,34 @@ def test_another_user_can_neither_submit_nor_list_nor_stop_nor_read(superlink: S
             for headers in ({}, spoofed):
                 assert ask(port, path, OTHER_USER, headers) == f"403 {REFUSAL}\n"
     assert "refused GET /health of another user or machine" in superlink.log.read_text()
+
+
+@pytest.mark.system
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
+def test_calls_that_the_owner_may_make_are_refused_to_another_user(
+    superlink: SuperLinkSettings, tmp_path: Path
+) -> None:
+    assert superlink.certificates is not None
+    control, port = Control(superlink.control_address, superlink.certificates.ca), superlink.control_port
+    run = control.submit(NOOP, {"nodes": 9})
+    bundle = build_fab_from_disk(NOOP)
+    fab = fab_to_proto(Fab(hashlib.sha256(bundle).hexdigest(), bundle, {}))
+    calls: dict[str, Any] = {
+        "control/start-run": StartRunRequest(fab=fab),
+        "control/list-runs": ListRunsRequest(run_id=run),
+        "control/stream-logs": StreamLogsRequest(run_id=run),
+        "control/register-node": RegisterNodeRequest(public_key=to_pem(make_node_key(tmp_path / "node.key"))),
+        "control/stop-run": StopRunRequest(run_id=run),
+        "runtime/acquire-task": AcquireTaskRequest(supported_task_types=["flwr-serverapp"]),
+    }
+    answers = {
+        path: ask(port, f"/v1/{path}", OTHER_USER, body=call.SerializeToString()) for path, call in calls.items()
+    }
+    assert answers == dict.fromkeys(calls, f"403 {REFUSAL}\n")
+    assert not control.status(run).startswith("finished")
+    for path in ("control/list-runs", "control/stop-run"):
+        assert ask(port, f"/v1/{path}", 0, body=calls[path].SerializeToString()).startswith("200")
+    assert control.status(run) == "finished:stopped"
 
 
 @pytest.mark.system

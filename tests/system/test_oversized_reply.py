@@ -1,0 +1,66 @@
+"""A client with a valid key whose replies have hundreds of megabytes: the server's memory stays bounded."""
+
+import re
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from deploy.certificates import ensure_certificates
+from deploy.keys import make_node_key
+from server.process_records import FOLDER, read_records
+from tests.system.desk import Command, Desk, until
+
+pytestmark = pytest.mark.system
+
+LIAR = Path(__file__).with_name("oversized_client.py")
+SENT_MB = 300  # more than the limit
+IDLE_MB = 200  # less than a ServerApp takes with PyTorch alone
+NAMES = ("ann", "bob", "cyd", "liar")
+
+
+def peaks(home: Path) -> dict[str, int]:
+    """Return the largest resident memory in MB that each server process has had."""
+    found = dict[str, int]()
+    for record in read_records(home / FOLDER):
+        with suppress(OSError):
+            [line] = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{record.pid}/status").read_text())
+            found[record.name] = int(line) // 1024
+    return found
+
+
+def join(desk: Desk, name: str, ca: Path) -> Command:
+    """Start a client in a folder of its own; the liar packs more."""
+    folder = desk.folder / name
+    program = [str(LIAR), str(SENT_MB)] if name == "liar" else ["-m", "deploy.cli"]
+    words = ["--server", f"127.0.0.1:{desk.port}", "--ca", str(ca), "--key", "node.key", "--state-dir", "state"]
+    words += ["--name", name, "--data", "demo:0-12", "--shard", f"{NAMES.index(name)}/{len(NAMES)}", "--task", "rules"]
+    return desk.program([sys.executable, *program, "join", *words], folder)
+
+
+def test_an_oversized_reply_costs_its_sender_the_place_and_the_server_no_memory(desk: Desk) -> None:
+    home = desk.folder / "home"
+    ca = ensure_certificates(home, ["127.0.0.1"]).ca
+    (home / "nodes").mkdir()
+    for name in NAMES:
+        (desk.folder / name).mkdir()
+        make_node_key(desk.folder / name / "node.key")
+        shutil.copy(desk.folder / name / "node.key.pub", home / "nodes" / f"{name}.pub")
+    options = ("--task", "rules", "--clients", "4", "--rounds", "5000", "--run-id", "large", "--home", home)
+    served = desk.start("serve", *options, "--port", str(desk.port), "--control-port", str(desk.control_port))
+    *others, liar = [join(desk, name, ca) for name in NAMES]
+    liar.wait_for("takes no message of this size")
+    before = len(desk.rounds("large"))
+    until(lambda: any(event["answered"] == 3 for event in desk.rounds("large")[before:]), served.error)
+    liar.end(signal.SIGKILL)
+    largest = peaks(home)
+    print(largest)
+    assert largest["the SuperLink"] < SENT_MB
+    assert largest["the ServerApp"] < SENT_MB + IDLE_MB
+    events = desk.rounds("large")
+    assert all("liar" in {*event["missing"], *event["refused"]} for event in events)
+    assert "liar" in served.error().partition("round 1/")[2]
+    assert all(client.process.poll() is None for client in (served, *others))
