@@ -18,7 +18,7 @@ distance of clients' item sets {jaccard:.3f}; {setting.clients_a_round} clients 
 
 SUMMED = """The default model without and with sequential rules summed over clients (`tasks.sessions.count-offset`), paired by
 seed after equal rounds. Runs are in plaintext: a secure sum of exact counts opens the same numbers. It takes up to 1,000 items.
-The last rows have the 1,000 most visited items of their set, at the point that was tuned on the larger one."""
+Rows `-1000` have the 1,000 most visited items of their set, at the point that was tuned on the larger one."""
 
 SAMPLED = """Softmax over a client's own items and 256 drawn ones in place of all items (`tasks.sessions.loss=sampled`), at
 the point that was tuned for the full softmax. Both are compared by seed, after equal rounds; rankings are over all items."""

@@ -25,6 +25,8 @@ def section(results: Results) -> Iterator[str]:
                 table.rows.append([setting.key, *sizes, *_cells(setting, found)])
     if table.rows:
         yield f"## Summed rules\n\n{prose.SUMMED}\n\n{table}"
+        if absent := [setting.key for setting in SMALL_SETTINGS if not results.rows_of(setting.key)]:
+            yield f"Not run yet: {', '.join(absent)}."
 
 
 def _cells(setting: Setting, found: Comparison) -> list[str]:

@@ -15,8 +15,9 @@ def results_of(**rows: dict[int, float]) -> Results:
 
 
 def test_rows_are_compared_by_seed() -> None:
-    [text] = section(results_of(default={0: 0.8, 1: 0.7, 2: 0.1}, default_counts={0: 0.82, 1: 0.69}))
+    text, absent = section(results_of(default={0: 0.8, 1: 0.7, 2: 0.1}, default_counts={0: 0.82, 1: 0.69}))
     assert "| gowalla | 2,000 | 1,000 | 100 | 2 | 75.0 | 75.5 | +2.00, -1.00 | +0.50 |" in text
+    assert absent == "Not run yet: gowalla-1000, yoochoose64-1000, diginetica-1000."
 
 
 def test_without_both_rows_there_is_no_section() -> None:
