@@ -181,9 +181,8 @@ def _bar(progress: Progress) -> Callable[[Event], None]:
 
 def _start_line(event: Start) -> Text:
     line = Text(f"{event.method} on {event.task}", "bold")
-    return line.append(
-        f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}", "not bold dim"
-    )
+    line.append(f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}", "not bold dim")
+    return line.append(f"\nremark: {first_line(event.remark, 400)}", "not bold yellow") if event.remark else line
 
 
 def _finish_line(event: Finish, done: int) -> Text:

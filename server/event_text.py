@@ -15,7 +15,9 @@ def event_text(event: Event, folder: Path) -> str:
     """
     match event:
         case Start():
-            return f"run {event.run}: {event.method} on {event.task}, {count(event.rounds, 'round')}, seed {event.seed}"
+            remark = f"; {event.remark}" if event.remark else ""
+            rounds = count(event.rounds, "round")
+            return f"run {event.run}: {event.method} on {event.task}, {rounds}, seed {event.seed}{remark}"
         case Round():
             figures = "".join(f", {key} {value:.3f}" for key, value in sorted(event.metrics.items()))
             clients = f"{event.answered}/{event.asked} clients, {event.seconds:.1f} s"

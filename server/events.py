@@ -42,6 +42,7 @@ class Start:
         split: Split that rounds are evaluated on, as in `Round`.
         fingerprint: SHA-256 of vocabulary and split; runs with different ones are not comparable.
         clients: Names of the enrolled clients.
+        remark: Remark of the task on the run; empty if it has none.
     """
 
     event: Literal["start"] = "start"
@@ -57,6 +58,7 @@ class Start:
     split: Split = ""
     fingerprint: str = ""
     clients: list[str] = field(default_factory=list)
+    remark: str = ""
 
 
 ClientState = Literal["online", "late", "missing", "refused", "paused", "revoked"]

@@ -13,6 +13,7 @@ from server.events import Start
 
 def describe_start(config: RunConfig, catalogue: Vocabulary, clients: Iterable[str]) -> Start:
     """Return the event of the start of a run, or of its continuation, with these clients."""
+    names = sorted(clients)
     return Start(
         run=config.run_id,
         method=config.method,
@@ -24,7 +25,8 @@ def describe_start(config: RunConfig, catalogue: Vocabulary, clients: Iterable[s
         simple=dict(TASKS[config.task].simple),
         split="validation" if config.task_options.validation_share else "",
         fingerprint=compute_fingerprint(config, catalogue),
-        clients=sorted(clients),
+        clients=names,
+        remark=TASKS[config.task].remark(config.task_options, config.privacy, len(names)),
     )
 
 

@@ -117,6 +117,10 @@ def _always(model: ModelVariant) -> bool:
     return True
 
 
+def _no_remark(options: Any, privacy: PrivacyOptions, clients: int) -> str:
+    return ""
+
+
 @dataclass(frozen=True, eq=False)
 class TaskSpec(Generic[OptionsT, VocabularyT]):
     """Definition of a task for server and clients; importing it must not import torch.
@@ -141,6 +145,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         loss_is_error: True if the training loss of a model variant is an error measure.
         simple: Metric key -> key of the same metric of the simple baseline.
         comparison: Comparison by units for the verdict; None if runs have no verdict.
+        remark: Return a remark on a run with these options and number of clients, printed at its start; empty for none.
     """
 
     name: str
@@ -162,6 +167,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     loss_is_error: Callable[[ModelVariant], bool] = _always
     simple: Mapping[str, str] = field(default_factory=dict)
     comparison: Comparison | None = None
+    remark: Callable[[OptionsT, PrivacyOptions, int], str] = _no_remark
 
     def private(self, names: Collection[str], capabilities: Capabilities) -> frozenset[str]:
         """Return the parameters, among those names, that stay with a client under a method."""

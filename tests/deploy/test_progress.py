@@ -74,6 +74,11 @@ def test_a_loss_that_is_no_error_is_omitted() -> None:
     assert "· train loss -0.170  rmse" in round_line(event, paper).plain
 
 
+def test_the_remark_of_a_task_stands_below_the_start() -> None:
+    text, _ = plain([Start(**vars(START) | {"remark": "few homes"}), ROUND, Finish(status="completed")])
+    assert text.splitlines()[1] == "remark: few homes"
+
+
 def test_an_early_end_is_shown_as_completed() -> None:
     text, finish = plain(
         [START, ROUND, Finish(status="completed", reason="ended early: no client can pay another round")]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES
 from common.metrics.spec import error, share
+from common.privacy.options import PrivacyOptions
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
 from common.tasks.rules.counts import add_counts, check_counts, label, visible_share, zeros
@@ -13,6 +14,7 @@ from common.tasks.rules.metrics import SHOWN_TOPS, TOPS
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.tasks.spec import Objective, TaskRun, TaskSpec
+from common.text import count
 
 if TYPE_CHECKING:
     from torch import nn
@@ -20,6 +22,21 @@ if TYPE_CHECKING:
 
 MOST_RELATIONS = 1000.0
 """Largest mean rank in secure sums of metrics."""
+
+
+FEWEST_HOMES = 2000
+"""Number of homes below which a network that is trained under noise learns nothing (science.md §4.6)."""
+
+
+def remark(options: RulesOptions, privacy: PrivacyOptions, clients: int) -> str:
+    """Return a remark on noise that leaves nothing to learn; empty if counts are summed, or with many homes."""
+    sums_counts = options.count_offset is True or (
+        options.count_offset == "auto" and privacy.resolved_trust == "helpers"
+    )
+    if privacy.unit != "client" or sums_counts or clients >= FEWEST_HOMES:
+        return ""
+    homes = f"noise at ε = {privacy.epsilon:g} over {count(clients, 'home')}"
+    return f"{homes} leaves nothing to learn; counts on secure sums, or more homes"
 
 
 def build_model(run: TaskRun[RulesOptions, RuleCatalogue]) -> "nn.Module":
@@ -98,4 +115,5 @@ TASK = TaskSpec(
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency"},
     comparison=Comparison("hr20", "homes", "relation frequency", higher_is_better=True, answers=True),
+    remark=remark,
 )
