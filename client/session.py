@@ -168,7 +168,7 @@ class Session:
         adapt = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
         limit, split = self.policy.local_steps, request.split
         participant = Participant(*self._own(run), adapt, limit(options.steps(ADAPT)))
-        reply = evaluate_models(options, participant, split, final=request.final)
+        reply = evaluate_models(run.config, participant, split, final=request.final)
         return with_alone(run, participant, self.build_learner, limit, split, reply) if compares else reply
 
     def _statics(self, run: EnrolledRun, statics: Arrays) -> Arrays:

@@ -5,6 +5,7 @@ from typing import get_args
 
 from common.arrays import Arrays
 from common.errors import WireError
+from common.metrics.known import USED
 from common.metrics.spec import MetricSpec
 from common.reply_lengths import MAX_PLAUSIBLE
 from common.tasks.comparison import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE
@@ -111,8 +112,8 @@ def check_paired(paired: Arrays, task: AnyTask, max_units: float) -> None:
 
 
 def _find(key: str, task: AnyTask) -> MetricSpec | None:
-    """Return the declaration of a metric, also of one of a model that the client trained alone."""
-    return task.find_metric(key.removeprefix(ALONE_PREFIX))
+    """Return the declaration of a metric, also of one trained alone, or of what the client uses."""
+    return task.find_metric(key.removeprefix(ALONE_PREFIX).removeprefix(USED.prefix))
 
 
 def limit_weight(examples: int, test_share: float, *, hides_examples: bool) -> float:

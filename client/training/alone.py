@@ -97,5 +97,5 @@ def _train_alone(
             raise trained
         done += 1
     adapt = replace(request, round=done, phase=ADAPT)
-    evaluate_models(options, replace(alone, request=adapt, steps=steps(options.steps(ADAPT))), split, final=True)
+    evaluate_models(config, replace(alone, request=adapt, steps=steps(options.steps(ADAPT))), split, final=True)
     return done, from_document(alone.store.read(alone.run, MEASURED))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from client.enrolment import EnrolledRun
+from client.inference.baseline_choice import measure_used
 from client.inference.choose_model import models_of_client
 from client.state import Store
 from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows
@@ -15,8 +16,8 @@ from client.training.failures import run_or_zeros
 from client.training.kept_rounds import return_to_round
 from client.training.participant import Participant
 from common.arrays import Arrays, check_like, group
+from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.methods.spec import MethodOptions
 from common.models import parameters
 from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, Metrics, TrainRequest
 
@@ -24,18 +25,19 @@ TIE_WEIGHT = 1e-6
 """Weight of the training loss in scores by L_p: it decides between models of equal violation."""
 
 
-def evaluate_models(options: MethodOptions, participant: Participant, split: str, *, final: bool) -> EvaluateReply:
+def evaluate_models(config: RunConfig, participant: Participant, split: str, *, final: bool) -> EvaluateReply:
     """Return metrics of the baselines and of every model the client has, with their weights.
 
-    Of the finished model, also the sums of differences to the simple baseline; the client stores all of them.
+    Of the finished model, also the metric of what the client uses and the sums of differences to the simple baseline; the
+    client stores all of them.
 
     Args:
-        options: Options of the method.
+        config: Configuration of the run.
         participant: The client; its request has the shared model and the summed counts, its steps are those of `ADAPT`.
         split: `validation` or `test`.
         final: True if this is the finished model; a model adapted from it is then stored for recommendations.
     """
-    learner, request = participant.learner, participant.request
+    options, learner, request = config.method_options, participant.learner, participant.request
     stored = participant.store.load(participant.run)
     state = return_to_round(participant.store, participant.run, stored, request.round)
     adapted = build_trainer(options).personalize(participant) if learner.examples else None
@@ -51,10 +53,12 @@ def evaluate_models(options: MethodOptions, participant: Participant, split: str
         values, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in values.items()}
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}
-    reply = EvaluateReply(request.round, metrics, weights)
     if not final:
-        return reply
-    own, simple = measure_units(learner, next(iter(models.values())), request.statics, split)
+        return EvaluateReply(request.round, metrics, weights)
+    used = next(iter(models.values()))
+    values, counts = measure_used(config, learner, used, request.statics, (metrics, weights))
+    reply = EvaluateReply(request.round, metrics | values, weights | counts)
+    own, simple = measure_units(learner, used, request.statics, split)
     participant.store.write(participant.run, MEASURED, to_document(reply, own, simple))
     return replace(reply, paired=to_paired(learner.task, own, simple))
 

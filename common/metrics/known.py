@@ -12,3 +12,6 @@ EXAMPLES = MetricSpec("examples", "examples", "Examples", "", 0, "Number of trai
 
 MODEL_FAMILIES = (MetricFamily("cluster_", "cluster model"), MetricFamily("global_", "shared model"))
 """Metrics of the shared model of a client that also has a personalized model."""
+
+USED = MetricFamily("used_", "as clients use it")
+"""Metric of what clients use in runs with noise: each its model, or the baseline that sends nothing."""

@@ -10,6 +10,7 @@ from client.data.dataset import AnyDataset
 from client.tasks.registry import CLIENT_TASKS
 from common.arrays import sha256
 from common.errors import ConfigError, DataError
+from common.tasks.comparison import Comparison
 from common.tasks.registry import TASKS
 from deploy.files import write_file
 from deploy.model_service.card import as_markdown, make_card
@@ -24,6 +25,12 @@ CARD = "model-card"
 """Name of the model card beside the ONNX file, without suffix."""
 
 PRIVATE = 0o600
+
+RAW = (
+    "answers are those of the model alone; where noise left it no better than '{name}' on a client's held-out data, recommend"
+    " and forecast answer by '{name}'"
+)
+"""Note on a model with noise whose clients choose between it and the baseline."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,8 @@ def export_run(run: TrainedRun, task: DeployTask, result: "Result", onnx: Path, 
         raise ConfigError(f"{onnx} exists; remove it or choose another path")
     serving, dataset = task.serving.load(), _of_unit(run, unit, task.serving.unit.name) if data else None
     export = serving.export(run, dataset)
-    notes = (f"parameters of {run.about}", *export.notes) if run.about else export.notes
+    notes = [f"parameters of {run.about}"] if run.about else []
+    notes += [*export.notes, *([RAW.format(name=answering.baseline)] if (answering := _answering(run)) else [])]
     result = replace(result, model_sha256=_fingerprint(run) or result.model_sha256)
     card = make_card(result, export.vocabulary, serving.limits, notes, personal=data)
     document = Document(
@@ -87,6 +95,12 @@ def export_run(run: TrainedRun, task: DeployTask, result: "Result", onnx: Path, 
     write_file(pages[0], as_markdown(card).encode(), mode=mode, overwrite=True)
     write_file(pages[1], json.dumps(card, indent=1, ensure_ascii=False).encode() + b"\n", mode=mode, overwrite=True)
     return Exported(onnx, pages, data, len(content))
+
+
+def _answering(run: TrainedRun) -> Comparison | None:
+    """Return the comparison by which clients of a run with noise choose; None if they use its model as it is."""
+    comparison = TASKS[run.config.task].comparison
+    return comparison if run.config.privacy.unit != "none" and comparison and comparison.answers else None
 
 
 def _fingerprint(run: TrainedRun) -> str:

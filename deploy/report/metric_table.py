@@ -8,6 +8,7 @@ from functools import cache
 
 from common.errors import ConfigError
 from common.metrics.known import EXAMPLES as EXAMPLES
+from common.metrics.known import USED
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.registry import TASKS
 from common.tasks.spec import AnyTask
@@ -31,7 +32,7 @@ def brief(keys: Iterable[str], task: str) -> list[MetricSpec]:
     if task not in TASKS:
         return in_order(keys)
     spec = TASKS[task]
-    metrics, families = {m.key: m for m in spec.metrics}, {f.prefix: f for f in spec.families}
+    metrics, families = {m.key: m for m in spec.metrics}, {f.prefix: f for f in (*spec.families, USED)}
     return [m for m in in_order(keys) if _describe(m.key, metrics, families).short_table]
 
 
@@ -99,7 +100,7 @@ def _metrics() -> dict[str, MetricSpec]:
 
 @cache
 def _families() -> dict[str, MetricFamily]:
-    families: dict[str, MetricFamily] = {}
+    families = {USED.prefix: USED}
     for task in _tasks():
         families |= {family.prefix: family for family in task.families if family.prefix not in families}
     return families

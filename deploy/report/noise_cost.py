@@ -2,6 +2,7 @@
 
 import math
 
+from common.metrics.known import USED
 from common.tasks.registry import TASKS
 from deploy.report.metric_table import format_value, measure
 from deploy.report.text import privacy
@@ -10,6 +11,8 @@ from server.result import Result
 HEADING = "cost of noise"
 
 FALLS_BACK = "; recommend and forecast answer by that baseline where a client's own held-out data agree"
+
+USES = "; {value} as clients use it, each by the better of both on its own validation data"
 
 _JUDGED = {
     1: "training gained more than its noise cost",
@@ -35,8 +38,10 @@ def noise_cost(result: Result) -> str:
         return ""
     shown = [format_value(m, value) for value in (final, floor)]
     gain = 0 if shown[0] == shown[1] else 1 if (final > floor) == comparison.higher_is_better else -1
-    judged = _JUDGED[gain] + FALLS_BACK * (gain < 1 and comparison.answers)
-    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {judged}"
+    used = _final(result, f"{USED.prefix}{comparison.metric}")
+    rest = FALLS_BACK * (gain < 1 and comparison.answers)
+    rest = rest if math.isnan(used) else USES.format(value=f"{m.short} {format_value(m, used)}")
+    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {_JUDGED[gain]}{rest}"
 
 
 def _final(result: Result, metric: str) -> float:

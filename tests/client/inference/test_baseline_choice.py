@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from client.inference.baseline_choice import prefers_baseline
+from client.inference.baseline_choice import measure_used, prefers_baseline
 from common.arrays import Arrays, Floats
 from common.config.parse import parse
+from common.config.run import RunConfig
 from common.options import Scalar
 
 NOISE: dict[str, Scalar] = {"privacy.unit": "client", "privacy.epsilon": 8.0}
+TEST_ONLY = {f"tasks.{task}.validation-share": 0.0 for task in ("rules", "sessions", "traffic")}
+VALIDATED = {**NOISE, "tasks.sessions.validation-share": 0.2}
 NAN = float("nan")
 
 
@@ -29,8 +32,13 @@ class Measured:
         return np.array(self.test[1] if split == "test" else self.validation[1])
 
 
+def configure(task: str, options: dict[str, Scalar]) -> RunConfig:
+    return parse({"method": "fedavg", "task": task, "run-id": "r1", "rounds": 1, **options})
+
+
 def prefers(learner: Measured, noise: dict[str, Scalar] = NOISE) -> bool:
-    config = parse({"method": "fedavg", "task": learner.task, "run-id": "r1", "rounds": 1, **noise})
+    """Return the choice in a run without validation data, unless the options have some."""
+    config = configure(learner.task, TEST_ONLY | noise)
     return prefers_baseline(config, learner, {}, {})
 
 
@@ -58,6 +66,24 @@ def test_validation_data_decide_where_the_run_held_out_some() -> None:
     good, bad = ([0.9, 0.9], [0.1, 0.1]), ([0.1, 0.1], [0.9, 0.9])
     assert prefers(Measured("sessions", good, bad))
     assert not prefers(Measured("sessions", bad, good))
+    assert prefers(Measured("sessions", good), VALIDATED)  # the client has none: nothing speaks for the model
+
+
+@pytest.mark.parametrize(("validation", "used"), [(([0.9], [0.1]), 0.2), (([0.1], [0.9]), 0.4), (([NAN], [NAN]), 0.4)])
+def test_what_a_client_uses_is_chosen_on_validation_data_and_measured_on_test_data(
+    validation: tuple[list[float], list[float]], used: float
+) -> None:
+    learner = Measured("sessions", ([0.2], [0.4]), validation)
+    measured = {"hr20": 0.2, "hr20_history": 0.4}, {"hr20": 5.0, "hr20_history": 5.0}
+    values = measure_used(configure("sessions", VALIDATED), learner, {}, {}, measured)
+    assert values == ({"used_hr20": used}, {"used_hr20": 5.0})
+
+
+@pytest.mark.parametrize("options", [NOISE, {"tasks.sessions.validation-share": 0.2}], ids=["no split", "no noise"])
+def test_without_noise_or_validation_data_nothing_is_measured(options: dict[str, Scalar]) -> None:
+    learner = Measured("sessions", ([0.2], [0.4]), ([0.9], [0.1]))
+    measured = {"hr20": 0.2, "hr20_history": 0.4}, {"hr20": 5.0, "hr20_history": 5.0}
+    assert measure_used(configure("sessions", options), learner, {}, {}, measured) == ({}, {})
 
 
 @pytest.mark.parametrize("task", ["ratings", "markets"])

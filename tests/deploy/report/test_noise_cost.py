@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from deploy.report.metric_table import measure
 from deploy.report.noise_cost import FALLS_BACK, HEADING, noise_cost, statement_of
 from deploy.report.text import privacy
 from deploy.summary import summary_lines
@@ -62,6 +63,17 @@ def test_the_direction_is_that_of_the_metric(task: str, metrics: dict[str, float
     result = replace(RESULT, task=task, metrics=metrics, **floor_of(task, metrics))
     assert f": {judged}" in noise_cost(result)
     assert noise_cost(result).endswith(FALLS_BACK) is (task == "sessions" and "noise cost" in judged)
+
+
+def test_what_clients_use_stands_beside_the_model() -> None:
+    result = replace(RESULT, metrics={**METRICS, "used_hr20": 0.48})
+    assert noise_cost(result).startswith(
+        "hr@20 0.300 against 0.500 by 'own history', which sends nothing: noise cost more"
+    )
+    assert noise_cost(result).endswith(
+        "; hr@20 0.480 as clients use it, each by the better of both on its own validation data"
+    )
+    assert (measure("used_hr20").label, measure("used_hr20").better) == ("Hit rate @20, as clients use it", "higher")
 
 
 def test_metrics_of_own_clients_count_where_none_were_sent() -> None:
