@@ -119,7 +119,10 @@ class TrainRequest(SumRequest):
     round: int
     enrolment: str
     model: Arrays
-    """θ^c, the global model; all models, as `0/name` and so on, if in secure sums the client chooses its cluster."""
+    """θ^c, the global model.
+
+    In secure sums of clusters: all K models, as `0/name`, `1/name` and so on.
+    """
     shared: Arrays = field(default_factory=dict)
     """Arrays broadcast in addition to the model; FedRule: the mean d̄ of round `shared_round`."""
     shared_round: int = 0
