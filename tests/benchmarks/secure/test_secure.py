@@ -10,6 +10,7 @@ from benchmarks.secure import cost
 from benchmarks.secure.__main__ import PAGE, RESULTS
 from benchmarks.secure.cost import CASES, Case, Federation, measure
 from benchmarks.secure.page import LIMITS, claims, kill_claims, round_claims, write_page
+from benchmarks.secure.rounds import TARGET, count_numbers
 
 ROOT = Path(__file__).parents[3]
 
@@ -46,10 +47,16 @@ def test_a_row_beyond_its_limit_is_named() -> None:
 
 
 def test_a_slow_round_with_helpers_is_stated() -> None:
-    assert [claim.holds for claim in round_claims({"without": [1.0, 2.0, 9.0], "with": [3.0, 2.9, 9.0]})] == [True]
-    [slow] = round_claims({"without": [1.0], "with": [1.6]})
+    [quick] = round_claims({"without": [1.0, 2.0, 9.0], "with": [3.0, 2.9, 9.0]}, 9_861)
+    assert quick.holds
+    assert "(1.50 times at 9,861 numbers; not measured at 26,000)" in quick.text
+    [slow] = round_claims({"without": [1.0], "with": [1.6]}, TARGET)
     assert not slow.holds
     assert "(1.60 times)" in slow.text
+
+
+def test_rounds_are_measured_at_the_size_of_the_limit() -> None:
+    assert TARGET <= count_numbers() < 1.02 * TARGET
 
 
 def test_a_second_sum_is_stated() -> None:
