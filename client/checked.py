@@ -1,4 +1,4 @@
-"""What a client checks at its start: its data, policy, pins and state folder. It imports no PyTorch."""
+"""Checks of a client at its start: data, policy, pins and state folder. They import no PyTorch."""
 
 import functools
 import json
