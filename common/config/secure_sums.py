@@ -76,7 +76,8 @@ def find_count_obstacle(config: "RunConfig") -> str:
     if config.task_options.count_privacy.unit == "record":
         return "clients themselves add noise to their counts (count-epsilon)"
     if privacy.unit != "none" and not statistics.clip:
-        return f"secure sums of the counts of task '{config.task}' have no noise (count-offset)"
+        remedy = f"tasks.{config.task}.count-offset=false leaves them out"
+        return f"secure sums of the counts of task '{config.task}' have no noise, which would drown them ({remedy})"
     if privacy.unit != "none" and privacy.count_share + privacy.metric_share >= 1:
         return "privacy.count-share and privacy.metric-share leave nothing for updates"
     return ""
