@@ -54,7 +54,7 @@ class OwnUserOnly:
 
 
 def main() -> None:
-    """Run `flower-superlink` with the middleware, erasure and limit, and with a SuperExec that lives and ends with it."""
+    """Run `flower-superlink` with its guards, and with a SuperExec that lives and ends with it."""
     os.environ["FORWARDED_ALLOW_IPS"] = ""  # otherwise a header of the request could name another peer
     if any(table.exists() for table in TABLES):
         extensions.get_middleware = lambda: (Middleware(OwnUserOnly),)

@@ -1,4 +1,4 @@
-"""Limit of the bytes that a node may send to a SuperLink, before anything else of the server sees them."""
+"""Limit of the bytes that a node may send to a SuperLink in one reply."""
 
 import logging
 import os
@@ -61,7 +61,9 @@ class BoundedFleet(FleetServicer):
 
 
 def limit_uploads(module: Any) -> None:
-    """Limit single messages and replies in Flower's module of the SuperLink; gRPC refuses a larger message unread.
+    """Limit single messages and replies in Flower's module of the SuperLink.
+
+    gRPC refuses a larger message unread.
 
     Raises:
         ConfigError: The environment has another value than a number of MB.
