@@ -21,7 +21,7 @@ STYLE = {
 }
 """Texts stay texts, and identifiers are the same each time."""
 
-_INDENT, _LONG = re.compile("^ +", re.MULTILINE), re.compile(r"\d+\.\d{3,}")
+_INDENT, _LONG = re.compile("^ +", re.MULTILINE), re.compile(r">[^<]*<|\d+\.\d{3,}")
 
 
 @contextmanager
@@ -40,5 +40,6 @@ def save_small(figure: "Figure", path: Path) -> None:
     path.write_text(_LONG.sub(_rounded, _INDENT.sub("", content.getvalue())), "utf-8")
 
 
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+def _rounded(found: re.Match[str]) -> str:
+    """Return a coordinate in hundredths; text between elements stays."""
+    return found[0] if found[0].startswith(">") else f"{float(found[0]):.2f}".rstrip("0").rstrip(".")

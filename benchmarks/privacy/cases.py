@@ -5,6 +5,7 @@ from typing import Literal
 
 from benchmarks.harness.experiment import Experiment, Settings
 from benchmarks.harness.row import RowKey
+from common.metrics.known import USED
 
 Protection = Literal["local", "helpers", "user"]
 
@@ -37,6 +38,8 @@ class Setting:
         settings: Further configuration.
         higher: True if larger values are better.
         without: Reason for protections that are not run.
+        validation: Share of validation data, by which each client chooses between its model and the floor; 0 if the task
+            has no such choice.
     """
 
     task: str
@@ -51,6 +54,17 @@ class Setting:
     settings: Settings = field(default_factory=dict)
     higher: bool = True
     without: str = ""
+    validation: float = 0.0
+
+    @property
+    def used(self) -> str:
+        """Key of the metric of what clients use under noise."""
+        return f"{USED.prefix}{self.metric}" if self.validation else self.metric
+
+    @property
+    def validation_key(self) -> str:
+        """Key of the share of validation data in a configuration."""
+        return f"tasks.{self.task}.validation-share"
 
     def key(self, name: str) -> RowKey:
         """Return the place of a row in the stored results."""
@@ -67,6 +81,7 @@ class Setting:
             defaults: What `--task` sets where no method is named.
         """
         shared = {"task": self.task, "federation.min-clients": 1, **defaults, **self.settings}
+        shared |= {self.validation_key: self.validation} if self.validation else {}
         exact = {"tasks.markets.count-epsilon": 0.0} if self.task == "markets" else {}
         rows = [Experiment(NO_NOISE, "no noise", {**shared, **exact}, seeds=SEEDS, protocol=PROTOCOL)]
         for protection, name in PROTECTIONS.items():
@@ -89,6 +104,7 @@ SETTINGS = (
         0.01,
         ("local", "helpers"),
         {"rounds": 30},
+        validation=0.3,
     ),
     Setting(
         "sessions",
@@ -101,6 +117,7 @@ SETTINGS = (
         0.005,
         ("local", "helpers"),
         {"rounds": 15, "algorithm.fedga.server-lr": 0.02},
+        validation=0.2,
     ),
     Setting(
         "traffic",
@@ -114,6 +131,7 @@ SETTINGS = (
         ("local",),
         {"rounds": 5},
         higher=False,
+        validation=0.1,
         without="FedSTL assigns single clients to clusters, so its updates are not sent in sums.",
     ),
     Setting(

@@ -1,7 +1,7 @@
 """Figures of the study of privacy noise, from its stored results."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from benchmarks.harness.results import Results
@@ -27,6 +27,8 @@ class Point:
         deviation: Its standard deviation over seeds.
         gain: Mean over seeds of the metric's gain over the floor of the same run; positive is better.
         seeds: Number of seeds.
+        used: Mean of the metric of what clients use; None if it was not measured.
+        used_gain: Mean of its gain over the floor.
     """
 
     epsilon: float
@@ -34,6 +36,8 @@ class Point:
     deviation: float
     gain: float
     seeds: int
+    used: float | None = None
+    used_gain: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,19 @@ class Figures:
 
     def below(self) -> dict[Protection, list[Point]]:
         """Return the points at which the default model is below its floor, by protection."""
-        found = {p: [one for one in points if self._is_below(one)] for p, points in self.noised.items()}
-        return {protection: points for protection, points in found.items() if points}
+        return self._where(lambda one: one.gain < -self.setting.smallest)
 
-    def _is_below(self, point: Point) -> bool:
-        """Return True if the floor is better by more than the smallest effect."""
-        return point.gain < -self.setting.smallest
+    def used_below(self) -> dict[Protection, list[Point]]:
+        """Return the points at which what clients use is below the floor, by protection."""
+        return self._where(lambda one: one.used_gain < -self.setting.smallest)
+
+    def unmeasured(self) -> dict[Protection, list[Point]]:
+        """Return the points at which what clients use was not measured, by protection."""
+        return self._where(lambda one: one.used is None)
+
+    def _where(self, holds: Callable[[Point], bool]) -> dict[Protection, list[Point]]:
+        found = {p: [one for one in points if holds(one)] for p, points in self.noised.items()}
+        return {protection: points for protection, points in found.items() if points}
 
     def _points(self, protection: Protection) -> Iterator[Point]:
         for epsilon in EPSILONS:
@@ -82,11 +93,15 @@ class Figures:
         row = self.results.rows.get(self.setting.key(name))
         if row is None or not row.trials:
             return None
-        values, gains = list(row.values(self.setting.metric).values()), self._gains(row)
+        values, gains = list(row.values(self.setting.metric).values()), self._gains(row, self.setting.metric)
         deviation = stdev(values) if len(values) > 1 else 0.0
-        return Point(epsilon, fmean(values), deviation, fmean(gains), len(values))
+        point = Point(epsilon, fmean(values), deviation, fmean(gains), len(values))
+        used = row.values(self.setting.used)
+        if len(used) < len(values) or name == NO_NOISE:
+            return point
+        return replace(point, used=fmean(used.values()), used_gain=fmean(self._gains(row, self.setting.used)))
 
-    def _gains(self, row: Row) -> list[float]:
+    def _gains(self, row: Row, metric: str) -> list[float]:
         sign = 1 if self.setting.higher else -1
         floors = row.values(self.setting.floor)
-        return [sign * (value - floors[seed]) for seed, value in row.values(self.setting.metric).items()]
+        return [sign * (value - floors[seed]) for seed, value in row.values(metric).items()]

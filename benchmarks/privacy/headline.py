@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.harness.figure_file import save_small, small_figures
 from benchmarks.harness.results import Results
 from benchmarks.privacy.cases import EPSILONS, PROTECTIONS, Protection
-from benchmarks.privacy.figures import LARGE, Figures, number
+from benchmarks.privacy.figures import LARGE, Figures, Point, number
 from benchmarks.privacy.page import measured
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ class PrivacyHeadline:
 
     def draw(self, results: Results, path: Path) -> None:
         """Write the figure: one panel a task, with floor and quality without noise as lines."""
-        import matplotlib
-
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fedloom", "font.family": "sans-serif"}):
+        with small_figures():
             from matplotlib.figure import Figure
 
             figure = Figure(figsize=(7.2, 4.6), layout="constrained")
@@ -50,9 +49,9 @@ class PrivacyHeadline:
                 axes.set_visible(bool(axes.lines))
                 handles, labels = axes.get_legend_handles_labels()
                 legend |= dict(zip(labels, handles, strict=True))
-            figure.legend(list(legend.values()), list(legend), loc="lower right", fontsize=7.5, frameon=False)
+            figure.legend(list(legend.values()), list(legend), loc="lower right", fontsize=7, frameon=False)
             figure.supxlabel("ε", fontsize=9)
-            figure.savefig(path, format="svg", metadata={"Date": None})
+            save_small(figure, path)
 
 
 def _sentence(figures: Figures) -> str:
@@ -66,16 +65,17 @@ def _sentence(figures: Figures) -> str:
 
 
 def _in_words(figures: Figures) -> str:
-    lines = [
-        f"{PROTECTIONS[p]} {', '.join(f'{number(one.mean)} at {one.epsilon:g}' for one in points)}"
-        for p, points in figures.noised.items()
-        if points
-    ]
+    lines = [f"{PROTECTIONS[p]} {', '.join(map(_point, points))}" for p, points in figures.noised.items() if points]
     exact = figures.no_noise
     without = f"no noise {exact.mean:.3f}" if exact else ""
     return (
         f"{figures.setting.task}, {figures.setting.measure}: {', '.join([without, *lines])}, floor {figures.floor:.3f}"
     )
+
+
+def _point(one: Point) -> str:
+    used = "" if one.used is None or one.used == one.mean else f" (used {number(one.used)})"
+    return f"{number(one.mean)}{used} at {one.epsilon:g}"
 
 
 def _draw(axes: "Axes", figures: Figures) -> None:
@@ -92,6 +92,16 @@ def _draw(axes: "Axes", figures: Figures) -> None:
             markersize=4,
             capsize=2,
         )
+        if setting.validation and (used := [one for one in points if one.used is not None]):
+            axes.plot(
+                [one.epsilon for one in used],
+                [one.used or 0.0 for one in used],
+                f"{style[0]}:",
+                color=colour,
+                markerfacecolor="white",
+                markersize=4,
+                label=f"{PROTECTIONS[protection]}, used",
+            )
     if figures.no_noise:
         axes.axhline(figures.no_noise.mean, color=EXACT_COLOUR, linestyle="--", linewidth=1, label="no noise")
     axes.axhline(figures.floor, color=FLOOR_COLOUR, linewidth=1, label="floor: sends nothing")

@@ -1,12 +1,12 @@
 """Page of the study of privacy noise, made from stored results alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from benchmarks.harness.claim import Claim, bullet_list
 from benchmarks.harness.results import Results
 from benchmarks.harness.table import Table
 from benchmarks.privacy import prose
-from benchmarks.privacy.cases import EPSILONS, PROTECTIONS, SEEDS, SETTINGS
+from benchmarks.privacy.cases import EPSILONS, PROTECTIONS, SEEDS, SETTINGS, Protection
 from benchmarks.privacy.figures import Figures, Point, number
 
 
@@ -28,15 +28,39 @@ def measured(results: Results) -> Iterator[Figures]:
 
 def claim_of(figures: Figures) -> Claim:
     """Return the claim that the default model is never below its floor, with the points where it is."""
-    setting, below = figures.setting, figures.below()
-    where = "; ".join(f"{PROTECTIONS[p]}, {_where(points)}" for p, points in below.items())
-    bound = f"The default model is never below its floor by more than {setting.smallest:g} of {setting.measure}"
+    return _claim("The default model is never below its floor", figures, figures.below(), lambda one: one.gain)
+
+
+def used_claim_of(figures: Figures) -> Claim:
+    """Return the claim that what clients use is never below the floor where it was measured, with the points where it is."""
+    below = figures.used_below()
+    return _claim("What clients use is never below the floor", figures, below, lambda one: one.used_gain)
+
+
+def _claim(
+    bound: str, figures: Figures, below: Mapping[Protection, list[Point]], gain: Callable[[Point], float]
+) -> Claim:
+    bound = f"{bound} by more than {figures.setting.smallest:g} of {figures.setting.measure}"
+    where = "; ".join(
+        f"{PROTECTIONS[p]}, {_at(points)} by up to {number(min(map(gain, points)), '+')}" for p, points in below.items()
+    )
     return Claim(f"{bound} ({where})" if where else bound, not below)
 
 
-def _where(points: list[Point]) -> str:
-    least = number(min(one.gain for one in points), "+")
-    return f"at ε = {', '.join(f'{one.epsilon:g}' for one in points)} by up to {least}"
+def _at(points: list[Point]) -> str:
+    return f"at ε = {', '.join(f'{one.epsilon:g}' for one in points)}"
+
+
+def _choice(figures: Figures) -> Iterator[str]:
+    """Yield the claim on what clients use, and where it was not measured; nothing for tasks without a choice."""
+    if not figures.setting.validation:
+        return
+    missing = figures.unmeasured()
+    if sum(map(len, missing.values())) < sum(map(len, figures.noised.values())):
+        yield str(used_claim_of(figures))
+    if missing:
+        where = "; ".join(f"{PROTECTIONS[p]}, {_at(points)}" for p, points in missing.items())
+        yield f"What clients use was not measured for {where}."
 
 
 def _task(figures: Figures) -> Iterator[str]:
@@ -47,7 +71,7 @@ def _task(figures: Figures) -> Iterator[str]:
     rows = [[PROTECTIONS[p], *_line(points), ""] for p, points in figures.noised.items()]
     floor = [f"floor: {setting.floor_name}", *[""] * len(EPSILONS), f"{figures.floor:.3f}"]
     yield str(Table([setting.measure, *(f"ε = {e:g}" for e in EPSILONS), "no noise"], [cells, *rows, floor]))
-    yield bullet_list([str(claim_of(figures)), *([setting.without] if setting.without else [])])
+    yield bullet_list([str(claim_of(figures)), *_choice(figures), *([setting.without] if setting.without else [])])
 
 
 def _line(points: list[Point]) -> list[str]:
@@ -57,4 +81,6 @@ def _line(points: list[Point]) -> list[str]:
 
 def _cell(point: Point) -> str:
     spread = f" ± {number(point.deviation)}" if point.seeds > 1 else ""
-    return f"{number(point.mean)}{spread} ({number(point.gain, '+')})"
+    model = f"{number(point.mean)}{spread} ({number(point.gain, '+')})"
+    is_chosen = point.used is not None and point.used != point.mean
+    return f"{model}; used {number(point.used)} ({number(point.used_gain, '+')})" if is_chosen else model

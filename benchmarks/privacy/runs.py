@@ -3,7 +3,7 @@
 from functools import partial
 
 from benchmarks.harness.bench import Bench, FinishedRun
-from benchmarks.harness.row import Trial
+from benchmarks.harness.row import Row, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.privacy.cases import SETTINGS, Setting
@@ -19,9 +19,21 @@ def compute(selection: Selection, store: Store) -> None:
         if selection.has_set(setting.task):
             read = partial(read_all, setting.task, setting.data, DATA_SEED)
             bench = Bench(setting.task, read, store, partial(trial_of, setting), selection=selection)
-            bench.run(setting.experiments(TASKS[setting.task].defaults))
+            rows = setting.experiments(TASKS[setting.task].defaults)
+            for one in rows:
+                if selection.has(one.key, one.protocol) and is_outdated(
+                    setting, store.results.row(setting.key(one.key))
+                ):
+                    del store.results.rows[setting.key(one.key)]
+            bench.run(rows)
+
+
+def is_outdated(setting: Setting, row: Row) -> bool:
+    """Return True for a row that was stored before its task had validation data; it is run again."""
+    return bool(setting.validation and row.trials and setting.validation_key not in row.about.config)
 
 
 def trial_of(setting: Setting, run: FinishedRun) -> Trial:
-    """Return the metric and that of the floor, on the same held-out data."""
-    return Trial({key: run.result.metrics[key] for key in (setting.metric, setting.floor)})
+    """Return the metrics of the model, of the floor and, with noise, of what clients use, on the same held-out data."""
+    metrics = run.result.metrics
+    return Trial({key: metrics[key] for key in (setting.metric, setting.floor, setting.used) if key in metrics})

@@ -9,7 +9,8 @@ from benchmarks.harness.row import Trial
 from benchmarks.privacy.cases import EPSILONS, NO_NOISE, SETTINGS, Setting
 from benchmarks.privacy.figures import Figures
 from benchmarks.privacy.headline import HEADLINE
-from benchmarks.privacy.page import claim_of, page
+from benchmarks.privacy.page import claim_of, page, used_claim_of
+from benchmarks.privacy.runs import is_outdated
 from common.config.parse import parse
 from common.tasks.registry import TASKS
 
@@ -58,6 +59,29 @@ def test_one_cell_below_the_floor_is_named() -> None:
     assert claim.text.endswith("(own noise of each client, at ε = 2 by up to −0.300)")
     verdict, _ = HEADLINE.section(results, "privacy")
     assert "own noise of each client from ε = 4, with noise of two helpers on sums from ε = 1" in verdict
+
+
+def test_what_clients_use_is_judged_by_itself_where_it_was_measured() -> None:
+    results = results_of(RULES, -0.2)
+    for name, used in (("local-2", 0.5), ("helpers-8", 0.4)):
+        for trial in results.row(RULES.key(name)).trials.values():
+            trial.metrics[RULES.used] = used
+    text = "\n".join(page(results, "made"))
+    assert "0.300 ± 0.000 (−0.200); used 0.500 (+0.000)" in text
+    claim = used_claim_of(Figures(results, RULES))
+    assert not claim.holds
+    assert claim.text.endswith("(noise of two helpers on sums, at ε = 8 by up to −0.100)")
+    assert (
+        "was not measured for own noise of each client, at ε = 1, 4, 8; noise of two helpers on sums, at ε = 1, 2, 4"
+        in text
+    )
+
+
+def test_rows_without_validation_data_are_run_again() -> None:
+    row = results_of(RULES, -0.2).row(RULES.key("local-1"))
+    assert is_outdated(RULES, row)
+    row.about.config[RULES.validation_key] = RULES.validation
+    assert not is_outdated(RULES, row)
 
 
 def test_a_loss_within_the_smallest_effect_is_none() -> None:
