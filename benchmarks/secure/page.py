@@ -138,7 +138,7 @@ def claims(rows: list[Row], memory: Mapping[str, float]) -> Iterator[Claim]:
 
 
 def round_claims(rounds: Mapping[str, list[float]], numbers: int) -> Iterator[Claim]:
-    """Yield the limit of a round with helpers, with the figure; it is stated for updates of `TARGET` numbers."""
+    """Yield the limit of a round with helpers, with the figure and the size of an update."""
     without, with_helpers = (median(times) for times in rounds.values())
     found = f"{with_helpers / without:.2f} times"
     found += f" at {numbers:,} numbers; not measured at {TARGET:,}" if numbers < TARGET else ""

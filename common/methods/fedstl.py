@@ -68,7 +68,7 @@ class FedSTL(Clustered):
         )
 
     def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
-        """Raise ValueError for shared windows without a range property, or `criterion=loss` where properties are needed."""
+        """Raise ValueError for windows without a range property, or `criterion=loss` that needs properties."""
         if self.criterion == "loss" and (self.cluster_steps or self._shares_windows):
             raise ValueError(
                 "algorithm.fedstl.criterion=loss sends no properties; set cluster-steps=0 and cluster-data=none"

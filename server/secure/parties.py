@@ -155,7 +155,7 @@ def _await_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster:
 def _find_helpers(
     exchange: HelperExchange, config: RunConfig, find_oversize: Callable[[RunConfig], str]
 ) -> HelperRoster | None:
-    """Return the helpers of a run with trust `auto`; None if a sum is not possible, with the reason if a helper is online."""
+    """Return the helpers of a run with trust `auto`; None, with a reason in the log, if it has no sums."""
     options, obstacle, online = config.secure_sums, find_obstacle(config), len(exchange.online)
     may_sum = not obstacle and online >= options.min_sum + options.helpers
     if not may_sum and online <= config.federation.min_clients:
