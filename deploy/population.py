@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,9 +11,10 @@ from flwr.app import Message
 from client.training.folded_cohort import train_folded
 from common.config.run import RunConfig
 from common.reply_lengths import Lengths, find_doubtful, rows_of_lengths, typical
+from common.reply_sums import Folded
 from common.wire.messages import LOCAL
 from deploy.simulated_cohort import Job, answer_jobs, message_sizes
-from deploy.trained_block import TrainedBlock
+from deploy.trained_block import TrainedBlock, put_into, share_sum
 from deploy.workers import Workers
 from server.aggregation.lengths import allowances
 
@@ -25,6 +27,9 @@ repeated round needs.
 
 BLOCK_BYTES, MIN_BLOCK, MAX_BLOCK = 32 * 2**20, 4, 256
 """Bytes of a block: two models a client, and limits of its number of clients."""
+
+SUMS_BYTES = 192 * 2**20
+"""Bytes of a round's sums above which consecutive blocks share one, at whole multiples."""
 
 STATE_VECTORS = 12
 """Upper bound on the vectors of a client's state, each as long as the model."""
@@ -59,17 +64,25 @@ class Population:
         with_all = self._trained <= weights.keys()
         self._trained |= weights.keys()
         allowed, blocks = allowances(weights), [jobs[first : first + size] for first in range(0, len(jobs), size)]
+        together, running = -(-len(blocks) * _sum_bytes(jobs[0]) // SUMS_BYTES), Folded()
 
         def train_block(number: int) -> TrainedBlock:
+            nonlocal running
             members = [job.participant for job in blocks[number]]
             limits = config.federation.norm_bound * np.array([allowed[member.client] for member in members])
             judge = partial(find_doubtful, self._reference, limits)
             trained = train_folded(config.method_options, members, number, judge, with_all=with_all)
             sizes = message_sizes(config, len(members), trained.update, trained.gradient)
-            return TrainedBlock(trained.replies, sizes, trained.lengths)
+            running = running if number % together else Folded()
+            if trained.block.clients:
+                running.merge(trained.block.sums)
+            replies = put_into(replace(trained.block, sums=Folded()), trained.replies)
+            is_last = number + 1 == len(blocks) or not (number + 1) % together
+            return TrainedBlock(replies, sizes, trained.lengths, running if is_last else Folded())
 
         participants = [[job.participant for job in block] for block in blocks]
-        trained = self._workers.train(participants, train_block, STATE_VECTORS * _model_bytes(jobs[0]))
+        trained = self._workers.train(participants, train_block, STATE_VECTORS * _model_bytes(jobs[0]), together)
+        trained = [block for k in range(0, len(trained), together) for block in share_sum(trained[k : k + together])]
         self._reference.clear()
         self._reference.update(typical([row for block in trained for row in rows_of_lengths(block.lengths)]))
         pairs = zip(blocks, trained, strict=True)
@@ -86,6 +99,11 @@ def _model_bytes(job: Job) -> int:
 
 def _reply_bytes(job: Job) -> int:
     return _model_bytes(job) * (2 if _config(job).capabilities.needs_gradient else 1)
+
+
+def _sum_bytes(job: Job) -> int:
+    capabilities = _config(job).capabilities
+    return 2 * _reply_bytes(job) + (2 * _model_bytes(job) if capabilities.needs_magnitude else 0)
 
 
 def _choose_block(job: Job) -> int:

@@ -36,25 +36,28 @@ class Workers:
         self._count = count if can_copy() else 1
         self._memories: dict[tuple[str, ...], SharedMemory] = {}
 
-    def train(self, blocks: Sequence[Block], train_block: TrainBlock, client_bytes: int) -> list[TrainedBlock]:
+    def train(
+        self, blocks: Sequence[Block], train_block: TrainBlock, client_bytes: int, together: int = 1
+    ) -> list[TrainedBlock]:
         """Train all blocks and store their clients' state.
 
         Args:
             blocks: Clients of each block.
             train_block: Training of one block.
             client_bytes: Upper bound on a client's state.
+            together: Number of consecutive blocks that one process trains, in their order.
 
         Raises:
             RunError: A process has ended before its blocks were trained.
         """
-        count = min(self._count, len(blocks))
+        count = min(self._count, -(-len(blocks) // together))
         if count == 1:
             return [train_block(number) for number in range(len(blocks))]
         keys = [tuple(participant.client for participant in block) for block in blocks]
         kept = self._memories
         self._memories = {key: kept.get(key) or SharedMemory(len(key) * client_bytes + SPARE_BYTES) for key in keys}
         memories = [self._memories[key] for key in keys]
-        shares = [range(first, len(blocks), count) for first in range(count)]
+        shares = [[n for n in range(len(blocks)) if n // together % count == k] for k in range(count)]
         works = [partial(_train_share, share, blocks, train_block, memories) for share in shares]
         names = [f"worker {k + 1} of {count}, with {len(share)} blocks" for k, share in enumerate(shares)]
         trained: dict[int, TrainedBlock] = {}

@@ -31,12 +31,14 @@ class FoldedCohort:
         lengths: `update` and `gradient` -> length of each reply, (K,).
         update: Δ_k, K × …, which the replies do not hold.
         gradient: s_k, K × …, which the replies do not hold.
+        block: The clients in the sum, and the sum.
     """
 
     replies: list[TrainReply | FedloomError]
     lengths: dict[str, Floats]
     update: Tensors
     gradient: Tensors
+    block: ClientBlock
 
 
 def train_folded(
@@ -88,7 +90,7 @@ def train_folded(
         )
 
     replies = [reply(k) if k in counted else DivergedError() for k in range(len(participants))]
-    return FoldedCohort(replies, lengths, trained.update, trained.gradient)
+    return FoldedCohort(replies, lengths, trained.update, trained.gradient, block)
 
 
 def _lengths(stacked: Tensors) -> Floats:

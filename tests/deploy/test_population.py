@@ -152,6 +152,32 @@ def test_the_number_of_workers_changes_no_bit(
     assert first == second
 
 
+def test_large_sums_are_shared_by_blocks_with_any_number_of_workers(
+    settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eleven homes in blocks of two: six blocks, three sums."""
+    folds(True)
+    seen: list[int] = []
+    collect = step.collect
+
+    def watched(replies: Any, **options: bool) -> FoldedReplies:
+        seen.append(len({id(reply.train.block) for reply in replies}))
+        return collect(replies, **options)
+
+    monkeypatch.setattr(step, "collect", watched)
+    apart = simulate(settings("fedrule"), toy_dataset(11), tmp_path / "apart", together=2)
+    monkeypatch.setattr(population, "_sum_bytes", lambda job: population.SUMS_BYTES // 3)
+    shared = [
+        simulate(settings("fedrule"), toy_dataset(11), tmp_path / str(count), together=2, workers=count)
+        for count in (1, 2, 3)
+    ]
+    assert seen == [6] * 3 + [3] * 9
+    assert len({result.model_sha256 for result in shared}) == 1
+    models = [RunDirectory(tmp_path / name, "toy").load_model()[0] for name in ("apart", "1")]
+    assert norm(models[0]) == pytest.approx(norm(models[1]), rel=1e-6)
+    assert shared[0].metrics == pytest.approx(apart.metrics, rel=1e-5)
+
+
 def test_a_worker_that_dies_ends_the_run_by_name(
     settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
