@@ -7,7 +7,7 @@ from collections.abc import Callable
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from client.checked import check_client
+from client.checks import check_client
 from client.data.child_reader import read_partition_apart
 from client.data.read import read_partition
 from client.hosted_state import HostedStore

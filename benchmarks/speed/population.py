@@ -130,7 +130,10 @@ def peak_megabytes() -> float:
 
 
 def write_lines(path: Path, lines: int) -> Path:
-    """Write sessions of 4.2 clicks on average as lines of item ids; each item occurs, and the rest follows Zipf's law."""
+    """Write sessions of 4.2 clicks on average as lines of item ids.
+
+    Each item occurs once, and the rest follows Zipf's law.
+    """
     rng = np.random.default_rng(0)
     lengths = np.minimum(1 + rng.geometric(1 / 3.23, lines), 20)
     popularity = 1 / np.arange(1, LINE_ITEMS + 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from safetensors.numpy import load
 
-from client.checked import read_about
+from client.checks import read_about
 from client.data.sources import fingerprint, resolve_source
 from client.enrolment import ENROLMENT
 from client.hosted_state import load_stored

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.app import Context, Message
 
-from client.checked import check_client
+from client.checks import check_client
 from client.data.child_reader import read_partition_apart
 from client.data.read import with_test
 from client.helper.app import help_too

@@ -8,7 +8,7 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 from client.app import handle, open_session
-from client.checked import check_client, read_about
+from client.checks import check_client, read_about
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
 from client.settings import ClientSettings

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from client.checked import ABOUT, read_about, write_about
+from client.checks import ABOUT, read_about, write_about
 from client.state import ClientMemory, DiskStore, MemoryStore, Store
 from common.errors import StateError, WireError
 

@@ -10,7 +10,7 @@ import pytest
 from flwr.app import ConfigRecord, RecordDict
 from typer.testing import CliRunner
 
-from client.checked import write_about
+from client.checks import write_about
 from client.data.read import read_all
 from client.data.sources import fingerprint
 from client.policy import Policy

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.checked import write_about
+from client.checks import write_about
 from client.data.read import read_partition
 from client.data.sources import fingerprint, resolve_source
 from client.hosted_state import HostedStore, flush_all

@@ -8,7 +8,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.app import open_session
-from client.checked import check_client
+from client.checks import check_client
 from client.data.dataset import AnyDataset
 from client.policy import Policy
 from client.session import Session

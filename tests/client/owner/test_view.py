@@ -8,7 +8,7 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 from client.app import handle, open_session
-from client.checked import check_client
+from client.checks import check_client
 from client.journal import RequestJournal, read_journal
 from client.node.failures import NotAdmittedError, ServerAwayError
 from client.owner.control import OwnerControl, RunningClient, pause

@@ -40,7 +40,10 @@ def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
 
 
 def grouped(log: Log, group: int) -> Log:
-    """Give each run of `group` consecutive training sessions without a user a user `group-00001`, …; note several."""
+    """Give each run of `group` consecutive training sessions without a user a user `group-00001`, ….
+
+    A note says so if there are several.
+    """
     stray = (log.user == NOBODY) & (log.part == TRAIN)
     if not stray.any():
         return log
