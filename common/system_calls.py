@@ -2,8 +2,10 @@
 
 import ctypes
 import os
+import select
 import signal
 import sys
+import threading
 from collections.abc import Iterable
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36  # from linux/prctl.h
@@ -35,6 +37,22 @@ def end_with_parent() -> None:
     """Let the system kill this process when the thread that started it ends."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def end_with(pid: int) -> None:
+    """Kill this process when another one ends, also one that is not its parent."""
+    if _LIBC is None:
+        return
+    try:
+        other = os.pidfd_open(pid)
+    except ProcessLookupError:
+        os.kill(os.getpid(), signal.SIGKILL)
+    threading.Thread(target=_end_after, args=(other,), daemon=True).start()
+
+
+def _end_after(other: int) -> None:
+    select.select([other], [], [])
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def ending_with_this(command: Iterable[str]) -> list[str]:

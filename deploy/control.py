@@ -1,6 +1,7 @@
 """Control of a SuperLink: register nodes; start, watch and stop runs."""
 
 import hashlib
+import importlib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,12 @@ from deploy.keys import load_public_key
 
 RunConfig = Mapping[str, bool | int | float | str]
 SILENT = "no SuperLink answers"
+
+
+def import_apis() -> None:
+    """Import what submits a run, which takes over a second."""
+    for module in ("flwr.cli.build", "flwr.proto.control_pb2", "flwr.supercore.control"):
+        importlib.import_module(module)
 
 
 class Control:

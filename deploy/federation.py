@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from common.errors import FedloomError
 from deploy.admission import Gate
 from deploy.bundle import make_app
 from deploy.child import Child
-from deploy.control import Control
+from deploy.control import Control, import_apis
 from deploy.files import write_file
 from deploy.flower_programs import flower_environment
 from deploy.keys import make_node_key, public_path
@@ -105,17 +106,25 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
     folder = RunDirectory(order.runs, order.config.run_id)
     began = _size(folder)
     started: list[Child] = []
+    threading.Thread(target=import_apis, daemon=True).start()
 
     def attempt(again: bool) -> Result:
         config = order.config.model_copy(update={"resume": True}) if again else order.config
         server, control = start_superlink(processes, superlink), control_of(superlink)
-        own = server, start_app(processes, superlink)
-        started.extend(own)
+        own = [server]
+
+        def start_own_app() -> Child:
+            own.append(start_app(processes, superlink))
+            return own[-1]
+
+        run = replace(order, config=config)
         try:
-            return submit(processes, superlink.folder, control, replace(order, config=config), console, own, began)
+            return submit(processes, superlink.folder, control, run, console, (server, start_own_app), began)
         except FedloomError:
             processes.kill(*own)
             raise
+        finally:
+            started.extend(own)
 
     with locked_home(superlink.folder):
         record_process(superlink.folder / RECORDS, COMMAND, run=order.config.run_id)
@@ -141,12 +150,13 @@ def submit(
     control: Control,
     order: Order,
     console: Console,
-    own: tuple[Child, Child] | None = None,
+    own: tuple[Child, Callable[[], Child]] | None = None,
     began: int | None = None,
 ) -> Result:
     """Start a run on a running SuperLink and watch it to its end; `folder` is for this command's files.
 
-    `own` are SuperLink and ServerApp if this command started them, `began` the size of the run's events when the command began.
+    `own` are the SuperLink and the start of its ServerApp if they belong to this command, `began` the size of the run's events
+    when the command began. The ServerApp starts last, since it waits for the imports of the fork server.
     """
     gate = Gate(control, order.nodes, console, set(order.nodes.glob("*.pub"))) if order.nodes else None
     for key in sorted({*order.keys, *(gate.admitted if gate else ())}):
@@ -157,7 +167,7 @@ def submit(
     start = _size(run)
     with _set_aside(run.path / "result.json"):
         run_id = control.submit(make_app(folder / APP, order.config), {})
-    server, app = own or (None, None)
+    server, app = (own[0], own[1]()) if own else (None, None)
     first = start if began is None else began
     pulse = Pulse(control, run_id, processes, server, run.path / EVENTS_FILE, first, gate, console, app)
     try:

@@ -1,7 +1,8 @@
 """Fork server: a process that has imported PyTorch and Flower once, so that its copies start quickly.
 
-`python -m deploy.fork_server` reads a line per task to import or copy to start. It answers the latter with the copy's process
-id. A copy runs a module as `python -m` does. It is a child of the process that ordered it, and ends with it. It needs Linux.
+`python -m deploy.fork_server` writes a line after its imports. It reads a line per task to import or copy to start, and
+answers the latter with the copy's process id. A copy runs a module as `python -m` does. It is a child of
+the process that ordered it, and ends with it. It needs Linux.
 """
 
 import gc
@@ -9,6 +10,7 @@ import importlib
 import json
 import os
 import runpy
+import select
 import subprocess
 import sys
 import time
@@ -81,7 +83,7 @@ class ForkServer:
     """
 
     def __init__(self) -> None:
-        self._task = ""
+        self._task, self._is_ready = "", False
         self._process = self._start() if is_linux() else None
 
     def close(self) -> None:
@@ -95,6 +97,15 @@ class ForkServer:
         """Its process id; 0 where there is none."""
         return self._process.pid if self._process else 0
 
+    @property
+    def is_ready(self) -> bool:
+        """Return True if it has imported all, so that a copy starts at once."""
+        if not self._is_ready and self._process is not None and self._process.stdout is not None:
+            self._is_ready = bool(
+                select.select([self._process.stdout], [], [], 0)[0] and self._process.stdout.readline()
+            )
+        return self._is_ready
+
     def load(self, task: str) -> None:
         """Import what the models of a task need, after all else."""
         self._task = task
@@ -107,9 +118,10 @@ class ForkServer:
             return None
         with suppress(OSError, ValueError):
             self._send(asdict(order))
+            self._is_ready = self._is_ready or bool(self._process.stdout.readline())
             return Copy(int(self._process.stdout.readline()))
         self.close()
-        self._process = self._start()
+        self._process, self._is_ready = self._start(), False
         self.load(self._task)
         return None
 
@@ -134,6 +146,7 @@ def main() -> None:
     owner = os.getppid()
     for module in MODULES:
         importlib.import_module(module)
+    os.write(sys.stdout.fileno(), b"ready\n")
     while line := sys.stdin.buffer.readline():
         message = json.loads(line)
         if isinstance(message, str):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import psutil
 
@@ -72,7 +72,7 @@ class Processes:
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
         records: Path | None = None,
-        preload: bool = True,
+        preload: bool | Literal["if ready"] = True,
     ) -> Child:
         """Start a process in its own session, so that Ctrl-C reaches it through this process only.
 
@@ -83,7 +83,8 @@ class Processes:
             environment: Complete environment; None passes on that of this process.
             folder: Working folder.
             records: Folder in which the process is recorded.
-            preload: False for a process that shall not begin with the imports of the fork server.
+            preload: False for a process that shall not begin with the imports of the fork server; `"if ready"` for one that
+                does not wait for them.
 
         Raises:
             RunError: The program is missing.
@@ -94,7 +95,8 @@ class Processes:
             raise RunError(f"cannot start {name}; {command[0]} is missing")
         words, own = [str(word) for word in command], dict(os.environ if environment is None else environment)
         copy = None
-        if preload and self._fork_server and words[:2] == [sys.executable, "-m"]:
+        waits = preload is True or (self._fork_server is not None and self._fork_server.is_ready)
+        if preload and waits and self._fork_server and words[:2] == [sys.executable, "-m"]:
             place = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
             copy = self._fork_server.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], own, *place))
         again = partial(

@@ -85,8 +85,14 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
     require_free_port(settings.control_host, settings.control_port, "--control-port")
     settings.folder.mkdir(parents=True, exist_ok=True)
     records = settings.folder / RECORDS
+    environment = _environment(settings)
     child = processes.start(
-        "the SuperLink", _command(settings), log=settings.log, environment=_environment(settings), records=records
+        "the SuperLink",
+        _command(settings),
+        log=settings.log,
+        environment=environment,
+        records=records,
+        preload="if ready",  # it needs no PyTorch
     )
 
     end = time.monotonic() + START_SECONDS

@@ -11,13 +11,13 @@ from common.config.flatten import flatten
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.files import close_to_others
-from common.system_calls import end_with_parent
+from common.system_calls import end_with
 from server.process_records import record_process
 from server.run import run
 from server.settings import ServerSettings
 
 OWN_PROCESS = "flwr-serverapp"
-"""Program of a ServerApp with a process of its own; its parent ends with the SuperLink."""
+"""Program of a ServerApp with a process of its own."""
 
 app = ServerApp()
 
@@ -29,8 +29,8 @@ def main(grid: Grid, context: Context) -> None:
     own.setLevel(logging.INFO)
     own.addHandler(logging.StreamHandler())  # a line per round; Flower streams what this process prints
     close_to_others()
-    if Path(sys.argv[0]).name == OWN_PROCESS:
-        end_with_parent()
+    if Path(sys.argv[0]).name == OWN_PROCESS and "--parent-pid" in sys.argv:
+        end_with(int(sys.argv[sys.argv.index("--parent-pid") + 1]))  # the SuperLink
     declared = flatten(RunConfig())  # Flower passes on all that pyproject.toml declares, also of other methods
     config = parse({key: value for key, value in context.run_config.items() if value != declared.get(key)})
     settings = ServerSettings()

@@ -191,11 +191,12 @@ def read_catalogue(config: RunConfig) -> Vocabulary:
 
 def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabulary) -> tuple[RunState, dict[str, Any]]:
     """Return the state of a new or resumed run, and the journal's totals so far."""
+    if config.resume:
+        folder.resume(flatten(config.model_copy(update={"resume": False})))
+        if checkpoint := folder.checkpoints.load_latest():
+            return restore(checkpoint), checkpoint.state["journal"]
     spec = TASKS[config.task]
     initial = RunState(0, parameters(build_model(spec, config.task_run(spec, catalogue))))
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
-        return initial, {}
-    folder.resume(flatten(config.model_copy(update={"resume": False})))
-    checkpoint = folder.checkpoints.load_latest()
-    return (restore(checkpoint), checkpoint.state["journal"]) if checkpoint else (initial, {})
+    return initial, {}

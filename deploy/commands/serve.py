@@ -44,43 +44,44 @@ def serve(
     """
     from contextlib import closing
 
-    from common.text import count
-    from deploy import federation
-    from deploy.certificates import ensure_certificates
-    from deploy.cli.output import console
-    from deploy.commands import launch
-    from deploy.commands.request import resolve
-    from deploy.commands.restart import start_or_continue
-    from deploy.commands.runs import runs_folder
-    from deploy.commands.ui import page_of, with_examples
     from deploy.fork_server import ForkServer
-    from deploy.nodes import advice_on_many
-    from deploy.processes import Processes
-    from deploy.server_order import store_order
 
-    if resume_if_there:
-        restarted = start_or_continue(request)
-        if restarted is None:
-            return
-        request = restarted
-    fallback = {"federation.min-clients": 2, "federation.wait": WAIT_SECONDS}
-    resolved = resolve(request, {"federation.min-clients": clients}, fallback)
-    config, home = launch.with_catalogue(resolved, catalogue), home.resolve()
-    order = federation.Order(config, runs_folder(), nodes=home / "nodes")
-    keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
-    certificates = ensure_certificates(home, names or [])
-    database = superlink_state == "sqlite"
-    superlink = launch.superlink_of(home, certificates, port, control_port, host, home / "nodes", database=database)
-    launch.record_remote_launch("serve", config)
-    store_order(home, config, port)
-    console.print(
-        f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {keys}, CA {home / 'ca.pem'}; waits for"
-        f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
-        soft_wrap=True,
-    )
-    if advice := advice_on_many(home / "nodes"):
-        console.print(advice, soft_wrap=True)
-    page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
-    with page, folder, closing(ForkServer()) as fork_server, Processes(fork_server=fork_server) as processes:
-        fork_server.load(config.task)
-        launch.finish(with_examples(federation.train(processes, superlink, order, console)), json)
+    with closing(ForkServer()) as fork_server:  # it imports while this process reads the run and starts the SuperLink
+        from common.text import count
+        from deploy import federation
+        from deploy.certificates import ensure_certificates
+        from deploy.cli.output import console
+        from deploy.commands import launch
+        from deploy.commands.request import resolve
+        from deploy.commands.restart import start_or_continue
+        from deploy.commands.runs import runs_folder
+        from deploy.commands.ui import page_of, with_examples
+        from deploy.nodes import advice_on_many
+        from deploy.processes import Processes
+        from deploy.server_order import store_order
+
+        if resume_if_there:
+            restarted = start_or_continue(request)
+            if restarted is None:
+                return
+            request = restarted
+        fallback = {"federation.min-clients": 2, "federation.wait": WAIT_SECONDS}
+        resolved = resolve(request, {"federation.min-clients": clients}, fallback)
+        config, home = launch.with_catalogue(resolved, catalogue), home.resolve()
+        order = federation.Order(config, runs_folder(), nodes=home / "nodes")
+        keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
+        certificates = ensure_certificates(home, names or [])
+        database = superlink_state == "sqlite"
+        superlink = launch.superlink_of(home, certificates, port, control_port, host, home / "nodes", database=database)
+        launch.record_remote_launch("serve", config)
+        store_order(home, config, port)
+        console.print(
+            f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {keys}, CA {home / 'ca.pem'}; waits for"
+            f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
+            soft_wrap=True,
+        )
+        if advice := advice_on_many(home / "nodes"):
+            console.print(advice, soft_wrap=True)
+        page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
+        with page, folder, Processes(fork_server=fork_server) as processes:
+            launch.finish(with_examples(federation.train(processes, superlink, order, console)), json)
