@@ -13,14 +13,6 @@ if TYPE_CHECKING:
 MOST_SVG_BYTES = 60_000
 """Largest size of a figure."""
 
-STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "fedloom",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Arial"],
-}
-"""Texts stay texts, and identifiers are the same each time."""
-
 _INDENT, _LONG = re.compile("^ +", re.MULTILINE), re.compile(r">[^<]*<|\d+\.\d{3,}")
 
 
@@ -29,7 +21,14 @@ def small_figures() -> Iterator[None]:
     """Draw figures in this block in the style of `save_small`."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(
+        {
+            "svg.fonttype": "none",  # texts stay texts
+            "svg.hashsalt": "fedloom",  # equal identifiers each time
+            "font.family": "sans-serif",
+            "font.sans-serif": ["DejaVu Sans", "Arial"],
+        }
+    ):
         yield
 
 

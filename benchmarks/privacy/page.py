@@ -32,7 +32,7 @@ def claim_of(figures: Figures) -> Claim:
 
 
 def used_claim_of(figures: Figures) -> Claim:
-    """Return the claim that what clients use is never below the floor where it was measured, with the points where it is."""
+    """Return the claim that what clients use is never below the floor, with the points where it is."""
     below = figures.used_below()
     return _claim("What clients use is never below the floor", figures, below, lambda one: one.used_gain)
 
@@ -52,7 +52,7 @@ def _at(points: list[Point]) -> str:
 
 
 def _choice(figures: Figures) -> Iterator[str]:
-    """Yield the claim on what clients use, and where it was not measured; nothing for tasks without a choice."""
+    """Yield the claim on what clients use, and where it was not measured; nothing without a choice."""
     if not figures.setting.validation:
         return
     missing = figures.unmeasured()
@@ -82,5 +82,6 @@ def _line(points: list[Point]) -> list[str]:
 def _cell(point: Point) -> str:
     spread = f" ± {number(point.deviation)}" if point.seeds > 1 else ""
     model = f"{number(point.mean)}{spread} ({number(point.gain, '+')})"
-    is_chosen = point.used is not None and point.used != point.mean
-    return f"{model}; used {number(point.used)} ({number(point.used_gain, '+')})" if is_chosen else model
+    if point.used is None or point.used == point.mean:
+        return model
+    return f"{model}; used {number(point.used)} ({number(point.used_gain, '+')})"

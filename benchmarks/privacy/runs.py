@@ -34,6 +34,6 @@ def is_outdated(setting: Setting, row: Row) -> bool:
 
 
 def trial_of(setting: Setting, run: FinishedRun) -> Trial:
-    """Return the metrics of the model, of the floor and, with noise, of what clients use, on the same held-out data."""
+    """Return the metrics of model, floor and, with noise, what clients use, on the same test data."""
     metrics = run.result.metrics
     return Trial({key: metrics[key] for key in (setting.metric, setting.floor, setting.used) if key in metrics})

@@ -98,7 +98,7 @@ def export_run(run: TrainedRun, task: DeployTask, result: "Result", onnx: Path, 
 
 
 def _answering(run: TrainedRun) -> Comparison | None:
-    """Return the comparison by which clients of a run with noise choose; None if they use its model as it is."""
+    """Return the comparison by which clients choose under noise; None if they use the model as it is."""
     comparison = TASKS[run.config.task].comparison
     return comparison if run.config.privacy.unit != "none" and comparison and comparison.answers else None
 

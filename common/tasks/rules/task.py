@@ -29,7 +29,7 @@ FEWEST_HOMES = 2000
 
 
 def remark(options: RulesOptions, privacy: PrivacyOptions, clients: int) -> str:
-    """Return a remark on noise that leaves nothing to learn; empty if counts are summed, or with many homes."""
+    """Return a remark on too few homes for noise; empty if counts are summed, or with many homes."""
     sums_counts = options.count_offset is True or (
         options.count_offset == "auto" and privacy.resolved_trust == "helpers"
     )
