@@ -1,5 +1,6 @@
 """Heads of privacy ledgers that the server stores during a run, so that a ledger lost after it is missed."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,23 +20,30 @@ from server.hub_grid import HostedClient
 from server.ledger_heads import Heads, StoredHead, read_heads
 from server.refusal_event import Refusal
 from server.result import Result
-from server.run import run
+from server.run import OnRound, run
+from server.state import RunState
 from tests.server.test_node_directory import MARKS, NODES
 from tests.support.gateways import behind, gateway_of
 from tests.support.hubs import NodeGrid, nodes_of
-from tests.support.owners import PLANNERS, Owners, noisy, owners
+from tests.support.owners import PLANNERS, Owners, noisy, owners, total_of
 from tests.support.sensors import rounds_of
 from tests.support.sum_runs import POLICY, SumFederation, noised
 
 TWO = {"rounds": 2, "federation__min_clients": 2}
 
 
-def keyed_run(grid: Grid, config: RunConfig, folder: Path, keys: dict[int, int] | None = None) -> Result:
+def keyed_run(
+    grid: Grid,
+    config: RunConfig,
+    folder: Path,
+    keys: dict[int, int] | None = None,
+    on_round: OnRound = lambda state: None,
+) -> Result:
     """Run with clients whose nodes have keys: by default node 1 the first one and node 2 the second one."""
     nodes = [HostedClient(node, 0, "", NODES[key - 1].public_key) for node, key in (keys or {1: 1, 2: 2}).items()]
     grid.__dict__["get_nodes"] = lambda: nodes
-    (folder / "nodes").mkdir(exist_ok=True)
-    return run(grid, config, folder / "runs", folder / "nodes")
+    (folder / "nodes").mkdir(exist_ok=True, parents=True)
+    return run(grid, config, folder / "runs", folder / "nodes", on_round)
 
 
 def stored(folder: Path) -> Heads:
@@ -123,6 +131,32 @@ def test_a_resumed_run_accepts_the_ledgers_that_it_filled(tmp_path: Path) -> Non
     more = config.model_copy(update={"rounds": 3, "resume": True})
     assert keyed_run(InProcessGrid(people.sessions, 1), more, tmp_path).status == "completed"
     assert stored(tmp_path) == heads_of(people, config)
+
+
+def test_a_server_restored_from_an_older_backup_pays_again_for_what_it_lost(tmp_path: Path) -> None:
+    people, config = owners(2), noisy(tmp_path, "fedavg", rounds=6, federation__min_clients=2)
+    server, restored = tmp_path / "server", tmp_path / "restored"
+
+    def on_round(state: RunState) -> None:
+        if state.round == 2:
+            shutil.copytree(server, restored, dirs_exist_ok=True)
+        if state.round == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        keyed_run(InProcessGrid(people.sessions, 1), config, server, on_round=on_round)
+    assert people.spent(config) == pytest.approx(dict.fromkeys(("client-0", "client-1"), 4 / 6 * total_of(config)))
+    resumed = config.model_copy(update={"resume": True})
+    result = keyed_run(InProcessGrid(people.sessions, 1), resumed, restored)
+    assert result.status == "completed"
+    assert result.reason == "ended early: no client can pay another round"
+    assert [event.round for event in rounds_of(restored / "runs")] == [1, 2, 3, 4, 5]
+    for session in people.sessions.values():
+        entries = session.releaser.budget.ledger(config.privacy).entries()
+        # the bytes of round 3 had been acknowledged and are released anew; those of round 4 are sent again
+        assert [entry.slot.round for entry in entries] == [1, 2, 3, 4, 3, 5]
+    assert people.spent(config) == pytest.approx(dict.fromkeys(("client-0", "client-1"), total_of(config)))
+    assert stored(restored) == heads_of(people, config), "the older heads have caught up"
 
 
 BAD: dict[str, tuple[Callable[[str], str], str]] = {
