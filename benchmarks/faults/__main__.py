@@ -12,16 +12,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.bench import Plan, measure, unbroken_model
+from benchmarks.faults.bench import FEDERATIONS, Plan, measure, unbroken_model
 from benchmarks.faults.kinds import KINDS
 from benchmarks.faults.page import write_page
 
 RESULTS, PAGE = Path("docs/results/faults.json"), Path("docs/results/faults.md")
-KILLS = tuple(name for name in KINDS if name != "pause")
+APART = tuple(name for name in KINDS if name in FEDERATIONS)
+KILLS = tuple(name for name in KINDS if name not in (*APART, "pause"))
 TASKS = ("rules", "sessions", "traffic", "markets", "ratings")
 
 EPSILON = {"ratings": 100.0}
 """Task -> privacy budget of its runs with noise, whose ledgers are counted."""
+NOISED = "rules"
+"""Another task with runs with noise, of every kind in turn, beside those without."""
+NOISED_EPSILON = 100.0
 
 
 def main() -> None:
@@ -30,6 +34,8 @@ def main() -> None:
     parser.add_argument("command", choices=("run", "page"))
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--pauses", type=int, default=20)
+    parser.add_argument("--apart", type=int, default=20, help="kills of runs whose clients are commands of their own")
+    parser.add_argument("--noised", type=int, default=10, help="kills of runs with noise of one more task")
     parser.add_argument("--tasks", nargs="+", default=TASKS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="keep the stored outcomes of a study that was stopped")
@@ -48,6 +54,7 @@ def run(options: argparse.Namespace) -> None:
         stored = json.loads(RESULTS.read_text())
         outcomes, loads = stored["runs"], [stored["load"]] * len(stored["runs"])
     plans = make_plans(options.tasks, options.kills, options.pauses, options.seed)
+    plans += make_further_plans(options.tasks, options.apart, options.noised)
     whole: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for number, plan in enumerate(plans[len(outcomes) :], len(outcomes)):
@@ -71,6 +78,16 @@ def make_plans(tasks: Sequence[str], kills: int, pauses: int, seed: int) -> list
     plans = [Plan(task, fault, EPSILON.get(task, 0.0)) for task, fault in zip(tasks_in_turn, faults, strict=True)]
     random.Random(seed).shuffle(plans)
     return plans
+
+
+def make_further_plans(tasks: Sequence[str], apart: int, noised: int) -> list[Plan]:
+    """Return the plans of federations that are apart, over the tasks in turn, and those of one more task with noise."""
+    plans = [
+        Plan(task := tasks[number % len(tasks)], APART[number * len(APART) // apart], EPSILON.get(task, 0.0))
+        for number in range(apart)
+    ]
+    kinds = (*KILLS, *APART)
+    return plans + [Plan(NOISED, kinds[number % len(kinds)], NOISED_EPSILON) for number in range(noised)]
 
 
 if __name__ == "__main__":

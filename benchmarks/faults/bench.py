@@ -5,13 +5,14 @@ import random
 import statistics
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+from benchmarks.faults.apart import Served, Submitted
 from benchmarks.faults.federation import RUN, WAIT_SECONDS, Federation, StuckError
 from benchmarks.faults.kinds import KINDS, OWN_SECONDS
 from deploy.flower_programs import flower_environment
@@ -23,6 +24,9 @@ MOST_DELAY_SECONDS = 1.0  # a fault strikes up to so long after a round line
 
 EXACT = {"markets": ("--set", "tasks.markets.count-offset=false")}
 """Task -> options without which two equal runs differ, since no seed fixes the noise on their counts."""
+
+FEDERATIONS: dict[str, type[Federation]] = {"serve": Served, "SuperExec": Submitted}
+"""Fault -> federation that it strikes, if that is not one of `up`."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,10 @@ class Plan:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Options of `up` and of `simulate`."""
+        """Options of `up`, `serve`, `submit` and `simulate`."""
         size = ("--clients", str(CLIENTS), "--rounds", str(ROUNDS), "--seed", "0", "--patience", "0")
         noise = ("--epsilon", str(self.epsilon)) if self.epsilon else ()
-        return "--task", self.task, *size, *noise, *EXACT.get(self.task, ()), "--no-alone"
+        return "--task", self.task, *size, *noise, *EXACT.get(self.task, ())
 
     @property
     def is_comparable(self) -> bool:
@@ -73,11 +77,14 @@ class Outcome:
     releases: int = 0
     unrecorded: int = 0
     reason: str = ""
+    rounds_lost: int = 0
+    restarts: int = 0
+    """Commands of a service manager."""
 
 
 def measure(plan: Plan, folder: Path, rng: random.Random, unbroken: str) -> Outcome:
     """Return the outcome of a plan, run in `folder`; `unbroken` is the hash of the unbroken model."""
-    federation = Federation(folder, plan.options)
+    federation = FEDERATIONS.get(plan.fault, Federation)(folder, plan.options)
     federation.start()
     stall, reason, left = WAIT_SECONDS, "", 0
     try:
@@ -103,6 +110,8 @@ def measure(plan: Plan, folder: Path, rng: random.Random, unbroken: str) -> Outc
         releases=releases,
         unrecorded=unrecorded,
         reason=reason,
+        rounds_lost=ROUNDS - result.get("rounds_done", 0),
+        restarts=federation.restarts,
     )
 
 
@@ -112,10 +121,10 @@ def strike(federation: Federation, fault: str, rng: random.Random) -> float:
     usual: float = statistics.median(b - a for a, b in pairwise(event["time"] for event in federation.rounds()))
     time.sleep(rng.uniform(0, min(MOST_DELAY_SECONDS, usual)))
     began, before = time.time(), len(federation.rounds())
-    thread = threading.Thread(target=KINDS[fault], args=(federation,))
-    thread.start()
-    federation.wait(lambda: len(federation.rounds()) > before + 1)  # the first may have been under way
-    thread.join()
+    with ThreadPoolExecutor(1) as thread:
+        struck = thread.submit(KINDS[fault], federation)
+        federation.wait(lambda: len(federation.rounds()) > before + 1)  # the first may have been under way
+        struck.result()
     times = [began, *(event["time"] for event in federation.rounds()[before:])]
     gap: float = max(b - a for a, b in pairwise(times))
     return round(max(gap - usual - OWN_SECONDS.get(fault, 0.0), 0.0), 2)
@@ -123,7 +132,7 @@ def strike(federation: Federation, fault: str, rng: random.Random) -> float:
 
 def unbroken_model(plan: Plan, folder: Path) -> str:
     """Return the hash of the model that the run without faults trains."""
-    words = [sys.executable, "-m", "deploy.cli", "simulate", *plan.options, "--together", "1", "--json"]
+    words = [sys.executable, "-m", "deploy.cli", "simulate", *plan.options, "--no-alone", "--together", "1", "--json"]
     environment = flower_environment({"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())})
     folder.mkdir(parents=True)
     done = subprocess.run([*words, "--run-id", RUN], cwd=folder, env=environment, capture_output=True, check=True)

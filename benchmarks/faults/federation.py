@@ -6,13 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from client.journal import read_journal
 from deploy.flower_programs import flower_environment
 from deploy.ports import free_port
 from server.process_records import FOLDER as RECORDS
@@ -21,6 +22,8 @@ from server.process_records import read_records
 RUN = "faults"
 WAIT_SECONDS = 600.0  # seconds until a run that does not go on counts as lost
 POLL_SECONDS = 0.05
+MARK = "FEDLOOM_FAULTS_FOLDER"
+"""Variable of the environment of all processes of a run, whose value is its folder."""
 
 
 class StuckError(Exception):
@@ -41,30 +44,49 @@ class Federation:
     ports: tuple[str, ...] = field(
         default_factory=lambda: ("--port", str(free_port()), "--control-port", str(free_port()))
     )
-    seen: set[psutil.Process] = field(default_factory=set)
+    restarts: int = 0
 
-    def start(self, *, resume: bool = False) -> None:
-        """Start the command, or start it again after it was killed."""
-        words = ("--resume", RUN, "--no-alone") if resume else (*self.options, "--run-id", RUN)
-        program = [sys.executable, "-m", "deploy.cli", "up", *words, *self.ports, "--json"]
-        environment = flower_environment({"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())})
-        environment.pop("FEDLOOM_RUNS", None)
+    @property
+    def private(self) -> Path:
+        """Folder of the server's files, and of a folder for each client."""
+        return self.folder / ".fedloom" / "up" / RUN
+
+    def words(self, *, resume: bool) -> tuple[str, ...]:
+        """Return the command, or the one that goes on after it was killed."""
+        run = ("--resume", RUN) if resume else (*self.options, "--run-id", RUN)
+        return "up", *run, "--no-alone", *self.ports, "--json"
+
+    def start(self) -> None:
+        """Start the command."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.command = self.run_command(*self.words(resume=False))
+
+    def restart(self) -> None:
+        """Start the command again, as a service manager does."""
+        self.restarts += 1
+        self.command = self.run_command(*self.words(resume=True))
+
+    def run_command(self, *words: str | Path) -> psutil.Popen:
+        """Return a running command of fedloom."""
+        return self.run_module("deploy.cli", *words)
+
+    def run_module(self, module: str, *words: str | Path, **variables: str) -> psutil.Popen:
+        """Return a running module, whose environment has these variables too."""
+        own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd()), MARK: str(self.folder), **variables}
+        environment = flower_environment(own)
+        if not variables:
+            environment.pop("FEDLOOM_RUNS", None)
         with (self.folder / "output").open("ab") as output:
-            self.command = psutil.Popen(
-                program, cwd=self.folder, env=environment, stdout=output, stderr=subprocess.STDOUT
-            )
+            program = [sys.executable, "-m", module, *map(str, words)]
+            return psutil.Popen(program, cwd=self.folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
     def family(self) -> set[psutil.Process]:
-        """Return all processes that were started so far and still run."""
-        with suppress(psutil.NoSuchProcess):
-            root = psutil.Process(self.command.pid)
-            self.seen |= {root, *root.children(recursive=True)}
-        return {process for process in self.seen if _runs(process)}
+        """Return all processes of this run, also those that no longer have their parent."""
+        return {process for process in psutil.process_iter() if _has_mark(process, str(self.folder))}
 
     def find(self, name: str) -> list[psutil.Process]:
         """Return the processes of which the recorded name begins so, newest last."""
-        records = read_records(self.folder / ".fedloom" / "up" / RUN / "server" / RECORDS)
+        records = read_records(self.private / "server" / RECORDS)
         return [process for one in records if one.name.startswith(name) and (process := one.find())]
 
     def rounds(self) -> list[dict[str, Any]]:
@@ -97,14 +119,20 @@ class Federation:
         return found
 
     def releases(self) -> tuple[int, int]:
-        """Return the number of noised replies that the server used, and of those that no client's ledger has."""
-        used = {(name, e["round"]) for e in self.rounds() for name, c in e["clients"].items() if c["bytes_up"]}
+        """Return the number of noised replies that clients made, and of those that their ledgers lack.
+
+        Clients made what the server used, and what their journals have.
+        """
+        made = {(name, e["round"]) for e in self.rounds() for name in e["clients"] if name not in e["missing"]}
+        for folder in self.private.glob("*/state"):
+            replies = [entry for entry in read_journal(folder) if entry.get("noised") and entry["run"] == RUN]
+            made |= {(reply["client"], reply["round"]) for reply in replies if reply["asked"] == "train"}
         recorded: set[tuple[str, int]] = set()
-        for path in (self.folder / ".fedloom" / "up" / RUN).glob("*/state/lineages/*.fedloom-ledger"):
+        for path in self.private.glob("*/state/lineages/*.fedloom-ledger"):
             with closing(sqlite3.connect(path)) as ledger:
-                rows = ledger.execute("SELECT round FROM releases WHERE run = ?", (RUN,)).fetchall()
-            recorded |= {(path.parents[2].name, number) for (number,) in rows}
-        return len(used), len(used - recorded)
+                rows = ledger.execute("SELECT run, round FROM releases").fetchall()
+            recorded |= {(path.parents[2].name, number) for run, number in rows if run.split()[0] == RUN}
+        return len(made), len(made - recorded)
 
     def close(self) -> int:
         """End what still runs; return the number of processes that had outlived their command."""
@@ -118,8 +146,8 @@ class Federation:
         return left
 
 
-def _runs(process: psutil.Process) -> bool:
+def _has_mark(process: psutil.Process, folder: str) -> bool:
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
+        return process.environ().get(MARK) == folder and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
         return False

@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 import psutil
 
+from benchmarks.faults.apart import Submitted
 from benchmarks.faults.federation import Federation
 
 PAUSE_SECONDS = 60.0
 RESTART_SECONDS = 3.0  # seconds after which a service manager starts a killed command again
+SERVE_RESTART_SECONDS = 10.0  # RestartSec of deploy/systemd/fedloom-server.service
 
 
 def kill_process(name: str) -> Callable[[Federation], None]:
@@ -20,13 +22,16 @@ def kill_process(name: str) -> Callable[[Federation], None]:
     return strike
 
 
-def kill_command(federation: Federation) -> None:
-    """Kill `up` itself, and start it again with `--resume`."""
-    federation.family()
-    federation.command.kill()
-    federation.command.wait()
-    time.sleep(RESTART_SECONDS)
-    federation.start(resume=True)
+def kill_command(seconds: float) -> Callable[[Federation], None]:
+    """Return a fault that kills the command itself, which a service manager starts again after so many seconds."""
+
+    def strike(federation: Federation) -> None:
+        federation.command.kill()
+        federation.command.wait()
+        time.sleep(seconds)
+        federation.restart()
+
+    return strike
 
 
 def kill_all(federation: Federation) -> None:
@@ -35,7 +40,15 @@ def kill_all(federation: Federation) -> None:
         process.kill()
     federation.command.wait()
     time.sleep(RESTART_SECONDS)
-    federation.start(resume=True)
+    federation.restart()
+
+
+def kill_superexec(federation: Federation) -> None:
+    """Kill SuperExec, and wait until the SuperLink has started another."""
+    assert isinstance(federation, Submitted)
+    [killed] = federation.superexec()
+    killed.kill()
+    federation.wait(lambda: any(process != killed for process in federation.superexec()))
 
 
 def pause_all(federation: Federation) -> None:
@@ -52,11 +65,18 @@ KINDS: dict[str, Callable[[Federation], None]] = {
     "client": kill_process("client-"),
     "ServerApp": kill_process("the ServerApp"),
     "SuperLink": kill_process("the SuperLink"),
-    "up": kill_command,
+    "up": kill_command(RESTART_SECONDS),
     "everything": kill_all,
+    "SuperExec": kill_superexec,
+    "serve": kill_command(SERVE_RESTART_SECONDS),
     "pause": pause_all,
 }
 """Name of a fault -> function that inflicts it."""
 
-OWN_SECONDS = {"up": RESTART_SECONDS, "everything": RESTART_SECONDS, "pause": PAUSE_SECONDS}
+OWN_SECONDS = {
+    "up": RESTART_SECONDS,
+    "everything": RESTART_SECONDS,
+    "serve": SERVE_RESTART_SECONDS,
+    "pause": PAUSE_SECONDS,
+}
 """Part of a stall that the fault itself lasts, which is subtracted."""
