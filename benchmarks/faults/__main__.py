@@ -81,7 +81,7 @@ def make_plans(tasks: Sequence[str], kills: int, pauses: int, seed: int) -> list
 
 
 def make_further_plans(tasks: Sequence[str], apart: int, noised: int) -> list[Plan]:
-    """Return the plans of federations that are apart, over the tasks in turn, and those of one more task with noise."""
+    """Return the plans of federations apart, and those of one more task with noise."""
     plans = [
         Plan(task := tasks[number % len(tasks)], APART[number * len(APART) // apart], EPSILON.get(task, 0.0))
         for number in range(apart)

@@ -23,7 +23,7 @@ def kill_process(name: str) -> Callable[[Federation], None]:
 
 
 def kill_command(seconds: float) -> Callable[[Federation], None]:
-    """Return a fault that kills the command itself, which a service manager starts again after so many seconds."""
+    """Return a fault that kills the command, which is started again after so many seconds."""
 
     def strike(federation: Federation) -> None:
         federation.command.kill()
