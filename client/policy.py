@@ -57,8 +57,10 @@ class Policy(SharingPolicy):
     `max-epsilon-per-round` is set: data sent without noise have no ε."""
 
     strict_property: bool = False
-    """True to refuse a run whose formula more than half of the client's past days violate. Otherwise the owner's log
-    says so."""
+    """True to refuse a run whose formula more than half of the past days violate.
+
+    Otherwise the owner's log says so.
+    """
 
     max_local_steps: int = Field(0, ge=0)
     """Maximum number of local steps per round, for slow machines; 0: no limit. The server accounts for

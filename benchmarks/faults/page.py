@@ -49,7 +49,7 @@ A reply with noise counts if the server used it or the client's journal has it. 
 ## Stalls
 
 A stall is the time without a round line, less the usual time of a round and the time of the fault itself. That is a
-pause, or the time until a service manager starts a killed command again: {restart:.0f} s for `up` and `everything`, and
+pause, or the time until a service manager starts a killed command again. It is {restart:.0f} s for `up` and `everything`, and
 {serve:.0f} s for `serve`, as its unit says. The others train on while a killed client is started again.
 
 {stalls}
@@ -65,7 +65,7 @@ imports them anew. `serve` starts its SuperLink beside these imports, and a Serv
 
 - Machines that fail for longer than a minute, and disks that fill up.
 - Ledgers of more than one run{noised}.
-- Processes that the first {first} runs started after their fault, or at all where one process was killed: their count lists
+- Processes that the first {first} runs started after their fault, or at all where one process was killed. Their count lists
   children, and an ended command has none. Later runs find processes by a mark in their environment.
 - Replies that the server did not use in the first {first} runs. Later runs read the clients' journals too.
 - Networks. `tests/system/test_cut_networks.py` cuts one that delays all bytes and loses a hundredth of all packets.

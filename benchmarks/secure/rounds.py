@@ -12,7 +12,10 @@ from common.tasks.registry import TASKS, demo_vocabulary
 
 CLIENTS, ROUNDS, TURNS = 8, 20, 3
 WIDTH: dict[str, Scalar] = {"tasks.rules.hidden": 50, "tasks.rules.count-offset": False}
-"""Options of both runs: updates of about `TARGET` numbers, and no counts, which runs with helpers alone would sum."""
+"""Options of both runs: updates of about `TARGET` numbers, and no counts.
+
+Runs with helpers alone would sum counts.
+"""
 
 TARGET = 26_000
 """Numbers in an update for which the limit holds."""

@@ -39,8 +39,10 @@ class FedSTL(Clustered):
     exchange with its clients. 0 omits the exchange and halves the uploads."""
 
     criterion: Literal["property", "loss"] = "property"
-    """Score by which a client joins a cluster: violation L_p of its own property, or loss as in IFCA. Under `loss` clients
-    send no property, so it needs `cluster-steps=0`."""
+    """Score by which a client joins a cluster: violation L_p of its own property, or loss as in IFCA.
+
+    Under `loss` clients send no property, so it needs `cluster-steps=0`.
+    """
 
     cluster_data: Literal["none", "shared_sample"] = "none"
     """Data of the assignment and of the κ steps. `none`: the clients' own data. `shared_sample`, to
