@@ -10,6 +10,9 @@ SUBSETS = ("methods", "tasks", "units", "trust")
 LOOSE_FLAGS = ("allow_shared_sample", "helpers_on_first_use", "serve_as_helper")
 """Flags that allow more if they are true."""
 
+STRICT_FLAGS = ("require_noise", "strict_property")
+"""Flags that allow more if they are false."""
+
 UPPER, LOWER = ("max_epsilon", "delta", "max_epsilon_per_round"), ("min_sum", "min_helpers")
 """Upper and lower limits."""
 
@@ -23,7 +26,7 @@ def find_looser(policy: Policy, default: Policy) -> list[str]:
     looser = {key: not {*own[key]} <= {*other[key]} for key in SUBSETS}
     looser |= {key: own[key] and not other[key] for key in LOOSE_FLAGS}
     looser |= {key: own[key] > other[key] for key in UPPER} | {key: own[key] < other[key] for key in LOWER}
-    looser["require_noise"] = other["require_noise"] and not own["require_noise"]
+    looser |= {key: other[key] and not own[key] for key in STRICT_FLAGS}
     looser["max_local_steps"] = (own["max_local_steps"] or math.inf) > (other["max_local_steps"] or math.inf)
     looser["allow_counts"] = COUNTS.index(own["allow_counts"]) > COUNTS.index(other["allow_counts"])
     looser["share_metrics"] = own["share_metrics"] not in (other["share_metrics"], "never")

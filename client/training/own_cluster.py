@@ -8,8 +8,8 @@ from client.state import Store
 from client.tasks.learner import check_model
 from client.training.evaluation import assess_models
 from common.arrays import Arrays, group
+from common.cluster_choice import choose_lowest
 from common.errors import WireError
-from common.methods.clustered import Clustered, choose_lowest
 from common.wire.messages import AssignRequest, EvaluateRequest, TrainRequest
 
 CLUSTER = "cluster.json"
@@ -45,8 +45,7 @@ def choose_cluster(
         request: Request with the K models.
         statics: Untrained inputs of the models, without the client's own counts.
     """
-    options, trains = run.config.method_options, isinstance(request, TrainRequest)
-    every = options.recluster_every if isinstance(options, Clustered) else 1
+    trains, every = isinstance(request, TrainRequest), run.config.capabilities.choice_rounds
     last = json.loads(store.read(run.run, CLUSTER) or "{}")
     if last and (not trains or 0 < request.round - last["round"] < every):
         return int(last["cluster"])

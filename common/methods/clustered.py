@@ -1,7 +1,5 @@
 """Options of clustered federated learning, and of IFCA."""
 
-import hashlib
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -39,14 +37,9 @@ class IFCA(Clustered):
             own_model="trained",
             replies_reason="needs the losses of single clients (assign=capacity)",
             clusters=self.clusters if self.assign == "argmin" else 0,
+            choice_rounds=self.recluster_every,
             extra_releases=1,
         )
-
-
-def choose_lowest(client: str, losses: Sequence[float]) -> int:
-    """Return the number of the lowest loss; a hash of the client's name breaks ties."""
-    best = [j for j, loss in enumerate(losses) if loss == min(losses)]
-    return best[int.from_bytes(hashlib.sha256(client.encode()).digest()[:4]) % len(best)]
 
 
 METHOD = MethodSpec(

@@ -32,6 +32,7 @@ class Capabilities:
         replies_reason: What the server needs of single replies otherwise, for the error.
         clusters: Number K of models of which, in secure sums, each client itself chooses one; 0 if there is one model, or if
             the server needs single replies.
+        choice_rounds: Number of rounds for which such a choice holds.
         extra_releases: Number of further data-dependent replies per round, such as cluster assignments; secure sums have none.
         plaintext: Policy keys that owners must opt in to.
         shared_windows: Maximum number of training windows that a client sends in plaintext.
@@ -51,6 +52,7 @@ class Capabilities:
     sum_only: bool = False
     replies_reason: str = "needs the replies of single clients"
     clusters: int = 0
+    choice_rounds: int = 1
     extra_releases: int = 0
     plaintext: frozenset[str] = frozenset()
     shared_windows: int = 0

@@ -22,6 +22,7 @@ STRICTER: dict[str, tuple[Any, Any]] = {
     "max_epsilon_per_round": (0.5, 1.0),
     "require_noise": (True, False),
     "max_local_steps": (4, 0),
+    "strict_property": (True, False),
     "min_sum": (9, 5),
     "min_helpers": (3, 2),
     "allow_counts": ("summed", "clear"),
