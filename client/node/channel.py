@@ -6,7 +6,8 @@ from typing import Any
 
 import grpc
 
-from client.node.failures import Server, ServerAwayError, explain
+from client.node.failures import Server, ServerAwayError
+from client.node.grpc_status import explain
 
 CALL_SECONDS = 120.0  # seconds; long, since an abandoned poll may lose the message
 LAST_CALL_SECONDS = 0.5  # seconds that a call may still take after a stop request

@@ -4,13 +4,11 @@ gRPC reports only "unavailable" for an absent server, an unknown certificate and
 is therefore probed once more by a plain TLS handshake, which identifies the cause.
 """
 
-import json
 import socket
 import ssl
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-import grpc
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from client.node.place import Place
@@ -19,7 +17,6 @@ from common.text import printable
 
 PROBE_SECONDS = 3.0  # seconds
 _EXPIRED, _NOT_YET_VALID, _WRONG_NAME, _WRONG_IP = 10, 9, 62, 64  # X509_V_ERR_* of OpenSSL
-_ACTIVATION_FAILED, _KEYS_ARE_REQUIRED = 2004, 2001  # Flower's ApiErrorCode
 
 
 class ServerAwayError(ConnectError):
@@ -69,36 +66,6 @@ class Server:
         return int(self.address.rpartition(":")[2])
 
 
-def explain(error: grpc.RpcError, server: Server) -> FedloomError:
-    """Return the error to raise for a failed call.
-
-    It is an error of this module if retrying can help, else a plain ConnectError.
-    """
-    status, details = error.code(), error.details() or ""
-    match status:
-        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.DEADLINE_EXCEEDED:
-            return diagnose(server)
-        case grpc.StatusCode.PERMISSION_DENIED:
-            return RunOverError("the run has ended")
-        case grpc.StatusCode.RESOURCE_EXHAUSTED if "larger than max" in details:
-            return RunOverError(
-                f"{server.address} takes no message of this size; its owner can raise FEDLOOM_MOST_UPLOAD there"
-            )
-        case grpc.StatusCode.UNAUTHENTICATED if "timestamp" in details:
-            return NotAdmittedError(
-                f"{server.address}: the clock of this machine or of the server is wrong; here it is {_time_here()}, and a"
-                " client may be five seconds ahead or five minutes behind; set both by NTP"
-            )
-        case grpc.StatusCode.UNAUTHENTICATED:
-            return NotAdmittedError(f"{server.address} no longer recognizes this node")
-        case grpc.StatusCode.FAILED_PRECONDITION:
-            return _explain_refusal(server, details)
-        case grpc.StatusCode.UNIMPLEMENTED:
-            return ConnectError(f"{server.address} is not a Fleet API of Flower 1.39; check address and version")
-        case _:
-            return ServerAwayError(f"{server.address} returned gRPC status {status.name}")
-
-
 def diagnose(server: Server) -> ConnectError:
     """Return the reason why no call succeeds, after one plain TCP connection and TLS handshake."""
     try:
@@ -137,12 +104,12 @@ def _describe_certificate_fault(server: Server, error: ssl.SSLCertVerificationEr
     match error.verify_code:
         case code if code == _EXPIRED:
             return (
-                f"the certificate of {server.address} has expired: here it is {_time_here()}; set the clock of this machine if"
-                " that is wrong, else the server's owner must create a new one (fedloom keys server --renew)"
+                f"the certificate of {server.address} has expired: here it is {format_clock()}; set the clock of this machine"
+                " if that is wrong, else the server's owner must create a new one (fedloom keys server --renew)"
             )
         case code if code == _NOT_YET_VALID:
             return (
-                f"the certificate of {server.address} is not valid yet: here it is {_time_here()}; set the clock of this"
+                f"the certificate of {server.address} is not valid yet: here it is {format_clock()}; set the clock of this"
                 " machine by NTP"
             )
         case code if code in (_WRONG_NAME, _WRONG_IP):
@@ -157,7 +124,8 @@ def _describe_certificate_fault(server: Server, error: ssl.SSLCertVerificationEr
             )
 
 
-def _time_here() -> str:
+def format_clock() -> str:
+    """Return the time of this machine's clock, as text for messages."""
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -184,19 +152,3 @@ def _probe_plaintext(server: Server, connection: socket.socket) -> ConnectError:
     except OSError:
         return ServerAwayError(f"{server.address} does not answer")
     return ConnectError(f"{server.address} requires TLS; give the server's CA with --ca")
-
-
-def _explain_refusal(server: Server, details: str) -> ConnectError:
-    try:
-        payload = json.loads(details)
-        code, text = payload.get("code"), payload.get("detail", "")
-    except (ValueError, AttributeError):
-        code, text = None, details
-    if code == _ACTIVATION_FAILED:
-        return NotAdmittedError(
-            f"{server.address} does not admit this node's key; register its public key at the server"
-            " or end the other client that uses the same key"
-        )
-    if code == _KEYS_ARE_REQUIRED:
-        return ConnectError(f"{server.address} admits registered keys only; give this node's key with --key")
-    return ConnectError(f"{server.address} refuses this node: {text}")

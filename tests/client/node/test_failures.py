@@ -8,7 +8,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, diagnose, explain
+from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, diagnose
+from client.node.grpc_status import explain
 from common.errors import ConfigError, ConnectError
 from deploy.certificates import Certificates, make_authority, make_server_certificate
 from deploy.keys import load_private_key, make_node_key
