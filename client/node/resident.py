@@ -5,26 +5,25 @@ import math
 import signal
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
 from types import FrameType
 
-from flwr.app import Context, Error, Message, RecordDict
+from flwr.app import Context, Error, Message
 
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
 from client.node.fleet import Fleet
 from client.node.memory import release_memory
 from client.node.observer import Observer
 from client.node.polling import Polling, retry_pauses
+from client.node.run_contexts import Config, RunContexts
 from common.errors import FedloomError, RefusedError, WireError, public_reason
 from common.wire.codec import outline
 from common.wire.messages import ENROL, REFUSED
 
-Config = dict[str, bool | float | int | str]
 Answer = Callable[[Message, Context], Message]
 CLIENT_APP_RAISED = 2  # Flower's ErrorCode for an app that failed
-RUNS_REMEMBERED = 16
 PAUSES_REMEMBERED = 4  # pauses between a reply and the next message; a round may send two kinds
 
 _log = logging.getLogger("fedloom.node")
@@ -102,9 +101,8 @@ class _Session:
         stop: threading.Event,
         observer: Observer,
     ) -> None:
-        self._app, self._node_config, self._polling, self._random = app, node_config, polling, random
+        self._app, self._contexts, self._polling, self._random = app, RunContexts(node_config), polling, random
         self._stop, self._observer = stop, observer
-        self._runs: OrderedDict[int, tuple[RecordDict, Config]] = OrderedDict()
         self._unsent: tuple[Message, float] | None = None
         self._empty, self._replied = 0, time.monotonic()
         self._pauses = deque([0.0], maxlen=PAUSES_REMEMBERED)
@@ -153,7 +151,7 @@ class _Session:
     def _answer(self, fleet: Fleet, message: Message) -> float:
         start = time.monotonic()
         self._pauses.append(start - self._replied)
-        context = self._context(fleet, message.metadata.run_id)
+        context = self._contexts.build(fleet, message.metadata.run_id)
         self._unsent = self._reply(message, context), time.monotonic() - start
         self._observer.finish(*self._unsent)
         self._send(fleet)
@@ -173,20 +171,6 @@ class _Session:
         self._unsent = None
         self._observer.acknowledge()
 
-    def _context(self, fleet: Fleet, run_id: int) -> Context:
-        if run_id not in self._runs:
-            self._runs[run_id] = RecordDict(), fleet.fetch_run_config(run_id)
-            while len(self._runs) > RUNS_REMEMBERED:
-                self._runs.popitem(last=False)
-        state, run_config = self._runs[run_id]
-        return Context(
-            run_id=run_id,
-            node_id=fleet.node_id,
-            node_config=dict(self._node_config),
-            state=state,
-            run_config=dict(run_config),
-        )
-
     def _reply(self, message: Message, context: Context) -> Message:
         try:
             self._observer.begin(message, context)
@@ -197,7 +181,7 @@ class _Session:
         except Exception as error:
             _log.exception("the app failed")
             return Message(Error(code=CLIENT_APP_RAISED, reason=public_reason(error)), reply_to=message)
-        self._runs[context.run_id] = context.state, self._runs[context.run_id][1]
+        self._contexts.store(context)
         return reply
 
 
