@@ -109,7 +109,8 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
     threading.Thread(target=import_apis, daemon=True).start()
 
     def attempt(again: bool) -> Result:
-        config = order.config.model_copy(update={"resume": True}) if again else order.config
+        has_begun = again and (folder.path / "config.toml").exists()  # it may have ended while it searched for helpers
+        config = order.config.model_copy(update={"resume": True}) if has_begun else order.config
         server, control = start_superlink(processes, superlink), control_of(superlink)
         own = [server]
 
