@@ -9,7 +9,7 @@ from typing import Protocol
 
 from flwr.app import Message
 
-from common.errors import DataError, FedloomError, QuorumError, WireError
+from common.errors import WireError
 from common.text import count, printable
 from common.wire.codec import encode
 from common.wire.hubs import is_from_hub
@@ -19,6 +19,7 @@ from server.ledger_heads import LedgerHeads
 from server.node_directory import REVOKED_KEY, NameBindings
 from server.refusal_event import Refusal
 from server.roster import EnrolledClient, Roster
+from server.shortage import explain_shortage
 
 log = logging.getLogger("fedloom.server")
 
@@ -118,9 +119,7 @@ class Enrolment:
                 return suitable
             now = self._clock()
             if now - start >= wait or (now - news >= QUIET_SECONDS and self._all_came(online, at_least, is_suitable)):
-                raise self._explain_shortage(
-                    len(self.roster.select_trainable(online)), at_least, now - start, len(online)
-                )
+                raise explain_shortage(self.roster, online, at_least, now - start)
             if pause == FIRST_PAUSE_SECONDS:
                 here = count(len(suitable), "client")
                 log.warning("%s online, %d required; waiting up to %.0f s", here, at_least, wait)
@@ -198,13 +197,3 @@ class Enrolment:
             self.on_refusal(Refusal(client=client, reason=reason))
         if not wrote:
             list(self._ask([Message(encode(replace(self._invitation, refusal=reason)), node, ENROL)], 0.0))
-
-    def _explain_shortage(self, able: int, at_least: int, waited: float, online: int) -> FedloomError:
-        empty = sum(c.examples == 0 for c in self.roster.clients.values())
-        if empty == len(self.roster.clients) >= at_least and not self.roster.refused:
-            return DataError(f"{count(empty, 'client')} enrolled, none has training data")
-        reasons = "".join(f"; refused: {reason}" for reason in sorted(set(self.roster.refused.values())))
-        return QuorumError(
-            f"{count(able, 'client')} can train, {at_least} required after {waited:.0f} s "
-            f"({online} online, {empty} without training data){reasons}"
-        )

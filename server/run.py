@@ -12,13 +12,14 @@ from flwr.serverapp import Grid
 from common.config.flatten import flatten, to_json
 from common.config.hub_answers import reason_for_replies
 from common.config.run import RunConfig
-from common.errors import ConfigError, DataError, FedloomError
+from common.errors import FedloomError
 from common.models import build_model, parameters
-from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
+from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import EnrolRequest
 from server.admission import SUMS, HubAdmission
 from server.artifacts import LOCK_SECONDS, RunDirectory, make_run_id
+from server.catalogue import read_catalogue
 from server.enrolment import Enrolment
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
@@ -168,25 +169,6 @@ def _build_strategy(parts: RoundParts, journal: Journal, decided: str) -> RoundS
     return PlannedStrategy(
         parts, budget_of(parts.config), journal.record_observation, journal.record_decision, decision
     )
-
-
-def read_catalogue(config: RunConfig) -> Vocabulary:
-    """Read the task's public vocabulary.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        DataError: The file is not a vocabulary.
-    """
-    if config.catalogue == "demo":
-        return demo_vocabulary(config.task)
-    try:
-        return read_vocabulary(config.task, Path(config.catalogue).read_text("utf-8-sig"))
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read vocabulary file {config.catalogue} ({error.strerror}); check --catalogue"
-        ) from None
-    except DataError as error:
-        raise DataError(str(error), config.catalogue) from None
 
 
 def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabulary) -> tuple[RunState, dict[str, Any]]:

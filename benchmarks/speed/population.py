@@ -16,18 +16,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import psutil
 import torch
 from flwr.app import Message
 
+from benchmarks.harness.peak_memory import PeakMemory, peak_megabytes
+from benchmarks.harness.session_lines import write_lines
 from benchmarks.harness.snapshot_cost import measure_snapshot
 from benchmarks.speed import timing
 from client.data.read import partition, read_all
@@ -47,11 +45,6 @@ LIMITS = {"seconds_of_all": 30.0, "gb_of_all": 12.0, "growth": 1.15}
 
 LINE_LIMITS = {"peak_mb": 1536.0, "growth_after_3": 1.02}
 """The same of generated sessions: memory in all, and that at the end over that after three rounds."""
-
-LINE_ITEMS = 20_000
-"""Number of items in generated sessions."""
-
-MEGABYTE, SAMPLE_SECONDS = 2**20, 0.5
 
 
 class Mark(NamedTuple):
@@ -94,55 +87,6 @@ class MeasuredGrid(InProcessGrid):
 
     def _mark(self, kind: str, count: int) -> None:
         self.marks.append(Mark(kind, count, sum(os.times()[:4]), time.monotonic(), peak_megabytes()))
-
-
-class PeakMemory(threading.Thread):
-    """Largest memory of this process and its copies, sampled; pages that they share count once."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.first, self.peak, self._ended = _proportional(), 0.0, threading.Event()
-
-    def run(self) -> None:
-        """Sample until `stop`."""
-        while not self._ended.wait(SAMPLE_SECONDS):
-            self.peak = max(self.peak, _proportional())
-
-    def stop(self) -> None:
-        """Sample once more, then end."""
-        self._ended.set()
-        self.peak = max(self.peak, _proportional())
-
-
-def _proportional() -> float:
-    """Return the memory of this process and its copies in MB."""
-    total = 0.0
-    for process in (psutil.Process(), *psutil.Process().children()):
-        with suppress(psutil.Error):
-            total += process.memory_full_info().pss / MEGABYTE
-    return total
-
-
-def peak_megabytes() -> float:
-    """Return the largest resident memory of this process so far, in MB."""
-    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-
-
-def write_lines(path: Path, lines: int) -> Path:
-    """Write sessions of 4.2 clicks on average as lines of item ids.
-
-    Each item occurs once, and the rest follows Zipf's law.
-    """
-    rng = np.random.default_rng(0)
-    lengths = np.minimum(1 + rng.geometric(1 / 3.23, lines), 20)
-    popularity = 1 / np.arange(1, LINE_ITEMS + 1)
-    once = np.arange(min(LINE_ITEMS, int(lengths.sum())))
-    others = rng.choice(LINE_ITEMS, lengths.sum() - len(once), p=popularity / popularity.sum())
-    clicks = rng.permutation(np.concatenate([once, others]))
-    sessions = np.split(clicks, np.cumsum(lengths)[:-1])
-    path.write_text("".join(" ".join(map(str, session)) + "\n" for session in sessions))
-    return path
 
 
 def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]:

@@ -2,43 +2,31 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from client.policy import Policy
 from client.privacy.budget import Budget, OpenLedger
-from client.privacy.full_tables import FullTables
 from client.privacy.payload import sort_bounds
-from client.privacy.plain_updates import encode_plain
-from client.privacy.pseudo_items import AddPseudoItems
 from client.privacy.reservation import Reservation
 from client.privacy.transforms import (
     AdditiveNoise,
-    Encode,
     InternalNoise,
     Plaintext,
     Privatize,
-    Select,
     Update,
     UpdateChain,
     update_of,
 )
-from client.secure.blocks import Blocks
-from client.secure.upload import ForSum, SumPart
-from client.tasks.learner import HasItemRows
-from client.trainers.registry import build_trainer
-from client.training.client_state import KeepReleased
-from client.training.cohort import zero_reply
-from client.training.failures import DivergedError, ZerosOnFailure
+from client.privacy.update_steps import encode_steps, select_steps
+from client.secure.upload import ForSum
 from client.training.participant import Participant
 from common.arrays import Arrays, add_prefix, group
-from common.config.gathered_rows import names_rows
 from common.config.run import RunConfig
 from common.privacy.cost import PrivacyCost
 from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.randomness import fresh_generator
-from common.wire.messages import LOCAL, AssignReply, AssignRequest, EnrolReply, TrainReply
+from common.wire.messages import AssignReply, AssignRequest, EnrolReply, TrainReply
 
 COUNT_CLIP = 0.5
 """Clip norm C of noisy counts: the sensitivity 2C = 1 is the largest change by one record."""
@@ -115,7 +103,9 @@ class Releaser:
         privatize = (
             ForSum(part, reservation, self.generator) if part else self.privatize(reservation, participant.steps)
         )
-        chain = UpdateChain(self._select(config, participant), privatize, _encode(config, participant))
+        chain = UpdateChain(
+            select_steps(config, participant, self.generator), privatize, encode_steps(config, participant)
+        )
         released = chain(lambda: update_of(work()))
         if reservation:
             reservation.acknowledge()
@@ -131,22 +121,6 @@ class Releaser:
             sealed=released.sealed,
             ledger=reservation.head if reservation else "",
         )
-
-    def _select(self, config: RunConfig, participant: Participant) -> tuple[Select, ...]:
-        select: list[Select] = []
-        learner, request = participant.learner, participant.request
-        if participant.reservation:
-            zeros = partial(zero_reply, config.method_options, learner, request, participant.steps)
-            failures = DivergedError if config.privacy.unit == "record" else Exception
-            select.append(ZerosOnFailure(lambda: update_of(zeros()), failures))
-        if config.task_options.gathers_rows and not names_rows(config):
-            select.append(FullTables(request.model))
-        rows = config.task_options.named_rows
-        if rows and isinstance(learner, HasItemRows):
-            select.append(AddPseudoItems(learner, request.round, rows.pseudo, self.generator))
-        if participant.part:
-            select.append(_blocks(config, participant.part, participant.steps))
-        return tuple(select)
 
     def release_assignment(
         self, config: RunConfig, request: AssignRequest, work: Callable[[], AssignReply]
@@ -187,16 +161,3 @@ class Releaser:
         mechanism = Gaussian(reservation.cost / unit_cost, COUNT_CLIP)
         chain = UpdateChain((), InternalNoise(reservation, mechanism))
         return chain(lambda: Update(draw(mechanism.noise, self.generator()))).arrays
-
-
-def _encode(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
-    if participant.reservation:
-        if participant.request.phase != LOCAL:
-            return ()
-        keep, part = KeepReleased(build_trainer(config.method_options), participant), participant.part
-        return (_blocks(config, part, participant.steps).restore, keep) if part else (keep,)
-    return () if participant.part else encode_plain(config, participant)
-
-
-def _blocks(config: RunConfig, part: SumPart, steps: int) -> Blocks:
-    return Blocks(config, steps, part.cluster, part.terms.clip)

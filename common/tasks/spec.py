@@ -113,10 +113,6 @@ class Objective:
     higher_is_better: bool = False
 
 
-def _always(model: ModelVariant) -> bool:
-    return True
-
-
 def _no_remark(options: Any, privacy: PrivacyOptions, clients: int) -> str:
     return ""
 
@@ -164,7 +160,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     pooled: frozenset[str] = frozenset()
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
     planner_validation_share: float = 0.1
-    loss_is_error: Callable[[ModelVariant], bool] = _always
+    loss_is_error: Callable[[ModelVariant], bool] = lambda model: True
     simple: Mapping[str, str] = field(default_factory=dict)
     comparison: Comparison | None = None
     remark: Callable[[OptionsT, PrivacyOptions, int], str] = _no_remark

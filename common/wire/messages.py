@@ -88,10 +88,7 @@ class AssignRequest:
     models: Arrays
     """The K models, as `0/name`, `1/name` and so on."""
     criterion: str
-    """`loss`, `property` or `sample`.
-
-    `property` is L_p of the client's own property (algorithms.md §3.6); `sample` sends no models and requests windows.
-    """
+    """`loss`, `property` (L_p of the client's own, algorithms.md §3.6) or `sample` (no models; requests windows)."""
     cost: float = 0.0
     """Privacy cost of the reply; see `TrainRequest.cost`."""
     statics: Arrays = field(default_factory=dict)
@@ -119,10 +116,7 @@ class TrainRequest(SumRequest):
     round: int
     enrolment: str
     model: Arrays
-    """θ^c, the global model.
-
-    In secure sums of clusters: all K models, as `0/name`, `1/name` and so on.
-    """
+    """θ^c, the global model; in secure sums of clusters all K models, as `0/name`, `1/name` and so on."""
     shared: Arrays = field(default_factory=dict)
     """Arrays broadcast in addition to the model; FedRule: the mean d̄ of round `shared_round`."""
     shared_round: int = 0

@@ -3,7 +3,6 @@
 A client that waits has no PyTorch. Its first request imports it.
 """
 
-import functools
 import logging
 import math
 import os
@@ -13,10 +12,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from flwr.app import Context, Message
 
 from client.checks import check_client
 from client.data.child_reader import read_partition_apart
@@ -42,14 +39,12 @@ from common.tasks.registry import FIRST_TASK
 from deploy.budget_checks import require_unpartitioned
 from deploy.cli.options import DataRequest
 from deploy.cli.output import note
+from deploy.commands.first_request import respond, session_of
 from deploy.commands.join import NEWCOMER, ClientRequest, PolicyRequest, ServerRequest
 from deploy.commands.policy_terms import store_limits
 from deploy.files import read_file
 from deploy.keys import load_private_key
 from deploy.partitioning import PARTITIONS
-
-if TYPE_CHECKING:
-    from client.session import Session
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,7 @@ def serve_requests(at: ServerRequest, client: OpenClient) -> None:
         serve_node(
             at,
             Node(settings.name, settings.state_dir, client.key, answers, client.config),
-            lambda control: OwnerView(at.server, settings.name, journal, control, _session_of),
+            lambda control: OwnerView(at.server, settings.name, journal, control, session_of),
         )
 
 
@@ -137,13 +132,13 @@ def _open_app(client: OpenClient) -> Iterator[resident.Answer]:
     """
     settings, key = client.settings, client.key
     if not check_client(settings).policy.serve_as_helper:
-        yield _respond
+        yield respond
         return
     if key is None:
         raise ConfigError("serve-as-helper = true needs the node's key, by which clients know their helpers; use --key")
     name = check_name(f"{settings.name}-helper")
     with closing(open_book(settings.state_dir / settings.name / "helper")) as book:
-        yield help_too(Desk(name, key, book, serves="also"), _respond)
+        yield help_too(Desk(name, key, book, serves="also"), respond)
 
 
 def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], Observer]) -> None:
@@ -164,28 +159,6 @@ def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], 
         resident.run_resident(
             node.app, server, stop=stop, node_config=node.config, patience=at.patience, observer=observer
         )
-
-
-def _respond(message: Message, context: Context) -> Message:
-    import_training()
-    from client.app import app
-
-    return app(message, context)
-
-
-def _session_of(context: Context) -> "Session":
-    import_training()
-    from client.app import open_session
-
-    return open_session(ClientSettings.from_context(context))
-
-
-@functools.cache
-def import_training() -> None:
-    """Import PyTorch, for one thread of computation."""
-    import torch
-
-    torch.set_num_threads(1)
 
 
 def _task_of_run(run: str, task: str) -> str:

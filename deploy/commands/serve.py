@@ -1,12 +1,16 @@
 """`fedloom serve`: the server of a federation."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deploy.cli import options as o
 from deploy.cli.signature import spread
+
+if TYPE_CHECKING:
+    from common.config.run import RunConfig
+    from deploy.superlink import SuperLinkSettings
 
 WAIT_SECONDS = 86_400.0
 """Seconds that `serve` waits for its clients; their owners exchange keys first."""
@@ -47,7 +51,6 @@ def serve(
     from deploy.fork_server import ForkServer
 
     with closing(ForkServer()) as fork_server:  # it imports while this process reads the run and starts the SuperLink
-        from common.text import count
         from deploy import federation
         from deploy.certificates import ensure_certificates
         from deploy.cli.output import console
@@ -56,7 +59,6 @@ def serve(
         from deploy.commands.restart import start_or_continue
         from deploy.commands.runs import runs_folder
         from deploy.commands.ui import page_of, with_examples
-        from deploy.nodes import advice_on_many
         from deploy.processes import Processes
         from deploy.server_order import store_order
 
@@ -69,19 +71,28 @@ def serve(
         resolved = resolve(request, {"federation.min-clients": clients}, fallback)
         config, home = launch.with_catalogue(resolved, catalogue), home.resolve()
         order = federation.Order(config, runs_folder(), nodes=home / "nodes")
-        keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
         certificates = ensure_certificates(home, names or [])
         database = superlink_state == "sqlite"
         superlink = launch.superlink_of(home, certificates, port, control_port, host, home / "nodes", database=database)
         launch.record_remote_launch("serve", config)
         store_order(home, config, port)
-        console.print(
-            f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {keys}, CA {home / 'ca.pem'}; waits for"
-            f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
-            soft_wrap=True,
-        )
-        if advice := advice_on_many(home / "nodes"):
-            console.print(advice, soft_wrap=True)
+        _announce(config, superlink, home)
         page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
         with page, folder, Processes(fork_server=fork_server) as processes:
             launch.finish(with_examples(federation.train(processes, superlink, order, console)), json)
+
+
+def _announce(config: "RunConfig", superlink: "SuperLinkSettings", home: Path) -> None:
+    """Print where the run is served, and for whom it waits."""
+    from common.text import count
+    from deploy.cli.output import console
+    from deploy.nodes import advice_on_many
+
+    keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
+    console.print(
+        f"run [bold]{config.run_id}[/]: serving on {superlink.host}:{superlink.port}, {keys}, CA {home / 'ca.pem'}; waits for"
+        f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
+        soft_wrap=True,
+    )
+    if advice := advice_on_many(home / "nodes"):
+        console.print(advice, soft_wrap=True)

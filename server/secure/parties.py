@@ -11,15 +11,14 @@ from common.config.flatten import to_json
 from common.config.run import RunConfig
 from common.config.secure_sums import find_obstacle
 from common.errors import ConfigError, QuorumError
-from common.privacy.options import ResolvedTrust
 from common.secure.cards import HelperCard, HelperRoster
-from common.tasks.registry import TASKS
 from common.text import count
 from common.wire.sums import HelperRequest
 from server.artifacts import RunDirectory
 from server.liveness import Liveness
 from server.secure.helper_exchange import HelperExchange
 from server.secure.helper_sums import HelperSums
+from server.secure.resolved_trust import with_noise_of_helpers, with_trust
 from server.secure.store import SUMS, SumStore
 from server.sum_event import Sum
 
@@ -111,14 +110,14 @@ def find_parties(
         if roster:
             exchange.call(config.secure_sums.wait)
     elif config.privacy.trust == "auto":
-        summed, local = _with_noise_of_helpers(config), _resolved(config, "local")
+        summed, local = with_noise_of_helpers(config), with_trust(config, "local")
         roster = _find_helpers(exchange, summed, find_oversize)
         config = summed if roster else config
     elif config.privacy.trust == "helpers" and (reason := find_oversize(config)):
         raise ConfigError(f"{reason}; set privacy.trust=local")
     if roster is None and config.privacy.trust == "helpers":
         roster = _await_helpers(exchange, config)
-    return Parties(_resolved(config, "helpers" if roster else "local"), exchange, store, roster, local, renews)
+    return Parties(with_trust(config, "helpers" if roster else "local"), exchange, store, roster, local, renews)
 
 
 def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:
@@ -181,13 +180,6 @@ def _find_shortage(exchange: HelperExchange, config: RunConfig) -> str:
     return ""
 
 
-def _with_noise_of_helpers(config: RunConfig) -> RunConfig:
-    """Return the configuration without the mechanism that its task prefers for noise of clients."""
-    if config.privacy.mechanism != TASKS[config.task].defaults.get("privacy.mechanism"):
-        return config
-    return config.model_copy(update={"privacy": config.privacy.model_copy(update={"mechanism": "gaussian"})})
-
-
 def _choose(exchange: HelperExchange, config: RunConfig) -> HelperRoster | None:
     """Return the first helpers by name; None if there are too few."""
     cards, number = _cards(exchange), config.secure_sums.helpers
@@ -196,14 +188,3 @@ def _choose(exchange: HelperExchange, config: RunConfig) -> HelperRoster | None:
 
 def _cards(exchange: HelperExchange) -> dict[str, HelperCard]:
     return {card.name: card for card in exchange.cards.values() if card}
-
-
-def _resolved(config: RunConfig, trust: ResolvedTrust) -> RunConfig:
-    """Return the configuration under the resolved trust."""
-    privacy = config.privacy.model_copy(update={"trust": trust})
-    if trust == "local":
-        return config.model_copy(update={"privacy": privacy})
-    federation, fewest = config.federation, config.secure_sums.min_sum
-    quorum = {"min_clients": max(federation.min_clients, fewest), "min_replies": max(federation.min_replies, fewest)}
-    update = {"privacy": privacy, "federation": federation.model_copy(update=quorum)}
-    return config.model_copy(update={**update, "secure_sums": config.secure_sums.model_copy(update={"renew": False})})

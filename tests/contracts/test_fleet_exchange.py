@@ -1,6 +1,5 @@
 """Resident clients and a real SuperLink: TLS, node authentication, SQLite."""
 
-import json
 import os
 import signal
 import subprocess
@@ -8,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,44 +19,16 @@ from client.node.failures import NotAdmittedError, RunOverError, Server
 from client.node.fleet import Fleet
 from client.node.resident import run_resident
 from common.errors import ConnectError
-from deploy.certificates import Certificates, make_authority, make_server_certificate
-from deploy.child import Child
-from deploy.control import Control, RunConfig
+from deploy.certificates import make_authority, make_server_certificate
+from deploy.control import Control
 from deploy.keys import load_private_key, make_node_key, public_path
 from deploy.ports import free_port
 from deploy.processes import Processes
 from deploy.superlink import FLOWER_HOME, SuperLinkSettings, start_superlink
 from deploy.upload_limit import VARIABLE
+from tests.support.superlinks import NOOP, Federation
 
 ROOT = Path(__file__).resolve().parents[2]
-
-NOOP = ROOT / "benchmarks" / "speed" / "noop_app"
-
-
-@dataclass
-class Federation:
-    """Running SuperLink, with the address, certificate and keys to join it."""
-
-    settings: SuperLinkSettings
-    certificates: Certificates
-    control: Control
-    processes: Processes
-    superlink: Child
-
-    def server(self, key: Path) -> Server:
-        """Return the server address and identity of a key's owner."""
-        return Server(self.settings.address, self.certificates.ca.read_bytes(), load_private_key(key))
-
-    def play(self, rounds: int) -> int:
-        """Run rounds of the no-op app with one node; return their number."""
-        result = self.settings.folder / f"result-{time.monotonic_ns()}.json"
-        config: RunConfig = {"nodes": 1, "rounds": rounds, "polling": "fedloom", "result": str(result)}
-        run = self.control.submit(NOOP, config)
-        end = time.monotonic() + 60
-        while not (status := self.control.status(run)).startswith("finished"):
-            assert time.monotonic() < end, self.settings.log.read_text()[-2000:]
-        assert status == "finished:completed", self.settings.log.read_text()[-2000:]
-        return len(json.loads(result.read_text()))
 
 
 @pytest.fixture(scope="module")

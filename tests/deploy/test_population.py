@@ -16,7 +16,6 @@ from common.arrays import norm
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import RunError
-from common.reply_lengths import find_doubtful
 from deploy import population, shared_evaluation
 from deploy.resumable_simulation import simulate_measured
 from deploy.simulation import simulate
@@ -104,34 +103,6 @@ def test_a_client_that_diverges_is_left_out_of_its_block(
     result = simulate(settings("fedrule"), toy_dataset(8), tmp_path, together=4)
     assert [(event.asked, event.answered) for event in rounds_of(tmp_path)] == [(8, 6)] * 3
     assert result.status == "completed"
-
-
-def test_a_round_keeps_sums_in_place_of_replies(
-    settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[FoldedReplies] = []
-    collect = step.collect
-
-    def watched(*arguments: Any, **options: bool) -> FoldedReplies:
-        seen.append(collect(*arguments, **options))
-        return seen[-1]
-
-    monkeypatch.setattr(step, "collect", watched)
-    folds(True)
-    simulate(settings("fedrule", rounds=1), toy_dataset(8), tmp_path, together=4)
-    assert not any(reply.train.update or reply.train.gradient for reply in seen[0].members)
-    assert len(seen[0].names) == 8
-
-
-@pytest.mark.parametrize(
-    ("bound", "reference", "expected"), [(10.0, {}, [2, 3]), (10.0, {"update": 5.0}, [3]), (0.0, {}, [3])]
-)
-def test_doubtful_are_lengths_from_half_of_the_bound_on_and_numbers_that_are_none(
-    bound: float, reference: dict[str, float], expected: list[int]
-) -> None:
-    lengths = {"update": np.array([1.0, 1.0, 6.0, np.nan, 1.0])}
-    assert find_doubtful(reference, np.full(5, bound), lengths, np.zeros(5)) == expected
-    assert find_doubtful(reference, np.full(5, bound), lengths, np.full(5, np.inf)) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
-from common.options import Scalar
 from common.tasks.registry import TASKS
 from common.wire.messages import TRAIN
 from deploy.simulation import simulate
@@ -158,53 +156,6 @@ def test_clients_of_other_runs_send_single_replies(tmp_path: Path) -> None:
     federation.run(summed(trust="local"))
     assert TRAIN in kinds
     assert not federation.sums()
-
-
-@pytest.mark.parametrize(
-    ("method", "options", "reason"),
-    [
-        ("fedavg", {"federation__robust": "median", "federation__min-replies": 3}, "single clients"),
-        ("ifca", {"assign": "capacity"}, "single clients"),
-        ("local", {}, "local sends no updates"),
-        ("fedavg", {"privacy__unit": "client", "privacy__mechanism": "laplace"}, "mechanism=laplace"),
-    ],
-)
-def test_runs_that_need_single_replies_are_refused(method: str, options: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
-        summed(method, **options)
-
-
-@pytest.mark.parametrize(
-    ("method", "options", "reason"),
-    [
-        ("fedstl", {"task": "traffic"}, "fedstl judges single clients' properties"),
-        (
-            "fedstl",
-            {"task": "traffic", "algorithm.fedstl.criterion": "loss", "algorithm.fedstl.cluster-steps": 0},
-            "fedstl judges single clients' losses",
-        ),
-        (
-            "fedstl",
-            {"task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"},
-            "fedstl reads training windows of single clients (cluster-data=shared_sample)",
-        ),
-        ("pfgnn", {"task": "markets"}, "pfgnn takes encoders and cluster summaries of single markets"),
-        (
-            "fedavg",
-            {"task": "ratings", "model": "paper", "tasks.ratings.items": "paper"},
-            "the server adds up the rows of table 'items' that each client names (tasks.ratings)",
-        ),
-    ],
-)
-def test_a_refusal_names_what_the_server_needs(method: str, options: dict[str, Scalar], reason: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        parse({"method": method, "privacy.trust": "helpers", **options})
-    assert str(refused.value) == f"{reason}; set privacy.trust=local"
-
-
-def test_masks_between_pairs_of_clients_are_not_in_this_version() -> None:
-    with pytest.raises(ConfigError, match=r"'privacy\.trust': not in this version; say helpers or local"):
-        parse({"privacy.trust": "pairwise"})
 
 
 def test_a_run_waits_for_its_helpers(tmp_path: Path) -> None:

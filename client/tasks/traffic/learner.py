@@ -17,7 +17,7 @@ from client.tasks.traffic.federated_ridge import compute_sums, includes, with_fe
 from client.tasks.traffic.intervals import split_coverage
 from client.tasks.traffic.lessons import Lessons
 from client.tasks.traffic.metrics import baseline_metrics, forecast_metrics
-from client.tasks.traffic.past_days import judge_windows
+from client.tasks.traffic.past_days import find_doubt
 from client.tasks.traffic.prepare import Sensor, prepare, warn_too_short
 from client.tasks.traffic.tensors import bounds_by_time, join_ridges, join_sensors, select_windows
 from common.arrays import Arrays, Floats, Ints, add, scale, sub
@@ -121,13 +121,7 @@ class TrafficLearner:
 
     def doubt(self) -> str:
         """Return a remark if more than half of the past days violate the run's formula; else an empty text."""
-        if self.options.property != "formula":
-            return ""
-        shares = [judge_windows(sensor, 0, sensor.past).satisfied for sensor in self.sensors]
-        satisfied = np.concatenate(shares)
-        if not len(satisfied) or satisfied.mean() >= 0.5:
-            return ""
-        return f"only {satisfied.mean():.0%} of {len(satisfied)} past days satisfy the formula of this run"
+        return find_doubt(self.sensors) if self.options.property == "formula" else ""
 
     def windows(self, windows: int) -> Arrays:
         """Return at most `windows` training windows, evenly spaced, to send in plaintext."""
@@ -140,12 +134,8 @@ class TrafficLearner:
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return metrics without a model: errors of baselines, satisfaction by the truth, property width."""
-        rows = []
-        for sensor in self._sensors_with(statics):
-            first = sensor.starts(split)
-            if len(first):
-                rows.append({**baseline_metrics(sensor, first, self.options.horizon), "windows": float(len(first))})
-        return means_over_windows(rows)
+        rows = [baseline_metrics(sensor, split, self.options.horizon) for sensor in self._sensors_with(statics)]
+        return means_over_windows([row for row in rows if row])
 
     def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
         """Return the MSE of each sensor's forecasts."""

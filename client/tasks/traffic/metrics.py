@@ -30,8 +30,14 @@ def forecast_metrics(sensor: Sensor, forecast: Floats, first: Ints, weight: floa
     }
 
 
-def baseline_metrics(sensor: Sensor, first: Ints, horizon: int) -> Metrics:
-    """Return errors of baselines, satisfaction by fully observed windows, and the property's width."""
+def baseline_metrics(sensor: Sensor, split: str, horizon: int) -> Metrics:
+    """Return errors of baselines, satisfaction by fully observed windows, and the property's width.
+
+    `windows` is the number of the split's windows. Without windows there are no metrics.
+    """
+    first = sensor.starts(split)
+    if not len(first):
+        return {}
     truth, places = sensor.targets(first, horizon)
     whole = sensor.observed[places].all(axis=(1, 2))
     shares = satisfied_shares(excess(sensor, truth[whole], first[whole]))
@@ -41,7 +47,11 @@ def baseline_metrics(sensor: Sensor, first: Ints, horizon: int) -> Metrics:
     if sensor.ridge.size:
         row["ridge_mse"] = sensor.error(weekly_profile + sensor.ridge[first], places)
     width = float("nan") if sensor.stated else sensor.ranges.width
-    return row | {"last_week_mse": sensor.last_week_error(places), "property_width": width}
+    return row | {
+        "last_week_mse": sensor.last_week_error(places),
+        "property_width": width,
+        "windows": float(len(first)),
+    }
 
 
 def satisfied_shares(distances: Floats) -> Metrics:

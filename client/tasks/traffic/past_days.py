@@ -1,5 +1,6 @@
 """Windows of a sensor's readings that its formula judges, and how well they satisfy it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,3 +52,11 @@ def judge_windows(sensor: Sensor, begin: int, end: int) -> JudgedWindows:
     else:
         holds = satisfied(phi.formula, readings, phi.names)
     return JudgedWindows(first, holds.numpy(), robustness(phi.formula, readings, phi.names).numpy())
+
+
+def find_doubt(sensors: Iterable[Sensor]) -> str:
+    """Return a remark if more than half of the past days violate the run's formula; else an empty text."""
+    satisfied_days = np.concatenate([judge_windows(sensor, 0, sensor.past).satisfied for sensor in sensors])
+    if not len(satisfied_days) or satisfied_days.mean() >= 0.5:
+        return ""
+    return f"only {satisfied_days.mean():.0%} of {len(satisfied_days)} past days satisfy the formula of this run"
