@@ -25,7 +25,7 @@ from common.wire.messages import LOCAL
 def select_steps(
     config: RunConfig, participant: Participant, generator: Callable[[], np.random.Generator]
 ) -> tuple[Select, ...]:
-    """Return the steps on exact values: zeros for failed work, full tables, pseudo items, blocks of a secure sum.
+    """Return the steps on exact values: zeros for failed work, full tables, pseudo items, blocks of a sum.
 
     Args:
         config: Configuration of the run.
@@ -49,7 +49,7 @@ def select_steps(
 
 
 def encode_steps(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
-    """Return the steps on released values: the client state takes its part, and plain tables become sparse rows."""
+    """Return the steps on released values: client state takes its part, plain tables become sparse rows."""
     if participant.reservation:
         if participant.request.phase != LOCAL:
             return ()

@@ -88,7 +88,7 @@ class AssignRequest:
     models: Arrays
     """The K models, as `0/name`, `1/name` and so on."""
     criterion: str
-    """`loss`, `property` (L_p of the client's own, algorithms.md §3.6) or `sample` (no models; requests windows)."""
+    """`loss`; `property`, L_p of the client's own (algorithms.md §3.6); `sample`: windows, without models."""
     cost: float = 0.0
     """Privacy cost of the reply; see `TrainRequest.cost`."""
     statics: Arrays = field(default_factory=dict)

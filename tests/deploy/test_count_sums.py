@@ -47,7 +47,7 @@ def data_of(task: str) -> Any:
 def model_of(task: str, trust: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return the arrays of the model of a run, the sums among them."""
     if task == "traffic":
-        monkeypatch.setattr("server.run.demo_vocabulary", lambda name: MEASURES)
+        monkeypatch.setattr("server.catalogue.demo_vocabulary", lambda name: MEASURES)
     assert simulate(parse(counting(task, trust)), data_of(task), folder).status == "completed"
     return RunDirectory(folder, "toy").load_model()[0]
 
@@ -118,7 +118,7 @@ def test_auto_starts_from_counts_where_owners_allow_them(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     if task == "traffic":
-        monkeypatch.setattr("server.run.demo_vocabulary", lambda name: MEASURES)
+        monkeypatch.setattr("server.catalogue.demo_vocabulary", lambda name: MEASURES)
     config = parse(counting(task, "helpers", **{f"tasks.{task}.count-offset": "auto"}))
     sessions, _ = open_sessions(partition(data_of(task), 0, unit=CLIENT_TASKS[task].unit), None)
     for session in sessions.values():
