@@ -14,6 +14,9 @@ from common.options import Scalar, leaves
 from common.tasks.registry import TASKS
 from common.text import hint
 
+SECTIONS = {"algorithm": "method", "tasks": "task"}
+"""Sections of options for each name, and the key that chooses the name."""
+
 
 def parse(flat: Mapping[str, Scalar]) -> RunConfig:
     """Parse dotted keys such as `algorithm.fedrule.lam`.
@@ -31,6 +34,9 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
                 section = ".".join(parents[: k + 1])
                 raise ConfigError(f"option '{section}' is set both to a value and as a section; remove one of them")
         node[leaf] = value
+    for section, key in SECTIONS.items():
+        if not isinstance(tree.get(section, {}), dict):
+            raise ConfigError(f"option '{section}' is a section; set {key}={tree[section]}, or {section}.NAME.OPTION")
     try:
         config = RunConfig.model_validate(tree)
     except ValidationError as error:

@@ -9,7 +9,8 @@ from client.data.dataset import AnyDataset
 from client.data.sources import is_demo
 from client.tasks.registry import build_learner
 from common.config.run import RunConfig
-from common.errors import DataError
+from common.errors import ConfigError, DataError
+from common.text import count
 from deploy.certificates import Certificates
 from deploy.cli.exits import find_error_class
 from deploy.cli.options import RunRequest
@@ -29,8 +30,14 @@ def with_vocabulary_of(parts: Sequence[AnyDataset], config: RunConfig, data: str
     """Return the run with its clients' vocabulary, stored below `home`; print notes and warnings.
 
     Raises:
+        ConfigError: The clients are too few for secure sums.
         DataError: No client has a record to train on.
     """
+    if len(parts) < (fewest := config.secure_sums.min_sum if config.privacy.trust == "helpers" else 1):
+        raise ConfigError(
+            f"a masked sum needs {count(fewest, 'client')}, the data make {len(parts)};"
+            " raise --clients or set secure-sums.min-sum"
+        )
     for line in (*notes(parts), *warnings(config, parts)):
         note(f"{data}: {line}")
     if not any(build_learner(config, part).examples for part in parts):

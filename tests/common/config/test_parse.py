@@ -53,6 +53,11 @@ def test_an_unknown_key_is_refused_with_the_closest_key(key: str, closest: str) 
         assert text == f"unknown option '{key}'; did you mean '{closest}'?"
 
 
+@pytest.mark.parametrize(("section", "key"), [("algorithm", "method"), ("tasks", "task")])
+def test_a_name_for_a_section_is_refused_with_the_key_that_chooses_it(section: str, key: str) -> None:
+    assert refusal({section: "any"}) == f"option '{section}' is a section; set {key}=any, or {section}.NAME.OPTION"
+
+
 def test_an_unknown_key_without_a_close_key_is_refused() -> None:
     assert refusal({"zzz": 1}) == "unknown option 'zzz'"
 

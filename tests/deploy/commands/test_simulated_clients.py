@@ -86,6 +86,13 @@ def test_a_run_without_a_record_to_train_on_does_not_start(noise: str, here: Pat
     assert not Path("runs", "empty").exists()
 
 
+def test_masked_sums_of_too_few_clients_do_not_start(here: Path) -> None:
+    begun = simulate("--run-id few --task rules --data demo:0-12 --clients 4 --helpers 2")
+    assert isinstance(begun.exception, ConfigError)
+    assert "a masked sum needs 5 clients, the data make 4; raise --clients" in str(begun.exception)
+    assert not Path("runs", "few").exists()
+
+
 @pytest.mark.parametrize("task", ["rules", "sessions", "ratings", "markets"])
 def test_a_run_with_clusters_completes_and_its_models_answer_no_stranger(task: str, runs: Path) -> None:
     done = simulate(f"--task {task} --method ifca --run-id groups --data demo:0-6 --clients 3 --rounds 1 --no-alone")
