@@ -35,7 +35,8 @@ from tests.system.desk import ROOT, Desk
 pytestmark = pytest.mark.system
 
 SAMPLE = 64  # bytes
-OPTIONS = "--task rules --method ifca --clients 5 --helpers 2 --seed 3 --patience 20 --no-alone".split()
+METHOD = ("--task", "rules", "--method", "ifca")
+OPTIONS = (*METHOD, "--clients", "5", "--helpers", "2", "--seed", "3", "--patience", "20", "--no-alone")
 
 
 def test_a_killed_helper_is_started_again_and_a_resumed_run_trains_the_model_of_a_simulation(desk: Desk) -> None:
