@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.files_left import files_in, files_in_container, require_nothing_left
+
 ROOT = Path(__file__).parents[2]
 CLIENTS = {"client-1", "client-2", "client-3", "client-4"}
 HELPERS = {"helper-1", "helper-2"}
@@ -51,6 +53,10 @@ class Project:
     def inside(self, service: str, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in a new container of a service, without the services that it depends on."""
         return self("run", "--rm", "--no-deps", "-T", service, *command)
+
+    def container(self, service: str) -> str:
+        """Return the container of a service, which may have ended."""
+        return self("ps", "--all", "--quiet", service).stdout.strip()
 
     def results(self) -> dict[str, dict[str, Any]]:
         """Return the result of each run by the name of its folder."""
@@ -118,6 +124,20 @@ def test_the_profile_with_helpers_sums_masked_updates(
     assert [*result["privacy"]["helpers"]] == ["helper-1", "helper-2"]
     counts, updates, metrics = 1, ROUNDS, ROUNDS
     assert result["privacy"]["sums"] == {"opened": counts + updates + metrics, "lost": 0}
+
+
+def test_nothing_of_an_update_stays_on_the_volumes_of_a_superlink(
+    project: Project, finished: subprocess.CompletedProcess[str]
+) -> None:
+    superlink = project.container("superlink")
+    assert docker("inspect", "--format", "{{.HostConfig.ReadonlyRootfs}}", superlink) == "true"
+    contents = files_in([project.runs]) | {"log": project("logs", "superlink").stdout.encode()}
+    for folder in ("/superlink", "/server"):
+        contents |= files_in_container(superlink, folder)
+    assert any(name.endswith("superlink.sqlite") for name in contents)
+    for client in CLIENTS:  # what they keep of their own updates is what is searched for
+        contents |= files_in_container(project.container(client), "/client")
+    require_nothing_left(contents)
 
 
 def test_the_log_has_a_line_per_round_and_no_warning(finished: subprocess.CompletedProcess[str]) -> None:

@@ -19,6 +19,7 @@ from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.writer import write_homes
 from common.tasks.rules.demo import demo_catalogue
 from deploy.ports import free_port
+from tests.support.files_left import files_in, files_in_container, require_nothing_left
 from tests.system.desk import until
 from tests.system.test_compose import ROOT, docker, require_engine
 
@@ -68,7 +69,11 @@ class Machine:
 
     def state(self, form: str) -> str:
         """Return a property of the container."""
-        return docker("inspect", "--format", form, self("ps", "--all", "--quiet", self.service).strip())
+        return docker("inspect", "--format", form, self.container())
+
+    def container(self) -> str:
+        """Return the container, which may have ended."""
+        return self("ps", "--all", "--quiet", self.service).strip()
 
     def kill(self) -> None:
         """Kill the main process from outside, as a crash does; the restart policy applies."""
@@ -163,7 +168,7 @@ def test_faults_change_nothing_in_the_model(federation: Federation) -> None:
     server.fedloom("nodes", "revoke", "eve", "--home", "/server")
     until(lambda: "does not admit this node's key" in eve.log(), eve.log, SECONDS)
     killed = federation.client("client-0", invitation)
-    federation.client("client-1", invitation)
+    second = federation.client("client-1", invitation)
 
     until(lambda: federation.rounds() >= 1, server.log, SECONDS)
     killed.kill()
@@ -179,6 +184,11 @@ def test_faults_change_nothing_in_the_model(federation: Federation) -> None:
     result = federation.result()
     assert (result["status"], sorted(result["clients"])) == ("completed", ["client-0", "client-1"])
     assert result["model_sha256"] == simulated(federation.folder)["model_sha256"]
+    left = files_in([federation.folder / "runs"]) | {"log": server.log().encode()}
+    left |= files_in_container(server.container(), "/server")
+    for client in (killed, second):  # what they keep of their own updates is what is searched for
+        left |= files_in_container(client.container(), "/state")
+    require_nothing_left(left)
 
 
 def simulated(folder: Path) -> dict[str, Any]:
