@@ -116,15 +116,15 @@ def _find(key: str, task: AnyTask) -> MetricSpec | None:
     return task.find_metric(key.removeprefix(ALONE_PREFIX).removeprefix(USED.prefix))
 
 
-def limit_weight(examples: int, test_share: float, *, hides_examples: bool) -> float:
+def limit_weight(records: int, test_share: float, *, hides_examples: bool) -> float:
     """Return the largest weight of a client's metric, from its number of training records.
 
     Args:
-        examples: Number of training records at enrolment.
+        records: Largest number of training records, by what the client enrolled with.
         test_share: Share of records in the test split.
         hides_examples: True if the privacy unit protects the number of records.
     """
-    by_records = MAX_WEIGHT_PER_RECORD * examples / (1 - test_share)
+    by_records = MAX_WEIGHT_PER_RECORD * records / (1 - test_share)
     return MAX_PLAUSIBLE if hides_examples else max(by_records, ALWAYS_POSSIBLE_WEIGHT)
 
 

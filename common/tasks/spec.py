@@ -142,6 +142,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         simple: Metric key -> key of the same metric of the simple baseline.
         comparison: Comparison by units for the verdict; None if runs have no verdict.
         remark: Return a remark on a run with these options and number of clients, printed at its start; empty for none.
+        records_per_example: Largest number of records of one example that enrolment counts, over a client's examples on average.
     """
 
     name: str
@@ -164,6 +165,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     simple: Mapping[str, str] = field(default_factory=dict)
     comparison: Comparison | None = None
     remark: Callable[[OptionsT, PrivacyOptions, int], str] = _no_remark
+    records_per_example: int = 1
 
     def private(self, names: Collection[str], capabilities: Capabilities) -> frozenset[str]:
         """Return the parameters, among those names, that stay with a client under a method."""

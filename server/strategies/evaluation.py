@@ -119,4 +119,5 @@ class EvaluatedStrategy(StrategyBase):
         privacy = self.config.privacy
         hidden = client is None or privacy.unit != "none" or privacy.resolved_trust == "helpers"
         examples = 1 if client is None else client.examples
-        return limit_weight(examples, self.config.task_options.test_share, hides_examples=hidden)
+        records = examples * self.task.records_per_example
+        return limit_weight(records, self.config.task_options.test_share, hides_examples=hidden)

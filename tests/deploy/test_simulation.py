@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from client.data.read import read_all
 from client.enrolment import ENROLMENT
 from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from client.training.participant import Participant
 from common.arrays import sha256
+from common.config.parse import parse
 from common.config.run import RunConfig
 from deploy.rare_collections import RARELY
 from deploy.simulation import simulate
@@ -45,6 +47,12 @@ def test_stacked_clients_train_as_one_at_a_time(method: str, settings: Settings,
         models.append(RunDirectory(tmp_path / str(together), "toy").load_model()[0])
     for name, a in models[0].items():
         np.testing.assert_allclose(models[1][name], a, rtol=1e-3, atol=1e-4)
+
+
+def test_metrics_of_a_client_with_many_records_of_each_example_are_kept(tmp_path: Path) -> None:
+    config = parse({"task": "ratings", "rounds": 1, "run-id": "toy"})  # it enrols with its number of raters
+    simulate(config, read_all("ratings", "demo"), tmp_path, clients=2)
+    assert [line.refused for line in rounds_of(tmp_path)] == [{}]
 
 
 @pytest.mark.parametrize("updates", ["auto", "dense"])
