@@ -142,7 +142,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         simple: Metric key -> key of the same metric of the simple baseline.
         comparison: Comparison by units for the verdict; None if runs have no verdict.
         remark: Return a remark on a run with these options and number of clients, printed at its start; empty for none.
-        records_per_example: Largest number of records of one example that enrolment counts, over a client's examples on average.
+        records_per_example: Largest mean number of records of the examples that a client enrols with.
     """
 
     name: str

@@ -19,53 +19,24 @@ from client.node.failures import NotAdmittedError, RunOverError, Server
 from client.node.fleet import Fleet
 from client.node.resident import run_resident
 from common.errors import ConnectError
-from deploy.certificates import make_authority, make_server_certificate
-from deploy.control import Control
-from deploy.keys import load_private_key, make_node_key, public_path
+from deploy.certificates import make_authority
+from deploy.keys import load_private_key, make_node_key
 from deploy.ports import free_port
-from deploy.processes import Processes
-from deploy.superlink import FLOWER_HOME, SuperLinkSettings, start_superlink
-from deploy.upload_limit import VARIABLE
-from tests.support.superlinks import NOOP, Federation
-
-ROOT = Path(__file__).resolve().parents[2]
+from deploy.superlink import FLOWER_HOME, start_superlink
+from tests.support.superlinks import NOOP, ROOT, Federation, run_client, start_federation
 
 
 @pytest.fixture(scope="module")
 def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    folder = tmp_path_factory.mktemp("federation")
-    make_authority(folder)
-    certificates = make_server_certificate(folder)
-    settings = SuperLinkSettings(
-        folder,
-        certificates,
-        authenticate=True,
-        database=True,
-        port=free_port(),
-        control_port=free_port(),
-        environment={"PYTHONPATH": str(ROOT), VARIABLE: "1"},
-    )
-    with Processes() as processes:
-        superlink = start_superlink(processes, settings)
-        control = Control(settings.control_address, certificates.ca)
-        make_node_key(folder / "node.key")
-        control.register(public_path(folder / "node.key"))
-        yield Federation(settings, certificates, control, processes, superlink)
+    with start_federation(tmp_path_factory.mktemp("federation"), database=True) as federation:
+        yield federation
 
 
 @pytest.fixture
 def node(federation: Federation) -> Iterator[list[str]]:
     """Run a resident client in a thread; yield its events."""
-    stop, events = threading.Event(), list[str]()
-    server = federation.server(federation.settings.folder / "node.key")
-    client = threading.Thread(
-        target=run_resident, args=(app, server), kwargs={"stop": stop, "on_event": events.append}, daemon=True
-    )
-    client.start()
-    yield events
-    stop.set()
-    client.join(5)
-    assert not client.is_alive()
+    with run_client(federation, app) as events:
+        yield events
 
 
 @pytest.mark.system
@@ -100,25 +71,19 @@ def in_pieces(message: Message, context: Context) -> Message:
 
 @pytest.mark.system
 def test_a_reply_beyond_the_limit_is_deleted_and_fails_at_once(federation: Federation) -> None:
-    stop, events = threading.Event(), list[str]()
-    server = federation.server(federation.settings.folder / "node.key")
-    options = {"stop": stop, "on_event": events.append}
-    client = threading.Thread(target=run_resident, args=(in_pieces, server), kwargs=options, daemon=True)
-    client.start()
-    run = federation.control.submit(NOOP, {"nodes": 1, "rounds": 1, "polling": "fedloom", "result": "none"})
-    end = time.monotonic() + 60  # the ServerApp waits 600 s for a reply that is still on its way
-    while not (status := federation.control.status(run)).startswith("finished"):
-        assert time.monotonic() < end, federation.settings.log.read_text()[-2000:]
-        time.sleep(0.1)
-    stop.set()
-    client.join(5)
+    with run_client(federation, in_pieces):
+        run = federation.control.submit(NOOP, {"nodes": 1, "rounds": 1, "polling": "fedloom", "result": "none"})
+        end = time.monotonic() + 60  # the ServerApp waits 600 s for a reply that is still on its way
+        while not (status := federation.control.status(run)).startswith("finished"):
+            assert time.monotonic() < end, federation.settings.log.read_text()[-2000:]
+            time.sleep(0.1)
     assert status == "finished:failed"
     assert "which is larger than 1 MB (FEDLOOM_MOST_UPLOAD)" in federation.settings.log.read_text()
 
 
 @pytest.mark.system
 def test_a_message_beyond_the_limit_is_refused_unread(federation: Federation) -> None:
-    with Fleet(federation.server(federation.settings.folder / "node.key"), threading.Event()) as fleet:
+    with Fleet(federation.server(federation.key), threading.Event()) as fleet:
         request = PushObjectRequest(node=fleet._node, object_content=bytes(3_000_000))
         with pytest.raises(
             RunOverError, match="takes no message of this size; its owner can raise FEDLOOM_MOST_UPLOAD"
@@ -155,7 +120,7 @@ def test_a_node_without_a_key_is_refused(federation: Federation) -> None:
 @pytest.mark.system
 def test_a_wrong_certificate_authority_is_refused(federation: Federation, tmp_path: Path) -> None:
     other = make_authority(tmp_path)
-    key = load_private_key(federation.settings.folder / "node.key")
+    key = load_private_key(federation.key)
     with pytest.raises(ConnectError, match="not signed by the given CA"):
         run_resident(app, Server(federation.settings.address, other.ca.read_bytes(), key), stop=threading.Event())
 
