@@ -1,8 +1,9 @@
-"""Machines that change: a server moved with its files, disks that are new, clocks that are wrong.
+"""Machines that change: a server moved with its files, disks that are new or restored, clocks that are wrong.
 
 As root, each side and the server's next machine have network namespaces of their own.
 """
 
+import re
 import shutil
 import signal
 import sys
@@ -53,25 +54,38 @@ def test_a_moved_server_ends_with_the_same_model_beside_wrong_clocks_and_a_new_d
     assert simulated.result()["model_sha256"] == resumed.result()["model_sha256"]
 
 
-def test_a_disk_without_the_ledger_of_its_key_waits_for_the_owner_of_the_server(desk: Desk) -> None:
+def test_a_restored_backup_and_a_disk_without_the_ledger_of_its_key_wait_for_the_owner_of_the_server(
+    desk: Desk,
+) -> None:
     at_server, machines = desk.folder / "server", Machines()
+    state, backup = desk.folder / "ann" / "state", desk.folder / "backup"
     ensure_certificates(at_server / "home", [machines.address])
     _new_client(desk, at_server, "ann")
     options = ("--method", "fedavg", "--clients", "1", "--rounds", "1", "--epsilon", "8")
-    joined = _join(desk, machines, "ann", "0/2", machines.address)
-    served = _serve(desk, at_server, (), *options, "--run-id", "one")
-    assert served.end() == 0, served.error()
-    assert joined.end(signal.SIGTERM) == 0
+    for run in ("one", "two"):
+        joined = _join(desk, machines, "ann", "0/2", machines.address)
+        served = _serve(desk, at_server, (), *options, "--run-id", run)
+        assert served.end() == 0, served.error()
+        assert joined.end(signal.SIGTERM) == 0
+        if run == "one":
+            shutil.copytree(state, backup)
 
-    shutil.rmtree(desk.folder / "ann" / "state")
-    again = _serve(desk, at_server, (), *options, "--run-id", "two")
-    refused = _join(desk, machines, "ann", "0/2", machines.address)
-    again.wait_for("refused ann: the privacy ledger")
-    refused.wait_for("refused: the server does not admit this client: the privacy ledger")
-    assert "its data could be spent twice; restore the newest ledger, or ask the server's owner" in refused.error()
-    assert desk.rounds("two", at_server) == []
+    again = _serve(desk, at_server, (), *options, "--run-id", "three")
+    for is_restored, reason in (
+        (True, r"the privacy ledger \w{8} has 1 rows and had 2; it is an older copy"),
+        (False, r"the privacy ledger (\w{8}) is new, and this key had ledger (?!\1)\w{8} with 2 rows"),
+    ):
+        shutil.rmtree(state)
+        if is_restored:
+            shutil.copytree(backup, state)
+        refused = _join(desk, machines, "ann", "0/2", machines.address)
+        refused.wait_for("refused: the server does not admit this client: the privacy ledger")
+        assert re.search(f"refused ann: {reason}", again.error())
+        assert re.search(f"admit this client: {reason}", refused.error())
+        assert "restore the newest ledger, or ask the server's owner" in refused.error()
+        assert refused.end(signal.SIGTERM) == 0
+    assert desk.rounds("three", at_server) == []
     _finish(desk, at_server, "nodes", "accept-ledger", "ann", "--home", "home")
-    assert refused.end(signal.SIGTERM) == 0
     _join(desk, machines, "ann", "0/2", machines.address)  # at once; a client that stays is invited after a minute
     assert again.end() == 0, again.error()
     assert list(again.result()["clients"]) == ["ann"]
