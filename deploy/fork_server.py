@@ -1,8 +1,8 @@
-"""Fork server: a process that has imported PyTorch and Flower once, so that its copies start quickly.
+"""Fork server: a process with the imports of others, so that its copies start quickly.
 
-`python -m deploy.fork_server` writes a line after its imports. It reads a line per task to import or copy to start, and
-answers the latter with the copy's process id. A copy runs a module as `python -m` does. It is a child of
-the process that ordered it, and ends with it. It needs Linux.
+`python -m deploy.fork_server` reads a line per task to import or copy to start, and answers the latter with the copy's
+process id. A copy runs a module as `python -m` does. It is a child of the process that ordered it, and ends with it.
+It needs Linux.
 """
 
 import gc
@@ -10,10 +10,10 @@ import importlib
 import json
 import os
 import runpy
-import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -22,15 +22,15 @@ from common.system_calls import end_with_parent, ending_with_this, is_linux, nam
 from deploy.flower_programs import flower_environment
 from deploy.process_copy import Copy, CopyOrder
 
-MODULES = (
-    "client.app",
-    "deploy.commands.resident",
-    "flwr.superlink.cli",
-    "flwr.superlink.main",
-    "flwr.superlink.runtime",
-    "server.app",
-)
-"""Imports of the processes of every federation."""
+SUPERLINK = "flwr.superlink.cli", "flwr.superlink.main"
+"""Imports of the SuperLink, which a server starts first."""
+SERVER_APP = "flwr.superlink.runtime", "server.app"
+"""Further imports of the ServerApp, made while the SuperLink starts.
+
+A ServerApp that resumes needs no PyTorch.
+"""
+CLIENT = "client.app", "deploy.commands.resident"
+"""Further imports of clients."""
 
 ADOPTION_SECONDS = 0.001
 
@@ -42,7 +42,7 @@ class ForkServer:
     """
 
     def __init__(self) -> None:
-        self._task, self._is_ready = "", False
+        self._task = ""
         self._process = self._start() if is_linux() else None
 
     def close(self) -> None:
@@ -56,17 +56,8 @@ class ForkServer:
         """Its process id; 0 where there is none."""
         return self._process.pid if self._process else 0
 
-    @property
-    def is_ready(self) -> bool:
-        """Return True if it has imported all, so that a copy starts at once."""
-        if not self._is_ready and self._process is not None and self._process.stdout is not None:
-            self._is_ready = bool(
-                select.select([self._process.stdout], [], [], 0)[0] and self._process.stdout.readline()
-            )
-        return self._is_ready
-
     def load(self, task: str) -> None:
-        """Import what the models of a task need, after all else."""
+        """Import what clients and the models of a task need, after all else."""
         self._task = task
         with suppress(OSError):  # a killed one; the first copy starts it again
             self._send(task)
@@ -77,11 +68,11 @@ class ForkServer:
             return None
         with suppress(OSError, ValueError):
             self._send(asdict(order))
-            self._is_ready = self._is_ready or bool(self._process.stdout.readline())
             return Copy(int(self._process.stdout.readline()))
         self.close()
-        self._process, self._is_ready = self._start(), False
-        self.load(self._task)
+        self._process = self._start()
+        if self._task:
+            self.load(self._task)
         return None
 
     def _send(self, message: object) -> None:
@@ -103,9 +94,7 @@ class ForkServer:
 def main() -> None:
     """Import without a thread, which no copy would have; then answer lines. A copy leaves the loop."""
     owner = os.getppid()
-    for module in MODULES:
-        importlib.import_module(module)
-    os.write(sys.stdout.fileno(), b"ready\n")
+    _import(SUPERLINK)
     while line := sys.stdin.buffer.readline():
         message = json.loads(line)
         if isinstance(message, str):
@@ -113,10 +102,17 @@ def main() -> None:
         elif _is_copy(owner):
             _run(CopyOrder(**message))
             return
+        _import(SERVER_APP)
+
+
+def _import(modules: Iterable[str]) -> None:
+    for module in modules:
+        importlib.import_module(module)
 
 
 def _load(task: str) -> None:
     """Build the learner of a small client, which imports and computes what all clients share."""
+    _import((*SERVER_APP, *CLIENT))
     from client.data.read import read_all
     from client.tasks.registry import CLIENT_TASKS, build_learner
     from common.config.run import RunConfig
@@ -152,8 +148,6 @@ def _is_copy(owner: int) -> bool:
 
 
 def _run(order: CopyOrder) -> None:
-    import torch
-
     os.setsid()
     name_process(order.name)
     os.chdir(order.folder)
@@ -163,7 +157,8 @@ def _run(order: CopyOrder) -> None:
             os.dup2(source.fileno(), target)
     os.environ.clear()
     os.environ.update(order.environment)
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     sys.argv = [order.module, *order.arguments]
     runpy.run_module(order.module, run_name="__main__", alter_sys=True)
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import psutil
 
@@ -73,7 +73,7 @@ class Processes:
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
         records: Path | None = None,
-        preload: bool | Literal["if ready"] = True,
+        preload: bool = True,
     ) -> Child:
         """Start a process in its own session, so that Ctrl-C reaches it through this process only.
 
@@ -84,8 +84,7 @@ class Processes:
             environment: Complete environment; None passes on that of this process.
             folder: Working folder.
             records: Folder in which the process is recorded.
-            preload: False for a process that shall not begin with the imports of the fork server; `"if ready"` for one that
-                does not wait for them.
+            preload: False for a process that shall not begin with the imports of the fork server.
 
         Raises:
             RunError: The program is missing.
@@ -96,8 +95,7 @@ class Processes:
             raise RunError(f"cannot start {name}; {command[0]} is missing")
         words, own = [str(word) for word in command], dict(os.environ if environment is None else environment)
         copy = None
-        waits = preload is True or (self._fork_server is not None and self._fork_server.is_ready)
-        if preload and waits and self._fork_server and words[:2] == [sys.executable, "-m"]:
+        if preload and self._fork_server and words[:2] == [sys.executable, "-m"]:
             place = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
             copy = self._fork_server.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], own, *place))
         again = partial(

@@ -92,7 +92,6 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
         log=settings.log,
         environment=environment,
         records=records,
-        preload="if ready",  # it needs no PyTorch
     )
 
     end = time.monotonic() + START_SECONDS

@@ -13,7 +13,6 @@ from common.config.flatten import flatten, to_json
 from common.config.hub_answers import reason_for_replies
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.models import build_model, parameters
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import EnrolRequest
@@ -94,7 +93,8 @@ def _run(
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
     connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=lambda: parties.exchange.helping)
     quiet = connect()
-    invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json(), parties.cards)
+    sent = config.model_copy(update={"resume": False})  # else clients of a resumed run prepare their data again
+    invitation = EnrolRequest(config.run_id, to_json(sent), catalogue.to_json(), parties.cards)
     enrolment = build_enrolment(config, invitation, quiet, grid, nodes)
     journal = Journal(folder, config, enrolment, grid.get_node_ids)
     enrolment.on_wait, enrolment.on_refusal = journal.record_waiting, folder.append
@@ -177,6 +177,8 @@ def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabula
         folder.resume(flatten(config.model_copy(update={"resume": False})))
         if checkpoint := folder.checkpoints.load_latest():
             return restore(checkpoint), checkpoint.state["journal"]
+    from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
+
     spec = TASKS[config.task]
     initial = RunState(0, parameters(build_model(spec, config.task_run(spec, catalogue))))
     if not config.resume:

@@ -39,6 +39,9 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=TASKS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="keep the stored outcomes of a study that was stopped")
+    parser.add_argument(
+        "--again", nargs="+", default=(), choices=KINDS, help="measure these faults anew; keep the others"
+    )
     options = parser.parse_args()
     if options.command == "run":
         run(options)
@@ -50,20 +53,23 @@ def run(options: argparse.Namespace) -> None:
     """Measure all plans, and store the outcomes after each, one a line."""
     outcomes: list[dict[str, Any]] = []
     loads: list[float] = []
-    if options.resume:
+    if options.resume or options.again:
         stored = json.loads(RESULTS.read_text())
         outcomes, loads = stored["runs"], [stored["load"]] * len(stored["runs"])
     plans = make_plans(options.tasks, options.kills, options.pauses, options.seed)
     plans += make_further_plans(options.tasks, options.apart, options.noised)
     whole: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for number, plan in enumerate(plans[len(outcomes) :], len(outcomes)):
+        for number, plan in enumerate(plans):
+            if number < len(outcomes) and plan.fault not in options.again:
+                continue
             if plan.is_comparable and plan.task not in whole:
                 whole[plan.task] = unbroken_model(plan, Path(folder) / plan.task)
             rng = random.Random(f"{options.seed} {number}")
-            outcomes.append(asdict(measure(plan, Path(folder) / str(number), rng, whole.get(plan.task, ""))))
-            loads.append(os.getloadavg()[0])
-            print(number, outcomes[-1], flush=True)
+            outcome = asdict(measure(plan, Path(folder) / str(number), rng, whole.get(plan.task, "")))
+            outcomes[number : number + 1] = [outcome]
+            loads[number : number + 1] = [os.getloadavg()[0]]
+            print(number, outcome, flush=True)
             about = {"seed": options.seed, "cores": os.cpu_count(), "load": round(statistics.mean(loads), 1)}
             about["real_time"] = os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR)
             head = json.dumps({**about, "date": time.strftime("%Y-%m-%d")})

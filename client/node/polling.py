@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-FIRST_RETRY_SECONDS, RETRY_GROWTH, MAX_RETRY_SECONDS = 0.1, 1.3, 2.5  # seconds between two attempts to reach a server
+FIRST_RETRY_SECONDS, RETRY_GROWTH, MAX_RETRY_SECONDS = 0.1, 1.05, 2.5  # seconds between two attempts to reach a server
 
 LEAST_CAP_SECONDS, MOST_CAP_SECONDS = 2.0, 30.0
 """Longest waits that a server may ask for."""

@@ -50,7 +50,7 @@ def serve(
 
     from deploy.fork_server import ForkServer
 
-    with closing(ForkServer()) as fork_server:  # it imports while this process reads the run and starts the SuperLink
+    with closing(ForkServer()) as fork_server:  # it imports while this process reads the run
         from deploy import federation
         from deploy.certificates import ensure_certificates
         from deploy.cli.output import console

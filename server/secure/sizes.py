@@ -5,7 +5,6 @@ from math import prod, sqrt
 from common.config.run import RunConfig
 from common.config.secure_sums import count_cost, find_count_obstacle
 from common.errors import ConfigError, RefusedError
-from common.models import build_model, parameters
 from common.secure.quantise import integer_clip, noise_scale
 from common.secure.terms import MOST_NUMBERS
 from common.tasks.count_statistics import LEAST_RATIO
@@ -18,6 +17,8 @@ MOST_COUNTS = 1_000_000
 
 def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
     """Return the reason why a run's vectors are too large for secure sums; empty if they are not."""
+    from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
+
     spec, capabilities = TASKS[config.task], config.capabilities
     model = parameters(build_model(spec, config.task_run(spec, vocabulary)))
     private = spec.private(model, capabilities)

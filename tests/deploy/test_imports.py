@@ -154,3 +154,14 @@ def test_a_server_without_a_planner_does_not_import_scipy(tmp_path: Path) -> Non
     program = "import json, sys, server.app, server.run; print(json.dumps([*sys.modules]))"
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert not {"scipy", "sklearn", "server.planning.bgt"}.intersection(json.loads(done.stdout))
+
+
+def test_a_fork_server_for_a_server_alone_imports_no_pytorch(tmp_path: Path) -> None:
+    program = """
+import sys
+from deploy import fork_server
+fork_server._import((*fork_server.SUPERLINK, *fork_server.SERVER_APP))
+print("server.run" in sys.modules, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"

@@ -90,6 +90,29 @@ def test_an_interrupted_run_ends_with_the_model_of_an_uninterrupted_one(
     assert (resumed.rounds_done, resumed.model_sha256) == (3, through.model_sha256)
 
 
+def test_connected_clients_keep_their_prepared_data_when_the_server_starts_again(
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through = run(InProcessGrid(toy_sessions(stores(3)), 1), config, tmp_path / "through")
+    prepared: list[str] = []
+    sessions = toy_sessions(stores(3))
+    for session in sessions.values():
+        build = session.runs._build_learner
+
+        def count(*about: Any, client: str = session.client, build: Any = build) -> Any:
+            prepared.append(client)
+            return build(*about)
+
+        monkeypatch.setattr(session.runs, "_build_learner", count)
+    with monkeypatch.context() as patch:
+        interrupt(patch, "record_evaluation", before=False)
+        with pytest.raises(PowerFailureError):
+            run(InProcessGrid(sessions, 1), config, tmp_path / "torn")
+    resumed = run(InProcessGrid(sessions, 1), config.model_copy(update={"resume": True}), tmp_path / "torn")
+    assert sorted(prepared) == [session.client for session in sessions.values()], "once each"
+    assert (resumed.rounds_done, resumed.model_sha256) == (3, through.model_sha256)
+
+
 @pytest.mark.parametrize(
     ("method", "before"), [("record_training", False), ("record_evaluation", True), ("record_evaluation", False)]
 )

@@ -83,7 +83,7 @@ def test_a_study_that_was_stopped_measures_the_remaining_plans_alone(
     monkeypatch.setattr(study, "RESULTS", tmp_path / "faults.json")
     monkeypatch.setattr(study, "unbroken_model", lambda *_: "")
     monkeypatch.setattr(study, "measure", lambda plan, *_: outcome_of(plan.task, plan.fault))
-    options = argparse.Namespace(tasks=TASKS, kills=10, pauses=2, apart=2, noised=1, seed=0, resume=False)
+    options = argparse.Namespace(tasks=TASKS, kills=10, pauses=2, apart=2, noised=1, seed=0, resume=False, again=())
     study.run(options)
     whole = json.loads(study.RESULTS.read_text())
     study.RESULTS.write_text(json.dumps({**whole, "runs": whole["runs"][:7]}))
@@ -94,6 +94,14 @@ def test_a_study_that_was_stopped_measures_the_remaining_plans_alone(
     study.run(argparse.Namespace(**{**vars(options), "resume": True}))
     assert measured == [run["task"] for run in whole["runs"][7:]]
     assert json.loads(study.RESULTS.read_text())["runs"] == whole["runs"]
+    monkeypatch.setattr(study, "measure", lambda plan, *_: replace(outcome_of(plan.task, plan.fault), stall=7.5))
+    study.run(argparse.Namespace(**{**vars(options), "again": ("serve", "client")}))
+    again = json.loads(study.RESULTS.read_text())["runs"]
+    assert {run["fault"] for run in again if run["stall"] == 7.5} == {"serve", "client"}
+    assert [{**run, "stall": 0.0} for run in again] == [{**run, "stall": 0.0} for run in whole["runs"]]
+    assert [run for run in again if run["stall"] != 7.5] == [
+        r for r in whole["runs"] if r["fault"] not in ("serve", "client")
+    ]
 
 
 def test_the_page_follows_from_the_stored_results() -> None:

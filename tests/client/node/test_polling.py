@@ -1,9 +1,10 @@
 import math
+from itertools import islice
 from random import Random
 
 import pytest
 
-from client.node.polling import Polling
+from client.node.polling import Polling, retry_pauses
 
 
 def test_waits_grow_from_first_to_cap() -> None:
@@ -57,3 +58,11 @@ def test_shorter_pauses_are_followed() -> None:
     for _ in range(8):
         rhythm = max(0.1, polling.wait_after_reply(rhythm, Random(0)))
     assert rhythm == pytest.approx(0.1)
+
+
+def test_a_server_that_was_gone_for_a_time_is_reached_again_within_a_tenth_of_it() -> None:
+    passed, waits = 0.0, list(islice(retry_pauses(Random(3)), 1000))
+    for wait in waits:
+        assert 0.08 <= wait <= 0.15 + 0.1 * passed
+        passed += wait
+    assert 2.8 < max(waits) <= 3.0, "a server that is gone for long is rarely asked"
