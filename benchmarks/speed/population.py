@@ -12,19 +12,16 @@ makes clients of 20 of them. The limit is on the memory of the process, and on w
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from flwr.app import Message
 
-from benchmarks.harness.peak_memory import PeakMemory, peak_megabytes
+from benchmarks.harness.measured_grid import MeasuredGrid
+from benchmarks.harness.peak_memory import PeakMemory
 from benchmarks.harness.session_lines import write_lines
 from benchmarks.harness.snapshot_cost import measure_snapshot
 from benchmarks.speed import timing
@@ -34,7 +31,8 @@ from common.config.parse import parse
 from common.wire.messages import ENROL, EVALUATE, TRAIN
 from deploy import population
 from deploy.simulated_session import open_sessions
-from deploy.simulation import InProcessGrid
+from server.artifacts import RunDirectory
+from server.events import Round
 from server.run import run
 
 HOMES, TRAINED = 76_218, 73_700
@@ -45,48 +43,6 @@ LIMITS = {"seconds_of_all": 30.0, "gb_of_all": 12.0, "growth": 1.15}
 
 LINE_LIMITS = {"peak_mb": 1536.0, "growth_after_3": 1.02}
 """The same of generated sessions: memory in all, and that at the end over that after three rounds."""
-
-
-class Mark(NamedTuple):
-    """State of this process before or after an exchange."""
-
-    kind: str
-    messages: int
-    cpu: float
-    """Processor seconds of this process and of its copies that have ended."""
-    seconds: float
-    peak: float
-    """Largest resident memory of this process so far, in MB."""
-
-
-class MeasuredGrid(InProcessGrid):
-    """Grid that records times before and after each exchange."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.marks: list[Mark] = []
-
-    def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Answer the messages between two marks."""
-        messages = list(messages)
-        kind = messages[0].metadata.message_type if messages else ""
-        self._mark(kind, len(messages))
-        identities = super().push_messages(messages)
-        self._mark(f"after {kind}", len(messages))
-        return identities
-
-    def spans(self, kind: str, end: str) -> tuple[float, float]:
-        """Return the medians of CPU milliseconds a message and of seconds, from an exchange to the next `end`."""
-        found = []
-        for k, start in enumerate(self.marks):
-            until = [mark for mark in self.marks[k + 1 :] if mark.kind == end]
-            if start.kind == kind and until:
-                found.append((1000 * (until[0].cpu - start.cpu) / start.messages, until[0].seconds - start.seconds))
-        cpu, seconds = zip(*(found[1:] or found), strict=True)
-        return statistics.median(cpu), statistics.median(seconds)
-
-    def _mark(self, kind: str, count: int) -> None:
-        self.marks.append(Mark(kind, count, sum(os.times()[:4]), time.monotonic(), peak_megabytes()))
 
 
 def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]:
@@ -101,16 +57,21 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
         catalogue = Path(folder) / "catalogue.json"
         catalogue.write_text(data.vocabulary.to_json(), "utf-8")
         given = {"run-id": "population", "rounds": options.rounds, "task": options.task, "method": options.method}
-        given |= {"evaluate-every": 10**6, "federation.cohort": options.cohort, "federation.deadline": 3600.0}
+        given |= {
+            "evaluate-every": options.evaluate_every,
+            "federation.cohort": options.cohort,
+            "federation.deadline": 3600.0,
+        }
         given |= {"catalogue": str(catalogue)} if lines else {}
         config = parse({**given, "privacy.unit": "none"})
         parts = partition(data, 0, unit=CLIENT_TASKS[options.task].unit)
         sessions, stores = open_sessions(parts)
         with MeasuredGrid(sessions, options.together, workers=options.workers) as grid:
             result = run(grid, config, Path(folder))
+        rounds = [event for event in RunDirectory(Path(folder), config.run_id).events() if isinstance(event, Round)]
     memory.stop()
     (update, seconds), (enrolment, reading) = grid.spans(TRAIN, TRAIN), grid.spans(ENROL, f"after {ENROL}")
-    after = [mark.peak for mark in grid.marks if mark.kind == f"after {TRAIN}"]
+    after = [mark for mark in grid.marks if mark.kind == f"after {TRAIN}"]
     per_client = (memory.peak - memory.first) / len(parts)
     return {
         "clients": len(parts),
@@ -125,7 +86,10 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
         "ms_cpu_per_evaluation": grid.spans(EVALUATE, f"after {EVALUATE}")[0],
         "mb_per_client": per_client,
         "peak_mb": memory.peak,
-        "growth_after_3": after[-1] / after[min(2, len(after) - 1)],
+        "growth_after_3": after[-1].peak / after[min(2, len(after) - 1)].peak,
+        "mb_of_rounds": [round(mark.resident, 1) for mark in after],
+        "losses": [event.loss for event in rounds],
+        "measured": {event.round: event.metrics for event in rounds if event.metrics},
         "seconds_of_all": update * TRAINED / 1000,
         "gb_of_all": per_client * HOMES / 1024,
         "model_sha256": result.model_sha256,
@@ -153,7 +117,8 @@ def main() -> None:
             f"At most {row['peak_mb']:,.0f} MB, {row['growth_after_3']:.3f} of that after three rounds", file=sys.stderr
         )
     growth, load = rows[-1]["ms_cpu_per_update"] / rows[0]["ms_cpu_per_update"], os.getloadavg()[0]
-    timing.write(options.out, {"rows": rows, "growth": growth, "load": load, "command": sys.argv[1:]}, "torch", "flwr")
+    found = {"rows": rows, "growth": growth, "load": load, "command": sys.argv[1:]}
+    timing.write(options.out, found, "torch", "flwr", under=options.under)
     reached, limits = {**rows[-1], "growth": growth}, LINE_LIMITS if options.lines else LIMITS
     missed = [name for name, limit in limits.items() if reached[name] > limit]
     for name in missed:
@@ -166,6 +131,7 @@ def _read_options() -> argparse.Namespace:
     parser = timing.options(__doc__, "population")
     parser.add_argument("--clients", type=int, nargs="+", default=[500, 2000], help="numbers of homes, ascending")
     parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the first is not timed")
+    parser.add_argument("--evaluate-every", type=int, default=10**6, help="rounds from one evaluation to the next")
     parser.add_argument("--together", type=int, default=0, help="clients that train stacked; 0 chooses")
     parser.add_argument("--workers", type=int, default=1, help="processes that train")
     parser.add_argument("--task", default="rules", help="task whose demo data are read")
@@ -173,6 +139,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--cohort", type=float, default=1.0, help="share of the clients in a round")
     parser.add_argument("--method", default="fedrule", help="method of the run")
     parser.add_argument("--replies", choices=["auto", "summed", "single"], default="summed", help="form of the replies")
+    parser.add_argument("--under", default="", metavar="KEY", help="key of the file to write under; the rest stays")
     parser.add_argument("--check", action="store_true", help="fail if a limit is missed")
     parser.add_argument("--inner", action="store_true", help="measure in this process; print JSON")
     return parser.parse_args()

@@ -70,8 +70,18 @@ def use_few_threads() -> int:
     return torch.get_num_threads()
 
 
-def write(path: Path, document: Mapping[str, Any], *packages: str) -> None:
-    """Write results as JSON, with the versions of Python and of some packages."""
+def write(path: Path, document: Mapping[str, Any], *packages: str, under: str = "") -> None:
+    """Write results as JSON, with the versions of Python and of some packages.
+
+    Args:
+        path: File to write.
+        document: Results.
+        packages: Names of the packages.
+        under: Key of the file to write under; the file's other keys stay. Empty: the file has these results alone.
+    """
     versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    found = {**document, "versions": versions}
+    if under:
+        found = {**(json.loads(path.read_text("utf-8")) if path.exists() else {}), under: found}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**document, "versions": versions}, indent=2) + "\n", "utf-8")
+    path.write_text(json.dumps(found, indent=2) + "\n", "utf-8")

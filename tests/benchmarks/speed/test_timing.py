@@ -24,3 +24,11 @@ def test_results_name_the_versions(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "new" / "x.json").read_text("utf-8"))
     assert document["seconds"] == 1.5
     assert document["versions"].keys() == {"python", "numpy"}
+
+
+def test_results_under_a_key_leave_the_others(tmp_path: Path) -> None:
+    timing.write(tmp_path / "x.json", {"seconds": 1.5}, "numpy")
+    timing.write(tmp_path / "x.json", {"seconds": 3.0}, "numpy", under="sizes")
+    document = json.loads((tmp_path / "x.json").read_text("utf-8"))
+    assert document["seconds"] == 1.5
+    assert document["sizes"]["seconds"] == 3.0
