@@ -1,11 +1,12 @@
 """Item features from a visitor's own history, the private input of the default session model."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.arrays import Floats, Floats32, Ints
 from common.tasks.sessions.counts import FADING, SharedRules
@@ -21,6 +22,44 @@ class ItemFeatures:
 
     items: Ints
     values: Floats32
+
+
+@dataclass(frozen=True)
+class FeatureRows:
+    """Features of E cases, one after the other in three arrays, so that a client that waits takes little memory.
+
+    Args:
+        items: Items of all cases.
+        values: Their features, a row each.
+        counts: Number of items of each case, E.
+    """
+
+    items: NDArray[np.int32]
+    values: Floats32
+    counts: Ints
+
+    @classmethod
+    def of(cls, rows: Iterable[ItemFeatures]) -> "FeatureRows":
+        """Join the features of single cases."""
+        cases = list(rows)
+        items = np.concatenate([_NO_ITEMS, *(case.items for case in cases)]).astype(np.int32)
+        values = np.concatenate([np.zeros((0, len(FEATURES)), np.float32), *(case.values for case in cases)])
+        return cls(items, values, np.array([len(case.items) for case in cases], np.int64))
+
+    def __getitem__(self, chosen: slice | NDArray[np.bool_]) -> "FeatureRows":
+        """Return some cases, in their order."""
+        is_chosen = np.zeros(len(self.counts), np.bool_)
+        is_chosen[chosen] = True
+        kept = np.repeat(is_chosen, self.counts)
+        return FeatureRows(self.items[kept], self.values[kept], self.counts[is_chosen])
+
+    def pad(self) -> tuple[Ints, Floats32]:
+        """Return items E × M and their features E × M × F, zero-padded to the longest case."""
+        shape = (len(self.counts), int(self.counts.max()) if len(self.counts) else 1)
+        index, value = np.zeros(shape, np.int64), np.zeros((*shape, len(FEATURES)), np.float32)
+        is_real = np.arange(shape[1]) < self.counts[:, None]
+        index[is_real], value[is_real] = self.items, self.values
+        return index, value
 
 
 @dataclass(frozen=True)
@@ -78,16 +117,6 @@ def history_features(prefix: Clicks, history: VisitHistory, rules: SharedRules |
         values[place[first : first + len(feature_items)], feature] = amounts
         first += len(feature_items)
     return ItemFeatures(items, values)
-
-
-def pad(rows: Sequence[ItemFeatures]) -> tuple[Ints, Floats32]:
-    """Return items E × M and their features E × M × F, zero-padded to the longest row."""
-    width = max((len(row.items) for row in rows), default=1)
-    index = np.zeros((len(rows), width), np.int64)
-    value = np.zeros((len(rows), width, len(FEATURES)), np.float32)
-    for e, row in enumerate(rows):
-        index[e, : len(row.items)], value[e, : len(row.items)] = row.items, row.values
-    return index, value
 
 
 def _to_arrays(counts: Mapping[int, int]) -> tuple[Ints, Floats]:

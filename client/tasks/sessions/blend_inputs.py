@@ -1,12 +1,12 @@
 """Inputs of the default model's blend: history features, and the sessions that train its weights."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 
 from client.data.partition import own_rng
 from client.stacked_tensors import Tensors
-from client.tasks.sessions.baseline import ItemFeatures, VisitHistory, history_features, pad
+from client.tasks.sessions.baseline import FeatureRows, ItemFeatures, VisitHistory, history_features
 from client.tasks.sessions.data.split import SplitVisitor, cases_of
 from client.tasks.sessions.ranking import held_out
 from common.tasks.sessions.counts import SharedRules
@@ -31,7 +31,7 @@ def blend_flags(split: SplitVisitor, share: float, seed: int) -> list[bool]:
     return [bool(keep) for keep, session in zip(is_drawn, split.train, strict=True) for _ in session[1:]]
 
 
-def pad_features(rows: Sequence[ItemFeatures]) -> Tensors:
+def pad_features(rows: FeatureRows) -> Tensors:
     """Return the tensors `index` and `value` of the features, zero-padded."""
-    index, value = pad(rows)
+    index, value = rows.pad()
     return {"index": torch.from_numpy(index), "value": torch.from_numpy(value)}

@@ -11,7 +11,7 @@ from torch.func import functional_call, vmap
 from client.stacked_tensors import Tensors, cross_entropies, stack
 from client.tasks.gathered_rows import GatheredBatch
 from client.tasks.learner import means, shell
-from client.tasks.sessions.baseline import ItemFeatures, VisitHistory, history_features
+from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features
 from client.tasks.sessions.blend_inputs import blend_flags, features_of_split, pad_features
 from client.tasks.sessions.data.graphs import GRAPH, collate
 from client.tasks.sessions.data.split import cases_of, split_visitor
@@ -58,7 +58,7 @@ class SessionsLearner:
             self._graphs["blends"] = torch.tensor(is_blend, dtype=torch.float32)
         self._own: Tensor | None = None
         self._hits: dict[str, Floats] = {}
-        self._features: dict[str, list[ItemFeatures]] = {}
+        self._features: dict[str, FeatureRows] = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return all training examples: graphs, targets, weights and, for the default model, history features."""
@@ -70,7 +70,7 @@ class SessionsLearner:
         """Return all training examples over own and drawn items under `loss=sampled`."""
         if self._options.loss == "full":
             return None
-        features = self._features_of("train", request.statics) if self._blended else []
+        features = self._features_of("train", request.statics) if self._blended else FeatureRows.of([])
         if self._own is None:
             self._own = own_items(self._graphs, features)
         table = "network.embedding.weight" if self._blended else "embedding.weight"
@@ -136,18 +136,17 @@ class SessionsLearner:
     def scores(self, model: Arrays, statics: Arrays, split: str) -> Iterator[np.ndarray]:
         """Yield logits of all items for the held-out cases of `split`, in chunks of cases × V."""
         cases = [case for s in self.splits for case in held_out(s, split)]
-        yield from self._score_cases(tensors(model), cases, self._features_of(split, statics) if self._blended else [])
+        features = self._features_of(split, statics) if self._blended else FeatureRows.of([])
+        yield from self._score_cases(tensors(model), cases, features)
 
     def next_items(self, model: Arrays, statics: Arrays, prefix: Clicks, history: Sequence[Clicks]) -> np.ndarray:
         """Return logits of all items, V, after the clicks `prefix` of a visitor with that history."""
-        features = [history_features(prefix, VisitHistory.of(history), self._shared_rules(statics))]
-        [[logits]] = self._score_cases(tensors(model), [Case(prefix, 0)], features if self._blended else [])
+        features = FeatureRows.of([history_features(prefix, VisitHistory.of(history), self._shared_rules(statics))])
+        [[logits]] = self._score_cases(tensors(model), [Case(prefix, 0)], features)
         scores: np.ndarray = logits
         return scores
 
-    def _score_cases(
-        self, params: Tensors, cases: Sequence[Case], features: Sequence[ItemFeatures]
-    ) -> Iterator[np.ndarray]:
+    def _score_cases(self, params: Tensors, cases: Sequence[Case], features: FeatureRows) -> Iterator[np.ndarray]:
         for first in range(0, len(cases), SCORE_CASES):
             chunk = slice(first, first + SCORE_CASES)
             batch = self._collate(cases[chunk]) | (pad_features(features[chunk]) if self._blended else {})
@@ -181,13 +180,14 @@ class SessionsLearner:
         network = self.module.get_submodule("network" if self._blended else "")
         return functional_call(network, inner, tuple(batch[name] for name in GRAPH))
 
-    def _features_of(self, part: str, statics: Arrays) -> list[ItemFeatures]:
+    def _features_of(self, part: str, statics: Arrays) -> FeatureRows:
         """Return features of every case of a split; constant in a run, therefore computed once."""
         if part not in self._features:
             if part == "train" and KEYS in statics:
                 statics = self._without_own(statics)
             shared = self._shared_rules(statics)
-            self._features[part] = [row for split in self.splits for row in features_of_split(split, part, shared)]
+            cases = (case for split in self.splits for case in features_of_split(split, part, shared))
+            self._features[part] = FeatureRows.of(cases)
         return self._features[part]
 
     def _without_own(self, statics: Arrays) -> Arrays:

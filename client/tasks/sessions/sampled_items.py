@@ -4,15 +4,13 @@ The sum of exponentials over all items is estimated without bias by the exact su
 ones, each weighted by 1/(its probability to be drawn).
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from client.stacked_tensors import Tensors
 from client.tasks.gathered_rows import GatheredBatch
-from client.tasks.sessions.baseline import ItemFeatures
+from client.tasks.sessions.baseline import FeatureRows
 from client.tasks.sessions.blend_inputs import pad_features
 from common.tasks.sessions.history_blend import blend
 
@@ -23,10 +21,10 @@ Weight of each gathered item, R − 1; examples that train the blend, and 1 for 
 """
 
 
-def own_items(batch: Tensors, features: Sequence[ItemFeatures]) -> Tensor:
+def own_items(batch: Tensors, features: FeatureRows) -> Tensor:
     """Return the items of training examples and of their history features, ascending."""
     clicked = [batch["nodes"][batch["nodes"] > 0].numpy() - 1, batch["target"].numpy()]
-    return torch.from_numpy(np.unique(np.concatenate([*clicked, *(row.items for row in features)])))
+    return torch.from_numpy(np.unique(np.concatenate([*clicked, features.items])))
 
 
 def gather_items(
@@ -57,10 +55,10 @@ def gather_items(
     return GatheredBatch({table: rows}, {**batch, **placed, WEIGHTS: weights})
 
 
-def select_blended(batch: Tensors, features: Sequence[ItemFeatures]) -> Tensors:
+def select_blended(batch: Tensors, features: FeatureRows) -> Tensors:
     """Return the batch with the history features of the examples that train the blend, and these examples."""
-    examples = batch["blends"].nonzero().flatten()
-    padded = pad_features([features[k] for k in examples.tolist()])
+    is_blend = batch["blends"] > 0
+    examples, padded = is_blend.nonzero().flatten(), pad_features(features[is_blend.numpy()])
     return {**batch, **padded, BLENDED: examples, BLEND_WEIGHTS: torch.ones(len(examples))}
 
 

@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from client.tasks.sessions.baseline import ItemFeatures, VisitHistory, history_features, pad
+from client.tasks.sessions.baseline import FeatureRows, ItemFeatures, VisitHistory, history_features
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, count_rules
 from common.tasks.sessions.features import FEATURES
 
@@ -48,11 +48,22 @@ def test_shared_rules_are_the_last_feature() -> None:
     assert rows[D] == pytest.approx([0.0, 0.0, 0.0, 0.0, log(1 + 1)])
 
 
+TWO = ItemFeatures(np.array([A, C]), np.array([[1.0] * len(FEATURES), [2.0] * len(FEATURES)], np.float32))
+NONE = ItemFeatures(np.zeros(0, np.int64), np.zeros((0, len(FEATURES)), np.float32))
+ONE = ItemFeatures(np.array([D]), np.array([[3.0] * len(FEATURES)], np.float32))
+
+
 def test_padding_adds_nothing() -> None:
-    two = ItemFeatures(np.array([A, C]), np.array([[1.0] * len(FEATURES), [2.0] * len(FEATURES)], np.float32))
-    none = ItemFeatures(np.zeros(0, np.int64), np.zeros((0, len(FEATURES)), np.float32))
-    index, value = pad([two, none])
+    index, value = FeatureRows.of([TWO, NONE]).pad()
     np.testing.assert_array_equal(index, [[A, C], [0, 0]])
+    np.testing.assert_array_equal(value[0], TWO.values)
     assert value.shape == (2, 2, len(FEATURES))
     assert value[1].sum() == 0
-    assert pad([])[0].shape == (0, 1)
+    assert FeatureRows.of([]).pad()[0].shape == (0, 1)
+
+
+@pytest.mark.parametrize("chosen", [slice(1, 9), np.array([False, True, True])], ids=["slice", "flags"])
+def test_chosen_cases_keep_their_features(chosen: slice | np.ndarray) -> None:
+    index, value = FeatureRows.of([TWO, NONE, ONE])[chosen].pad()
+    np.testing.assert_array_equal(index, [[0], [D]])
+    np.testing.assert_array_equal(value, [np.zeros((1, len(FEATURES))), ONE.values])

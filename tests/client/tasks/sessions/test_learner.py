@@ -8,6 +8,7 @@ from torch.func import grad
 from client.privacy.dp_sgd import CHUNK, private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.stacked_tensors import Tensors, row, stack
+from client.tasks.sessions.baseline import FeatureRows
 from client.tasks.sessions.blend_inputs import features_of_split, pad_features
 from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
 from client.tasks.sessions.learner import SessionsLearner
@@ -127,9 +128,8 @@ def test_counts_of_a_late_reply_are_not_subtracted_from_the_sums(often: int) -> 
     late_learner, reference = learner(), learner()
     value = late_learner.batch(request(late_learner, rest))["value"]
     shared = reference._shared_rules(rest)
-    expected = pad_features([row for split in reference.splits for row in features_of_split(split, "train", shared)])[
-        "value"
-    ]
+    rows = FeatureRows.of(row for split in reference.splits for row in features_of_split(split, "train", shared))
+    expected = pad_features(rows)["value"]
     torch.testing.assert_close(value, expected)
 
 
