@@ -71,6 +71,7 @@ class RoundStrategy(SummedStrategy):
     def _encode_for(self, client: EnrolledClient, encoded: dict[RequestKey, RecordDict]) -> RecordDict:
         """Return the encoded request of a client; `encoded` stores it for clients with an equal request."""
         last = self.state.counted.get(client.name, 0)
+        last = last if self.broadcast(self.state.memory, last) else 0  # else equal requests would be encoded for each
         key = client.enrolment, last, self.group_of(client.name), tuple(self.statics_for(client.name))
         if key not in encoded:
             encoded[key] = encode(self._request(client, last))

@@ -26,7 +26,7 @@ class ItemFeatures:
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """Features of E cases, one after the other in three arrays, so that a client that waits takes little memory.
+    """Features of E cases in three arrays, which take less memory than arrays of each case.
 
     Args:
         items: Items of all cases.
