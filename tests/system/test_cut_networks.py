@@ -21,7 +21,8 @@ pytestmark = pytest.mark.system
 
 DELAY_SECONDS = 0.03  # of each way; a round goes twenty ways there and back, or more
 RELAY = Path(__file__).with_name("slow_relay.py")
-BUILT_IN = ("rules", "sessions", "traffic", "ratings", "markets")
+BUILT_IN = ("rules", "sessions", "ratings", "markets", "traffic")
+QUICK = {"traffic": ("--set", "algorithm.fedstl.local-steps=2")}  # its rounds take longest
 
 
 @dataclass
@@ -65,19 +66,19 @@ def test_every_task_goes_on_while_one_of_two_clients_is_cut_off_in_a_round(desk:
         for federation in federations:
             federation.await_rounds(1, answered=2)
         cuts = [federation.cut(machines) for federation in federations]
+        heals = []
         for federation in federations:
             federation.await_rounds(2, answered=1)
-        healed = time.time()
-        for line in machines.lines:
-            machines.set_link(line, "up")
+            heals.append(time.time())
+            machines.set_link(federation.line, "up")
         for federation in federations:
             federation.await_rounds(1, answered=2)
-        for federation, (before, after) in zip(federations, cuts, strict=True):
+        for federation, (before, after), healed in zip(federations, cuts, heals, strict=True):
             events = federation.rounds()
             assert [event["round"] for event in events] == list(range(1, len(events) + 1))
             struck = next(event for event in events if event["time"] > after)
             assert struck["time"] - struck["seconds"] < before, "the cut was in an open round"
-            assert "far" in struck["missing"] or struck["refused"] == {"far": "evaluation: no answer"}
+            assert struck["refused"] in ({}, {"far": "evaluation: no answer"})
             assert [event["refused"] for event in events if event["refused"] and event is not struck] == []
             cut = [event for event in events if struck["round"] < event["round"] and event["time"] < healed]
             assert {(event["answered"], *event["missing"]) for event in cut} == {(1, "far")}
@@ -96,7 +97,7 @@ def start(desk: Desk, machines: Machines, task: str, line: str) -> Federation:
     (folder / "home" / "nodes").mkdir()
     options = ("--task", task, "--clients", "2", "--rounds", "5000", "--run-id", "cut", "--home", "home")
     ports = ("--port", str(port), "--control-port", str(free_port()))
-    served = desk.start("serve", *options, *ports, prefix=machines.server, folder=folder)
+    served = desk.start("serve", *options, *QUICK.get(task, ()), *ports, prefix=machines.server, folder=folder)
     relay = [*machines.clients, sys.executable, str(RELAY), str(slow), f"{far}:{port}", str(DELAY_SECONDS)]
     desk.program(relay, folder)
     where = {
@@ -109,7 +110,7 @@ def start(desk: Desk, machines: Machines, task: str, line: str) -> Federation:
         shutil.copy(folder / f"{name}.key.pub", folder / "home" / "nodes" / f"{name}.pub")
         prefix, address, shard = where[name]
         at = ("--server", address, "--ca", ca, "--key", f"{name}.key", "--state-dir", f"{name}-state")
-        client = ("--task", task, "--data", "demo:0-4", "--shard", shard, "--name", name)
+        client = ("--task", task, "--data", "demo", "--shard", shard, "--name", name)
         return desk.start("join", *at, *client, prefix=prefix, folder=folder)
 
     return Federation(folder, desk, line, served, (join("far"), join("near")))
