@@ -56,7 +56,8 @@ pause, or the time until a service manager starts a killed command again. It is 
 
 The machine had {cores} cores under a load of {load:.1f}. The goal of {median:.0f} s (median) and {p95:.0f} s (95th
 percentile) over all runs is {met}. {missed}
-{priority}
+{priority} The runs of `serve` were measured
+again after it had changed (`run --again serve`); the others are older.
 
 SuperLink, ServerApp and clients are copies of a process that has imported Flower, and PyTorch for clients. A command that was
 killed imports them anew. In `serve`, the SuperLink starts before the ServerApp's imports, and a ServerApp that resumes needs no
