@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from benchmarks.speed import timing
 from client.data.read import partition, read_all
 from client.tasks.registry import CLIENT_TASKS
 from common.config.parse import parse
+from common.config.run import RunConfig
 from common.wire.messages import ENROL, EVALUATE, TRAIN
 from deploy import population
 from deploy.simulated_session import open_sessions
@@ -56,14 +58,7 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
         data = read_all(options.task, str(lines or f"demo:0-{clients}"))
         catalogue = Path(folder) / "catalogue.json"
         catalogue.write_text(data.vocabulary.to_json(), "utf-8")
-        given = {"run-id": "population", "rounds": options.rounds, "task": options.task, "method": options.method}
-        given |= {
-            "evaluate-every": options.evaluate_every,
-            "federation.cohort": options.cohort,
-            "federation.deadline": 3600.0,
-        }
-        given |= {"catalogue": str(catalogue)} if lines else {}
-        config = parse({**given, "privacy.unit": "none"})
+        config = _configure(options, catalogue if lines else None)
         parts = partition(data, 0, unit=CLIENT_TASKS[options.task].unit)
         sessions, stores = open_sessions(parts)
         with MeasuredGrid(sessions, options.together, workers=options.workers) as grid:
@@ -87,13 +82,27 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
         "mb_per_client": per_client,
         "peak_mb": memory.peak,
         "growth_after_3": after[-1].peak / after[min(2, len(after) - 1)].peak,
-        "mb_of_rounds": [round(mark.resident, 1) for mark in after],
-        "losses": [event.loss for event in rounds],
-        "measured": {event.round: event.metrics for event in rounds if event.metrics},
+        **_describe(rounds, [mark.resident for mark in after]),
         "seconds_of_all": update * TRAINED / 1000,
         "gb_of_all": per_client * HOMES / 1024,
         "model_sha256": result.model_sha256,
         **measure_snapshot(stores, config.run_id),
+    }
+
+
+def _configure(options: argparse.Namespace, catalogue: Path | None) -> RunConfig:
+    """Return the configuration of the run; None stands for the catalogue of demo data."""
+    given = {"run-id": "population", "rounds": options.rounds, "task": options.task, "method": options.method}
+    given |= {"evaluate-every": options.evaluate_every, "federation.cohort": options.cohort}
+    given |= {"catalogue": str(catalogue)} if catalogue else {}
+    return parse({**given, "federation.deadline": 3600.0, "privacy.unit": "none"})
+
+
+def _describe(rounds: Sequence[Round], resident: Sequence[float]) -> dict[str, Any]:
+    return {
+        "mb_of_rounds": [round(megabytes, 1) for megabytes in resident],
+        "losses": [event.loss for event in rounds],
+        "measured": {event.round: event.metrics for event in rounds if event.metrics},
     }
 
 

@@ -19,9 +19,9 @@ import numpy as np
 import psutil
 import torch
 
+from benchmarks.harness.measured_grid import MeasuredGrid
 from benchmarks.harness.peak_memory import peak_megabytes
 from benchmarks.speed import timing
-from benchmarks.speed.population import MeasuredGrid
 from client.data.read import partition
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.sessions.data.visitors import Visitor, Visits

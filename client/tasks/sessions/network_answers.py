@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from client.tasks.sessions.baseline import VisitHistory, history_features, pad
+from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features
 from client.tasks.sessions.data.graph_arrays import graph_arrays
 from common.arrays import Arrays
 from common.config.run import RunConfig
@@ -19,5 +19,5 @@ def network_inputs(
     if config.model == "paper":
         return graph
     rules = SharedRules(statics[KEYS], statics[VALUES], len(items.items)) if KEYS in statics else None
-    index, value = pad([history_features(clicks, VisitHistory.of(history), rules)])
+    index, value = FeatureRows.of([history_features(clicks, VisitHistory.of(history), rules)]).pad()
     return {**graph, "index": index, "value": value}

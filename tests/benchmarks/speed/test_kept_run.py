@@ -1,0 +1,26 @@
+"""A finished run is described with every round; one that goes on is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.speed.kept_run import describe
+from client.data.read import read_all
+from common.config.parse import parse
+from common.errors import ConfigError
+from deploy.simulation import simulate
+
+
+def test_a_finished_run_is_described_and_an_open_one_is_refused(tmp_path: Path) -> None:
+    data = read_all("rules", "demo:0-20")
+    catalogue = tmp_path / "catalogue.json"
+    catalogue.write_text(data.vocabulary.to_json(), "utf-8")
+    given = {"run-id": "small", "rounds": 3, "task": "rules", "method": "fedrule", "evaluate-every": 2}
+    result = simulate(parse({**given, "catalogue": str(catalogue)}), data, tmp_path)
+    found = describe(tmp_path / "small")
+    assert len(found["losses"]) == found["rounds"] == 3
+    assert [*found["measured"]] == [2, 3]
+    assert (found["metrics"], found["model_sha256"]) == (result.metrics, result.model_sha256)
+    (tmp_path / "small" / "result.json").unlink()
+    with pytest.raises(ConfigError, match="is not finished"):
+        describe(tmp_path / "small")
