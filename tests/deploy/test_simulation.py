@@ -55,6 +55,12 @@ def test_metrics_of_a_client_with_many_records_of_each_example_are_kept(tmp_path
     assert [line.refused for line in rounds_of(tmp_path)] == [{}]
 
 
+def test_the_only_client_of_a_federation_is_not_measured_against_its_past(tmp_path: Path) -> None:
+    options = {"method": "fedavg", "rounds": 4, "run-id": "toy", "federation.norm-bound": 0.5}
+    simulate(parse({**options, "federation.min-clients": 1}), read_all("rules", "demo:0-12"), tmp_path, clients=1)
+    assert [(line.answered, line.refused) for line in rounds_of(tmp_path)] == 4 * [(1, {})]
+
+
 @pytest.mark.parametrize("updates", ["auto", "dense"])
 def test_replies_that_are_handed_over_count_the_bytes_of_messages(
     updates: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
