@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.support.files_left import files_in, files_in_container, require_nothing_left
+from tests.system.engine import ROOT, docker, require_engine
 
-ROOT = Path(__file__).parents[2]
 CLIENTS = {"client-1", "client-2", "client-3", "client-4"}
 HELPERS = {"helper-1", "helper-2"}
 ROUNDS = 3
@@ -197,20 +196,3 @@ def require_complete(result: dict[str, Any]) -> None:
     assert result["status"] == "completed"
     assert result["rounds_done"] == ROUNDS
     assert result["clients"].keys() == CLIENTS
-
-
-def docker(*arguments: str) -> str:
-    """Return the output of a docker command."""
-    done = subprocess.run(["docker", *arguments], timeout=120, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def require_engine() -> None:
-    """Skip the test if no engine or no compose plugin answers."""
-    if shutil.which("docker") is None:
-        pytest.skip("needs Docker; the `docker` command is not installed")
-    for command in (["docker", "info"], ["docker", "compose", "version"]):
-        done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"needs Docker; `{' '.join(command)}` fails: {done.stderr.strip()}")

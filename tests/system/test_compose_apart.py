@@ -4,11 +4,9 @@ A client is killed, another is revoked and the server is killed; the model is th
 """
 
 import json
-import os
 import shlex
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from common.tasks.rules.demo import demo_catalogue
 from deploy.ports import free_port
 from tests.support.files_left import files_in, files_in_container, require_nothing_left
 from tests.system.desk import until
-from tests.system.test_compose import ROOT, docker, require_engine
+from tests.system.engine import Machine, docker, require_engine
 
 pytestmark = pytest.mark.container
 
@@ -30,55 +28,6 @@ RUN = ("--rounds", str(ROUNDS), "--seed", "5", "--set", "algorithm.fedrule.local
 OVERRIDE = """
 services: {client: {network_mode: host}}  # reaches the port that is published on this machine's loopback
 """
-
-
-@dataclass
-class Machine:
-    """Compose project that stands for a machine.
-
-    Args:
-        service: Service of the file: `server` or `client`.
-        name: Name of the project.
-        folder: Its own files.
-        variables: Variables of the Compose file.
-    """
-
-    service: str
-    name: str
-    folder: Path
-    variables: dict[str, str] = field(default_factory=dict)
-
-    def __call__(self, *arguments: str, check: bool = True) -> str:
-        """Run `docker compose` and return its output."""
-        files = [ROOT / "deploy" / f"compose.{self.service}.yml", *self.folder.glob("override.yml")]
-        command = ["docker", "compose", "-p", f"fedloom-apart-{self.name}"]
-        command += [word for file in files for word in ("-f", str(file))]
-        environment = {**os.environ, "CONFIG": str(self.folder), **self.variables}
-        done = subprocess.run(
-            [*command, *arguments], env=environment, timeout=1200, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0 or not check, done.stderr
-        return done.stdout + done.stderr
-
-    def fedloom(self, *words: str) -> str:
-        """Run a command inside the running container."""
-        return self("exec", "-T", self.service, "fedloom", *words)
-
-    def log(self) -> str:
-        return self("logs", "--no-log-prefix", self.service)
-
-    def state(self, form: str) -> str:
-        """Return a property of the container."""
-        return docker("inspect", "--format", form, self.container())
-
-    def container(self) -> str:
-        """Return the container, which may have ended."""
-        return self("ps", "--all", "--quiet", self.service).strip()
-
-    def kill(self) -> None:
-        """Kill the main process from outside, as a crash does; the restart policy applies."""
-        process = self.state("{{.State.Pid}}")
-        docker("run", "--rm", "--pid", "host", "--user", "root", "fedloom", "sh", "-c", f"kill -9 {process}")
 
 
 @dataclass
