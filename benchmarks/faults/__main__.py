@@ -72,6 +72,7 @@ def run(options: argparse.Namespace) -> None:
             print(number, outcome, flush=True)
             about = {"seed": options.seed, "cores": os.cpu_count(), "load": round(statistics.mean(loads), 1)}
             about["real_time"] = os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR)
+            about["again"] = list(options.again)
             head = json.dumps({**about, "date": time.strftime("%Y-%m-%d")})
             lines = ",\n".join(json.dumps(outcome) for outcome in outcomes)
             RESULTS.write_text(f'{head[:-1]}, "runs": [\n{lines}\n]}}\n', "utf-8")

@@ -29,6 +29,8 @@ Outcome = dict[str, Any]
 
 REAL_TIME = "The processes of the runs had real-time priority, since the machine did other work too."
 
+AGAIN = "\nRuns that `run --again {}` measured are newer than the others."
+
 HEAD = """# Faults
 
 {kills} kills and {pauses} pauses of {pause:.0f} s: each struck one run with three clients ({tasks}).
@@ -56,8 +58,7 @@ pause, or the time until a service manager starts a killed command again. It is 
 
 The machine had {cores} cores under a load of {load:.1f}. The goal of {median:.0f} s (median) and {p95:.0f} s (95th
 percentile) over all runs is {met}. {missed}
-{priority} The runs of `serve` were measured
-again after it had changed (`run --again serve`); the others are older.
+{priority}{again}
 
 SuperLink, ServerApp and clients are copies of a process that has imported Flower, and PyTorch for clients. A command that was
 killed imports them anew. In `serve`, the SuperLink starts before the ServerApp's imports, and a ServerApp that resumes needs no
@@ -94,6 +95,7 @@ def write_page(stored: dict[str, Any]) -> str:
         cores=stored["cores"],
         load=stored["load"],
         priority=REAL_TIME if stored["real_time"] else "",
+        again=AGAIN.format(" ".join(stored["again"])) if stored["again"] else "",
         median=GOAL_MEDIAN_SECONDS,
         p95=GOAL_P95_SECONDS,
         met="met" if _is_goal_met(runs) else "not met",

@@ -33,7 +33,8 @@ def with_vocabulary_of(parts: Sequence[AnyDataset], config: RunConfig, data: str
         ConfigError: The clients are too few for secure sums.
         DataError: No client has a record to train on.
     """
-    if len(parts) < (fewest := config.secure_sums.min_sum if config.privacy.trust == "helpers" else 1):
+    fewest = config.secure_sums.min_sum
+    if config.privacy.trust == "helpers" and len(parts) < fewest:
         raise ConfigError(
             f"a masked sum needs {count(fewest, 'client')}, the data make {len(parts)};"
             " raise --clients or set secure-sums.min-sum"

@@ -161,7 +161,7 @@ class IntakeStrategy(EvaluatedStrategy):
         factors = {r.client: steps / r.train.steps if self.capabilities.per_step else 1.0 for r in usable}
         lengths = {r.client: scale_update(r.lengths, factors[r.client]) for r in usable}
         first = math.inf if self.cost else FIRST_REFERENCE * max(1.0, norm(self.state.model))
-        is_alone = len(self.enrolment.roster.clients) == 1  # there is no other client to protect
+        is_alone = len({*self.enrolment.roster.by_name(), *self.state.counted}) == 1  # nobody else ever took part
         past = self.state.guard.past(self._noise) if phase == LOCAL and not is_alone else []
         limits = references([*lengths.values()], past, first)
         allowed = allowances({r.client: r.weight for r in usable})

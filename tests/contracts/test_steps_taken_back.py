@@ -148,6 +148,15 @@ def test_a_round_without_enough_other_replies_fails_with_the_figure() -> None:
         server.round(message_of("ann", reply_of("ann", 2, update=scale(reply_of("ann").update, 1e6))))
 
 
+def test_who_is_left_alone_by_others_is_still_compared_with_the_last_rounds() -> None:
+    server = Server("fedavg")
+    server.round(*good())
+    for name in NAMES[1:]:
+        server.enrolment.roster.forget(NODES[name])
+    with pytest.raises(QuorumError, match="times the typical"):
+        server.round(message_of("ann", reply_of("ann", 2, update=scale(reply_of("ann").update, 40.0))))
+
+
 def test_who_sits_out_is_not_asked_until_the_penalty_ends() -> None:
     state = RunState(5, MODEL, guard=Guard(excluded={"ann": 6, "bob": 5}))
     assert [name for name in NAMES if state.guard.sits_out(name, 6)] == ["ann"]

@@ -122,7 +122,7 @@ def test_the_page_counts_what_was_lost() -> None:
         restarts=1,
     )
     lost = replace(broken, rounds=8, releases=20, unrecorded=1, same_model=False, comparable=True)
-    page = write_page({"cores": 2, "load": 1.0, "real_time": False, "runs": [asdict(lost)]})
+    page = write_page({"cores": 2, "load": 1.0, "real_time": False, "again": ["serve"], "runs": [asdict(lost)]})
     assert "| runs finished | 0 of 1 |" in page
     assert "| rounds lost | 4 of 8 |" in page
     assert "| round lines lost | 2 of 8 |" in page
@@ -132,6 +132,7 @@ def test_the_page_counts_what_was_lost() -> None:
     assert "| noised replies missing in a client's ledger | 1 of 20 |" in page
     assert "| SuperLink | 1 | 9.0 | 9.0 |" in page
     assert "is not met. Alone, `SuperLink` misses it." in page
+    assert "Runs that `run --again serve` measured are newer" in page
 
 
 def outcome_of(task: str, fault: str) -> Outcome:
