@@ -116,9 +116,10 @@ def waiting_line(event: Waiting) -> Text:
 
 
 def _absences(event: Round) -> str:
-    """Return clients whose reply does not count, in parentheses; empty if there is none."""
+    """Return clients whose reply does not count, or not in full, in parentheses; empty if there is none."""
     lost = [_absence(event, name) for name in event.missing]
-    lost += [f"{printable(name, 80)}: {_short(reason)}" for name, reason in event.refused.items()]
+    reasons = [*event.refused.items(), *event.shortened.items()]
+    lost += [f"{printable(name, 80)}: {_short(reason)}" for name, reason in reasons]
     further = f"; and {len(lost) - MAX_NAMES} more" if len(lost) > MAX_NAMES else ""
     return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
 

@@ -102,6 +102,7 @@ class Round:
         asked: Number of clients in the cohort, plus clients that took part before and are gone or refuse.
         missing: Names of the clients that did not answer or are gone.
         refused: Name -> reason for clients whose reply does not count.
+        shortened: Name -> length of the reply, for clients whose reply counts at the typical length.
         bytes_down: Bytes sent to all clients.
         bytes_up: Bytes received from all clients.
         server: Numbers of the strategy, such as norms and step sizes.
@@ -125,6 +126,7 @@ class Round:
     asked: int
     missing: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
+    shortened: dict[str, str] = field(default_factory=dict)
     bytes_down: int
     bytes_up: int
     server: Metrics = field(default_factory=dict)

@@ -25,6 +25,8 @@ class Guard:
     """The last rounds, oldest first."""
     excluded: dict[str, int] = field(default_factory=dict)
     """Client -> last round in which it sits out."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Client of a small federation -> number of replies in a row that were left out as too long."""
 
     def past(self, noise: str) -> list[Lengths]:
         """Return the lengths of the last rounds with equal noise, since noise decides on the length."""
@@ -33,6 +35,11 @@ class Guard:
     def record(self, noise: str, lengths: Lengths) -> "Guard":
         """Return the memory after a round with these typical lengths."""
         return replace(self, recent=(*self.recent, RoundLengths(noise, lengths))[-RECENT_ROUNDS:]) if lengths else self
+
+    def count(self, left_out: Collection[str], accepted: Collection[str]) -> "Guard":
+        """Return the memory after replies of a small federation were left out as too long or accepted."""
+        counts = {client: n for client, n in self.left_out.items() if client not in accepted}
+        return replace(self, left_out=counts | {client: counts.get(client, 0) + 1 for client in left_out})
 
     def exclude(self, clients: Collection[str], last_round: int) -> "Guard":
         """Return the memory after clients were excluded up to a round; a longer penalty stays."""

@@ -67,6 +67,7 @@ def describe_round(
         asked=len({name(node) for node in training.asked} | attendance.lost.keys()),
         missing=sorted(client for client in missing if not attendance.lost.get(client)),
         refused={client: printable(why) for client, why in reasons.items()},
+        shortened=dict(trained.shortened),
         bytes_down=sum(exchange.bytes_down for exchange in exchanges),
         bytes_up=sum(exchange.bytes_up for exchange in exchanges),
         server={**trained.server, **evaluation.notes},

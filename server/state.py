@@ -51,6 +51,8 @@ class Trained:
     """Client -> cluster, in methods with several models."""
     excluded: dict[str, str] = field(default_factory=dict)
     """Client -> reason why the round was repeated without it."""
+    shortened: dict[str, str] = field(default_factory=dict)
+    """Client -> length of its reply, which counts at the typical length."""
 
 
 def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
@@ -66,5 +68,6 @@ def restore(checkpoint: Checkpoint) -> RunState:
     model, statics = groups.pop("model"), groups.pop("statics", {})
     plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
     stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
-    guard = Guard(tuple(RoundLengths(**one) for one in stored.get("recent", ())), dict(stored.get("excluded", {})))
+    recent = tuple(RoundLengths(**one) for one in stored.get("recent", ()))
+    guard = Guard(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
     return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, guard)

@@ -66,7 +66,8 @@ class Federation(Options):
     """Largest norm of an update, as a multiple of the median; 0: no bound.
 
     A longer update is left out. The median is that of the round, or of the last rounds where fewer than five clients
-    answered. The only client of a federation has no other to be compared with, and no such bound."""
+    answered. Of one or two replies, it is shortened where no quorum is left without it, or after five rounds. The only
+    client of a federation has no other to be compared with, and no such bound."""
 
     robust: RobustRule = "none"
     """Aggregation in place of the mean: coordinate-wise `median` or `trimmed-mean`, `multi-krum`, or

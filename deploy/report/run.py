@@ -144,12 +144,12 @@ def labels(histories: Sequence[RunRecord]) -> list[str]:
 
 
 def absences(rounds: tuple[Round, ...]) -> list[tuple[str, str, str]]:
-    """Return (client, reason, rounds) for all replies that did not count; rounds as `12–15, 20`."""
+    """Return (client, reason, rounds) for replies that did not count in full; rounds as `12–15, 20`."""
     when: dict[tuple[str, str], list[int]] = {}
     for r in rounds:
         for name in r.missing:
             when.setdefault((name, "did not answer"), []).append(r.round)
-        for name, reason in r.refused.items():
+        for name, reason in [*r.refused.items(), *r.shortened.items()]:
             when.setdefault((name, reason), []).append(r.round)
     return [(name, why, _ranges(numbers)) for (name, why), numbers in when.items()]
 

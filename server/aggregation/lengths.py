@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,19 @@ LARGE_ROUND = 5
 
 FIRST_REFERENCE = 10.0
 """Reference of one or two exact updates without an earlier round, as a multiple of max(1, ‖θ‖)."""
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Reply that is longer than the bound.
+
+    Args:
+        reason: Its length, the typical one and the bound.
+        factors: Kind -> factor that makes a length beyond the bound the typical one.
+    """
+
+    reason: str
+    factors: Lengths
 
 
 def measure(reply: TrainReply) -> Lengths:
@@ -74,8 +88,8 @@ def allowances(weights: Mapping[str, float]) -> dict[str, float]:
 
 def find_excess(
     lengths: Mapping[str, Lengths], limits: Lengths, bound: float, factors: Mapping[str, float]
-) -> dict[str, str]:
-    """Return client -> reason, for clients with a length of more than `bound` times its reference.
+) -> dict[str, Excess]:
+    """Return the clients with a length of more than `bound` times its reference.
 
     Args:
         lengths: Client -> lengths of its reply.
@@ -85,11 +99,12 @@ def find_excess(
     """
     found = {}
     for client, one in lengths.items():
-        for kind, length in one.items():
-            reference = factors[client] * limits[kind]
-            if length > bound * reference > 0:
-                found[client] = (
-                    f"{kind} of norm {length:.3g}, {length / reference:.3g} times the typical {reference:.3g};"
-                    f" federation.norm-bound is {bound:g}"
-                )
+        typical = {kind: factors[client] * limits[kind] for kind in one}
+        if beyond := [kind for kind, length in one.items() if length > bound * typical[kind] > 0]:
+            kind = beyond[-1]
+            reason = (
+                f"{kind} of norm {one[kind]:.3g}, {one[kind] / typical[kind]:.3g} times the typical {typical[kind]:.3g};"
+                f" federation.norm-bound is {bound:g}"
+            )
+            found[client] = Excess(reason, {kind: typical[kind] / one[kind] for kind in beyond})
     return found

@@ -1,26 +1,24 @@
 """Replies of a round before the server step: decoded, checked and, where sums suffice, stored."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Generic, TypeVar
 
 from flwr.app import Message, RecordDict
 
-from common.arrays import Arrays, norm
+from common.arrays import Arrays
 from common.errors import WireError
-from common.reply_lengths import Lengths, typical
 from common.wire.codec import Handed, decode
 from common.wire.encodings import unpack
 from common.wire.messages import LOCAL, TRAIN, TrainReply
 from common.wire.sparse_rows import expand
-from server.aggregation.lengths import FIRST_REFERENCE, allowances, find_excess, measure, references, scale_update
+from server.aggregation.lengths import measure
 from server.aggregation.round_results import Load, Reply
 from server.exchange import Weighed, content_size
 from server.plausible import MAX_EXAMPLES, check_size, limit_reply
 from server.secure.uploads import Upload
 from server.spool import Spool
-from server.strategies.evaluation import EvaluatedStrategy
+from server.strategies.norm_bound import BoundedStrategy
 from server.strategies.replies import ExpectedReply, accept_reply, content_of, split_replies
 from server.strategies.spec import RoundParts
 
@@ -50,12 +48,11 @@ class Taken(Weighed, Generic[ReplyT]):
         return self._outcome
 
 
-class IntakeStrategy(EvaluatedStrategy):
+class IntakeStrategy(BoundedStrategy):
     """Base of strategies that train from the replies of a round."""
 
     def __init__(self, parts: RoundParts) -> None:
         super().__init__(parts)
-        self._typical: Lengths = {}
         federation, options = parts.config.federation, parts.config.task_options
         self._takes = self.capabilities.sum_only and federation.robust == "none" and not options.named_rows
         """True if replies are examined as they arrive: the server step reads them one at a time."""
@@ -93,8 +90,8 @@ class IntakeStrategy(EvaluatedStrategy):
         usable, failed = split_replies(messages, lambda message: self._examine(message, phase))
         self.enrolment.ledgers.store()
         rejected = {self.enrolment.roster.leave(node, reason): reason for node, reason in failed.items()}
-        excess = self._find_excess(usable, phase) if self.config.federation.norm_bound else {}
-        return [reply for reply in usable if reply.client not in excess], {**rejected, **excess}
+        usable, excess = self._bound(usable, phase)
+        return usable, {**rejected, **excess}
 
     def _examine(self, message: Message, phase: str) -> Reply:
         """Return the valid reply in a message.
@@ -154,23 +151,3 @@ class IntakeStrategy(EvaluatedStrategy):
         if self._uploaded[0] is not model:
             self._uploaded = model, self.select_uploaded(model)
         return self._uploaded[1]
-
-    def _find_excess(self, usable: list[Reply], phase: str) -> dict[str, str]:
-        """Return client -> reason, for replies that are longer than `federation.norm-bound` allows."""
-        steps = self.config.method_options.steps(phase)
-        factors = {r.client: steps / r.train.steps if self.capabilities.per_step else 1.0 for r in usable}
-        lengths = {r.client: scale_update(r.lengths, factors[r.client]) for r in usable}
-        first = math.inf if self.cost else FIRST_REFERENCE * max(1.0, norm(self.state.model))
-        is_alone = len({*self.enrolment.roster.by_name(), *self.state.counted}) == 1  # nobody else ever took part
-        past = self.state.guard.past(self._noise) if phase == LOCAL and not is_alone else []
-        limits = references([*lengths.values()], past, first)
-        allowed = allowances({r.client: r.weight for r in usable})
-        excess = find_excess(lengths, limits, self.config.federation.norm_bound, allowed)
-        if phase == LOCAL:
-            self._typical = typical([one for client, one in lengths.items() if client not in excess])
-        return excess
-
-    @property
-    def _noise(self) -> str:
-        """Name of the round's noise, on which the length of an update depends."""
-        return f"{self.cost:.6g} {self.clip:.6g}"

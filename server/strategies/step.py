@@ -99,7 +99,8 @@ class StepStrategy(IntakeStrategy):
         weight = sum(r.weight for r in usable)
         loss = math.nan if self.cost > 0 or not usable else sum(r.weight * r.train.loss for r in usable) / weight
         numbers = self.diagnostics(self.state.memory) if usable else {"taken_back": 1.0}
-        self._trained = Trained(self.state, loss, rejected, numbers, self.groups(), self._unusable)
+        shortened = {r.client: self._shortened[r.client] for r in usable if r.client in self._shortened}
+        self._trained = Trained(self.state, loss, rejected, numbers, self.groups(), self._unusable, shortened)
         self._on_trained(self._trained)
         return loss
 

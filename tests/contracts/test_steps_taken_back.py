@@ -8,13 +8,12 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Message
 
 from common.arrays import all_finite, norm, scale, sha256
-from common.errors import QuorumError
 from common.wire.codec import decode, encode
 from common.wire.messages import EvaluateReply, EvaluateRequest
 from server.evaluation import Evaluation
 from server.guard import Guard
 from server.loss_watch import LossWatch, median_loss
-from server.state import RunState, restore, to_checkpoint
+from server.state import RunState
 from tests.support.strategies import MODEL, NAMES, NODES, Server, every_strategy, good, message_of, reply_of
 
 HUGE = {n: np.full_like(a, 3e38) for n, a in MODEL.items()}
@@ -124,37 +123,6 @@ def losses(*values: float, diverged: int = 0) -> Evaluation:
     clients = {f"c{k}": {"loss": value} for k, value in enumerate(values)}
     weights = {name: {"loss": 1.0} for name in clients}
     return Evaluation({}, clients, weights=weights, diverged=frozenset(f"d{k}" for k in range(diverged)))
-
-
-@every_strategy
-def test_an_update_beyond_the_bound_is_left_out_and_the_memory_survives_a_restart(variant: str) -> None:
-    server, without = Server(variant), Server(variant)
-    for one in (server, without):
-        one.round(*good())
-    long = reply_of("dee", 2, update=scale(reply_of("dee").update, 200.0))
-    checkpoint = to_checkpoint(server.strategy.state, 0, {})
-    server.strategy = server.at(restore(checkpoint))
-    server.round(*good("ann", number=2), message_of("dee", long))
-    without.round(*good("ann", number=2))
-    assert sha256(server.strategy.state.model) == sha256(without.strategy.state.model)
-    assert "times the typical" in server.trained[-1].rejected["dee"]
-    assert server.strategy.state.guard == without.strategy.state.guard
-
-
-def test_a_round_without_enough_other_replies_fails_with_the_figure() -> None:
-    server = Server("fedavg")
-    server.round(*good())
-    with pytest.raises(QuorumError, match="times the typical"):
-        server.round(message_of("ann", reply_of("ann", 2, update=scale(reply_of("ann").update, 1e6))))
-
-
-def test_who_is_left_alone_by_others_is_still_compared_with_the_last_rounds() -> None:
-    server = Server("fedavg")
-    server.round(*good())
-    for name in NAMES[1:]:
-        server.enrolment.roster.forget(NODES[name])
-    with pytest.raises(QuorumError, match="times the typical"):
-        server.round(message_of("ann", reply_of("ann", 2, update=scale(reply_of("ann").update, 40.0))))
 
 
 def test_who_sits_out_is_not_asked_until_the_penalty_ends() -> None:

@@ -46,6 +46,7 @@ class Server:
         self.enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
         for name, node in NODES.items():
             self.enrolment.roster.enrol(EnrolledClient(name, node, "toy:0", node))
+        self.enrolment.roster.select_uninvited(NODES.values())
         self.trained: list[Trained] = []
         self.strategy = self.at(RunState(0, MODEL))
 

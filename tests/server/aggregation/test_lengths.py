@@ -8,7 +8,7 @@ import pytest
 from common.reply_lengths import typical
 from common.reply_sums import BlockReply
 from common.wire.messages import TrainReply
-from server.aggregation.lengths import allowances, find_excess, measure, references, scale_update
+from server.aggregation.lengths import Excess, allowances, find_excess, measure, references, scale_update
 
 Lengths = dict[str, float]
 
@@ -51,8 +51,10 @@ def test_a_length_beyond_the_bound_is_named_with_its_figure() -> None:
     lengths = {"ann": {"update": 20.0}, "liar": {"update": 20.1}, "bob": {"update": 1.0, "gradient": math.inf}}
     found = find_excess(lengths, {"update": 2.0, "gradient": 1.0}, 10, dict.fromkeys(lengths, 1.0))
     assert found == {
-        "liar": "update of norm 20.1, 10.1 times the typical 2; federation.norm-bound is 10",
-        "bob": "gradient of norm inf, inf times the typical 1; federation.norm-bound is 10",
+        "liar": Excess(
+            "update of norm 20.1, 10.1 times the typical 2; federation.norm-bound is 10", {"update": 2 / 20.1}
+        ),
+        "bob": Excess("gradient of norm inf, inf times the typical 1; federation.norm-bound is 10", {"gradient": 0.0}),
     }
 
 
@@ -65,7 +67,7 @@ def test_a_reply_of_less_weight_may_be_longer_but_moves_the_mean_no_further() ->
     lengths = {name: {"update": 79.0} for name in weights}
     found = find_excess(lengths, {"update": 2.0}, 10, factors)
     assert list(found) == ["some", "ann", "bob", "many"]
-    assert found["some"].startswith("update of norm 79, 19.8 times the typical 4;")
+    assert found["some"].reason.startswith("update of norm 79, 19.8 times the typical 4;")
     assert allowances({}) == {}
 
 
