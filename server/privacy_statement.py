@@ -78,14 +78,15 @@ def statement(
         helpers: Names of the helpers of the run's secure sums.
     """
     found = _of_values(config, spent, sharing)
-    if config.privacy.resolved_trust != "helpers":
+    if config.privacy.resolved_trust != "helpers" or config.privacy.unit == "record":
         return found
     about = config.privacy, config.secure_sums.min_sum, helpers
     return replace(found, guarantee=describe_sums(*about, has_clusters=config.capabilities.clusters > 0))
 
 
 def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Privacy:
-    options, is_summed = config.privacy, config.privacy.resolved_trust == "helpers"
+    options = config.privacy
+    is_summed = options.resolved_trust == "helpers" and options.unit != "record"  # its noise is that of clients
     if options.unit == "none":
         task, method = config.task_options, config.method_options
         plaintext = [ITEM_IDS] if task.named_rows else []

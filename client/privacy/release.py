@@ -99,10 +99,10 @@ class Releaser:
             RefusedError: The cost exceeds a limit by now.
         """
         request, reservation = participant.request, participant.reservation
-        part = participant.part
-        privatize = (
-            ForSum(part, reservation, self.generator) if part else self.privatize(reservation, participant.steps)
-        )
+        privatize = self.privatize(reservation, participant.steps)
+        if participant.part:
+            internal = privatize.mechanism if isinstance(privatize, InternalNoise) else None
+            privatize = ForSum(participant.part, reservation, self.generator, internal)
         chain = UpdateChain(
             select_steps(config, participant, self.generator), privatize, encode_steps(config, participant)
         )

@@ -41,7 +41,7 @@ def join_training(client: str, run: EnrolledRun, policy: Policy, request: TrainR
         roster=run.helpers.roster,
         min_sum=policy.min_sum,
         template=Blocks(run.config, steps).of(update_of(zeros)).arrays,
-        rho=request.cost if privacy.unit != "none" else 0.0,
+        rho=request.cost if privacy.unit == "client" else 0.0,
         clip=privacy.clip * request.clip,
     )
     return SumPart(client, expected.accept(request.terms), expected.roster, expected.template)

@@ -12,6 +12,7 @@ from client.privacy.transforms import Released, Work
 from common.arrays import Arrays, Floats, Ints
 from common.errors import RefusedError
 from common.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
+from common.privacy.mechanisms.spec import AccountedMechanism
 from common.secure.cards import HelperRoster
 from common.secure.layout import SumLayout
 from common.secure.masking import SEED, box_context, dtype_of, seal, total_mask
@@ -80,23 +81,31 @@ class ForSum:
         part: Part of the client in the sum.
         reservation: Permission for the release; None in runs without noise, whose uploads are always fresh.
         generator: Factory of the random generator of rounding.
+        internal: Mechanism whose noise the work itself draws, unit `record`; helpers then add none.
     """
 
     part: SumPart
     reservation: Reservation | None
     generator: Callable[[], np.random.Generator]
+    internal: AccountedMechanism | None = None
 
     def __call__(self, work: Work) -> Released:
-        """Compute the values, charge the ledger, then mask them.
+        """Compute the values, charge the ledger, then mask them; noise inside the work is charged before it.
 
         Raises:
             RefusedError, LedgerError: See `Reservation.commit`.
             WireError: The values have another layout than the sum.
         """
-        vector = SumLayout.of(self.part.template).vector(work().arrays)
+        terms, layout = self.part.terms, SumLayout.of(self.part.template)
+
+        def exact() -> bytes:
+            return self.part.mask(fixed_point(layout.vector(work().arrays), terms.most))
+
         if self.reservation is None:
-            return self.part.read(self.part.mask(fixed_point(vector, self.part.terms.most)))
-        terms = self.part.terms
+            return self.part.read(exact())
+        if self.internal is not None:
+            return self.part.read(self.reservation.commit(self.internal, exact))
+        vector = layout.vector(work().arrays)
         mechanism = DiscreteGaussian(terms.bound, terms.sign, terms.noise)
         content = self.reservation.commit(mechanism, lambda: self._draw(vector), trust=self.part.trust)
         return self.part.read(content)

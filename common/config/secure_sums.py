@@ -51,8 +51,8 @@ def find_obstacle(config: "RunConfig") -> str:
         return f"the server adds up the rows of table '{rows.table}' that each client names (tasks.{config.task})"
     if config.task_options.count_offset is True and (obstacle := find_count_obstacle(config)):
         return obstacle
-    if privacy.unit == "record":
-        return "privacy.unit=record adds its noise at the clients"
+    if privacy.unit == "record" and privacy.metric_share:
+        return "privacy.metric-share is noise of helpers, and privacy.unit=record adds its noise at the clients"
     if privacy.unit == "client" and privacy.mechanism != "gaussian":
         return f"privacy.mechanism={privacy.mechanism} is noise of one client's own"
     return ""
@@ -75,6 +75,8 @@ def find_count_obstacle(config: "RunConfig") -> str:
         return "counts of the model's offset are sent in plaintext"
     if config.task_options.count_privacy.unit == "record":
         return "clients themselves add noise to their counts (count-epsilon)"
+    if privacy.unit == "record":
+        return f"privacy.unit=record covers no counts (tasks.{config.task}.count-offset=false leaves them out)"
     if privacy.unit != "none" and not statistics.clip:
         remedy = f"tasks.{config.task}.count-offset=false leaves them out"
         return f"secure sums of the counts of task '{config.task}' have no noise, which would drown them ({remedy})"
@@ -89,13 +91,13 @@ def count_cost(config: "RunConfig") -> float:
     if privacy.resolved_trust != "helpers" or not config.task_options.count_offset:
         return 0.0
     if privacy.unit != "none":
-        return privacy.count_share * rho_of(privacy.epsilon, privacy.delta)
+        return privacy.count_share * rho_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
     return rho_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
 
 
 def metric_cost(config: "RunConfig") -> float:
     """Return the cost ρ of summed metrics of the final model, for each client; 0 for none."""
     privacy = config.privacy
-    if privacy.resolved_trust != "helpers" or privacy.unit == "none" or not privacy.metric_share:
+    if privacy.resolved_trust != "helpers" or privacy.unit != "client" or not privacy.metric_share:
         return 0.0
     return privacy.metric_share * rho_of(privacy.epsilon, privacy.delta)

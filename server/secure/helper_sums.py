@@ -86,7 +86,7 @@ class HelperSums:
 
     def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
         """Return the clients that are asked, at most as many as the terms allow; earlier ones come first."""
-        if not terms.has_noise:
+        if not terms.has_noise and self._config.privacy.unit == "none":  # who is asked again pays nothing
             return sorted(clients)
         announced, earlier = self._store.announced(terms.round, terms.channel)
         earlier = earlier if announced == terms else []

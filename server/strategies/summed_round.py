@@ -45,7 +45,8 @@ class SummedStrategy(SummedIntake):
         """Fix the terms of the next round's sum over these clients; return those that it admits."""
         self.paying = clients
         if self._sums is not None:
-            release = Release(self.cost, self.clip * self.config.privacy.clip)
+            privacy = self.config.privacy
+            release = Release(self.cost, self.clip * privacy.clip) if privacy.unit == "client" else Release()
             number = self.state.round + 1
             most = len(self.enrolment.roster.clients)
             self._terms = self._sums.terms(number, CHANNEL, self._blocks(), most, release)

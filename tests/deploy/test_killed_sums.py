@@ -21,6 +21,12 @@ FIRST, HELPER = 1, 5
 """Nodes of the first client and of the first helper."""
 
 
+RECORDS = summed(privacy__unit="record", privacy__epsilon=50.0)
+"""Noise in local steps, and masks without noise."""
+
+KILLED_AND_LAST = RECORDS.model_copy(update={"rounds": 2})  # a later round draws other noise, whose seeds are counted
+
+
 class KilledError(Exception):
     """End of a server process."""
 
@@ -53,13 +59,13 @@ def asked(grid: SumGrid) -> list[tuple[str, int]]:
     return found
 
 
+@pytest.mark.parametrize("config", [noised(), KILLED_AND_LAST], ids=["client", "record"])
 @pytest.mark.parametrize(
     ("method", "after", "asks_again"), [("fix", False, True), ("fix", True, False), ("write_answer", True, False)]
 )
 def test_a_killed_server_goes_on_with_the_bits_of_an_uninterrupted_run(
-    method: str, after: bool, asks_again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, after: bool, asks_again: bool, config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = noised()
     whole = SumFederation(tmp_path / "whole")
     through = whole.run(config)
     federation = SumFederation(tmp_path / "killed")
@@ -71,7 +77,7 @@ def test_a_killed_server_goes_on_with_the_bits_of_an_uninterrupted_run(
     assert resumed.model_sha256 == through.model_sha256
     assert ((TRAIN, 2) in requests) is asks_again
     assert federation.spent(config) == whole.spent(config)
-    assert resumed.privacy.sums == {"opened": 3, "lost": 0}
+    assert resumed.privacy.sums == {"opened": config.rounds, "lost": 0}
 
 
 def test_a_server_killed_after_the_step_does_not_open_the_sum_again(
@@ -128,11 +134,12 @@ def test_helpers_that_are_gone_are_replaced(config: RunConfig, tmp_path: Path) -
     assert not RunDirectory(tmp_path, "toy").config()["secure-sums.renew"]
 
 
+@pytest.mark.parametrize("config", [noised(), RECORDS], ids=["client", "record"])
 def test_terms_that_clients_paid_for_stand_after_more_clients_have_enrolled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(helper_sums, "MOST_BY_DEFAULT", 4)
-    federation, config = SumFederation(tmp_path, clients=5), noised()
+    federation = SumFederation(tmp_path, clients=5)
     late = federation.sessions.pop(FIRST)
     federation.connect()
     kill(monkeypatch, SumStore, "fix", after=False)

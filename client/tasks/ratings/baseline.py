@@ -81,7 +81,7 @@ def _noise_std(privacy: PrivacyOptions, rounds: int, items: int) -> float:
     if privacy.unit == "none":
         return 0.0
     total = build_account(privacy).total(privacy.epsilon, privacy.delta)
-    if privacy.resolved_trust == "helpers":
+    if privacy.resolved_trust == "helpers" and privacy.unit == "client":
         bound = integer_clip(items)
         return math.sqrt(2 / COHORT / rounds) * noise_scale(total / rounds, bound, "signed") / bound
     mechanism = build_mechanism(privacy, total / rounds, items)

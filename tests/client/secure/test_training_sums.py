@@ -96,6 +96,21 @@ def test_the_same_bytes_when_asked_again_and_other_terms_are_refused() -> None:
         server.first.train(server.request(replace(terms, most=65)))
 
 
+def test_noise_of_local_steps_is_paid_once_and_needs_none_of_helpers() -> None:
+    config = summed(unit="record")
+    server, arrays = Summing(config), exact_blocks(config)[0]
+    terms = server.terms(arrays)
+    request = replace(server.request(terms), cost=0.5)
+    first, again = server.first.train(request), server.first.train(request)
+    np.testing.assert_array_equal(again.masked["sum"], first.masked["sum"])
+    assert first.masked["sum"].dtype == np.uint64
+    [entry] = server.first.releaser.budget.ledger(config.privacy).entries()
+    assert (entry.terms.mechanism, entry.terms.trust) == ("dp-sgd q=0.5 steps=3", "local")
+    assert 0 < server.spent <= 0.5
+    with pytest.raises(RefusedError, match="rho is not what this client requires"):
+        server.first.train(replace(server.request(server.terms(arrays, RHO)), cost=0.5))
+
+
 def test_uploads_without_noise_are_always_fresh() -> None:
     config = summed(unit="none")
     server = Summing(config)
