@@ -26,6 +26,7 @@ from client.tasks.learner import (
 from client.tasks.spec import ClientTask
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.spec import ClientMethod, Cohort, CohortResult, LocalResult, Trainer
+from client.training.cohort_size import HasWideRows
 from client.training.participant import Participant
 from common.models import build_model, parameters, tensors
 
@@ -46,6 +47,7 @@ __all__ = [
     "HasCounts",
     "HasItemRows",
     "HasProperty",
+    "HasWideRows",
     "Learner",
     "LocalResult",
     "Network",

@@ -16,6 +16,7 @@ from client.hub_sum import HubSum
 from client.node.replies import failure, failure_reply
 from client.session import Session
 from client.training.cohort import train
+from client.training.cohort_size import split_cohort
 from client.training.participant import Participant
 from common.config.hub_answers import reason_for_replies
 from common.config.run import RunConfig
@@ -144,9 +145,7 @@ class Hub:
 def _cohorts(ready: list[tuple[str, Participant]], together: int) -> Iterator[list[tuple[str, Participant]]]:
     ready.sort(key=lambda pair: (pair[1].steps, pair[1].learner.size))
     for _, equal in groupby(ready, key=lambda pair: pair[1].steps):
-        members = list(equal)
-        for first in range(0, len(members), together):
-            yield members[first : first + together]
+        yield from split_cohort(list(equal), lambda pair: pair[1].learner, together)
 
 
 def _release(

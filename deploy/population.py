@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from flwr.app import Message
 
+from client.training.cohort_size import split_cohort
 from client.training.folded_cohort import train_folded
 from common.config.run import RunConfig
 from common.reply_lengths import Lengths, find_doubtful, rows_of_lengths, typical
@@ -63,7 +64,7 @@ class Population:
         weights = {j.participant.client: config.method_options.weight(j.participant.learner.examples) for j in jobs}
         with_all = self._trained <= weights.keys()
         self._trained |= weights.keys()
-        allowed, blocks = allowances(weights), [jobs[first : first + size] for first in range(0, len(jobs), size)]
+        allowed, blocks = allowances(weights), [*split_cohort(jobs, lambda job: job.participant.learner, size)]
         together, running = -(-len(blocks) * _sum_bytes(jobs[0]) // SUMS_BYTES), Folded()
 
         def train_block(number: int) -> TrainedBlock:

@@ -22,7 +22,7 @@ from client.helper.desk import Desk
 from client.node.replies import failure_reply
 from client.session import Session
 from client.tasks.registry import CLIENT_TASKS
-from client.training.cohort_size import choose_cohort
+from client.training.cohort_size import choose_cohort, split_cohort
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.reply_lengths import Lengths
@@ -185,6 +185,6 @@ class InProcessGrid(RareCollections, Grid):
             replies += self._population.train(jobs)
         else:
             jobs.sort(key=lambda job: job.participant.learner.size)
-            for first in range(0, len(jobs), self._together):
-                replies += train_cohort(jobs[first : first + self._together])
+            for cohort in split_cohort(jobs, lambda job: job.participant.learner, self._together):
+                replies += train_cohort(cohort)
         return replies
