@@ -149,7 +149,7 @@ class Session:
         steps = self.policy.local_steps(run.config.method_options.steps(request.phase))
         reservation = self.releaser.budget.reserve(run.config, request)
         noise = reservation.noise(steps, self.releaser.generator) if reservation else None
-        part = join_training(self.client, run, self.policy, replace(request, model=models[0]), steps)
+        part = join_training(self.client, run, self.policy, self.store, replace(request, model=models[0]), steps)
         cluster = self._cluster(run, request)
         part = replace(part, cluster=cluster) if part else None
         request = replace(request, model=models[cluster], statics=self._statics(run, request.statics))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from common.options import Options
 from common.privacy.zcdp import rho_of
@@ -10,6 +10,9 @@ from common.tasks.registry import TASKS
 
 if TYPE_CHECKING:
     from common.config.run import RunConfig
+
+MOST_GROUPS = 30
+"""Maximum number of groups; a helper has the boxes of 128 sums in memory."""
 
 
 class SecureSumsOptions(Options):
@@ -33,6 +36,24 @@ class SecureSumsOptions(Options):
     most_examples: int = Field(1000, ge=1)
     """Number of records of a client with the full weight; runs with noise have equal weights."""
 
+    groups: int = Field(1, ge=1, le=MOST_GROUPS)
+    """Number of groups of clients with a sum each; the model takes the median of the groups' means.
+
+    Groups are drawn anew in each round.     From three on, liars in fewer than half of them cannot decide it. Noise
+    grows by about √G, since each sum has G times fewer clients. A round needs `min-sum` clients in each."""
+
+    @field_validator("groups")
+    @classmethod
+    def _check_groups(cls, value: int) -> int:
+        if value == 2:
+            raise ValueError("the median of two groups is their mean; say 1, or at least 3")
+        return value
+
+    @property
+    def fewest(self) -> int:
+        """Minimum number of clients in a round."""
+        return self.min_sum * self.groups
+
 
 def find_obstacle(config: "RunConfig") -> str:
     """Return the reason why a run cannot work on secure sums; empty if it can."""
@@ -41,6 +62,8 @@ def find_obstacle(config: "RunConfig") -> str:
         return f"{method} {capabilities.replies_reason}"
     if capabilities.private_layers == "all":
         return f"{method} sends no updates"
+    if capabilities.clusters and config.secure_sums.groups > 1:
+        return f"{method} has a sum of clusters, which secure-sums.groups={config.secure_sums.groups} would split"
     if config.federation.robust != "none":
         return f"federation.robust={config.federation.robust} needs the replies of single clients"
     if config.federation.encoding != "float32":

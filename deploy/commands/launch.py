@@ -33,7 +33,7 @@ def with_vocabulary_of(parts: Sequence[AnyDataset], config: RunConfig, data: str
         ConfigError: The clients are too few for secure sums.
         DataError: No client has a record to train on.
     """
-    fewest = config.secure_sums.min_sum
+    fewest = config.secure_sums.fewest
     if config.privacy.trust == "helpers" and len(parts) < fewest:
         raise ConfigError(
             f"a masked sum needs {count(fewest, 'client')}, the data make {len(parts)};"

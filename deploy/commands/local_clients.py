@@ -158,7 +158,7 @@ def _new(
     catalogue: Path | None,
 ) -> LocalClients:
     config, root = local.config, PARTITIONS.resolve()
-    fewest = max(DEFAULT_CLIENTS, config.secure_sums.min_sum if config.privacy.trust == "helpers" else 0)
+    fewest = max(DEFAULT_CLIENTS, config.secure_sums.fewest if config.privacy.trust == "helpers" else 0)
     vocabulary = read_catalogue(config.task, catalogue)
     parts = partition_source(config.task, data, vocabulary, clients, dialect, fewest=fewest)
     resolved = resolve(request, {**decided, "federation.min-clients": len(parts)})

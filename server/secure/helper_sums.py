@@ -15,6 +15,7 @@ from common.secure.layout import SumLayout
 from common.secure.quantise import decode, integer_clip, noise_scale
 from common.secure.terms import MOST_CLIENTS, SumTerms
 from common.wire.sums import SumReply
+from server.secure.groups import assign
 from server.secure.helper_exchange import HelperExchange
 from server.secure.open_sum import DEVIATIONS, Opening, SumLostError
 from server.secure.protocol import Release, Total
@@ -94,6 +95,15 @@ class HelperSums:
         self._store.announce(terms, sorted({*earlier, *admitted}))
         return sorted(admitted)
 
+    def assign(self, number: int, clients: Sequence[str]) -> dict[str, int]:
+        """Return client -> group for a round; who was asked before stays in its group."""
+        groups = self._config.secure_sums.groups
+        if groups == 1:
+            return dict.fromkeys(clients, 0)
+        found = assign(clients, groups, self._config.seed, number, self._store.groups(number))
+        self._store.write_groups(number, found)
+        return found
+
     def pending(self, number: int, channel: str) -> FixedSum | None:
         """Return the sum whose set of clients was final when the server stopped."""
         found = self._store.find(number, channel)
@@ -112,7 +122,7 @@ class HelperSums:
         start, rejected = time.monotonic(), dict[str, str]()
         self._exchange.exchanges.clear()
         fixed = self.pending(terms.round, terms.channel)
-        if self.is_renewed and terms.channel in PAID_CHANNELS:
+        if self.is_renewed and terms.channel.partition("/")[0] in PAID_CHANNELS:
             self.is_renewed = False
             raise self._lose(terms, {}, start, SumLostError(f"round {terms.round}: the run's helpers were replaced"))
         opening = Opening(fixed.terms if fixed else terms, self._roster, self._exchange, self._store)

@@ -156,7 +156,7 @@ def _find_helpers(
 ) -> HelperRoster | None:
     """Return the helpers of a run with trust `auto`; None, with a reason in the log, if it has no sums."""
     options, obstacle, online = config.secure_sums, find_obstacle(config), len(exchange.online)
-    may_sum = not obstacle and online >= options.min_sum + options.helpers
+    may_sum = not obstacle and online >= options.fewest + options.helpers
     if not may_sum and online <= config.federation.min_clients:
         return None  # every node may be a client
     exchange.call(options.wait)
@@ -175,8 +175,8 @@ def _find_shortage(exchange: HelperExchange, config: RunConfig) -> str:
     options, helpers, clients = config.secure_sums, len(_cards(exchange)), len(exchange.online - exchange.helping)
     if helpers < options.helpers:
         return f"{count(helpers, 'helper')} online, {options.helpers} required (secure-sums.helpers)"
-    if clients < options.min_sum:
-        return f"{count(clients, 'client')} online, {options.min_sum} required for a sum (secure-sums.min-sum)"
+    if clients < options.fewest:
+        return f"{count(clients, 'client')} online, {options.fewest} required for a sum (secure-sums.min-sum)"
     return ""
 
 

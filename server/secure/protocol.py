@@ -66,6 +66,9 @@ class SumProtocol(Protocol):
     def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
         """Return the clients that are asked, at most as many as the terms allow; earlier ones come first."""
 
+    def assign(self, number: int, clients: Sequence[str]) -> dict[str, int]:
+        """Return client -> group for a round; who was asked before stays in its group."""
+
     def pending(self, number: int, channel: str) -> FixedSum | None:
         """Return the sum whose set of clients was final when the server stopped."""
 

@@ -17,7 +17,7 @@ def with_trust(config: RunConfig, trust: ResolvedTrust) -> RunConfig:
     privacy = config.privacy.model_copy(update={"trust": trust})
     if trust == "local":
         return config.model_copy(update={"privacy": privacy})
-    federation, fewest = config.federation, config.secure_sums.min_sum
+    federation, fewest = config.federation, config.secure_sums.fewest
     quorum = {"min_clients": max(federation.min_clients, fewest), "min_replies": max(federation.min_replies, fewest)}
     update = {"privacy": privacy, "federation": federation.model_copy(update=quorum)}
     return config.model_copy(update={**update, "secure_sums": config.secure_sums.model_copy(update={"renew": False})})

@@ -16,6 +16,9 @@ from server.spool import Spool
 SUMS = "secure"
 """Name of the folder of a run's sums."""
 
+GROUPS = "train.groups"
+"""Part of the name of the file with the groups of a round."""
+
 
 @dataclass(frozen=True)
 class FixedSum:
@@ -78,6 +81,18 @@ class SumStore:
             return SumTerms.from_json(content["terms"]), [str(name) for name in content["clients"]]
         except (OSError, ValueError, KeyError, TypeError, WireError):
             return None, []
+
+    def write_groups(self, round_: int, groups: Mapping[str, int]) -> None:
+        """Write client -> group of a round."""
+        self._write(f"{_name(round_, GROUPS)}.json", json.dumps(dict(groups)).encode())
+
+    def groups(self, round_: int) -> dict[str, int]:
+        """Return client -> group of a round; empty without a valid file."""
+        try:
+            content = json.loads((self._folder / f"{_name(round_, GROUPS)}.json").read_text("utf-8"))
+            return {str(name): int(group) for name, group in content.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
 
     def fix(self, fixed: FixedSum) -> None:
         """Write a sum whose set is final; the JSON file is the last one."""

@@ -133,7 +133,7 @@ class ClusteredStrategy(RoundStrategy):
         return to_clusters(self._blocks_of(group("0", self.state.model)), 0, self.options.clusters)
 
     def _open(self, total: Total) -> Opened:
-        sums = ClusterSums.of(total, self._blocks(), self.options.clusters, self._terms.clip if self._terms else 0.0)
+        sums = ClusterSums.of(total, self._blocks(), self.options.clusters, self._terms[0].clip if self._terms else 0.0)
         self._sizes = {f"clients_{j}": float(size) for j, size in enumerate(sums.sizes)}
         means, steps = sums.means(self.config.secure_sums.min_sum), self.config.method_options.steps(LOCAL)
         return Opened(total.clients, total.steps, means, steps, self.capabilities.per_step)

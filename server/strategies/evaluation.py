@@ -22,8 +22,8 @@ from server.strategies.spec import RoundParts
 
 log = logging.getLogger("fedloom.server")
 
-RequestKey = tuple[str, int, int, tuple[str, ...]]
-"""Enrolment, last aggregated round, group, names of statics; equal keys share an encoded request."""
+RequestKey = tuple[str, int, int, tuple[str, ...], int]
+"""Enrolment, last aggregated round, cluster, names of statics, group; equal keys share a request."""
 
 
 class EvaluatedStrategy(StrategyBase):
@@ -84,7 +84,7 @@ class EvaluatedStrategy(StrategyBase):
         messages = []
         for name, client in sorted(clients.items()):
             statics = self.statics_for(name)
-            key = client.enrolment, 0, self.group_of(name), tuple(statics)
+            key = client.enrolment, 0, self.group_of(name), tuple(statics), 0
             if key not in encoded:
                 sent = self.model_for(name) if model is None else model
                 of = number or self.state.round

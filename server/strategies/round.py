@@ -43,7 +43,7 @@ class RoundStrategy(SummedStrategy):
         trusted = {name: c for name, c in clients.items() if not self.state.guard.sits_out(name, number)}
         clients = trusted if len(trusted) >= federation.min_replies else clients
         sampled = cohort(self.config.seed, number, clients, federation.cohort, federation.min_replies)
-        sampled = self.announce(sampled)
+        sampled = self.unasked(self.announce(sampled))
         self.prepare({name: clients[name] for name in sampled}, self._send, training=True)
         encoded: dict[RequestKey, RecordDict] = {}
         return [self._message(clients[name], TRAIN, self._encode_for(clients[name], encoded)) for name in sampled]
@@ -72,7 +72,8 @@ class RoundStrategy(SummedStrategy):
         """Return the encoded request of a client; `encoded` stores it for clients with an equal request."""
         last = self.state.counted.get(client.name, 0)
         last = last if self.broadcast(self.state.memory, last) else 0  # else equal requests would be encoded for each
-        key = client.enrolment, last, self.group_of(client.name), tuple(self.statics_for(client.name))
+        name = client.name
+        key = client.enrolment, last, self.group_of(name), tuple(self.statics_for(name)), self._group_of.get(name, 0)
         if key not in encoded:
             encoded[key] = encode(self._request(client, last))
         return encoded[key]
@@ -87,5 +88,5 @@ class RoundStrategy(SummedStrategy):
             statics=self.statics_for(client.name),
             cost=self.cost,
             clip=self.clip,
-            terms=self.terms,
+            terms=self.terms_for(client.name),
         )

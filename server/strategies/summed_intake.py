@@ -27,11 +27,15 @@ class SummedIntake(StepStrategy):
     def __init__(self, parts: RoundParts) -> None:
         super().__init__(parts)
         self._sums: SumProtocol | None = parts.sums
-        self._terms: SumTerms | None = None
+        self._terms: list[SumTerms] = []
+        """Terms of each group's sum; empty without secure sums."""
+        self._group_of: dict[str, int] = {}
+        """Client of the round -> its group."""
 
-    def _split_uploads(
-        self, sums: SumProtocol, terms: SumTerms, messages: Iterable[Message]
-    ) -> tuple[Uploads, dict[str, str]]:
+    def _terms_of(self, client: str) -> SumTerms:
+        return self._terms[self._group_of.get(client, 0)]
+
+    def _split_uploads(self, sums: SumProtocol, messages: Iterable[Message]) -> tuple[Uploads, dict[str, str]]:
         """Return client -> upload of usable replies, and client -> reason for the others."""
         self._spool = None
         uploads: Uploads = {}
@@ -40,7 +44,7 @@ class SummedIntake(StepStrategy):
         for message in messages:
             node = message.metadata.src_node_id
             try:
-                uploads[roster.name(node)] = self._upload(sums, terms, message)
+                uploads[roster.name(node)] = self._upload(sums, message)
             except WireError as error:
                 failed[node] = str(error)
         if isinstance(messages, list):  # Flower holds it until the replies of the next round are here
@@ -48,32 +52,32 @@ class SummedIntake(StepStrategy):
         self.enrolment.ledgers.store()
         return uploads, {roster.leave(node, reason): reason for node, reason in failed.items()}
 
-    def _upload(self, sums: SumProtocol, terms: SumTerms, message: Message) -> Upload:
+    def _upload(self, sums: SumProtocol, message: Message) -> Upload:
         """Return the upload in a reply, which may have been taken as it arrived.
 
         Raises:
             WireError: It has none.
         """
-        content = content_of(message, sums.limit(terms))
+        content = content_of(message, self._largest)
         if isinstance(content, Taken):
             taken: Taken[Upload] = content
             return taken.reply()
-        return self._accept_upload(sums, terms, decode(TrainReply, content), message.metadata.src_node_id)
+        return self._accept_upload(sums, decode(TrainReply, content), message.metadata.src_node_id)
 
-    def _accept_upload(self, sums: SumProtocol, terms: SumTerms, reply: TrainReply, node: int) -> Upload:
+    def _accept_upload(self, sums: SumProtocol, reply: TrainReply, node: int) -> Upload:
         self._check(reply)
         if self.cost:
             self.enrolment.ledgers.note(node, reply.ledger)
-        return replace(sums.upload(reply, terms), steps=reply.steps)
+        return replace(sums.upload(reply, self._terms_of(self.enrolment.roster.name(node))), steps=reply.steps)
 
     @property
     def _largest(self) -> int:
-        return self._sums.limit(self._terms) if self._sums and self._terms else super()._largest
+        return self._sums.limit(self._terms[0]) if self._sums and self._terms else super()._largest
 
     def _store(self, sent: TrainReply, node: int, spool: Spool) -> Reply | Upload:
-        if self._sums is None or self._terms is None:
+        if self._sums is None or not self._terms:
             return super()._store(sent, node, spool)
-        upload = self._accept_upload(self._sums, self._terms, sent, node)
+        upload = self._accept_upload(self._sums, sent, node)
         return replace(upload, load=spool.store(upload.load()))
 
     def _check(self, reply: TrainReply) -> None:

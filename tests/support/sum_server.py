@@ -45,7 +45,7 @@ class SumServer(Server):
         for node in range(clients):
             self.enrolment.roster.enrol(EnrolledClient(f"{node:04}", node, "toy:0", 10))
         self._sums = HelperSums(self.config, roster(), self._helpers, self._store)
-        self.strategy._sums, self.strategy._terms = self._sums, self.terms
+        self.strategy._sums, self.strategy._terms = self._sums, [self.terms]
         self.strategy.open_intake()
         self.strategy._spool = Spool(folder, most=4 * 8 * size)
 
@@ -79,4 +79,4 @@ class SumServer(Server):
 
     def split(self, *messages: Message) -> tuple[dict[str, Upload], dict[str, str]]:
         """Return client -> upload, and client -> reason for bad ones."""
-        return self.strategy._split_uploads(self._sums, self.terms, list(messages))
+        return self.strategy._split_uploads(self._sums, list(messages))

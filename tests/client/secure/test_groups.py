@@ -1,0 +1,21 @@
+"""A client of a run with groups joins one sum a round."""
+
+import pytest
+
+from common.errors import RefusedError
+from tests.client.secure.test_training_sums import RHO, exact_blocks, summed
+from tests.support.summing import Summing
+
+
+@pytest.mark.parametrize("rho", [0.0, RHO])
+def test_a_client_joins_one_group_a_round(rho: float) -> None:
+    config = summed(unit="client" if rho else "none", **{"secure-sums.groups": 3})
+    server, arrays = Summing(config), exact_blocks(summed(unit="none"))[0]
+    first, other = (server.terms(arrays, rho, channel=f"train/{g}") for g in (0, 2))
+    server.first.train(server.request(first))
+    server.first.train(server.request(first))
+    with pytest.raises(RefusedError, match="this client's sum of round 1 is train/0, not train/2; nothing was sent"):
+        server.first.train(server.request(other))
+    for channel in ("train", "train/3"):
+        with pytest.raises(RefusedError, match="channel is not what this client requires"):
+            server.first.train(server.request(server.terms(arrays, rho, channel=channel)))

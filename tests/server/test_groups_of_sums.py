@@ -1,0 +1,43 @@
+"""Groups of a round's secure sums: who is in which, and the median of their means."""
+
+import numpy as np
+import pytest
+
+from server.aggregation.round_results import Opened
+from server.secure.groups import assign, median_of
+
+NAMES = [f"c{k:02}" for k in range(11)]
+
+
+def opened(*names: str, **means: list[float]) -> Opened:
+    arrays = {name.replace("_", "/"): np.array(a, np.float32) for name, a in means.items()}
+    return Opened(list(names), dict.fromkeys(names, 3), arrays, 3)
+
+
+@pytest.mark.parametrize("groups", [3, 4])
+def test_groups_have_nearly_equal_sizes_and_are_drawn_anew_in_each_round(groups: int) -> None:
+    drawn = [assign(NAMES, groups, 7, number, {}) for number in range(1, 6)]
+    for one in drawn:
+        sizes = np.bincount([*one.values()])
+        assert (len(sizes), sizes.max() - sizes.min() <= 1, one.keys()) == (groups, True, set(NAMES))
+    assert len({tuple(sorted(one.items())) for one in drawn}) == 5
+    assert drawn[0] == assign(NAMES[::-1], groups, 7, 1, {}) != assign(NAMES, groups, 8, 1, {})
+
+
+def test_who_was_asked_before_stays_and_the_others_fill_the_smallest_group() -> None:
+    before = {"c00": 2, "c01": 2, "gone": 1}
+    found = assign(NAMES, 3, 7, 1, before)
+    assert {name: found[name] for name in before} == before
+    assert np.bincount([*found.values()]).tolist() == [4, 4, 4]
+
+
+def test_the_median_is_that_of_each_number_and_keeps_magnitudes_above_it() -> None:
+    honest, other = opened("a", update_w=[1, 2], absolute_w=[1, 2]), opened("b", update_w=[3, -2], absolute_w=[4, 2])
+    liar = opened("c", update_w=[1e30, -1e30], absolute_w=[1e30, 1e30])
+    found = median_of([other, liar, honest])
+    assert found.names == ["a", "b", "c"]
+    assert found.steps == {"a": 3, "b": 3, "c": 3}
+    np.testing.assert_array_equal(found.means["update/w"], np.float32([3, -2]))
+    assert (np.abs(found.means["update/w"]) <= found.means["absolute/w"]).all()
+    assert found.means["update/w"].dtype == np.float32
+    assert median_of([honest]) is honest
