@@ -3,28 +3,28 @@
 Each has its own data, policy, ledger, state and name.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import groupby
 
 from flwr.app import Message
 
 from client.app import decode_request, dispatch
 from client.hosted_state import flush_all
+from client.hub_cohorts import Cohort, TrainCohorts, split
 from client.hub_sum import HubSum
-from client.node.replies import failure, failure_reply
+from client.node.replies import failure, failure_reply, log
 from client.session import Session
 from client.training.cohort import train
-from client.training.cohort_size import split_cohort
 from client.training.participant import Participant
 from common.config.hub_answers import reason_for_replies
 from common.config.run import RunConfig
-from common.errors import RefusedError, WireError
+from common.errors import RefusedError, RunError, WireError
+from common.methods.spec import MethodOptions
 from common.reply_lengths import Lengths, typical
 from common.wire.codec import encode
 from common.wire.hubs import Answer, addressees, asks_for_sums, join_answers
-from common.wire.messages import EnrolReply, Payload, TrainReply, TrainRequest
+from common.wire.messages import LOCAL, EnrolReply, Payload, TrainReply, TrainRequest
 from common.wire.sums import HelperReply, HelperRequest
 
 WRITERS = 16
@@ -43,10 +43,18 @@ class Hub:
         sessions: Clients by their names at the hub.
         together: Largest number of clients that train stacked; 1 gives the bits of single clients.
         sums_only: Clients whose update leaves the hub inside a sum with another one, or not at all.
+        workers: Training of cohorts in other processes; None trains them one after another in this one.
     """
 
-    def __init__(self, sessions: Mapping[str, Session], together: int, sums_only: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        sessions: Mapping[str, Session],
+        together: int,
+        sums_only: Collection[str] = (),
+        workers: TrainCohorts | None = None,
+    ) -> None:
         self.sessions, self._together, self._sums_only = dict(sessions), together, frozenset(sums_only)
+        self._workers = workers
         self._typical: tuple[str, Lengths] = "", {}
 
     def respond(self, message: Message) -> Message:
@@ -96,7 +104,7 @@ class Hub:
     def _train(
         self, kind: str, request: TrainRequest, sessions: Mapping[str, Session], total: HubSum | None
     ) -> dict[str, Answer]:
-        """Train in cohorts of clients with equal steps and data of similar size, which need little padding."""
+        """Train in cohorts; see `split`."""
         answers: dict[str, Answer] = {}
         ready: list[tuple[str, Participant]] = []
         for name in sessions:
@@ -104,8 +112,9 @@ class Hub:
                 ready.append((name, self._participant(name, request, total)))
             except Exception as error:
                 answers[name] = failure(kind, error)
-        for cohort in _cohorts(ready, self._together):
-            released = self._release(cohort, encodes=total is None)
+        cohorts = [*split(ready, self._together)]
+        for cohort, outcomes in zip(cohorts, self._outcomes_of(cohorts), strict=True):
+            released = self._release(cohort, outcomes, encodes=total is None)
             released |= flush_all({name: sessions[name].store for name, _ in cohort})
             replies = {name: reply for name, reply in released.items() if isinstance(reply, TrainReply)}
             if total and replies:
@@ -116,9 +125,9 @@ class Hub:
         return answers
 
     def _release(
-        self, cohort: Sequence[tuple[str, Participant]], *, encodes: bool
+        self, cohort: Cohort, outcomes: Sequence[TrainReply | Exception], *, encodes: bool
     ) -> dict[str, TrainReply | Exception]:
-        """Train a cohort and return what leaves each client; its ledgers wait for the disk together."""
+        """Return what leaves each client of a trained cohort; its ledgers wait for the disk together."""
 
         def release(member: tuple[tuple[str, Participant], TrainReply | Exception]) -> TrainReply | Exception:
             (name, participant), outcome = member
@@ -127,25 +136,32 @@ class Hub:
             except Exception as error:
                 return error
 
-        names, members = [name for name, _ in cohort], [*zip(cohort, self._outcomes(cohort), strict=True)]
+        names, members = [name for name, _ in cohort], [*zip(cohort, outcomes, strict=True)]
         if not any(participant.reservation for _, participant in cohort):
             return dict(zip(names, map(release, members), strict=True))
         with ThreadPoolExecutor(WRITERS) as writers:
             return dict(zip(names, writers.map(release, members), strict=True))
 
-    def _outcomes(self, cohort: Sequence[tuple[str, Participant]]) -> Sequence[TrainReply | Exception]:
+    def _outcomes_of(self, cohorts: Sequence[Cohort]) -> Iterable[Sequence[TrainReply | Exception]]:
+        """Return the outcomes of all cohorts; steps with noise, which is charged first, run in this process."""
+        is_plain = all(p.noise is None and p.request.phase == LOCAL for cohort in cohorts for _, p in cohort)
+        if self._workers and len(cohorts) > 1 and is_plain:
+            try:
+                return self._workers(self._options(cohorts[0]), cohorts)
+            except RunError as error:
+                log.warning("%s; this process trains its clients", str(error).partition(";")[0])
+        return map(self._outcomes, cohorts)
+
+    def _options(self, cohort: Cohort) -> MethodOptions:
+        (name, participant), *_ = cohort
+        return self.sessions[name].config(participant.request.enrolment).method_options
+
+    def _outcomes(self, cohort: Cohort) -> Sequence[TrainReply | Exception]:
         """Return each participant's reply or error; if a cohort fails, its participants train one by one."""
-        options = self.sessions[cohort[0][0]].config(cohort[0][1].request.enrolment).method_options
         try:
-            return train(options, [participant for _, participant in cohort])
+            return train(self._options(cohort), [participant for _, participant in cohort])
         except Exception as error:
             return [error] if len(cohort) == 1 else [self._outcomes([one])[0] for one in cohort]
-
-
-def _cohorts(ready: list[tuple[str, Participant]], together: int) -> Iterator[list[tuple[str, Participant]]]:
-    ready.sort(key=lambda pair: (pair[1].steps, pair[1].learner.size))
-    for _, equal in groupby(ready, key=lambda pair: pair[1].steps):
-        yield from split_cohort(list(equal), lambda pair: pair[1].learner, together)
 
 
 def _release(

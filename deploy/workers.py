@@ -39,7 +39,13 @@ class Workers:
     def train(
         self, blocks: Sequence[Block], train_block: TrainBlock, client_bytes: int, together: int = 1
     ) -> list[TrainedBlock]:
-        """Train all blocks and store their clients' state.
+        """Train all blocks and store their clients' state; see `train_each`."""
+        return [*self.train_each(blocks, train_block, client_bytes, together)]
+
+    def train_each(
+        self, blocks: Sequence[Block], train_block: TrainBlock, client_bytes: int, together: int = 1
+    ) -> Iterator[TrainedBlock]:
+        """Return the trained blocks in their order; the state of a block's clients is stored when it is taken.
 
         Args:
             blocks: Clients of each block.
@@ -52,7 +58,7 @@ class Workers:
         """
         count = min(self._count, -(-len(blocks) // together))
         if count == 1:
-            return [train_block(number) for number in range(len(blocks))]
+            return map(train_block, range(len(blocks)))
         keys = [tuple(participant.client for participant in block) for block in blocks]
         kept = self._memories
         self._memories = {key: kept.get(key) or SharedMemory(len(key) * client_bytes + SPARE_BYTES) for key in keys}
@@ -60,12 +66,16 @@ class Workers:
         shares = [[n for n in range(len(blocks)) if n // together % count == k] for k in range(count)]
         works = [partial(_train_share, share, blocks, train_block, memories) for share in shares]
         names = [f"worker {k + 1} of {count}, with {len(share)} blocks" for k, share in enumerate(shares)]
-        trained: dict[int, TrainedBlock] = {}
+        trained: dict[int, tuple[bytes, bytes]] = {}
         for share, parts in zip(shares, run_in_copies(works, names), strict=True):
-            for number, block, state in zip(share, parts[::2], parts[1::2], strict=True):
-                adopt_state(blocks[number], TrainedState.from_bytes(state), memories[number])
-                trained[number] = TrainedBlock.from_bytes(block)
-        return [trained[number] for number in range(len(blocks))]
+            trained |= zip(share, zip(parts[::2], parts[1::2], strict=True), strict=True)
+
+        def take(number: int) -> TrainedBlock:
+            block, state = trained.pop(number)
+            adopt_state(blocks[number], TrainedState.from_bytes(state), memories[number])
+            return TrainedBlock.from_bytes(block)
+
+        return map(take, range(len(blocks)))
 
 
 def _train_share(

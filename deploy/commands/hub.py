@@ -29,6 +29,7 @@ from deploy.commands.hub_clients import FILE, HostedData, partition_clients, rea
 from deploy.commands.join import ClientRequest, PolicyRequest, ServerRequest
 from deploy.commands.policy_terms import store_limits
 from deploy.commands.resident import Node, serve_node
+from deploy.hub_workers import HubWorkers
 from deploy.keys import load_private_key
 from deploy.partitioning import PARTITIONS, Partitioning
 
@@ -42,12 +43,14 @@ class HubRequest:
         client: The hub as a client; its name is the first part of its clients' names.
         limits: Limits that hold for each client.
         clients: Number of partitions; None if the folder names the clients.
+        workers: Number of processes that train.
     """
 
     source: DataRequest
     client: ClientRequest
     limits: PolicyRequest
     clients: int | None
+    workers: int = 1
 
 
 def serve_hub(at: ServerRequest, request: HubRequest) -> None:
@@ -71,7 +74,8 @@ def serve_hub(at: ServerRequest, request: HubRequest) -> None:
         f"hub {name} with {count(len(sessions), 'client')}: this process reads the data of all of them and hosts their"
         " ledgers; nothing here protects them from its operator"
     )
-    hub = Hub(sessions, TOGETHER if sums_only else choose_cohort(len(sessions)), sums_only)
+    together = TOGETHER if sums_only else choose_cohort(len(sessions))
+    hub = Hub(sessions, together, sums_only, HubWorkers(request.workers) if request.workers > 1 else None)
     state = request.client.state_dir.resolve()
     serve_node(
         at,

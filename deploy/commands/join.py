@@ -86,6 +86,10 @@ def join(
             help="Take part as a hub: with so many clients that share the data, 0: one for each unit; default: one client.",
         ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(min=1, help="Train a hub's clients in so many processes, with the same result for all numbers."),
+    ] = 1,
     adapt: Annotated[
         str,
         typer.Option(
@@ -133,8 +137,10 @@ def join(
             raise ConfigError("a hub takes no --adapt, --test or --shard; join with one client, or remove them")
         from deploy.commands.hub import HubRequest, serve_hub
 
-        serve_hub(at, HubRequest(source, client, limits, clients))
+        serve_hub(at, HubRequest(source, client, limits, clients, workers))
         return
+    if workers > 1:
+        raise ConfigError("--workers needs a hub; add --clients K, or join with a folder that has a clients.toml")
 
     from deploy.commands.resident import open_client, serve_requests
 

@@ -136,6 +136,12 @@ def test_one_client_is_no_sum(wards: Path) -> None:
     assert "one client is no sum" in str(join("--data", str(wards), "--name", "ward").exception)
 
 
+def test_several_processes_train_a_hub_alone() -> None:
+    refused = join("--data", "demo:0-2", "--workers", "2").exception
+    assert isinstance(refused, ConfigError)
+    assert "--workers needs a hub" in str(refused)
+
+
 def test_the_status_of_a_hosted_client_names_who_is_trusted(tmp_path: Path) -> None:
     for client in ("ward/ward-3", "alone"):
         RequestJournal(tmp_path).write(ConnectionEntry("2026-11-23T10:00:00+00:00", client, "left", "localhost:1"))
