@@ -1,7 +1,7 @@
 """Server step from a secure sum of the clients' updates."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -103,7 +103,7 @@ class SummedStrategy(SummedIntake):
         before, self._before, self._replies, self.row_ids = self.state, self.state, [], []
         number = before.round + 1
         try:
-            state = self._state_after(self._totals(sums, uploads, rejected))
+            state = self._state_after(self._means(sums, uploads, rejected), rejected)
             numbers = self.diagnostics(state.memory)
         except SumLostError as lost:
             state, numbers = replace(before, round=number), {"lost": 1.0}
@@ -114,38 +114,38 @@ class SummedStrategy(SummedIntake):
         sums.forget(number, *self._channels, CHANNEL, COUNTS_CHANNEL)
         return True
 
-    def _totals(self, sums: SumProtocol, uploads: Uploads, rejected: dict[str, str]) -> list[Total]:
-        """Return the opened sum of each group; add clients that are in none to `rejected`.
+    def _means(self, sums: SumProtocol, uploads: Uploads, rejected: dict[str, str]) -> list[Opened]:
+        """Return the means of each group; add clients that are in none to `rejected`.
 
         Raises:
             QuorumError: Too few uploads for the only sum, or a helper does not answer.
             SumLostError: The only sum is lost, or fewer than `FEWEST_GROUPS` groups have one.
         """
-        is_renewed, totals, groups = sums.is_renewed, list[Total](), len(self._terms)
+        is_renewed, found, groups = sums.is_renewed, list[Opened](), len(self._terms)
         for g, terms in enumerate(self._terms):
             members = {name: one for name, one in uploads.items() if self._group_of.get(name, 0) == g}
             try:
-                totals.append(sums.total(terms, members, rejected))
-                rejected |= totals[-1].rejected
+                total = sums.total(terms, members, rejected)
+                self._bad_boxes.update(total.rejected.keys())
+                rejected |= total.rejected
+                found.append(self._open(total))
             except (SumLostError, TooFewUploadsError) as failure:
                 if is_renewed or groups == 1:
                     raise
                 rejected |= dict.fromkeys(members, str(failure))
-        if len(totals) < min(FEWEST_GROUPS, groups):
+        if len(found) < min(FEWEST_GROUPS, groups):
             number = self.state.round + 1
-            raise SumLostError(f"round {number}: {len(totals)} of {groups} groups have a sum, {FEWEST_GROUPS} needed")
-        return totals
+            raise SumLostError(f"round {number}: {len(found)} of {groups} groups have a sum, {FEWEST_GROUPS} needed")
+        return found
 
-    def _state_after(self, totals: list[Total]) -> RunState:
-        opened = median_of([self._open(total) for total in totals])
+    def _state_after(self, groups: list[Opened], rejected: Mapping[str, str]) -> RunState:
+        opened = median_of(groups)
         shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
         with np.errstate(over="ignore", invalid="ignore"):
             updated, memory = self.update(self.state.memory, shared, opened)
         state = self.state.next({**self.state.model, **updated}, memory, opened.names)
         if not all_finite(state.model) or not all(map(all_finite, memory.values())):
             raise SumLostError(f"round {state.round}: the step from the sum is not finite")
-        rejected = [name for total in totals for name in total.rejected]
-        self._bad_boxes.update(rejected)
         spoilt = [name for name in rejected if self._bad_boxes[name] >= BAD_BOXES]
         return replace(state, guard=state.guard.exclude(spoilt, self.config.rounds))
 
