@@ -7,11 +7,16 @@ homes of FedRule's paper would take at the largest number's cost. With `--check`
 
 `--task sessions --method fedga --clients 1000 --lines 20000` reads so many generated sessions, one a line without a user, and
 makes clients of 20 of them. The limit is on the memory of the process, and on what rounds after the third add to it.
+
+`--state none` trains by FedAvg and SGD, whose clients have no state. The limit is on what rounds after the first, which
+prepares data, leave in memory for each further client. `--against today` measures the path of cohorts of 32 with single
+replies beside, in turns.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -46,6 +51,11 @@ LIMITS = {"seconds_of_all": 30.0, "gb_of_all": 12.0, "growth": 1.15}
 LINE_LIMITS = {"peak_mb": 1536.0, "growth_after_3": 1.02}
 """The same of generated sessions: memory in all, and that at the end over that after three rounds."""
 
+STATELESS_LIMIT = 2.0
+"""Kilobytes in memory after all rounds for each further client without state, beside its data."""
+
+TODAY = ["--together", "32", "--replies", "single"]
+
 
 def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]:
     """Return the figures of one run in this process."""
@@ -70,7 +80,7 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
     per_client = (memory.peak - memory.first) / len(parts)
     return {
         "clients": len(parts),
-        "trained": next(mark.messages for mark in grid.marks if mark.kind == TRAIN),
+        "trained": after[0].messages,
         "workers": options.workers,
         "replies": options.replies,
         **({"task": options.task, "lines": options.lines} if options.lines else {}),
@@ -81,6 +91,7 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
         "ms_cpu_per_evaluation": grid.spans(EVALUATE, f"after {EVALUATE}")[0],
         "mb_per_client": per_client,
         "peak_mb": memory.peak,
+        "mb_left_by_rounds": after[-1].resident - after[0].resident,
         "growth_after_3": after[-1].peak / after[min(2, len(after) - 1)].peak,
         **_describe(rounds, [mark.resident for mark in after]),
         "seconds_of_all": update * TRAINED / 1000,
@@ -95,6 +106,7 @@ def _configure(options: argparse.Namespace, catalogue: Path | None) -> RunConfig
     given = {"run-id": "population", "rounds": options.rounds, "task": options.task, "method": options.method}
     given |= {"evaluate-every": options.evaluate_every, "federation.cohort": options.cohort}
     given |= {"catalogue": str(catalogue)} if catalogue else {}
+    given |= {"method": "fedavg", "algorithm.fedavg.optimizer": "sgd"} if options.state == "none" else {}
     return parse({**given, "federation.deadline": 3600.0, "privacy.unit": "none"})
 
 
@@ -127,8 +139,13 @@ def main() -> None:
         )
     growth, load = rows[-1]["ms_cpu_per_update"] / rows[0]["ms_cpu_per_update"], os.getloadavg()[0]
     found = {"rows": rows, "growth": growth, "load": load, "command": sys.argv[1:]}
+    found |= {"against": _compare(options)} if options.against else {}
     timing.write(options.out, found, "torch", "flwr", under=options.under)
     reached, limits = {**rows[-1], "growth": growth}, LINE_LIMITS if options.lines else LIMITS
+    if options.state == "none":
+        more = [rows[-1][kind] - rows[0][kind] for kind in ("mb_left_by_rounds", "clients")]
+        reached["kb_left_a_client"], limits = 1024 * more[0] / more[1], {"kb_left_a_client": STATELESS_LIMIT}
+        print(f"Rounds leave {reached['kb_left_a_client']:.1f} kB in memory for each further client")
     missed = [name for name, limit in limits.items() if reached[name] > limit]
     for name in missed:
         print(f"{name} is {reached[name]:.4g}, at most {limits[name]:g}", file=sys.stderr)
@@ -148,14 +165,32 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--cohort", type=float, default=1.0, help="share of the clients in a round")
     parser.add_argument("--method", default="fedrule", help="method of the run")
     parser.add_argument("--replies", choices=["auto", "summed", "single"], default="summed", help="form of the replies")
+    parser.add_argument(
+        "--state", choices=["method", "none"], default="method", help="clients' state: the method's, or none"
+    )
+    parser.add_argument("--against", choices=["today"], default="", help="path that is measured beside, in turns")
+    parser.add_argument("--turns", type=int, default=1, help="turns of a comparison")
     parser.add_argument("--under", default="", metavar="KEY", help="key of the file to write under; the rest stays")
     parser.add_argument("--check", action="store_true", help="fail if a limit is missed")
     parser.add_argument("--inner", action="store_true", help="measure in this process; print JSON")
     return parser.parse_args()
 
 
-def _measure_apart(clients: int) -> dict[str, Any]:
-    own = [*sys.argv[1:], "--inner", "--clients", str(clients)]
+def _compare(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure the largest number of clients by both paths in turns; print and return the ratios."""
+    clients = options.clients[-1]
+    turns = [(_measure_apart(clients), _measure_apart(clients, *TODAY)) for _ in range(options.turns)]
+    kinds = ("ms_cpu_per_update", "mb_per_client")
+    ratios = {kind: [other[kind] / own[kind] for own, other in turns] for kind in kinds}
+    cpu, memory = (statistics.median(ratios[kind]) for kind in kinds)
+    print(
+        f"Cohorts of 32 with single replies take {cpu:.2f} times the processor time and {memory:.2f} times the memory"
+    )
+    return {"path": options.against, "clients": clients, "ratios": ratios, "rows": [other for _, other in turns]}
+
+
+def _measure_apart(clients: int, *more: str) -> dict[str, Any]:
+    own = [*sys.argv[1:], "--inner", "--clients", str(clients), *more]
     command = [sys.executable, "-m", "benchmarks", "speed", "population", *own]
     done = subprocess.run(
         command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True, stdout=subprocess.PIPE, text=True
