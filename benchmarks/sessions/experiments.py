@@ -102,12 +102,18 @@ SAMPLED = tuple(
         title=f"{one.title}, sampled softmax",
         settings={**one.settings, **task_options("sessions", {"loss": "sampled"})},
         seeds=SEEDS,
-        tuned_as="fedga",
+        tuned_as=f"{one.tuned_as}-sampled" if one.tuned_as else "",
     )
     for one in EXPERIMENTS
     if one.key in ("fedga", "default")
 )
-"""Rows with sampled softmax in place of the full one, at the point that is tuned for the full one."""
+"""Rows with sampled softmax in place of the full one, tuned over the same grid."""
+
+EQUAL_BYTES = replace(EXPERIMENTS[0], key="fedga-bytes", title="FedGA, `saturated`, fewer rounds", seeds=SEEDS)
+"""Row with the full softmax that sends as much up as the sampled one.
+
+It is tuned for its own rounds.
+"""
 
 SUMMED = ("default", "default-counts")
 """Rows of the default model without and with rules summed over clients."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from benchmarks.harness.claim import compare
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Metrics, Row, in_order, mean, mean_sd
+from benchmarks.harness.row import Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.sessions import prose, softmax_section, summed_section
-from benchmarks.sessions.experiments import CENTRAL, TITLES
+from benchmarks.sessions.experiments import CENTRAL, EQUAL_BYTES, SAMPLED, TITLES
 from benchmarks.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
 from benchmarks.sessions.sets import SETTINGS, Setting
 
@@ -24,15 +24,15 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     yield prose.INTRODUCTION.format(made_by=made_by)
     for setting in SETTINGS:
         measured = results.rows_of(setting.key)
-        rows = in_order(measured, TITLES)
-        if rows and "data" in measured:
-            yield from _set(setting, rows, measured["data"].only)
+        if "data" in measured and in_order(measured, TITLES):
+            yield from _set(setting, measured)
     yield from summed_section.section(results)
     yield from softmax_section.section(results)
     yield from _check(results)
 
 
-def _set(setting: Setting, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
+def _set(setting: Setting, measured: Mapping[str, Row]) -> Iterator[str]:
+    rows, sizes = in_order(measured, TITLES), measured["data"].only
     cooldown = f"; ηₛ falls to zero over the last {setting.cooldown:.0%} of them" if setting.cooldown else ""
     yield f"## {setting.title}"
     yield prose.SETUP.format(setting=setting, cooldown=cooldown, **sizes)
@@ -43,7 +43,8 @@ def _set(setting: Setting, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[
         yield f"Not run yet: {', '.join(absent)}."
     yield from _shares(rows)
     yield from _comparisons(rows)
-    tuned = [[row.title, _grid(row)] for row in rows.values() if row.about.grid]
+    beside = in_order(measured, [one.key for one in (*SAMPLED, EQUAL_BYTES)])
+    tuned = [[row.title, _grid(row)] for row in (rows | beside).values() if row.about.grid]
     yield f"### Tuning\n\n{Table(['method', 'validation HR@20 by point'], tuned)}"
     yield "Methods without a row here take FedGA's point."
 

@@ -20,8 +20,10 @@ SUMMED = """The default model without and with sequential rules summed over clie
 seed after equal rounds. Runs are in plaintext: a secure sum of exact counts opens the same numbers. It takes up to 1,000 items.
 Rows `-1000` have the 1,000 most visited items of their set, at the point that was tuned on the larger one."""
 
-SAMPLED = """Softmax over a client's own items and 256 drawn ones in place of all items (`tasks.sessions.loss=sampled`), at
-the point that was tuned for the full softmax. Both are compared by seed, after equal rounds; rankings are over all items."""
+SAMPLED = """Softmax over a client's own items and 256 drawn ones in place of all items (`tasks.sessions.loss=sampled`),
+compared by seed; rankings are over all items. Both are tuned over the same grid, for the rounds that they train. At equal bytes
+the full softmax trains for as many rounds as send what clients with the sampled one send to its end. Each set's table of tuning
+has the validation metrics of all points."""
 
 COST = """Generated clicks by Zipf's law; clients have 60 sessions each, and 20 with 40,000 items. Processor time is from one
 round to the next without evaluation; the peak includes the evaluation of all clients (`python -m benchmarks speed

@@ -1,6 +1,7 @@
 """Runs of the sessions study: federated methods, central training and baselines on four sets."""
 
 from functools import lru_cache, partial
+from itertools import accumulate
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     bench.run_baselines({key: TITLES[key] for key in BASELINES}, CENTRAL.seeds, partial(_baseline, bench))
     if selection.has(CENTRAL.key):
         _compute_central(bench)
-    bench.run((*setting.experiments(), *setting.sampled()))
+    bench.run((*setting.experiments(), *setting.sampled(), *setting.equal_bytes()))
     bench.describe(partial(_sizes, bench))
 
 
@@ -66,8 +67,14 @@ def _bench(setting: Setting, selection: Selection, store: Store) -> Bench:
 
 
 def _trial_of(run: FinishedRun) -> Trial:
-    """Return the curve, and its last metrics unless a point is tuned."""
-    curve = run.curve()
+    """Return the curve, and its last metrics unless a point is tuned.
+
+    `megabytes_up` counts what clients sent from the first round on.
+    """
+    rounds = run.rounds()
+    sent = accumulate(one.bytes_up / 1e6 for one in rounds)
+    up = {one.round: megabytes for one, megabytes in zip(rounds, sent, strict=True)}
+    curve = {number: {**metrics, "megabytes_up": up[number]} for number, metrics in run.curve().items()}
     return Trial({} if run.tunes else curve[max(curve)], curve)
 
 

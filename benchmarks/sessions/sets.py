@@ -3,7 +3,17 @@
 from dataclasses import dataclass, replace
 
 from benchmarks.harness.experiment import Experiment, method_options
-from benchmarks.sessions.experiments import ABLATION, COARSE, COOLING, EXPERIMENTS, FINE, SAMPLED, SUMMED, Points
+from benchmarks.sessions.experiments import (
+    ABLATION,
+    COARSE,
+    COOLING,
+    EQUAL_BYTES,
+    EXPERIMENTS,
+    FINE,
+    SAMPLED,
+    SUMMED,
+    Points,
+)
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,7 @@ class Setting:
         without: Rows that are not run on it.
         evaluate_every: Rounds between two evaluations by all clients.
         cooldown: Share of the rounds, the last ones, over which the server's step falls to zero.
-        sampled_rounds: Rounds of the rows with sampled softmax; 0: all.
+        equal_bytes_rounds: Rounds of the full softmax that send as many bytes up as these rows; 0: not compared.
     """
 
     key: str
@@ -34,7 +44,7 @@ class Setting:
     without: tuple[str, ...] = ()
     evaluate_every: int = 10
     cooldown: float = 0.0
-    sampled_rounds: int = 0
+    equal_bytes_rounds: int = 0
 
     def experiments(self) -> tuple[Experiment, ...]:
         """Return the rows of this set, with its protocol in their configuration."""
@@ -45,10 +55,14 @@ class Setting:
         return tuple(one for one in self.experiments() if one.key in SUMMED)
 
     def sampled(self) -> tuple[Experiment, ...]:
-        """Return the rows with sampled softmax, evaluated after half of their rounds and at their end."""
-        rounds = self.sampled_rounds or self.rounds
-        shorter = replace(self, rounds=rounds, evaluate_every=rounds // 2)
-        return tuple(shorter._adapt(one) for one in SAMPLED)
+        """Return the rows with sampled softmax, evaluated at their end and where full ones choose their point."""
+        rarely = replace(self, evaluate_every=self.rounds - self.evaluate_every)
+        return tuple(rarely._adapt(one) for one in SAMPLED)
+
+    def equal_bytes(self) -> tuple[Experiment, ...]:
+        """Return the row with the full softmax at as many bytes up, where it is compared."""
+        rounds = self.equal_bytes_rounds
+        return (replace(self, rounds=rounds, evaluate_every=rounds - 1)._adapt(EQUAL_BYTES),) if rounds else ()
 
     def _adapt(self, one: Experiment) -> Experiment:
         method = str(one.settings["method"])
@@ -76,6 +90,7 @@ SETTINGS = (
         100,
         FINE,
         (TAGNN,),
+        equal_bytes_rounds=37,
     ),
     Setting(
         "yoochoose",
@@ -85,7 +100,7 @@ SETTINGS = (
         60 / 890,
         160,
         without=(*ABLATIONS, TAGNN),
-        sampled_rounds=80,
+        equal_bytes_rounds=46,
     ),
     Setting(
         "yoochoose64",

@@ -9,34 +9,66 @@ from benchmarks.harness.row import Row, mean
 from benchmarks.harness.study import RESULTS
 from benchmarks.harness.table import Table
 from benchmarks.sessions import prose
-from benchmarks.sessions.experiments import SAMPLED
+from benchmarks.sessions.experiments import EQUAL_BYTES, SAMPLED
 from benchmarks.sessions.sets import SETTINGS
 
 COST = RESULTS / "sampled_softmax.json"
 """Results of `python -m benchmarks speed sampled_softmax`."""
 
 
+COLUMNS = (
+    "set",
+    "method",
+    "at equal",
+    "rounds, full",
+    "rounds, sampled",
+    "MB up, full",
+    "MB up, sampled",
+    "point, full",
+    "point, sampled",
+    "HR@20, full",
+    "HR@20, sampled",
+    "difference by seed, points",
+)
+
+
+PAIRS = (
+    *((one.key.removesuffix("-sampled"), one.key, "rounds") for one in SAMPLED),
+    (EQUAL_BYTES.key, SAMPLED[0].key, "bytes"),
+)
+"""Row with the full softmax, row with the sampled one, and what is equal."""
+
+
 def section(results: Results, cost: Path = COST) -> Iterator[str]:
     """Yield the section; nothing without rows."""
-    table = Table(["set", "method", "rounds", "seeds", "HR@20, full", "HR@20, sampled", "difference by seed, points"])
+    table = Table(COLUMNS)
     for setting in SETTINGS:
         measured = results.rows_of(setting.key)
-        for one in SAMPLED:
-            full, sampled = measured.get(one.key.removesuffix("-sampled")), measured.get(one.key)
-            if full and sampled:
-                table.rows.append([setting.key, full.title, *_compare(full, sampled)])
+        for full, own, equal in PAIRS:
+            if {full, own} <= measured.keys():
+                cells = _compare(measured[full], measured[own], equal)
+                table.rows.append([setting.key, measured[full].title, equal, *cells])
     if table.rows:
-        yield f"## Sampled softmax\n\n{prose.SAMPLED}\n\n{table}"
+        yield f"## Sampled softmax\n\n{prose.SAMPLED}\n\n{table.without_empty_columns()}"
         yield from _costs(cost)
 
 
-def _compare(full: Row, sampled: Row) -> list[str]:
-    """Return the cells of two rows, at the last round of the sampled one."""
+def _compare(full: Row, sampled: Row, equal: str) -> list[str]:
+    """Return the cells of two rows: of the full one at its end, or at the last round of the sampled one."""
     seeds = sorted(full.trials.keys() & sampled.trials.keys())
-    rounds = max(max(sampled.trials[seed].curve) for seed in seeds)
-    hits = [[100 * row.trials[seed].curve[rounds]["hr20"] for seed in seeds] for row in (full, sampled)]
+    end = max(sampled.trials[seeds[0]].curve)
+    rounds = (end if equal == "rounds" else max(full.trials[seeds[0]].curve), end)
+    ends = [[row.trials[seed].curve[at] for seed in seeds] for row, at in zip((full, sampled), rounds, strict=True)]
+    up = [[one["megabytes_up"] for one in of_row if "megabytes_up" in one] for of_row in ends]
+    hits = [[100 * one["hr20"] for one in of_row] for of_row in ends]
     differences = ", ".join(f"{own - other:+.2f}" for other, own in zip(*hits, strict=True))
-    return [str(rounds), str(len(seeds)), *(f"{mean(values):.1f}" for values in hits), differences]
+    return [
+        *map(str, rounds),
+        *(f"{mean(values):,.0f}" if values else "" for values in up),
+        *(str(row.about.chosen.get("point", "")) for row in (full, sampled)),
+        *(f"{mean(values):.1f}" for values in hits),
+        differences,
+    ]
 
 
 def _costs(path: Path) -> Iterator[str]:

@@ -1,13 +1,20 @@
 """Rows of the sessions study are valid configurations; rounds and baselines by hand."""
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, RowKey, Trial
+from benchmarks.harness.store import Store
 from benchmarks.sessions.baselines import baselines_of
 from benchmarks.sessions.data import READERS
 from benchmarks.sessions.experiments import BASELINES, EXPERIMENTS, _row
 from benchmarks.sessions.page import rounds_to
+from benchmarks.sessions.runs import _trial_of
 from benchmarks.sessions.sets import SETTINGS, SMALL_SETTINGS, Setting
 from client.data.read import read_all
 from client.tasks.sessions.data.split import split_visitor
@@ -25,6 +32,26 @@ def test_every_row_is_a_configuration_at_every_point(setting: Setting) -> None:
         assert one.tuned_as in ("", *rows)
         assert not one.tuned_as or one.grid == rows[one.tuned_as].grid
     assert rows.keys() <= {one.key for one in EXPERIMENTS}
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=[setting.key for setting in SETTINGS])
+def test_rows_of_sampled_softmax_are_tuned_as_those_of_the_full_one(setting: Setting) -> None:
+    full = next(one for one in setting.experiments() if one.key == "fedga")
+    sampled, other = setting.sampled()
+    assert (sampled.tuned_as, other.tuned_as) == ("", sampled.key)
+    assert sampled.grid == other.grid == full.grid
+    evaluate_every = setting.rounds - setting.evaluate_every
+    assert sampled.settings == {**full.settings, "tasks.sessions.loss": "sampled", "evaluate-every": evaluate_every}
+
+
+@pytest.mark.parametrize("setting", SETTINGS[:2], ids=[setting.key for setting in SETTINGS[:2]])
+def test_the_row_at_equal_bytes_is_tuned_for_its_own_rounds(setting: Setting) -> None:
+    full = next(one for one in setting.experiments() if one.key == "fedga")
+    (row,) = setting.equal_bytes()
+    rounds = setting.equal_bytes_rounds
+    assert (row.tuned_as, row.grid) == ("", full.grid)
+    assert row.settings == {**full.settings, "rounds": rounds, "evaluate-every": rounds - 1}
+    assert SETTINGS[2].equal_bytes() == ()
 
 
 def test_a_row_that_tests_nothing_is_refused() -> None:
@@ -54,6 +81,17 @@ def test_every_baseline_scores_all_items() -> None:
     assert found.keys() == BASELINES.keys()
     for score in found.values():
         assert score(np.array([0, 1]), 0).shape == (len(data.vocabulary.items),)
+
+
+def test_a_trial_counts_what_clients_sent_up_to_each_evaluation(tmp_path: Path) -> None:
+    bench = Bench("demo", partial(read_all, "sessions", "demo:0-4"), Store(tmp_path, Results()), _trial_of)
+    protocol = {"rounds": 4, "evaluate-every": 2, "federation.min-clients": 1}
+    trial = bench.train("demo", {"task": "sessions", "method": "fedga", "model": "paper", **protocol, "seed": 0})
+    sent = {number: metrics["megabytes_up"] for number, metrics in trial.curve.items()}
+    assert sent.keys() == {2, 4}
+    assert sent[4] == pytest.approx(2 * sent[2], rel=0.01)
+    assert sent[4] == pytest.approx(trial.megabytes / 2, rel=0.3)
+    assert trial.metrics == trial.curve[4]
 
 
 def test_rounds_to_a_share_of_the_final_hit_rate() -> None:

@@ -1,4 +1,4 @@
-"""Section on sampled softmax: rows are compared at equal rounds and by seed, with the cost of both."""
+"""Section on sampled softmax: rows are compared at equal rounds, at equal bytes and by seed, with the cost of both."""
 
 import json
 from pathlib import Path
@@ -25,9 +25,20 @@ def test_rows_are_compared_at_the_last_round_of_the_sampled_one(tmp_path: Path) 
     row = {"loss": "full", "items": 11000, "clients": 100, "answered": 100, "kb_up_per_client": 2270.4}
     cost.write_text(json.dumps({"rows": [{**row, "cpu_seconds_per_round": 13.04, "peak_mb": 5400.2}]}), "utf-8")
     accuracy, costs = section(results, cost)
-    assert "| gowalla | fedga | 50 | 2 | 45.0 | 45.5 | -1.00, +2.00 |" in accuracy
+    assert "| gowalla | fedga | rounds | 50 | 50 | 45.0 | 45.5 | -1.00, +2.00 |" in accuracy
     assert "| full | 11,000 | 100 of 100 | 2,270 | 13.04 | 5,400 |" in costs
     assert len([*section(results, tmp_path / "none")]) == 1
+
+
+def test_at_equal_bytes_the_full_row_is_read_at_its_own_end(tmp_path: Path) -> None:
+    results = results_of(fedga_bytes={0: {19: 0.3, 20: 0.25}}, fedga_sampled={0: {40: 0.5, 50: 0.49}})
+    for row, point, megabytes in zip(results.rows.values(), ("lr 1", "lr 2"), (1999.6, 1990.4), strict=True):
+        row.about.chosen = {"point": point}
+        row.trials[0].curve[max(row.trials[0].curve)]["megabytes_up"] = megabytes
+    (accuracy,) = section(results, tmp_path / "none")
+    assert (
+        "| gowalla | fedga_bytes | bytes | 20 | 50 | 2,000 | 1,990 | lr 1 | lr 2 | 25.0 | 49.0 | +24.00 |" in accuracy
+    )
 
 
 def test_without_rows_there_is_no_section(tmp_path: Path) -> None:
