@@ -40,7 +40,7 @@ class SecureSumsOptions(Options):
     """Number of groups of clients with a sum each; the model takes the median of the groups' means.
 
     Groups are drawn anew in each round.     From three on, liars in fewer than half of them cannot decide it. Noise
-    grows by about √G, since each sum has G times fewer clients. A round needs `min-sum` clients in each."""
+    grows by about 1.2·√G, since each sum has G times fewer clients. A round needs `min-sum` clients in each."""
 
     @field_validator("groups")
     @classmethod

@@ -170,7 +170,7 @@ def _rounds(histories: Sequence[RunRecord]) -> Section:
         for title, caption, value in _QUANTITIES
     ]
     rows = [[*absence, label] for label, history in _labeled(histories) for absence in absences(history.rounds)]
-    header = ["Client", "Reason why its reply did not count", "Rounds", "Run"]
+    header = ["Client", "Reason why its reply did not count in full", "Rounds", "Run"]
     gone = table(count(len(rows), "absence"), header, rows, "words") if rows else None
     return section("Rounds", "Time and traffic of each round.", figures, gone)
 

@@ -61,22 +61,16 @@ class BoundedStrategy(EvaluatedStrategy):
         spoiled the model. They count if the other clients do not make a quorum. In a federation of fewer than
         `LARGE_ROUND` clients they also count after `RECENT_ROUNDS` replies in a row that were left out.
         """
-        guard, roster, number = self.state.guard, self.enrolment.roster, self.state.round + 1
+        guard, roster, following = self.state.guard, self.enrolment.roster, self.state.round + 1
         present = roster.select_trainable(roster.present)
-        others = [name for name in present if name not in excess and not guard.sits_out(name, number)]
-        judged = len(replies) > 2 or are_folded(replies) or not self._past
-        needed = (
-            {}
-            if judged
-            else {
-                client: one
-                for client, one in excess.items()
-                if len(others) < self.config.federation.min_replies or guard.left_out.get(client, 0) >= RECENT_ROUNDS
-            }
-        )
+        others = [name for name in present if name not in excess and not guard.sits_out(name, following)]
+        can_judge = len(replies) > 2 or are_folded(replies) or not self._past
+        no_quorum = len(others) < self.config.federation.min_replies
+        waited = {client for client, number in guard.left_out.items() if number >= RECENT_ROUNDS}
+        needed = set() if can_judge else {client for client in excess if no_quorum or client in waited}
         if len(present) < LARGE_ROUND:
             accepted = [reply.client for reply in replies if reply.client not in excess]
-            self.state = replace(self.state, guard=guard.count(excess.keys() - needed.keys(), accepted))
+            self.state = replace(self.state, guard=guard.count(excess.keys() - needed, accepted))
         return needed
 
     @property

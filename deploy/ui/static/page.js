@@ -65,13 +65,13 @@ function apply(run, event) {
   if (event.event === "finish") list();
 }
 function applyRound(run, event) {
-  const { clients, clusters, missing, refused, ...round } = event, n = event.round;
+  const { clients, clusters, missing, refused, shortened = {}, ...round } = event, n = event.round;
   for (const number of run.rounds.keys()) if (number > n) run.rounds.delete(number); // a resumed run repeats rounds
   run.rounds.set(n, round);
   for (const name of missing) client(run, name).state = "missing";
-  for (const [name, reason] of Object.entries(refused)) {
+  for (const [name, reason] of Object.entries(refused))
     Object.assign(client(run, name), { state: "refused", refusals: client(run, name).refusals + 1, reason });
-  }
+  for (const [name, reason] of Object.entries(shortened)) client(run, name).reason = reason;
   for (const [name, its] of Object.entries(clients)) {
     const one = client(run, name), [up, down] = one.traffic[n] ?? [0, 0];
     one.traffic[n] = [its.bytes_up, its.bytes_down];
