@@ -23,9 +23,8 @@ flower-stop:  ## stop the SuperLink that `flwr run` leaves on this machine
 	pkill -f 'flower-superlink --insecure --simulation'
 
 test: .venv/dev  ## all tests, quick ones on all cores; those that need a Docker engine or the real data say why they skip
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m "not system and not container"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m offline
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "(system or container) and not offline"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m "offline or not (system or container)"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=30 -m "(system or container) and not offline"
 
 check: .venv/dev  ## format, lint, types, layers, documentation
 	$(BIN)/ruff format --check .

@@ -51,8 +51,8 @@ class HubSum:
         if not replies:
             return {}
         names = [*replies]
-        encoding = config.federation.encoding
-        whole = [expand_reply(unpack_reply(reply, encoding), self._model) for reply in replies.values()]
+        form, model = config.federation.form, self._model
+        whole = [expand_reply(unpack_reply(reply, form, model), model) for reply in replies.values()]
         lengths = {UPDATE: _lengths([reply.update for reply in whole])}
         if whole[0].gradient:
             lengths[GRADIENT] = _lengths([reply.gradient for reply in whole])

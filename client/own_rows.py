@@ -5,7 +5,7 @@ each of K clients, then all R rows of a client that touches none. Operations on 
 whole tables.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -50,6 +50,18 @@ class OwnRows:
         spare = torch.zeros(-(self.ids.numel() + self.total) % WIDTH, dtype=torch.int64)
         rows = torch.cat([self.ids.flatten(), torch.arange(self.total), spare])
         return {n: t[rows] if n in self.tables else t for n, t in model.items()}
+
+    def select(self, groups: Mapping[str, Tensors], places: Sequence[int]) -> dict[str, Tensors]:
+        """Return stacked groups with these short tables, of the clients at these places alone."""
+        own, first = torch.arange(self.ids.numel()).view_as(self.ids)[places].flatten(), self.ids.numel()
+        spare = torch.full((-(len(own) + self.total) % WIDTH,), first)
+        rows = torch.cat([own, torch.arange(first, first + self.total), spare])
+        kept = {
+            group: {n: t[rows] if n in self.tables else t[places] for n, t in named.items()}
+            for group, named in groups.items()
+            if group != TOUCHED
+        }
+        return {**kept, TOUCHED: OwnRows(self.tables, self.ids[places], self.total).group}
 
     def take(self, short: Tensors) -> Tensors:
         """Return views with the own rows of each client, K × T × …, in place of the tables."""

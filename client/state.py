@@ -38,24 +38,32 @@ class StackedRow(Mapping[str, Tensors]):
         stacked: Groups of all of them, K × …; those with `TOUCHED` have short tables.
         place: Number of the client among them.
         clients: Number K of clients.
+        alone: Groups of this client, which replace its row if the server leaves out the round's reply; empty if it cannot.
     """
 
     stacked: Mapping[str, Tensors]
     place: int
     clients: int
+    alone: Mapping[str, Tensors] = field(default_factory=dict)
 
     def __getitem__(self, group: str) -> Tensors:
+        if self.alone:
+            return self.alone[group]
         named, own = self.stacked[group], own_rows_of(self.stacked)
         return own.at(named, self.place) if own else at(named, self.place)
 
     def __contains__(self, group: object) -> bool:
-        return group in self.stacked and group != TOUCHED
+        return group in self._groups and group != TOUCHED
 
     def __iter__(self) -> Iterator[str]:
-        return (group for group in self.stacked if group != TOUCHED)
+        return (group for group in self._groups if group != TOUCHED)
 
     def __len__(self) -> int:
-        return len(self.stacked) - (TOUCHED in self.stacked)
+        return len(self._groups) - (TOUCHED in self._groups)
+
+    @property
+    def _groups(self) -> Mapping[str, Tensors]:
+        return self.alone or self.stacked
 
 
 class Store(Protocol):

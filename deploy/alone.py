@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from flwr.app import Message
 
 from client.data.dataset import AnyDataset
@@ -26,6 +27,9 @@ from server.verdict import compare_alone
 
 MIN_SECONDS = 60.0
 """Time that the comparison may take at least; a longer run may be compared for as long as it took."""
+
+MOST_CLIENTS = 2_000
+"""Largest number of clients that are compared; of more, as many are drawn."""
 
 
 class TimedGrid(InProcessGrid):
@@ -56,6 +60,8 @@ class TimedGrid(InProcessGrid):
 def with_alone(result: Result, config: RunConfig, parts: Sequence[AnyDataset], own: Mapping[str, Measured]) -> Result:
     """Return the result with the comparison in its verdict, unless it has one or nothing was compared.
 
+    Clients alone have nothing in common: each takes the memory and time of a whole model.
+
     Args:
         result: Result of the run.
         config: Its configuration.
@@ -65,23 +71,32 @@ def with_alone(result: Result, config: RunConfig, parts: Sequence[AnyDataset], o
     verdict = result.verdict
     if verdict is None or verdict.alone is not None or result.status != "completed" or not own:
         return result
-    seconds = max(MIN_SECONDS, result.seconds)
+    seconds, drawn = max(MIN_SECONDS, result.seconds), draw_clients(len(parts), config.seed)
+    of_all = f" of {len(parts):,}, drawn by the seed" if len(drawn) < len(parts) else ""
+    clients = f"{len(drawn):,} clients" if of_all else "each client"
     console.print(
-        f"comparing with each client alone, for at most {seconds:.0f} s; Ctrl-C ends this, --no-alone omits it",
+        f"comparing with {clients} alone{of_all}, for at most {seconds:.0f} s; Ctrl-C ends this, --no-alone omits it",
         style="dim",
         highlight=False,
         soft_wrap=True,
     )
     try:
-        done, alone = train_alone(config, result.rounds_done, parts, seconds)
+        done, alone = train_alone(config, result.rounds_done, [parts[k] for k in drawn], seconds)
     except (FedloomError, KeyboardInterrupt):
         return result
+    alone = {f"client-{k}": alone[f"client-{place}"] for place, k in enumerate(drawn)}
     metric = pool_measured(result.task, alone).metrics.get(verdict.metric)
     sums = pair_clients(result.task, own, alone)
     if metric is None or not sums.units:
         return result
     note = f"; alone for {done} of {result.rounds_done} rounds" if done < result.rounds_done else ""
+    note += f"; {len(drawn):,} of {len(parts):,} clients alone" if of_all else ""
     return replace(result, verdict=compare_alone(verdict, result.task, result.best, metric, sums, note))
+
+
+def draw_clients(clients: int, seed: int) -> list[int]:
+    """Return the numbers of the clients that are compared, ascending."""
+    return sorted(np.random.default_rng(seed).permutation(clients)[:MOST_CLIENTS].tolist())
 
 
 def train_alone(

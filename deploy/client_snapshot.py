@@ -37,11 +37,13 @@ class KeptState:
         forget: A resumed run starts it anew.
         keep: It stays after the last round, for further rounds.
         every: Number of rounds between two snapshots; 0 for none, None chooses. With noise, every round has one.
+        on_disk: A large population's state is in files while it trains.
     """
 
     forget: bool = False
     keep: bool = False
     every: int | None = None
+    on_disk: bool = False
 
 
 REMOVED = KeptState()

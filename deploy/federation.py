@@ -23,7 +23,7 @@ from deploy.locks import locked_home
 from deploy.processes import Processes
 from deploy.superlink import FLOWER_HOME, SuperLinkSettings, erase_database, start_app, start_superlink
 from deploy.supervision import Supervisor
-from deploy.watch import Pulse, watch
+from deploy.watch import Pulse, how_to_continue, watch
 from server.artifacts import EVENTS_FILE, RunDirectory
 from server.process_records import COMMAND, record_process
 from server.process_records import FOLDER as RECORDS
@@ -175,7 +175,7 @@ def submit(
         return watch(pulse, run, start, server.log if server else None, console, order.after)
     except BaseException as error:  # Ctrl-C, or SIGTERM and SIGHUP as `Processes` raises them
         if not isinstance(error, FedloomError):
-            console.print(f"\nstopping; resume with --resume {order.config.run_id}", highlight=False, markup=False)
+            console.print(f"\nstopping; {how_to_continue(run)}", highlight=False, markup=False)
         if own is None:  # else it ends with this process
             with suppress(FedloomError):
                 control.stop(run_id)

@@ -4,12 +4,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from flwr.app import Message
 
+from client.state import ClientMemory
 from client.training.cohort_size import split_cohort
 from client.training.folded_cohort import train_folded
+from client.training.stored_stacks import split_histories
 from common.config.run import RunConfig
 from common.reply_lengths import Lengths, find_doubtful, rows_of_lengths, typical
 from common.reply_sums import Folded
@@ -43,10 +46,11 @@ class Population:
         together: Number of clients of a block; 0 chooses by the size of the model.
         reference: Typical lengths of the last round, replaced by those of each round.
         workers: Number of processes that train blocks; the results do not depend on it.
+        folder: Folder of files that hold the clients' state; None for main memory.
     """
 
-    def __init__(self, together: int, reference: Lengths, workers: int = 1) -> None:
-        self._together, self._reference, self._workers = together, reference, Workers(workers)
+    def __init__(self, together: int, reference: Lengths, workers: int = 1, folder: Path | None = None) -> None:
+        self._together, self._reference, self._workers = together, reference, Workers(workers, folder)
         self._trained: set[str] = set()
 
     def trains(self, jobs: Sequence[Job]) -> bool:
@@ -64,7 +68,7 @@ class Population:
         weights = {j.participant.client: config.method_options.weight(j.participant.learner.examples) for j in jobs}
         with_all = self._trained <= weights.keys()
         self._trained |= weights.keys()
-        allowed, blocks = allowances(weights), [*split_cohort(jobs, lambda job: job.participant.learner, size)]
+        allowed, blocks = allowances(weights), _cut(jobs, size, with_all=with_all)
         together, running = -(-len(blocks) * _sum_bytes(jobs[0]) // SUMS_BYTES), Folded()
 
         def train_block(number: int) -> TrainedBlock:
@@ -88,6 +92,15 @@ class Population:
         self._reference.update(typical([row for block in trained for row in rows_of_lengths(block.lengths)]))
         pairs = zip(blocks, trained, strict=True)
         return [reply for jobs, block in pairs for reply in answer_jobs(jobs, block.replies, block.sizes)]
+
+
+def _cut(jobs: Sequence[Job], size: int, *, with_all: bool) -> list[list[Job]]:
+    """Return the blocks of a round: first those whose clients share rows of tables."""
+    members = [job.participant for job in jobs]
+    memories = [member.store.load(member.run) if with_all else ClientMemory() for member in members]
+    together, others = split_histories(memories, [member.request for member in members])
+    rest = split_cohort([jobs[k] for k in others], lambda job: job.participant.learner, size)
+    return [*([jobs[k] for k in clients] for clients in together), *rest]
 
 
 def _config(job: Job) -> RunConfig:

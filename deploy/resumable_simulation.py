@@ -54,10 +54,10 @@ def simulate_measured(
         folder, stores, layout_of([[u.name for u in part.units] for part in parts]), state.every
     )
     note = _prepare(snapshots, folder, config, state)
-    helpers = folder.path / HELPERS
+    helpers, on_disk = folder.path / HELPERS, folder.path if state.on_disk else None
     with (
         open_desks(config, noise_seed, helpers) as desks,
-        InProcessGrid(sessions, together, snapshots.ledgers.commit, desks, snapshots.lengths, workers) as grid,
+        InProcessGrid(sessions, together, snapshots.ledgers.commit, desks, snapshots.lengths, workers, on_disk) as grid,
     ):
         try:
             result = replace(run(grid, config, runs, on_round=snapshots.before_round), state=note)

@@ -98,6 +98,7 @@ class InProcessGrid(RareCollections, Grid):
         desks: Helpers of secure sums; their nodes follow those of the clients.
         lengths: Typical lengths of the last round, where replies are summed in blocks.
         workers: Number of processes in which a large population trains.
+        folder: Folder of files that hold a large population's state; None for main memory.
     """
 
     def __init__(
@@ -108,10 +109,11 @@ class InProcessGrid(RareCollections, Grid):
         desks: Sequence[Desk] = (),
         lengths: Lengths | None = None,
         workers: int = 1,
+        folder: Path | None = None,
     ) -> None:
         self._sessions, self._together = sessions, together or choose_cohort(len(sessions))
         self._on_released, self._workers = on_released, workers
-        self._population = Population(together, {} if lengths is None else lengths, workers)
+        self._population = Population(together, {} if lengths is None else lengths, workers, folder)
         self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)

@@ -139,6 +139,13 @@ def watch(
     return conclude(after(result), folder, console)
 
 
+def how_to_continue(folder: RunDirectory) -> str:
+    """Return what to do after Ctrl-C: resume, or write the report if the run has ended just before."""
+    name = folder.path.name
+    over = (folder.path / "result.json").exists()
+    return f"the run is over, write its report with fedloom report {name}" if over else f"resume with --resume {name}"
+
+
 def watch_here(
     work: Callable[[], Result],
     folder: RunDirectory,

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from client.training.participant import Participant
 from deploy.copies import can_copy, run_in_copies
@@ -30,10 +31,11 @@ class Workers:
 
     Args:
         count: Number W of processes; 1 trains in this one.
+        folder: Folder of files that hold the clients' state; None for main memory.
     """
 
-    def __init__(self, count: int) -> None:
-        self._count = count if can_copy() else 1
+    def __init__(self, count: int, folder: Path | None = None) -> None:
+        self._count, self._folder = count if can_copy() else 1, folder
         self._memories: dict[tuple[str, ...], SharedMemory] = {}
 
     def train(
@@ -57,12 +59,15 @@ class Workers:
             RunError: A process has ended before its blocks were trained.
         """
         count = min(self._count, -(-len(blocks) // together))
-        if count == 1:
+        if count == 1 and not self._folder:
             return map(train_block, range(len(blocks)))
         keys = [tuple(participant.client for participant in block) for block in blocks]
         kept = self._memories
-        self._memories = {key: kept.get(key) or SharedMemory(len(key) * client_bytes + SPARE_BYTES) for key in keys}
+        sizes = {key: len(key) * client_bytes + SPARE_BYTES for key in keys}
+        self._memories = {key: kept.get(key) or SharedMemory(size, self._folder) for key, size in sizes.items()}
         memories = [self._memories[key] for key in keys]
+        if count == 1:
+            return (_train_and_move(blocks, n, train_block, memories[n]) for n in range(len(blocks)))
         shares = [[n for n in range(len(blocks)) if n // together % count == k] for k in range(count)]
         works = [partial(_train_share, share, blocks, train_block, memories) for share in shares]
         names = [f"worker {k + 1} of {count}, with {len(share)} blocks" for k, share in enumerate(shares)]
@@ -76,6 +81,15 @@ class Workers:
             return TrainedBlock.from_bytes(block)
 
         return map(take, range(len(blocks)))
+
+
+def _train_and_move(
+    blocks: Sequence[Block], number: int, train_block: TrainBlock, memory: SharedMemory
+) -> TrainedBlock:
+    before = [p.store.load(p.run) for p in blocks[number]]
+    trained = train_block(number)
+    adopt_state(blocks[number], share_state(blocks[number], before, memory), memory)
+    return trained
 
 
 def _train_share(

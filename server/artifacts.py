@@ -21,7 +21,8 @@ from server import tensor_file
 from server.checkpoints import Checkpoints
 from server.event_text import event_text
 from server.events import Event, event_from_line, event_to_line
-from server.result import Result, result_from_json, result_to_json
+from server.result import Result
+from server.result_file import read_result, write_result
 
 LOCK_FILE = ".lock"  # locked by the process that works on the run
 LOCK_SECONDS = 5.0  # time to release it for a process that lists runs, or is being ended
@@ -185,13 +186,12 @@ class RunDirectory:
         return path.read_text("utf-8") if path.exists() else ""
 
     def write_result(self, result: Result) -> None:
-        """Write result.json."""
-        write_atomically(self.path / "result.json", result_to_json(result))
+        """Write result.json, and of many clients clients.safetensors."""
+        write_result(self.path, result)
 
     def result(self) -> Result | None:
         """Return the result; None if the run has not ended or was killed."""
-        path = self.path / "result.json"
-        return result_from_json(path.read_bytes()) if path.exists() else None
+        return read_result(self.path)
 
 
 def _list_newest(root: Path) -> str:

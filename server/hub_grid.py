@@ -50,11 +50,12 @@ class HubGrid(Grid):
     Args:
         grid: The wrapped Grid.
         pull: Function that pulls replies; that of the Grid by default.
-        sums: True if hubs may add up the training replies of their clients; a gateway sets it for each request.
     """
 
-    def __init__(self, grid: Grid, pull: Pull | None = None, *, sums: bool = False) -> None:
-        self._grid, self._pull, self.sums = grid, pull or grid.pull_messages, sums
+    def __init__(self, grid: Grid, pull: Pull | None = None) -> None:
+        self._grid, self._pull = grid, pull or grid.pull_messages
+        self.sums = False
+        """True if hubs may add up the training replies of their clients; a gateway sets it for each request."""
         self._hosted: dict[int, HostedClient] = {}
         self._hubs: dict[int, list[int]] = {}
         self._sent: dict[str, dict[str, Message]] = {}

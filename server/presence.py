@@ -104,10 +104,11 @@ class Presence:
         lost = {n: refused.get(n, "") for n in self._nodes if n not in asked and (n in absent or n in refused)}
         unanswered = {self._roster.name(node) for node in training.missing}
         lost |= {name: refused[name] for name in unanswered & refused.keys()}
-        clients = {name: self._describe(name, state) for name, state in sorted(states.items())}
+        chosen = select_clients(states, {name: traffic.seconds for name, traffic in self._traffic.items()})
+        clients = {name: self._describe(name, states[name]) for name in chosen}
         gone = {name: since for name, since in sorted(self._silent.items()) if states[name] == "missing"}
         self._traffic, self._spent = defaultdict(ClientTraffic), dict(self._roster.spent)
-        return Attendance(select_clients(clients), dict(Counter(states.values())), gone, lost)
+        return Attendance(clients, dict(Counter(states.values())), gone, lost)
 
     def _refusals(self) -> dict[str, str]:
         """Return client or node -> reason, for nodes that refuse to take part."""
@@ -144,11 +145,11 @@ def state_of_refusal(reason: str) -> ClientState:
     return "paused" if PAUSED in reason else "revoked" if REVOKED in reason else "refused"
 
 
-def select_clients(clients: Mapping[str, ClientRound]) -> dict[str, ClientRound]:
-    """Return all clients, or of more than `MAX_CLIENTS` the slowest and those that are not online."""
-    if len(clients) <= MAX_CLIENTS:
-        return dict(clients)
-    online = [name for name, client in clients.items() if client.state == "online"]
-    slowest = sorted(online, key=lambda name: -clients[name].seconds)[:SLOWEST]
-    away = [name for name, client in clients.items() if client.state != "online"][: MAX_CLIENTS - SLOWEST]
-    return {name: clients[name] for name in sorted([*slowest, *away])}
+def select_clients(states: Mapping[str, ClientState], seconds: Mapping[str, float]) -> list[str]:
+    """Return all clients by name, or of more than `MAX_CLIENTS` the slowest and those that are not online."""
+    if len(states) <= MAX_CLIENTS:
+        return sorted(states)
+    online = sorted(name for name, state in states.items() if state == "online")
+    away = sorted(name for name, state in states.items() if state != "online")
+    slowest = sorted(online, key=lambda name: -seconds.get(name, 0.0))[:SLOWEST]
+    return sorted([*slowest, *away[: MAX_CLIENTS - SLOWEST]])

@@ -155,6 +155,11 @@ class Result:
     error: str = ""
     summed: MetricSum | None = None
     """Secure sum that `metrics` are plain means of; None for weighted means of single replies."""
+    spread: dict[str, Metrics] = field(default_factory=dict)
+    """Quantiles of `examples` and of each metric over more than 10,000 clients.
+
+    `clients` is then in a file of its own.
+    """
     state: str = ""
     """Round after which a resumed simulation started its clients' state anew; empty if it did not."""
 

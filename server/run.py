@@ -10,6 +10,7 @@ from typing import Any
 from flwr.serverapp import Grid
 
 from common.config.flatten import flatten, to_json
+from common.config.gathered_rows import resolve_rows
 from common.config.hub_answers import reason_for_replies
 from common.config.run import RunConfig
 from common.errors import FedloomError
@@ -70,10 +71,10 @@ def run(
         folder.config()  # raises at once if there is no such run, and creates no folder
     with folder.lock(wait=LOCK_SECONDS):
         pull = prompt_pull(grid, min(config.federation.deadline, config.federation.upload))
-        hubs = HubGrid(grid, pull, sums=not reason_for_replies(config))
+        hubs = HubGrid(grid, pull)
         liveness = Liveness(hubs.get_nodes)
         parties = find_parties(hubs, config, folder, liveness, partial(find_oversize, vocabulary=catalogue))
-        parties = parties if config.resume else parties.with_counts(partial(resolve_counts, catalogue))
+        parties = parties if config.resume else parties.resolved(partial(_resolve, catalogue))
         return _run(hubs, parties, catalogue, folder, nodes, liveness, on_round)
 
 
@@ -88,6 +89,7 @@ def _run(
 ) -> Result:
     config, federation = parties.config, parties.config.federation
     check_counts(config)
+    grid.sums = not reason_for_replies(config)
     state, totals = _load_or_create(folder, config, catalogue)
     parties.save()
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
@@ -124,6 +126,10 @@ def _run(
     result = journal.finish(strategy.state, early)
     parties.dismiss()  # afterwards: a run that is killed before its result needs its helpers
     return result
+
+
+def _resolve(vocabulary: Vocabulary, config: RunConfig, clients: int) -> RunConfig:
+    return resolve_rows(resolve_counts(vocabulary, config, clients), vocabulary)
 
 
 def build_enrolment(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.audit.cases import WAYS, Way
 from benchmarks.audit.figures import Figures, audited, share
+from benchmarks.harness.figure_file import drawn
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics
 
@@ -48,13 +49,8 @@ class AuditHeadline:
 
     def draw(self, results: Results, path: Path) -> None:
         """Write the figure: audited against claimed ε, for clients and for records."""
-        import matplotlib
-
         figures = Figures(results)
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fedloom", "font.family": "sans-serif"}):
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+        with drawn(path, 7.2, 3.4) as figure:
             clients, records = figure.subplots(1, 2)
             _draw_clients(clients, figures)
             _draw_records(records, figures)
@@ -68,7 +64,6 @@ class AuditHeadline:
                 axes.tick_params(length=0, labelsize=8)
                 axes.legend(fontsize=7.5, frameon=False, loc="upper left")
             clients.set_ylabel("audited ε (lower bound)", fontsize=9)
-            figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def _of_uploads(figures: Figures) -> str:

@@ -14,29 +14,29 @@ MOST_SVG_BYTES = 60_000
 """Largest size of a figure."""
 
 _INDENT, _LONG = re.compile("^ +", re.MULTILINE), re.compile(r">[^<]*<|\d+\.\d{3,}")
+_HASH = re.compile(r"\b[a-zA-Z][0-9a-f]{10}\b")
 
 
 @contextmanager
-def small_figures() -> Iterator[None]:
-    """Draw figures in this block in the style of `save_small`."""
+def drawn(path: Path, width: float, height: float) -> Iterator["Figure"]:
+    """Yield a figure of this size in inches; write it at the end of the block.
+
+    Texts stay texts. Coordinates are in hundredths of a point, without indentation. Identifiers are numbered: matplotlib hashes
+    coordinates, whose last bit differs between processors.
+    """
     import matplotlib
 
-    with matplotlib.rc_context(
-        {
-            "svg.fonttype": "none",  # texts stay texts
-            "svg.hashsalt": "fedloom",  # equal identifiers each time
-            "font.family": "sans-serif",
-            "font.sans-serif": ["DejaVu Sans", "Arial"],
-        }
-    ):
-        yield
+    fonts = ["DejaVu Sans", "Arial"]
+    with matplotlib.rc_context({"svg.fonttype": "none", "font.family": "sans-serif", "font.sans-serif": fonts}):
+        from matplotlib.figure import Figure
 
-
-def save_small(figure: "Figure", path: Path) -> None:
-    """Write a figure as SVG, with coordinates in hundredths of a point and without indentation."""
-    content = io.StringIO()
-    figure.savefig(content, format="svg", metadata={"Date": None})
-    path.write_text(_LONG.sub(_rounded, _INDENT.sub("", content.getvalue())), "utf-8")
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        content = io.StringIO()
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    text = _LONG.sub(_rounded, _INDENT.sub("", content.getvalue()))
+    names = {name: f"s{number}" for number, name in enumerate(dict.fromkeys(_HASH.findall(text)))}
+    path.write_text(_HASH.sub(lambda found: names[found[0]], text), "utf-8")
 
 
 def _rounded(found: re.Match[str]) -> str:

@@ -8,8 +8,10 @@ from statistics import fmean, stdev
 from typing import Literal, Protocol
 
 from benchmarks.harness.claim import Comparison
+from benchmarks.harness.figure_file import drawn
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import RowKey
+from common.errors import DataError
 
 Part = Literal["alone", "pooled", "paper", "default", ""]
 """Role of an entry.
@@ -51,8 +53,16 @@ class Entry:
     clients: Sequence[str] = ()
 
     def values(self, results: Results) -> Values:
-        """Return seed -> value."""
-        row = results.rows[RowKey(*self.key.split("/"))]
+        """Return seed -> value.
+
+        Raises:
+            DataError: The row is not measured.
+        """
+        key = RowKey(*self.key.split("/"))
+        row = results.rows.get(key)
+        if row is None:
+            words = f"--sets {key.set} --only {key.protocol}/{key.row}"
+            raise DataError(f"the page needs row {self.key}, which is not stored; compute it with {words}")
         if not self.clients:
             return row.values(self.metric)
         found = [row.values(self.metric, client) for client in self.clients]
@@ -125,12 +135,7 @@ class Headline:
 
     def draw(self, results: Results, path: Path) -> None:
         """Write the figure: a dot and a standard deviation per entry. Equal results give equal bytes."""
-        import matplotlib
-
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fedloom", "font.family": "sans-serif"}):
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=(7.2, 0.55 + 0.42 * len(self.entries)), layout="constrained")
+        with drawn(path, 7.2, 0.55 + 0.42 * len(self.entries)) as figure:
             axes = figure.subplots()
             for place, entry in enumerate(self.entries):
                 values = [self.scale * value for value in entry.values(results).values()]
@@ -150,7 +155,6 @@ class Headline:
             axes.set_axisbelow(True)
             axes.spines[["top", "right", "left"]].set_visible(False)
             axes.tick_params(length=0)
-            figure.savefig(path, format="svg", metadata={"Date": None})
 
     def _text(self, value: float) -> str:
         text = f"{self.scale * value:.{self.digits}f}"

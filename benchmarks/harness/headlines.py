@@ -42,7 +42,7 @@ HEADLINES = {
             Entry("FedGA, paper's model", f"{_G}/fedga", "hr20", "paper"),
             Entry("own history", f"{_G}/own-bigram", "hr20", "alone"),
             Entry("own history and pooled rules", f"{_G}/own-rules", "hr20", "pooled"),
-            Entry("default", f"{_G}/default", "hr20", "default"),
+            Entry("default", f"{_G}/default-sampled", "hr20", "default"),
         ),
     ),
     "traffic": TrafficHeadline(

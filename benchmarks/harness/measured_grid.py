@@ -10,6 +10,7 @@ import psutil
 from flwr.app import Message
 
 from benchmarks.harness.peak_memory import MEGABYTE, peak_megabytes
+from common.wire.messages import ENROL, EVALUATE, TRAIN
 from deploy.simulation import InProcessGrid
 
 
@@ -52,6 +53,27 @@ class MeasuredGrid(InProcessGrid):
                 found.append((1000 * (until[0].cpu - start.cpu) / start.messages, until[0].seconds - start.seconds))
         cpu, seconds = zip(*(found[1:] or found), strict=True)
         return statistics.median(cpu), statistics.median(seconds)
+
+    def costs(self) -> dict[str, float]:
+        """Return medians: processor milliseconds of an update, an enrolment and an evaluation, and seconds."""
+        (update, seconds), (enrolment, enrol) = self.spans(TRAIN, TRAIN), self.spans(ENROL, f"after {ENROL}")
+        evaluation, _ = self.spans(EVALUATE, f"after {EVALUATE}")
+        milliseconds = {"update": update, "enrolment": enrolment, "evaluation": evaluation}
+        named = {f"ms_cpu_per_{part}": value for part, value in milliseconds.items()}
+        return {**named, "seconds_per_round": seconds, "seconds_enrol": enrol}
+
+    def trained(self) -> list[Mark]:
+        """Return the marks after the rounds of training."""
+        return [mark for mark in self.marks if mark.kind == f"after {TRAIN}"]
+
+    def memory(self) -> dict[str, Any]:
+        """Return megabytes after each round, what later rounds leave, and the growth of the peak."""
+        after = self.trained()
+        return {
+            "mb_left_by_rounds": after[-1].resident - after[0].resident,
+            "growth_after_3": after[-1].peak / after[min(2, len(after) - 1)].peak,
+            "mb_of_rounds": [round(mark.resident, 1) for mark in after],
+        }
 
     def _mark(self, kind: str, count: int) -> None:
         resident = psutil.Process().memory_info().rss / MEGABYTE

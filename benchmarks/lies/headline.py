@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.harness.figure_file import save_small, small_figures
+from benchmarks.harness.figure_file import drawn
 from benchmarks.harness.results import Results
 from benchmarks.lies.cases import LIES, SETTINGS
 from benchmarks.lies.figures import Figures
@@ -37,10 +37,7 @@ class LiesHeadline:
     def draw(self, results: Results, path: Path) -> None:
         """Write the figure: a mark for the runs of a lie and task, one for those of equal harm."""
         found, names = [*Figures(results).all()], [*LIES]
-        with small_figures():
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+        with drawn(path, 7.2, 3.6) as figure:
             axes = figure.subplots()
             for shift, (task, colour) in enumerate(COLOURS.items()):
                 runs = [one for one in found if one.case.task == task]
@@ -57,7 +54,6 @@ class LiesHeadline:
             axes.spines[["top", "right"]].set_visible(False)
             axes.tick_params(length=0, labelsize=8)
             figure.legend(loc="outside upper center", ncols=len(COLOURS), fontsize=8, frameon=False)
-            save_small(figure, path)
 
 
 HEADLINE = LiesHeadline()

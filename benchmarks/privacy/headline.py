@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.harness.figure_file import save_small, small_figures
+from benchmarks.harness.figure_file import drawn
 from benchmarks.harness.results import Results
 from benchmarks.privacy.cases import EPSILONS, PROTECTIONS, Protection
 from benchmarks.privacy.figures import LARGE, Figures, Point, number
@@ -37,10 +37,7 @@ class PrivacyHeadline:
 
     def draw(self, results: Results, path: Path) -> None:
         """Write the figure: one panel a task, with floor and quality without noise as lines."""
-        with small_figures():
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+        with drawn(path, 7.2, 4.6) as figure:
             grid = figure.subplots(2, 3).ravel()
             for axes, figures in zip(grid, measured(results), strict=False):
                 _draw(axes, figures)
@@ -51,7 +48,6 @@ class PrivacyHeadline:
                 legend |= dict(zip(labels, handles, strict=True))
             figure.legend(list(legend.values()), list(legend), loc="lower right", fontsize=7, frameon=False)
             figure.supxlabel("ε", fontsize=9)
-            save_small(figure, path)
 
 
 def _sentence(figures: Figures) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
+from benchmarks.harness.figure_file import drawn
 from benchmarks.harness.headline import Headline
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row
@@ -70,12 +71,7 @@ class RatingsHeadline(Headline):
 
 def _draw_epsilon(results: Results, setting: str, path: Path) -> None:
     """Write one panel a model: mean and standard deviation over splits at each ε."""
-    import matplotlib
-
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fedloom", "font.family": "sans-serif"}):
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+    with drawn(path, 7.2, 3.6) as figure:
         for axes, (title, rows) in zip(figure.subplots(1, 2), PANELS.items(), strict=True):
             for key, (label, marker, colour) in rows.items():
                 found = series(results, setting, key)
@@ -97,7 +93,6 @@ def _draw_epsilon(results: Results, setting: str, path: Path) -> None:
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, fontsize=7, frameon=False)
         figure.supxlabel("ε of a user", fontsize=9)
         figure.supylabel("RMSE (lower is better)", fontsize=9)
-        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def _floor(results: Results, setting: str) -> float:

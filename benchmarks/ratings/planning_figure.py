@@ -3,6 +3,7 @@
 from pathlib import Path
 from statistics import fmean
 
+from benchmarks.harness.figure_file import drawn
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Trial
 from benchmarks.ratings.experiments import EXPERIMENTS, ROUNDS
@@ -43,13 +44,8 @@ def spending(key: str, trial: Trial) -> list[tuple[float, float]]:
 
 def draw_planning(results: Results, setting: str, path: Path) -> None:
     """Write two panels a noise: RMSE of the first split by share of the budget, and mean regret by round."""
-    import matplotlib
-
     rows = results.rows_of(setting, "paper")
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fedloom", "font.family": "sans-serif"}):
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+    with drawn(path, 7.2, 3.6) as figure:
         panels = figure.subplots(1, 4)
         for place, (cell, title) in enumerate(CELLS.items()):
             errors, regret = panels[2 * place : 2 * place + 2]
@@ -75,7 +71,6 @@ def draw_planning(results: Results, setting: str, path: Path) -> None:
             axes.tick_params(length=0, labelsize=7)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
-        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def _labels(cell: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.harness.figure_file import save_small, small_figures
+from benchmarks.harness.figure_file import drawn
 from benchmarks.harness.results import Results
 from benchmarks.robustness.cases import ATTACKS, RULES, SCALED, SETTINGS, SHARES, percent
 from benchmarks.robustness.figures import HARMFUL, Figures
@@ -36,10 +36,7 @@ class RobustnessHeadline:
     def draw(self, results: Results, path: Path) -> None:
         """Write the figure: quality by share of attackers, one panel a task and attack."""
         figures = Figures(results)
-        with small_figures():
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=(9.6, 4.6), layout="constrained")
+        with drawn(path, 9.6, 4.6) as figure:
             grid = figure.subplots(len(SETTINGS), len(HARMFUL), sharex=True, sharey="row")
             shares = (0.0, *SHARES)
             for line, task in zip(grid, SETTINGS, strict=True):
@@ -66,7 +63,6 @@ class RobustnessHeadline:
             figure.supxlabel("attackers in %", fontsize=9)
             handles, labels = grid[0][0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside upper center", ncols=len(RULES), fontsize=8, frameon=False)
-            save_small(figure, path)
 
 
 HEADLINE = RobustnessHeadline()

@@ -52,6 +52,6 @@ EXPERIMENTS = (
 PANELS = {
     "SGD": ("graphrule-sgd", "fedgnn-sgd", "fedrule-sgd"),
     "local Adam": ("fedgnn-adam", "fedrule-adam"),
-    "Adam at .1, Eq 3 in its letter": ("fedgnn-letter", "fedrule-letter"),
+    "Adam at .1 in Eq 3": ("fedgnn-letter", "fedrule-letter"),
 }
 """Panel of the figure -> its rows."""

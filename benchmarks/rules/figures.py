@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from benchmarks.harness.figure_file import drawn
 from benchmarks.harness.headline import Headline
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, mean_sd
@@ -59,12 +60,7 @@ def section(results: Results) -> Iterator[str]:
 
 
 def _draw_curves(rows: Mapping[str, Row], path: Path) -> None:
-    import matplotlib
-
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fedloom", "font.family": "sans-serif"}):
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7.2, 2.8), layout="constrained")
+    with drawn(path, 7.2, 2.8) as figure:
         for axes, (title, keys) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
             for row in (rows[key] for key in keys if key in rows and rows[key].trials):
                 colour, mark, name = STYLES[row.key.row.partition("-")[0]]
@@ -88,4 +84,3 @@ def _draw_curves(rows: Mapping[str, Row], path: Path) -> None:
             axes.legend(fontsize=7.5, frameon=False)
         figure.supxlabel("round", fontsize=9)
         figure.supylabel("test loss (lower is better)", fontsize=9)
-        figure.savefig(path, format="svg", metadata={"Date": None})

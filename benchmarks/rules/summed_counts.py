@@ -82,7 +82,7 @@ def _noised(splits: Sequence[SplitHome], catalogue: RuleCatalogue, epsilon: floa
     noise = noise_scale(rho_of(epsilon, SUM_DELTA), bound, "positive")
     total: Ints = np.zeros(int(np.prod(shape)), np.int64)
     for split in splits:
-        counts = np.minimum(_counts_of(split, catalogue).ravel(), statistics.largest)
+        counts = statistics.bound({COUNTS: _counts_of(split, catalogue)})[COUNTS].ravel()
         total += quantise(counts, statistics.clip, bound, "positive", rng)
     for _ in range(HELPERS):
         total += discrete_gaussian(noise, total.size, Stream(rng.bytes(32)))

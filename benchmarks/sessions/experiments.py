@@ -1,7 +1,8 @@
 """Rows of the sessions study: methods, their settings and the grids they are tuned over."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from benchmarks.harness.experiment import Experiment, Settings, method_options, task_options
 from common.options import Scalar
@@ -11,7 +12,7 @@ VALIDATION_SHARE = 0.2
 SEEDS, CLAIMED_SEEDS = 3, 5
 """Seeds of a row, and of those that a claim of the paper names."""
 
-CLAIMED = ("fedga", "fedyogi", "fedadam", "fedadam-dra", "fedavg", "fedavgm")
+CLAIMED = ("fedga", "fedyogi", "fedadam", "fedadam-dra", "fedavg", "fedavgm", "fedprox", "fedgate")
 
 CENTRAL_RATES, CENTRAL_EPOCHS = (0.001, 0.003), 6
 
@@ -42,7 +43,7 @@ ABLATION: Points = FINE[:3]
 LOCAL: Settings = {"lr": 1.0, "local-steps": 1, "clip-norm": 5.0, "weighting": "examples", "optimizer": "sgd"}
 
 
-def _row(
+def make_row(
     key: str,
     title: str,
     method: str,
@@ -61,7 +62,7 @@ def _row(
     """
     if method == "fedprox" and {**LOCAL, **(options or {})}["local-steps"] == 1:
         raise ValueError("FedProx with one local step is FedAvg; set local-steps above 1")
-    task: dict[str, Scalar] = {"count-offset": counts}
+    task: dict[str, Scalar] = {"count-offset": counts, "loss": "full"}
     task |= {"network": network} if network else {}
     settings = {
         "method": method,
@@ -75,24 +76,53 @@ def _row(
     return Experiment(key, title, settings, points, seeds=CLAIMED_SEEDS if key in CLAIMED else SEEDS, tuned_as=tuned_as)
 
 
-def _rates(*rates: float) -> Points:
-    return tuple({"server-lr": rate} for rate in rates)
+def _grid(**values: Sequence[Scalar]) -> Points:
+    """Return all combinations of the values of options."""
+    names = [name.replace("_", "-") for name in values]
+    return tuple(dict(zip(names, point, strict=True)) for point in product(*values.values()))
 
+
+WITHOUT_SERVER_RATE = ("fedprox", "fedrule")
+"""Methods whose server adds the mean update as it is."""
+
+LOCAL_ROWS = (
+    make_row("fedavg", "FedAvg", "fedavg", _grid(lr=(0.3, 1.0, 3.0), local_steps=(1, 5))),
+    make_row("fedavgm", "FedAvgM, β .9", "fedavg", _grid(lr=(0.1, 0.3, 1.0), local_steps=(1, 5)), {"momentum": 0.9}),
+    make_row(
+        "fedprox", "FedProx, 5 local steps", "fedprox", _grid(lr=(0.3, 1.0), mu=(0.001, 0.01, 0.1)), {"local-steps": 5}
+    ),
+    make_row(
+        "fedgate",
+        "control variates (FedRule's Eq 3)",
+        "fedrule",
+        _grid(lr=(0.3, 1.0, 3.0), local_steps=(1, 5)),
+        {"control": "eq3"},
+    ),
+)
+"""Rows without an adaptive server, each tuned over six points of its local options."""
+
+UNIFORM_ROWS = tuple(
+    make_row(
+        f"{method}-uniform", f"{title}, uniform weights", method, options={"weighting": "uniform"}, tuned_as=method
+    )
+    for method, title in (("fedga", "FedGA, `saturated`"), ("fedyogi", "FedYogi"), ("fedadam", "FedAdam"))
+)
+"""Rows in which all clients have the same weight, as in the paper, at the points of the weighted ones."""
 
 EXPERIMENTS = (
-    _row("fedga", "FedGA, `saturated`", "fedga"),
-    _row("fedyogi", "FedYogi", "fedyogi"),
-    _row("fedadam", "FedAdam", "fedadam"),
-    _row("default", "**default**: FedGA + own history", "fedga", model="default", tuned_as="fedga"),
-    _row("default-counts", "default + summed rules", "fedga", model="default", counts=True, tuned_as="fedga"),
-    _row("fedavg", "FedAvg", "fedavg", _rates(1.0, 2.0)),
-    _row("fedavgm", "FedAvgM, β .9", "fedavg", _rates(0.3, 1.0), {"momentum": 0.9}),
-    _row("csme", "C-SME `saturated` without DRA", "fedga", ABLATION, {"dra": False}),
-    _row("fedadam-dra", "FedAdam + DRA", "fedga", ABLATION, {"second-moment": "adam"}),
-    _row("fedyogi-dra", "FedYogi + DRA", "fedga", ABLATION, {"second-moment": "yogi"}),
-    _row("fedga-ramp", "FedGA, `ramp`", "fedga", ABLATION, {"second-moment": "ramp"}),
-    _row("fedga-quadratic", "FedGA, `quadratic`", "fedga", ABLATION, {"second-moment": "quadratic"}),
-    _row("fedga-tagnn", "FedGA, `saturated`, TAGNN", "fedga", network="tagnn", tuned_as="fedga"),
+    make_row("fedga", "FedGA, `saturated`", "fedga"),
+    make_row("fedyogi", "FedYogi", "fedyogi"),
+    make_row("fedadam", "FedAdam", "fedadam"),
+    make_row("default", "default model: FedGA + own history", "fedga", model="default", tuned_as="fedga"),
+    make_row("default-counts", "default model + summed rules", "fedga", model="default", counts=True, tuned_as="fedga"),
+    *LOCAL_ROWS,
+    *UNIFORM_ROWS,
+    make_row("csme", "C-SME `saturated` without DRA", "fedga", ABLATION, {"dra": False}),
+    make_row("fedadam-dra", "FedAdam + DRA", "fedga", ABLATION, {"second-moment": "adam"}),
+    make_row("fedyogi-dra", "FedYogi + DRA", "fedga", ABLATION, {"second-moment": "yogi"}),
+    make_row("fedga-ramp", "FedGA, `ramp`", "fedga", ABLATION, {"second-moment": "ramp"}),
+    make_row("fedga-quadratic", "FedGA, `quadratic`", "fedga", ABLATION, {"second-moment": "quadratic"}),
+    make_row("fedga-tagnn", "FedGA, `saturated`, TAGNN", "fedga", network="tagnn", tuned_as="fedga"),
 )
 
 SAMPLED = tuple(

@@ -6,7 +6,7 @@ from benchmarks.harness.claim import compare
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
-from benchmarks.sessions import prose, softmax_section, summed_section
+from benchmarks.sessions import prose, sensitivity, softmax_section, summed_section
 from benchmarks.sessions.experiments import CENTRAL, EQUAL_BYTES, SAMPLED, TITLES
 from benchmarks.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
 from benchmarks.sessions.sets import SETTINGS, Setting
@@ -15,7 +15,7 @@ METRICS = {"hr10": "HR@10", "hr20": "HR@20", "mrr10": "MRR@10", "mrr20": "MRR@20
 NEAR = 0.95
 """Share of the final HR@20 at which rounds and megabytes are counted."""
 
-OPTIMIZERS = ("fedavg", "fedavgm", "fedadam", "fedyogi", "csme")
+OPTIMIZERS = ("fedavg", "fedavgm", "fedprox", "fedgate", "fedadam", "fedyogi", "csme")
 """Rows that FedGA is compared with."""
 
 
@@ -26,6 +26,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
         measured = results.rows_of(setting.key)
         if "data" in measured and in_order(measured, TITLES):
             yield from _set(setting, measured)
+    yield from sensitivity.section(results)
     yield from summed_section.section(results)
     yield from softmax_section.section(results)
     yield from _check(results)

@@ -5,12 +5,12 @@ INTRODUCTION = """# Session recommendation: results on real clicks
 {made_by}
 
 One client per user or per group of sessions; SR-GNN with d = 48; one full-batch SGD step per client and round (rate 1,
-gradient norm at most 5); clients weighted by their examples; one seeded cohort a round. ηₛ and τ are chosen per method by
-HR@20 on validation cases of a seed that is not reported. Each reported seed draws split, cohorts and weights anew. All
-metrics rank all items. `saturated`, `ramp` and `quadratic` are readings of FedGA's second moment, whose equation is not
-public: no row is "FedGA as published". MB count both directions, and the evaluations by all clients every tenth or twentieth
-round. *Baselines* need no network, and some need no federation; they show the least that a method must reach. FedProx
-was not run: with one local step it is FedAvg. Wall times are of a shared machine, on which some runs paused for minutes: do not
+gradient norm at most 5) unless a row's point says otherwise; clients weighted by their examples; one seeded cohort a round.
+Points are chosen per method by HR@20 on validation cases of a seed that is not reported, after all rounds. Each reported
+seed draws split, cohorts and weights anew. All metrics rank all items. `saturated`, `ramp` and `quadratic` are readings of
+FedGA's second moment, whose equation is not public: no row is "FedGA as published". MB count both directions, and the
+evaluations by all clients every tenth or twentieth round. *Baselines* need no network, and some need no federation; they
+show the least that a method must reach. Wall times are of a shared machine, on which some runs paused for minutes: do not
 compare them."""
 
 SETUP = """{setting.about} {clients:,.0f} clients, {sessions:,.0f} sessions, {items:,.0f} items, mean pairwise Jaccard \

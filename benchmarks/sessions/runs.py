@@ -1,7 +1,9 @@
 """Runs of the sessions study: federated methods, central training and baselines on four sets."""
 
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import accumulate
+from math import log
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from benchmarks.harness.row import Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
+from benchmarks.sessions import sensitivity
 from benchmarks.sessions.baselines import Baseline, baselines_of
 from benchmarks.sessions.central import Central
 from benchmarks.sessions.data import READERS
@@ -58,6 +61,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     if selection.has(CENTRAL.key):
         _compute_central(bench)
     bench.run((*setting.experiments(), *setting.sampled(), *setting.equal_bytes()))
+    replace(bench, measure=_with_spread).run(setting.sensitivity())
     bench.describe(partial(_sizes, bench))
 
 
@@ -76,6 +80,12 @@ def _trial_of(run: FinishedRun) -> Trial:
     up = {one.round: megabytes for one, megabytes in zip(rounds, sent, strict=True)}
     curve = {number: {**metrics, "megabytes_up": up[number]} for number, metrics in run.curve().items()}
     return Trial({} if run.tunes else curve[max(curve)], curve)
+
+
+def _with_spread(run: FinishedRun) -> Trial:
+    """Return the last metrics and the spread of server rates."""
+    rates = run.rounds()[-1].server
+    return Trial({**run.curve()[run.config.rounds], sensitivity.SPREAD: log(rates["rate_p95"] / rates["rate_p5"])})
 
 
 def _compute_central(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from benchmarks.harness.experiment import Experiment, method_options
+from benchmarks.sessions import sensitivity
 from benchmarks.sessions.experiments import (
     ABLATION,
     COARSE,
@@ -12,6 +13,7 @@ from benchmarks.sessions.experiments import (
     FINE,
     SAMPLED,
     SUMMED,
+    WITHOUT_SERVER_RATE,
     Points,
 )
 
@@ -64,13 +66,17 @@ class Setting:
         rounds = self.equal_bytes_rounds
         return (replace(self, rounds=rounds, evaluate_every=rounds - 1)._adapt(EQUAL_BYTES),) if rounds else ()
 
+    def sensitivity(self) -> tuple[Experiment, ...]:
+        """Return the rows that vary one option of FedGA, on the first set."""
+        return tuple(map(self._adapt, sensitivity.ROWS)) if self.key == sensitivity.SET else ()
+
     def _adapt(self, one: Experiment) -> Experiment:
         method = str(one.settings["method"])
         protocol = {
             "rounds": self.rounds,
             "evaluate-every": self.evaluate_every,
             "federation.cohort": self.cohort,
-            **method_options(method, {"cooldown": self.cooldown}),
+            **(method_options(method, {"cooldown": self.cooldown}) if method not in WITHOUT_SERVER_RATE else {}),
         }
         grid = one.grid or tuple(method_options(method, point) for point in self.grid)
         return replace(one, settings={**protocol, **one.settings}, grid=grid)
@@ -78,6 +84,7 @@ class Setting:
 
 ABLATIONS = ("csme", "fedadam-dra", "fedyogi-dra", "fedga-ramp", "fedga-quadratic")
 TAGNN = "fedga-tagnn"
+OTHERS_UNIFORM = ("fedyogi-uniform", "fedadam-uniform")
 
 SETTINGS = (
     Setting(
@@ -99,7 +106,7 @@ SETTINGS = (
         60,
         60 / 890,
         160,
-        without=(*ABLATIONS, TAGNN),
+        without=(*ABLATIONS, *OTHERS_UNIFORM, TAGNN),
         equal_bytes_rounds=46,
     ),
     Setting(
@@ -122,7 +129,7 @@ SETTINGS = (
         0.1,
         100,
         COOLING,
-        ABLATIONS,
+        (*ABLATIONS, *OTHERS_UNIFORM),
         evaluate_every=20,
         cooldown=0.5,
     ),

@@ -1,6 +1,7 @@
-"""Losses, metrics and times of a finished run of `fedloom simulate`, stored beside other results.
+"""Losses, metrics and times of a run of `fedloom simulate`, stored beside other results.
 
-`python -m benchmarks speed kept_run runs/ID --under hundred_rounds` adds them to docs/results/population.json.
+`python -m benchmarks speed kept_run runs/ID --under paper_population` adds them to docs/results/population.json. Of a run that
+was stopped, the last measured round stands for the end.
 """
 
 import statistics
@@ -14,27 +15,29 @@ from server.events import Round
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """Return the table of a finished run.
+    """Return the table of a run.
 
     Raises:
-        ConfigError: The folder holds no finished run.
+        ConfigError: The folder holds no run with a round, or a failed one.
     """
     run = RunDirectory(folder.parent, folder.name)
-    result, rounds = run.result(), [event for event in run.events() if isinstance(event, Round)]
-    if result is None or result.status != "completed":
-        raise ConfigError(f"run '{folder}' is not finished; wait for its end, or resume it")
+    config, result = run.config(), run.result()
+    rounds = [event for event in run.events() if isinstance(event, Round)]
+    if not rounds or (result and result.status != "completed"):
+        raise ConfigError(f"run '{folder}' has no round or failed; resume it")
+    measured = {event.round: event.metrics for event in rounds if event.metrics}
     return {
-        "method": result.method,
-        "task": result.task,
-        "status": result.status,
-        "rounds": result.rounds_done,
+        "method": config["method"],
+        "task": config["task"],
+        "status": result.status if result else "stopped",
+        "rounds": len(rounds),
         "clients": rounds[-1].asked,
         "answered": min(event.answered for event in rounds),
         "seconds_per_round": statistics.median(event.seconds for event in rounds),
         "losses": [event.loss for event in rounds],
-        "measured": {event.round: event.metrics for event in rounds if event.metrics},
-        "metrics": result.metrics,
-        "model_sha256": result.model_sha256,
+        "measured": measured,
+        "metrics": result.metrics if result else measured[max(measured)] if measured else {},
+        "model_sha256": result.model_sha256 if result else "",
     }
 
 

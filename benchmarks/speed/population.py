@@ -10,7 +10,8 @@ makes clients of 20 of them. The limit is on the memory of the process, and on w
 
 `--state none` trains by FedAvg and SGD, whose clients have no state. The limit is on what rounds after the first, which
 prepares data, leave in memory for each further client. `--against today` measures the path of cohorts of 32 with single
-replies beside, in turns.
+replies beside, in turns; `python -m benchmarks speed simulation` has Flower's own beside. `--parts` profiles the run, start
+included, and writes the time of each part of the code for an update.
 """
 
 import argparse
@@ -20,7 +21,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ import torch
 
 from benchmarks.harness.measured_grid import MeasuredGrid
 from benchmarks.harness.peak_memory import PeakMemory
+from benchmarks.harness.profiled_parts import ProfiledParts
 from benchmarks.harness.session_lines import write_lines
 from benchmarks.harness.snapshot_cost import measure_snapshot
 from benchmarks.speed import timing
@@ -35,7 +36,6 @@ from client.data.read import partition, read_all
 from client.tasks.registry import CLIENT_TASKS
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.wire.messages import ENROL, EVALUATE, TRAIN
 from deploy import population
 from deploy.simulated_session import open_sessions
 from server.artifacts import RunDirectory
@@ -71,32 +71,31 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
         config = _configure(options, catalogue if lines else None)
         parts = partition(data, 0, unit=CLIENT_TASKS[options.task].unit)
         sessions, stores = open_sessions(parts)
-        with MeasuredGrid(sessions, options.together, workers=options.workers) as grid:
+        with (
+            MeasuredGrid(sessions, options.together, workers=options.workers) as grid,
+            ProfiledParts(is_on=options.parts) as profile,
+        ):
             result = run(grid, config, Path(folder))
         rounds = [event for event in RunDirectory(Path(folder), config.run_id).events() if isinstance(event, Round)]
     memory.stop()
-    (update, seconds), (enrolment, reading) = grid.spans(TRAIN, TRAIN), grid.spans(ENROL, f"after {ENROL}")
-    after = [mark for mark in grid.marks if mark.kind == f"after {TRAIN}"]
+    costs = grid.costs()
     per_client = (memory.peak - memory.first) / len(parts)
     return {
         "clients": len(parts),
-        "trained": after[0].messages,
+        "trained": grid.trained()[0].messages,
         "workers": options.workers,
         "replies": options.replies,
         **({"task": options.task, "lines": options.lines} if options.lines else {}),
-        "ms_cpu_per_update": update,
-        "seconds_per_round": seconds,
-        "ms_cpu_per_enrolment": enrolment,
-        "seconds_enrol": reading,
-        "ms_cpu_per_evaluation": grid.spans(EVALUATE, f"after {EVALUATE}")[0],
+        **costs,
         "mb_per_client": per_client,
         "peak_mb": memory.peak,
-        "mb_left_by_rounds": after[-1].resident - after[0].resident,
-        "growth_after_3": after[-1].peak / after[min(2, len(after) - 1)].peak,
-        **_describe(rounds, [mark.resident for mark in after]),
-        "seconds_of_all": update * TRAINED / 1000,
+        **grid.memory(),
+        "losses": [event.loss for event in rounds],
+        "measured": {event.round: event.metrics for event in rounds if event.metrics},
+        "seconds_of_all": costs["ms_cpu_per_update"] * TRAINED / 1000,
         "gb_of_all": per_client * HOMES / 1024,
         "model_sha256": result.model_sha256,
+        "parts": profile.milliseconds(sum(event.answered for event in rounds)),
         **measure_snapshot(stores, config.run_id),
     }
 
@@ -108,14 +107,6 @@ def _configure(options: argparse.Namespace, catalogue: Path | None) -> RunConfig
     given |= {"catalogue": str(catalogue)} if catalogue else {}
     given |= {"method": "fedavg", "algorithm.fedavg.optimizer": "sgd"} if options.state == "none" else {}
     return parse({**given, "federation.deadline": 3600.0, "privacy.unit": "none"})
-
-
-def _describe(rounds: Sequence[Round], resident: Sequence[float]) -> dict[str, Any]:
-    return {
-        "mb_of_rounds": [round(megabytes, 1) for megabytes in resident],
-        "losses": [event.loss for event in rounds],
-        "measured": {event.round: event.metrics for event in rounds if event.metrics},
-    }
 
 
 def main() -> None:
@@ -172,6 +163,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=1, help="turns of a comparison")
     parser.add_argument("--under", default="", metavar="KEY", help="key of the file to write under; the rest stays")
     parser.add_argument("--check", action="store_true", help="fail if a limit is missed")
+    parser.add_argument("--parts", action="store_true", help="profile the run; its times are then larger")
     parser.add_argument("--inner", action="store_true", help="measure in this process; print JSON")
     return parser.parse_args()
 

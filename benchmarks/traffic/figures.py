@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.harness.figure_file import drawn
 from benchmarks.harness.headline import Headline
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, in_order
@@ -50,12 +51,7 @@ class TrafficHeadline(Headline):
 
 def _draw_faults(rows: Mapping[str, Row], path: Path) -> None:
     """Write one panel a model: a line for each fault, a mark for each way to read its history."""
-    import matplotlib
-
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fedloom", "font.family": "sans-serif"}):
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7.2, 3.5), layout="constrained")
+    with drawn(path, 7.2, 3.5) as figure:
         for axes, (title, marks) in zip(figure.subplots(1, 2, sharey=True), PANELS.items(), strict=True):
             for metric, (label, marker, colour) in marks.items():
                 values = [row.only[metric] for row in rows.values()]
@@ -78,7 +74,6 @@ def _draw_faults(rows: Mapping[str, Row], path: Path) -> None:
         figure.supxlabel("MSE, logarithmic (left is better)", fontsize=9)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
-        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def _inside(tick: float, rows: Mapping[str, Row], marks: Mapping[str, object]) -> bool:

@@ -13,6 +13,8 @@ from benchmarks.traffic.cold_start import cold_start
 from benchmarks.traffic.data import read
 from benchmarks.traffic.experiments import COLD_START_DAYS, FAULTS, KINDS
 from benchmarks.traffic.faults import faults
+from benchmarks.traffic.noised_section import PROTOCOL, ROWS
+from benchmarks.traffic.noised_sums import noised_sums
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import add
@@ -69,11 +71,13 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
                 key = RowKey(setting.key, "cold-start", f"{kind}-{days}")
                 pooled = partial(cold_start, benches[0], kind, days)
                 store.get_or_compute(key, NO_SEED, pooled, f"{title}, {days} days")
-    if selection.has("faults"):
-        stored = store.results.rows_of(setting.key, "faults")
-        found = {} if stored.keys() >= FAULTS.keys() else faults(benches[0], setting)
-        for key_, metrics in found.items():
-            store.get_or_compute(RowKey(setting.key, "faults", key_), NO_SEED, partial(Trial, metrics), FAULTS[key_])
+    for protocol, titles, measured in (("faults", FAULTS, faults), (PROTOCOL, ROWS, noised_sums)):
+        if selection.has(protocol):
+            stored = store.results.rows_of(setting.key, protocol)
+            found = {} if stored.keys() >= titles.keys() else measured(benches[0], setting)
+            for name, metrics in found.items():
+                key = RowKey(setting.key, protocol, name)
+                store.get_or_compute(key, NO_SEED, partial(Trial, metrics), titles[name])
 
 
 def _stack_size(config: RunConfig) -> int:

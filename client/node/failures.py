@@ -6,6 +6,8 @@ is therefore probed once more by a plain TLS handshake, which identifies the cau
 
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -67,7 +69,7 @@ class Server:
 
 
 def diagnose(server: Server) -> ConnectError:
-    """Return the reason why no call succeeds, after one plain TCP connection and TLS handshake."""
+    """Return the reason why no call succeeds, after a plain TCP connection and one with a TLS handshake."""
     try:
         with socket.create_connection((server.host, server.port), timeout=PROBE_SECONDS) as connection:
             return _handshake(server, connection) if server.ca else _probe_plaintext(server, connection)
@@ -84,7 +86,7 @@ def _handshake(server: Server, connection: socket.socket) -> ConnectError:
         return ConnectError("the CA file has no certificate; use the PEM file of the server's owner (ca.pem)")
     context.set_alpn_protocols(["h2"])
     try:
-        with context.wrap_socket(connection, server_hostname=server.host) as tls:
+        with _shake_hands(context, server, connection) as tls:
             if tls.selected_alpn_protocol() != "h2":
                 return ConnectError(f"{server.address} is not a Fleet API; use the port that clients join")
             return ServerAwayError(f"{server.address} does not answer")
@@ -98,6 +100,20 @@ def _handshake(server: Server, connection: socket.socket) -> ConnectError:
                 " --key for an experiment"
             )
         return ServerAwayError(f"{server.address}: TLS handshake failed ({error.reason})")
+
+
+@contextmanager
+def _shake_hands(context: ssl.SSLContext, server: Server, connection: socket.socket) -> Iterator[ssl.SSLSocket]:
+    """Close `connection`, and yield one with TLS to its peer.
+
+    The socket is wrapped before it connects: `wrap_socket` of Python 3.11 leaks a socket that the peer has reset.
+    """
+    family, peer = connection.family, connection.getpeername()
+    connection.close()
+    with context.wrap_socket(socket.socket(family), server_hostname=server.host) as tls:
+        tls.settimeout(PROBE_SECONDS)
+        tls.connect(peer)
+        yield tls
 
 
 def _describe_certificate_fault(server: Server, error: ssl.SSLCertVerificationError) -> str:
@@ -136,7 +152,7 @@ def _list_certificate_names(server: Server) -> str:
     try:
         with (
             socket.create_connection((server.host, server.port), timeout=PROBE_SECONDS) as connection,
-            context.wrap_socket(connection) as tls,
+            _shake_hands(context, server, connection) as tls,
         ):
             names = [value for entry in (tls.getpeercert() or {}).get("subjectAltName", ()) for value in entry[1:]]
     except OSError:
@@ -148,7 +164,8 @@ def _probe_plaintext(server: Server, connection: socket.socket) -> ConnectError:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only checks if TLS is in use; sends nothing
     try:
-        context.wrap_socket(connection, server_hostname=server.host).close()
+        with _shake_hands(context, server, connection):
+            pass
     except OSError:
         return ServerAwayError(f"{server.address} does not answer")
     return ConnectError(f"{server.address} requires TLS; give the server's CA with --ca")

@@ -1,6 +1,5 @@
 """Counts of a client in a secure sum."""
 
-import numpy as np
 from safetensors.numpy import load, save
 
 from client.enrolment import EnrolledRun
@@ -54,17 +53,16 @@ def upload_counts(
         template=template,
         rho=rho,
         clip=statistics.clip,
-        sign="positive" if rho else "signed",
+        sign=statistics.sign if rho else "signed",
     )
     part = SumPart(client, expected.accept(request.terms), expected.roster, template)
     reservation = releaser.budget.reserve_counts_in_sums(run.config, run.run) if rho else None
     select = (ZerosOnFailure(lambda: Update(template)),) if reservation else ()
     chain = UpdateChain(select, ForSum(part, reservation, releaser.generator))
-    most = statistics.largest if rho else np.inf
 
     def counts() -> Update:
         packed = statistics.pack(learner.counts(), template)
-        return Update({name: np.minimum(a, most) for name, a in packed.items()})
+        return Update(statistics.bound(packed) if rho else packed)
 
     released = chain(counts)
     store.write(run.run, COUNTS, save(statistics.label(released.own, 0.0)))

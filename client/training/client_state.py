@@ -3,7 +3,7 @@
 Each is stored as it was before and after the last round, so that a repeated round starts from the same state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,9 +14,10 @@ from client.state import ClientMemory
 from client.trainers.optimizers import Moments, initialize_moments
 from client.trainers.spec import Trainer
 from client.training.participant import Participant
-from common.arrays import Arrays, add_prefix, group
+from common.arrays import Array, Arrays, add_prefix, group
 from common.methods.spec import MethodOptions
 from common.wire.encodings import unpack
+from common.wire.form import Form
 from common.wire.messages import LOCAL, TrainRequest
 from common.wire.sparse_rows import expand
 
@@ -48,22 +49,27 @@ class KeepReceived:
 
     Args:
         keep: Step that stores them.
-        encoding: Form of their numbers.
+        form: Form of their numbers.
     """
 
     keep: KeepReleased
-    encoding: str
+    form: Form
 
     def __call__(self, released: Released) -> Released:
         """Store the values of this round; return them unchanged."""
         request = self.keep.participant.request
         if request.phase == LOCAL:
-            received: Arrays = {}
-            for kind in ("update", "gradient"):
-                arrays = unpack(group(kind, released.arrays), self.encoding, kind)
-                received |= add_prefix(kind, expand(arrays, request.model, kind))
-            self.keep(replace(released, arrays=received))
+            self.keep(replace(released, arrays=receive(released, self.form, request.model)))
         return released
+
+
+def receive(released: Released, form: Form, model: Mapping[str, Array]) -> Arrays:
+    """Return released values as the server reads them."""
+    received: Arrays = {}
+    for kind in ("update", "gradient"):
+        arrays = unpack(group(kind, released.arrays), form, model, kind)
+        received |= add_prefix(kind, expand(arrays, model, kind))
+    return received
 
 
 def load_group(state: ClientMemory, request: TrainRequest, group: str) -> Tensors:

@@ -1,6 +1,6 @@
 """Client states of a cohort: stacked where its clients trained together before, else one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -19,7 +19,7 @@ from client.training.client_state import (
     stacked_moments,
 )
 from client.training.participant import Participant
-from client.training.stored_stacks import count_sources, find_stacked
+from client.training.stored_stacks import count_sources, find_stacked, is_counted
 from common.methods.spec import MethodOptions
 from common.models import tensors
 from common.wire.messages import TrainRequest
@@ -107,20 +107,25 @@ def save_newest(
         result: Result of its training.
         method: Groups of the method's state, K × ….
         counted: Numbers of the participants whose update is finite.
-        alone: Those of them whose reply the server may leave out; their state keeps every group of the method.
+        alone: Those of them whose reply the server may leave out; if it matters, they also keep every group of the method.
     """
     models, trained = cohort.personalized, result.personalized
     earlier = stack([model or row(cohort.start, k) for k, model in enumerate(models)]) if any(models) else {}
     heads = select(cohort.start, cohort.private), select(result.descent.params, cohort.private)
     groups = save_newest_moments(trainer.options, result.descent.moments) | _model_groups(heads, (earlier, trained))
-    merged = groups | trainer.merge_state(method)
-    together = [k for k in counted if k not in alone] if cohort.stays_stacked else []
-    _save_rows(cohort, merged, together)
+    newest, own = trainer.merge_state(method), cohort.own
+    merged, every = groups | newest, groups | method
+    alone = () if newest is method else alone
+
+    def groups_of(k: int) -> dict[str, Tensors]:
+        kept = every if k in alone else merged
+        return {g: own.at(t, k) if own else row(t, k) for g, t in kept.items() if t}
+
+    if cohort.stays_stacked:
+        _save_rows(cohort, merged, counted, {k: groups_of(k) for k in alone})
+        return
     for k in counted:
-        if k not in together:
-            kept = groups | method if k in alone else merged
-            own = cohort.own
-            _save_alone(cohort, k, {g: own.at(t, k) if own else row(t, k) for g, t in kept.items()})
+        _save_alone(cohort, k, groups_of(k))
 
 
 def _save_stacked(
@@ -130,7 +135,7 @@ def _save_stacked(
     personalized = stack(cohort.personalized) if cohort.personalized[0] else {}
     after = select(result.descent.params, cohort.private)
     groups = method | save_moments(options, cohort.moments, result.descent.moments)
-    _save_rows(cohort, groups | _model_groups((heads, after), (personalized, result.personalized)), counted)
+    _save_rows(cohort, groups | _model_groups((heads, after), (personalized, result.personalized)), counted, {})
 
 
 def _model_groups(heads: tuple[Tensors, Tensors], personalized: tuple[Tensors, Tensors]) -> dict[str, Tensors]:
@@ -143,19 +148,24 @@ def _save_alone(cohort: Cohort, k: int, groups: dict[str, Tensors]) -> None:
     _save(cohort.participants[k], {g: t for g, t in groups.items() if t})
 
 
-def _save_rows(cohort: Cohort, groups: dict[str, Tensors], counted: Sequence[int]) -> None:
-    """Store stacked groups, of which these participants keep their rows together."""
+def _save_rows(
+    cohort: Cohort,
+    groups: dict[str, Tensors],
+    counted: Sequence[int],
+    alone: Mapping[int, dict[str, Tensors]],
+) -> None:
+    """Store stacked groups, in which these participants have rows; some also have groups of their own."""
     kept = {g: t for g, t in groups.items() if t}
     if cohort.own and kept:
         kept[TOUCHED] = cohort.own.group
         for k in counted:
-            _save(cohort.participants[k], StackedRow(kept, k, len(cohort.participants)))
+            _save(cohort.participants[k], StackedRow(kept, k, len(cohort.participants), alone.get(k, {})))
         return
     if len(counted) < len(cohort.participants):
         index = torch.tensor(counted, dtype=torch.int64)
         kept = {g: {n: t[index] for n, t in named.items()} for g, named in kept.items()}
     for place, k in enumerate(counted):
-        _save(cohort.participants[k], StackedRow(kept, place, len(counted)) if kept else {})
+        _save(cohort.participants[k], StackedRow(kept, place, len(counted), alone.get(k, {})) if kept else {})
 
 
 def _save(participant: Participant, groups: dict[str, Tensors] | StackedRow) -> None:
@@ -171,9 +181,8 @@ def _stack_models(requests: Sequence[TrainRequest], heads: Sequence[Tensors] = (
 
 
 def settle(trainer: Trainer, state: ClientMemory, request: TrainRequest, shared: Tensors) -> Tensors:
-    """Return the control variate; a replayed round (`state.round == request.round`) is not aggregated yet."""
-    is_counted = 0 < state.round == request.shared_round
-    return trainer.settle(state.groups, is_counted, shared)
+    """Return the control variate at the start of a request."""
+    return trainer.settle(state.groups, is_counted(state, request), shared)
 
 
 def _stack_or_zeros(controls: Sequence[Tensors], start: Tensors) -> Tensors:

@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING
 
+from common.tasks.vocabulary import Vocabulary
+
 if TYPE_CHECKING:
     from common.config.run import RunConfig
 
 
 def names_rows(config: "RunConfig") -> bool:
     """Return True if updates hold the gathered rows with their ids; noise and masks cover all rows."""
-    is_plain = config.privacy.unit == "none" and config.privacy.resolved_trust != "helpers"
-    return bool(config.task_options.gathers_rows) and is_plain
+    return bool(config.task_options.gathers_rows) and _is_plain(config)
 
 
 def check_rows(config: "RunConfig") -> None:
@@ -23,6 +24,20 @@ def check_rows(config: "RunConfig") -> None:
     config.federation.check_updates(names_rows=task.named_rows is not None, has_noise=has_noise)
     if task.gathers_rows and (obstacle := _find_obstacle(config)):
         raise ValueError(f"tasks.{config.task}.{task.gathers_rows} does not apply: {obstacle}")
+
+
+def resolve_rows(config: "RunConfig", vocabulary: Vocabulary) -> "RunConfig":
+    """Return the configuration of a run in which the task knows whether clients gather rows.
+
+    They gather none where noise or masks would restore whole tables, and where `check_rows` refuses it.
+    """
+    is_possible = _is_plain(config) and not _find_obstacle(config)
+    options = config.task_options.resolve_rows(vocabulary, is_possible=is_possible)
+    return config if options is config.task_options else config.model_copy(update={"task_options": options})
+
+
+def _is_plain(config: "RunConfig") -> bool:
+    return config.privacy.unit == "none" and config.privacy.resolved_trust != "helpers"
 
 
 def _find_obstacle(config: "RunConfig") -> str:
@@ -40,6 +55,8 @@ def _find_obstacle(config: "RunConfig") -> str:
         return f"federation.robust={federation.robust} would take rows that were not gathered for zeros"
     if federation.updates == "dense":
         return "federation.updates=dense sends whole tables, whose zeros name the same rows"
+    if federation.feeds_back or federation.encoding == "top-k":
+        return "federation.encoding=top-k and federation.error-feedback work on whole tables"
     if config.privacy.unit == "record":
         return "privacy.unit=record draws noise for all rows in each step"
     return ""

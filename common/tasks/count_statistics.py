@@ -4,7 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from common.arrays import Arrays
+from common.secure.terms import Sign
 from common.tasks.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -14,7 +17,7 @@ VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
 
 LEAST_RATIO = 100.0
-"""Ratio of the largest sum of all clients to the noise, for `count-offset = auto` to sum counts."""
+"""Least ratio of the largest sum of all clients to the noise, unless a task has its own."""
 
 LEAST_VISIBLE = 0.75
 """Share of the counts' variance that noise has to leave, for `count-offset = auto` to start from them."""
@@ -35,6 +38,10 @@ def _unpacked(counts: Arrays, template: Arrays) -> Arrays:
     return counts
 
 
+def _bounded(counts: Arrays) -> Arrays:
+    return {name: np.minimum(a, 1.0) for name, a in counts.items()}
+
+
 def _always_used(options: Any, model: "ModelVariant") -> bool:
     return True
 
@@ -53,7 +60,9 @@ class CountStatistics(Generic[VocabularyT]):
         template: (options, vocabulary) -> zeros of the names, shapes and dtypes of a client's vector in secure
             sums; None if these cannot carry the statistics.
         clip: Largest L2 norm of a client's vector in secure sums with noise; 0 if these sums are exact only.
-        largest: Largest single number in it, with noise; none is negative.
+        sign: `positive` if no number of this vector is negative, else `signed`.
+        bound: This vector -> its form in sums with noise; by default each number is at most 1.
+        least_ratio: Ratio of the largest sum of all clients to the noise, for `count-offset = auto` to sum counts.
         label: (opened sums, standard deviation of their noise) -> statics of the model.
         pack: (statistics, template) -> this vector; by default the statistics themselves.
         used: (options, model variant) -> True if the model starts from such counts; `count-offset = auto` leaves them
@@ -65,7 +74,9 @@ class CountStatistics(Generic[VocabularyT]):
     add: Callable[[Sequence[Arrays]], Arrays]
     template: Callable[[Any, VocabularyT], Arrays] | None = None
     clip: float = 0.0
-    largest: float = 1.0
+    sign: Sign = "positive"
+    bound: Callable[[Arrays], Arrays] = _bounded
+    least_ratio: float = LEAST_RATIO
     label: Callable[[Arrays, float], Arrays] = _unlabelled
     pack: Callable[[Arrays, Arrays], Arrays] = _unpacked
     used: Callable[[Any, "ModelVariant"], bool] = _always_used

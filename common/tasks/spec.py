@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import Field
 
@@ -52,10 +52,7 @@ class TaskOptions(Options):
     """Share of the remaining records in the validation split, for tuning and planners."""
 
     count_offset: bool | Literal["auto"] = False
-    """Start the model from counts summed over clients.
-
-    Without noise on the counts, every client's policy must set `allow-counts`.
-    """
+    """Start from counts summed over clients; without noise, each policy must set `allow-counts`."""
 
     @property
     def count_privacy(self) -> PrivacyOptions:
@@ -71,6 +68,10 @@ class TaskOptions(Options):
     def gathers_rows(self) -> str:
         """Setting under which local steps work on rows that the client chooses; empty if none."""
         return ""
+
+    def resolve_rows(self, vocabulary: Vocabulary, *, is_possible: bool) -> Self:
+        """Return these options with `gathers_rows` decided; it is empty unless `is_possible`."""
+        return self
 
     def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
         """Accept the combination of model and method.

@@ -120,7 +120,7 @@ class TrainRequest(SumRequest):
     shared: Arrays = field(default_factory=dict)
     """Arrays broadcast in addition to the model; FedRule: the mean d̄ of round `shared_round`."""
     shared_round: int = 0
-    """Last round in which this client's reply was aggregated; 0 for none, and without `shared`."""
+    """Last round in which this client's reply was aggregated; 0 for none, or if it need not know."""
     statics: Arrays = field(default_factory=dict)
     """Untrained inputs of the model, such as summed counts."""
     phase: str = "local"

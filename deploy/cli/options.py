@@ -71,7 +71,7 @@ Helpers = Annotated[
 NewHelpers = Annotated[bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")]
 Alone = Annotated[
     bool,
-    typer.Option(help="Compare the result with models that clients train alone here, for a minute or the run's time."),
+    typer.Option(help="Compare with models that up to 2,000 clients train alone here, for a minute or the run's time."),
 ]
 Sets = Annotated[
     list[str] | None,

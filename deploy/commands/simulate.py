@@ -43,6 +43,10 @@ def simulate(
             help="Store the clients' private state after so many rounds; 0 never; default: often enough for 10% of the time.",
         ),
     ] = None,
+    state_on_disk: Annotated[
+        bool,
+        typer.Option("--state-on-disk", help="Hold the private state of thousands of clients in files, not in memory."),
+    ] = False,
     json: o.Json = False,
 ) -> None:
     """Train in one process, without sockets.
@@ -72,7 +76,7 @@ def simulate(
     if forget_state and not request.resume:
         raise ConfigError("--forget-state belongs to --resume")
     config, parts = prepare_simulation(request, source, test, clients, catalogue)
-    runs, state = runs_folder(), KeptState(forget_state, keep_state, snapshot_every)
+    runs, state = runs_folder(), KeptState(forget_state, keep_state, snapshot_every, state_on_disk)
     own: dict[str, Measured] = {}
 
     def work() -> Result:

@@ -11,6 +11,7 @@ from common.config.flatten import to_json
 from common.config.run import RunConfig
 from common.config.secure_sums import find_obstacle
 from common.errors import ConfigError, QuorumError
+from common.options import kebab
 from common.secure.cards import HelperCard, HelperRoster
 from common.text import count
 from common.wire.sums import HelperRequest
@@ -57,8 +58,8 @@ class Parties:
         """Cards of the run's helpers, for the invitation of clients."""
         return self.roster.to_json() if self.roster else []
 
-    def with_counts(self, resolve: Callable[[RunConfig, int], RunConfig]) -> "Parties":
-        """Return the parties with `count-offset` resolved for the number of expected clients."""
+    def resolved(self, resolve: Callable[[RunConfig, int], RunConfig]) -> "Parties":
+        """Return the parties with options `auto` of the task resolved for the number of expected clients."""
         number = max(self.config.federation.min_clients, len(self.exchange.online - self.exchange.helping))
         return replace(self, config=resolve(self.config, number), local=self.local and resolve(self.local, number))
 
@@ -121,17 +122,20 @@ def find_parties(
 
 
 def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:
-    """Return the configuration of a resumed run with its own trust, and its own counts if they are `auto`."""
+    """Return the configuration of a resumed run, with its own trust and its own values for `auto`."""
     stored, result = folder.config(), folder.result()
     began, options = stored.get("privacy.trust", "local"), config.task_options
     if config.privacy.trust not in ("auto", began):
         raise ConfigError(f"run '{config.run_id}' began with privacy.trust={began}; a run keeps its trust")
     if began == "helpers" and result and result.status == "completed":
         raise ConfigError(f"run '{config.run_id}' is complete, and its helpers have deleted its keys; start a new run")
-    if options.count_offset == "auto":
-        options = options.model_copy(update={"count_offset": stored.get(f"tasks.{config.task}.count-offset", False)})
-    update = {"privacy": config.privacy.model_copy(update={"trust": began}), "task_options": options}
-    return config.model_copy(update=update)
+    own = {  # a run without a stored value is older than the option, and trained as clients alone do
+        name: stored.get(f"tasks.{config.task}.{kebab(name)}", alone)
+        for name, alone in options.alone.items()
+        if getattr(options, name) == "auto"
+    }
+    privacy = config.privacy.model_copy(update={"trust": began})
+    return config.model_copy(update={"privacy": privacy, "task_options": options.model_copy(update=own)})
 
 
 def _await_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster:

@@ -7,7 +7,6 @@ from common.config.secure_sums import count_cost, find_count_obstacle
 from common.errors import ConfigError, RefusedError
 from common.secure.quantise import integer_clip, noise_scale
 from common.secure.terms import MOST_NUMBERS
-from common.tasks.count_statistics import LEAST_RATIO
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 
@@ -71,10 +70,10 @@ def _carries_counts(config: RunConfig, vocabulary: Vocabulary, clients: int) -> 
         return False
     rho, bound = count_cost(config), integer_clip(size)
     try:
-        noise = noise_scale(rho, bound, "positive") * sqrt(config.secure_sums.helpers) if rho else 0.0
+        noise = noise_scale(rho, bound, statistics.sign) * sqrt(config.secure_sums.helpers) if rho else 0.0
     except RefusedError:
         return False
-    return clients * bound >= LEAST_RATIO * noise
+    return clients * bound >= statistics.least_ratio * noise
 
 
 def _size_of_counts(config: RunConfig, vocabulary: Vocabulary) -> int:

@@ -51,7 +51,7 @@ def sum_masked_counts(
     if not clients:
         raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
     template, rho = statistics.template(config.task_options, vocabulary), count_cost(config)
-    release = Release(rho, statistics.clip, "positive") if rho else Release()
+    release = Release(rho, statistics.clip, statistics.sign) if rho else Release()
     terms = sums.terms(0, CHANNEL, template, len(clients), release)
     asked = [clients[name] for name in sums.admit(terms, sorted(clients))]
     requests = [Message(encode(CountsRequest(c.enrolment, terms=terms.to_json())), c.node, COUNTS) for c in asked]

@@ -15,6 +15,7 @@ from common.wire.messages import EVALUATE, EvaluateReply, EvaluateRequest
 from server.evaluation import Evaluation, summarize
 from server.plausible import SMALL_REPLY, check_metrics, check_paired, limit_weight
 from server.roster import EnrolledClient
+from server.sampling import cohort
 from server.secure.summed_metrics import MetricSums
 from server.strategies.base import StrategyBase
 from server.strategies.replies import content_of
@@ -24,6 +25,10 @@ log = logging.getLogger("fedloom.server")
 
 RequestKey = tuple[str, int, int, tuple[str, ...], int]
 """Enrolment, last aggregated round, cluster, names of statics, group; equal keys share a request."""
+
+
+MEASURED = 1
+"""Stream of the draw of the clients that measure a round."""
 
 
 class EvaluatedStrategy(StrategyBase):
@@ -36,7 +41,7 @@ class EvaluatedStrategy(StrategyBase):
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Return the evaluation requests to all clients, in rounds that evaluate."""
+        """Return the evaluation requests in rounds that evaluate, to all clients or to a drawn share of them."""
         number, final = self.state.round, self.is_over or self.state.round == self.config.rounds
         if number % self.config.evaluate_every and not final:
             return []
@@ -72,10 +77,14 @@ class EvaluatedStrategy(StrategyBase):
     def _evaluations(
         self, grid: Grid, split: str, *, final: bool, model: Arrays | None = None, number: int = 0
     ) -> list[Message]:
-        """Return the evaluation requests to all clients, of `model` or of each client's own one."""
+        """Return the evaluation requests, of `model` to all clients or of each asked client's own one."""
         clients = self.enrolment.roster.select_trainable(grid.get_node_ids())
         if not final:
             clients = {n: c for n, c in clients.items() if not self.state.guard.sits_out(n, self.state.round)}
+        if not final and model is None and self._metric_sums is None:
+            share = self.config.federation.evaluate_share
+            drawn = cohort(self.config.seed, self.state.round, clients, share, 1, MEASURED)
+            clients = {name: clients[name] for name in drawn}
         if model is None:
             self.prepare(clients, grid.send_and_receive, training=False)
         encoded: dict[RequestKey, RecordDict] = {}

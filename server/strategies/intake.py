@@ -121,10 +121,10 @@ class IntakeStrategy(BoundedStrategy):
         return replace(reply, train=replace(reply.train, update={}, gradient={}), stored=stored)
 
     def _full(self, load: Load, template: Arrays) -> Load:
-        encoding, gathers = self.config.federation.encoding, self.config.task_options.gathers_rows
+        form, gathers = self.config.federation.form, self.config.task_options.gathers_rows
 
         def read() -> Arrays:
-            arrays = unpack(load(), encoding)
+            arrays = unpack(load(), form, template)
             return arrays if gathers else expand(arrays, template)
 
         return read
@@ -139,7 +139,7 @@ class IntakeStrategy(BoundedStrategy):
             task=self.task,
             model=self._template(name),
             needs_gradient=self.capabilities.needs_gradient,
-            encoding=self.config.federation.encoding,
+            form=self.config.federation.form,
         )
         reply, rows = accept_reply(sent, expected, self.config.task_options)
         if self.cost:

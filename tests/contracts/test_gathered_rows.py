@@ -15,6 +15,7 @@ from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
 from common.tasks.sessions.demo import demo_items
+from common.tasks.sessions.options import SessionsOptions
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS
 from deploy import population
@@ -138,3 +139,28 @@ def test_a_client_that_spoils_the_model_is_found_by_its_rows(tmp_path: Path, mon
     assert first.refused == {}
     assert [*second.refused] == ["client-2"]
     assert second.metrics["loss"] < 2 * first.metrics["loss"]
+
+
+def test_a_run_chooses_by_the_number_of_items_and_keeps_its_choice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SessionsOptions, "gathered_items", ALL)
+    chosen, _ = trained(tmp_path / "auto", method="fedavg", tasks__sessions__loss="auto")
+    given, _ = trained(tmp_path / "sampled", method="fedavg")
+    assert RunDirectory(tmp_path / "auto", "toy").config()["tasks.sessions.loss"] == "sampled"
+    assert (chosen.model_sha256, chosen.privacy) == (given.model_sha256, given.privacy)
+    monkeypatch.setattr(SessionsOptions, "gathered_items", ALL + 1)  # as by another version
+    options: dict[str, Scalar] = {"method": "fedavg", "rounds": 3, "resume": True}
+    resumed, _ = trained(tmp_path / "auto", **options, tasks__sessions__loss="auto")
+    assert resumed.privacy.uncovered[0].startswith("row ids: each update names")
+    few, _ = trained(tmp_path / "few", method="fedavg", tasks__sessions__loss="auto")
+    assert few.privacy.uncovered[0] == "model updates"
+
+
+@pytest.mark.parametrize("encoding", ["float16", "int8"])
+def test_gathered_rows_may_be_rounded(encoding: str, tmp_path: Path) -> None:
+    _, exact = trained(tmp_path / "exact", method="fedavg", rounds=1)
+    _, rounded = trained(tmp_path / "rounded", method="fedavg", rounds=1, federation__encoding=encoding)
+    assert np.abs(rounded[TABLE] - exact[TABLE]).max() < 0.01 * np.abs(exact[TABLE]).max()
+    up = [rounds_of(tmp_path / name)[0].bytes_up for name in ("rounded", "exact")]
+    assert up[0] < 0.75 * up[1]

@@ -58,6 +58,21 @@ def test_without_a_measurement_or_a_verdict_the_result_is_unchanged(tmp_path: Pa
     assert with_alone(replace(result, status="failed"), chosen, parts, own).verdict == result.verdict
 
 
+def test_of_many_clients_some_are_drawn_and_compared_under_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result, chosen, parts, own = trained(tmp_path, "rules", "demo:0-30")
+    _, every = train_alone(chosen, 2, parts, 60.0)
+    monkeypatch.setattr(alone, "MOST_CLIENTS", 12)
+    verdict, drawn = with_alone(result, chosen, parts, own).verdict, alone.draw_clients(len(parts), chosen.seed)
+    pairs = pair_clients("rules", own, {f"client-{k}": every[f"client-{k}"] for k in drawn})
+    assert verdict is not None
+    assert len(drawn) == 12
+    assert (verdict.wins_alone, verdict.mean_alone) == (pairs.wins, pytest.approx(pairs.mean))
+    assert verdict.text.count(f"12 of {len(parts)} clients alone") == 1
+    assert f"comparing with 12 clients alone of {len(parts)}, drawn by the seed" in capsys.readouterr().err
+
+
 def test_ctrl_c_ends_the_comparison_and_keeps_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,8 @@ def order(tmp_path: Path) -> Order:
     return Order(parse({"method": "fedavg", "run-id": "r1", "resume": True}), tmp_path / "runs")
 
 
-def submit_order(order: Order, control: Controls) -> Result:
-    return submit(Processes(), order.runs.parent / "work", control, order, Console(quiet=True))
+def submit_order(order: Order, control: Controls, console: Console | None = None) -> Result:
+    return submit(Processes(), order.runs.parent / "work", control, order, console or Console(quiet=True))
 
 
 @pytest.mark.parametrize("end", [SystemExit(143), KeyboardInterrupt(), RunError("no answer to three requests")])
@@ -82,6 +83,23 @@ def test_a_run_without_a_watcher_is_stopped(end: BaseException, order: Order, mo
     with pytest.raises(type(end)):
         submit_order(order, control)
     assert control.stopped == [7]
+
+
+@pytest.mark.parametrize(
+    ("ended", "hint"),
+    [(False, "resume with --resume r1"), (True, "the run is over, write its report with fedloom report r1")],
+)
+def test_ctrl_c_says_how_to_go_on(ended: bool, hint: str, order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    def watch(*arguments: Any) -> Result:
+        if ended:
+            (order.runs / "r1" / "result.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(federation, "watch", watch)
+    output = StringIO()
+    with pytest.raises(KeyboardInterrupt):
+        submit_order(order, Controls(order.runs.parent / "control"), Console(file=output, width=200))
+    assert output.getvalue() == f"\nstopping; {hint}\n"
 
 
 def test_the_result_of_a_run_that_cannot_resume_is_kept(order: Order) -> None:

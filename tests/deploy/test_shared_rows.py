@@ -1,5 +1,6 @@
 """Simulated homes that share the rows that they do not touch, from read data to the model."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from client.own_rows import TOUCHED
 from client.state import ClientMemory, MemoryStore, StackedRow
 from client.training import cohort
 from common.config.parse import parse
+from common.options import Scalar
 from deploy import population
 from deploy.resumable_simulation import simulate_measured
 from tests.support.kills import killed_at
@@ -17,8 +19,15 @@ HOMES, BLOCK = 34, 16
 """Two of these homes have no rule to train on, so that all blocks are full."""
 
 
-def trained(folder: Path, workers: int = 1, *, resume: bool = False) -> str:
-    flat = {"run-id": "homes", "rounds": 3, "privacy.unit": "none", "resume": resume, "tasks.rules.hidden": 8}
+def trained(folder: Path, workers: int = 1, *, resume: bool = False, **options: Scalar) -> str:
+    flat = {
+        "run-id": "homes",
+        "rounds": 3,
+        "privacy.unit": "none",
+        "resume": resume,
+        "tasks.rules.hidden": 8,
+        **options,
+    }
     parts = partition(read_all("rules", f"demo:0-{HOMES}"), 0)
     return simulate_measured(parse(flat), parts, folder, together=BLOCK, workers=workers)[0].model_sha256
 
@@ -46,3 +55,28 @@ def test_the_model_has_the_bits_of_whole_tables_with_any_workers_and_after_a_kil
     monkeypatch.setattr(cohort, "build_sharing_cohort", lambda *arguments: None)
     assert trained(tmp_path / "whole") == through
     assert not short[-1]
+
+
+def test_a_client_that_was_left_out_goes_on_by_itself_with_any_workers_and_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(population, "FOLDED_BYTES", 0)
+    options = {"rounds": 5, "federation.norm-bound": 2.0}
+    memories = dict[int, ClientMemory]()
+    save = MemoryStore.save
+
+    def noted(store: MemoryStore, run: str, memory: ClientMemory) -> None:
+        memories[id(store)] = memory
+        save(store, run, memory)
+
+    monkeypatch.setattr(MemoryStore, "save", noted)
+    with killed_at() as steps:
+        through = trained(tmp_path / "through", **options)
+    rounds = [json.loads(line) for line in (tmp_path / "through" / "homes" / "metrics.jsonl").read_text().splitlines()]
+    left_out = {client for event in rounds if event.get("round", 5) < 5 for client in event["refused"]}
+    is_short = [isinstance(m.groups, StackedRow) and TOUCHED in m.groups.stacked for m in memories.values()]
+    assert 0 < is_short.count(False) == len(left_out) < BLOCK
+    assert trained(tmp_path / "two", 2, **options) == through
+    with killed_at(len(steps.names) - steps.names[::-1].index("commit")):  # in the last round
+        trained(tmp_path / "killed", 2, **options)
+    assert trained(tmp_path / "killed", resume=True, **options) == through

@@ -77,6 +77,7 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
             "error",
             "state",
             "summed",
+            "spread",
         ),
     }
     promised = ("unit", "mechanism", "epsilon_spent_max", "delta", "uncovered", "epsilon", "neighbours", "account")

@@ -46,7 +46,7 @@ class SessionsLearner:
     def __init__(self, run: TaskRun[SessionsOptions, Items], dataset: Visits) -> None:
         self._options, self._items = run.options, run.vocabulary
         self._blended = run.model == "default"
-        self.row_numbers = len(self._items.items) if self._options.loss == "full" else 0
+        self.row_numbers = len(self._items.items) if self._options.loss != "sampled" else 0
         self.splits = tuple(split_visitor(visitor, self._options, run.seed) for visitor in dataset.units)
         self.module = shell(TASK, run)
         sessions = [cases_of(session) for split in self.splits for session in split.train]
@@ -67,7 +67,7 @@ class SessionsLearner:
 
     def gather(self, request: TrainRequest, generator: torch.Generator) -> GatheredBatch | None:
         """Return all training examples over own and drawn items under `loss=sampled`."""
-        if self._options.loss == "full":
+        if self._options.loss != "sampled":
             return None
         features = self._features_of("train", request.statics) if self._blended else FeatureRows.of([])
         if self._own is None:

@@ -11,7 +11,7 @@ import numpy as np
 from client.tasks.traffic.prepare import Sensor
 from client.tasks.traffic.ridge import Windows
 from common.arrays import Arrays, Floats
-from common.tasks.traffic.counts import LAGS, PAIRS, SUMS, check_lags, lag_sums, linear_forecast
+from common.tasks.traffic.counts import LAGS, PAIRS, SUMS, check_lags, lag_sums, linear_forecast, without_part
 from common.tasks.traffic.options import TrafficOptions
 
 ROUNDING = 1e-9
@@ -37,9 +37,9 @@ def with_federated_ridge(sensor: Sensor, statics: Arrays, options: TrafficOption
     """
     if not sensor.ridge.size or not set(SUMS) <= set(statics):
         return sensor
-    sums = {name: statics[name] for name in SUMS}
+    sums, noise = without_part(statics)
     check_lags(sums, sensor.values.shape[1])
-    weights = linear_forecast(sums, options.history, options.horizon)
+    weights = linear_forecast(sums, options.history, options.horizon, noise)
     ridge = average_forecasts(sensor.ridge, sensor.inputs - sensor.base, weights, options)
     return replace(sensor, ridge=ridge, shared=weights)
 

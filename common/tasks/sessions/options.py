@@ -1,15 +1,20 @@
 """Options of the sessions task."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
 from common.options import Scalar
+from common.tasks.sessions.vocabulary import Items
 from common.tasks.spec import TaskOptions
+from common.tasks.vocabulary import Vocabulary
 
 
 class SessionsOptions(TaskOptions):
     """Options `tasks.sessions.*`."""
+
+    gathered_items: ClassVar[int] = 2_000
+    """Minimum number of items with which `loss=auto` gathers rows, the smallest at which it was compared."""
 
     alone: ClassVar[dict[str, Scalar]] = {**TaskOptions.alone, "loss": "full"}
 
@@ -28,11 +33,12 @@ class SessionsOptions(TaskOptions):
     max_length: int = Field(20, ge=2)
     """Maximum number of clicks of a session that the network reads: the last ones."""
 
-    loss: Literal["full", "sampled"] = "full"
+    loss: Literal["auto", "full", "sampled"] = "auto"
     """Items in the softmax of a local step.
 
     `full`: all items; every row of the item table changes. `sampled`: the client's own items and `negatives` others,
-    weighted so that their sum estimates the sum over all items. Updates then hold these rows only, and name them.
+    weighted so that their sum estimates the sum over all items. Updates then hold these rows only, and name them. `auto`:
+    `sampled` for at least 2,000 items, without noise and helpers, if method and options support it; else `full`.
     """
 
     negatives: int = Field(256, ge=1)
@@ -58,3 +64,10 @@ class SessionsOptions(TaskOptions):
     def gathers_rows(self) -> str:
         """Setting of the loss, if it is `sampled`."""
         return "loss=sampled" if self.loss == "sampled" else ""
+
+    def resolve_rows(self, vocabulary: Vocabulary, *, is_possible: bool) -> Self:
+        """Return these options with `loss=auto` resolved; see `TaskOptions.resolve_rows`."""
+        if self.loss != "auto":
+            return self
+        many = isinstance(vocabulary, Items) and len(vocabulary.items) >= self.gathered_items
+        return self.model_copy(update={"loss": "sampled" if many and is_possible else "full"})

@@ -5,14 +5,16 @@ sliding windows are not sent. Their neighboring entries differ by products of a 
 solved for.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import numpy as np
 
-from common.arrays import Arrays, Flags, Floats, Ints, add, check_like
+from common.arrays import Array, Arrays, Flags, Floats, Ints, add, check_like
 from common.errors import WireError
 from common.tasks.traffic.ranges import POOLED
+from common.tasks.traffic.vocabulary import SensorVariables
 
 SUMS = LAGS, PAIRS = "lags.products", "lags.pairs"
 """Names of the sums: Σ_t d_t·d_{t+ℓ}ᵀ, L × D × D, and their numbers of pairs of readings, L."""
@@ -20,11 +22,17 @@ SUMS = LAGS, PAIRS = "lags.products", "lags.pairs"
 COVARIANCES, CLIENTS = "lags.covariances", "lags.clients"
 """Names of the same in secure sums: Σ of the clients' autocovariances, L × D × D, and their number."""
 
-STATICS = (*POOLED, *SUMS)
+NOISE = "lags.noise"
+"""Name of the standard deviation of noise on the summed products; absent without noise."""
+
+STATICS = (*POOLED, *SUMS, NOISE)
 """Names of all untrained inputs of a model."""
 
 DIAGONAL_SHARE = 0.01
 """Ridge term on the diagonal of the covariances, as a share of their mean variance."""
+
+NOISE_SHARE = 2.0
+"""Ridge term of noised covariances, as a share of the norm of a Toeplitz matrix of noise."""
 
 
 def lag_sums(departures: Floats, usable: Flags, lags: int) -> Arrays:
@@ -89,12 +97,52 @@ def to_covariances(sums: Arrays, template: Arrays) -> Arrays:
     return {COVARIANCES: np.clip(covariances, -1.0, 1.0), CLIENTS: np.ones(1)}
 
 
+def to_unit(sums: Arrays) -> Arrays:
+    """Return a client's autocovariances at an L2 norm of 1, for sums with noise; its presence is left out.
+
+    A linear forecast depends on no scale, and variances differ by 100 times between sensors.
+    """
+    norm = float(np.linalg.norm(sums[COVARIANCES]))
+    return {COVARIANCES: sums[COVARIANCES] / norm if norm else sums[COVARIANCES], CLIENTS: np.zeros(1)}
+
+
 def to_sums(sums: Arrays, noise: float = 0.0) -> Arrays:
-    """Return sums of autocovariances as sums over lags, with clients for pairs of readings."""
-    return {LAGS: sums[COVARIANCES], PAIRS: np.full(len(sums[COVARIANCES]), np.rint(sums[CLIENTS].item()))}
+    """Return sums of autocovariances as sums over lags, with clients for pairs of readings.
+
+    Sums with noise count as one client, since they have no number of clients.
+    """
+    clients = 1.0 if noise else np.rint(sums[CLIENTS].item())
+    opened = {LAGS: sums[COVARIANCES], PAIRS: np.full(len(sums[COVARIANCES]), clients)}
+    return opened | ({NOISE: np.array([noise])} if noise else {})
 
 
-def linear_forecast(sums: Arrays, history: int, horizon: int) -> Floats:
+def without_part(statics: Mapping[str, Array]) -> tuple[Arrays, float]:
+    """Return sums over lags without the client's own part, and the standard deviation of their noise.
+
+    Exact sums are returned as they are; the client has left its part out before.
+
+    Raises:
+        WireError: The deviation is not one finite number above zero.
+    """
+    sums = {name: statics[name] for name in SUMS}
+    if NOISE not in statics:
+        return sums, 0.0
+    noise = statics[NOISE]
+    if noise.shape != (1,) or not 0 < noise[0] < np.inf:
+        raise WireError("counts: the noise of sums over lags is not one positive number")
+    own = statics.get(f"{LAGS}_own")
+    return {**sums, LAGS: sums[LAGS] if own is None else sums[LAGS] - own}, float(noise[0])
+
+
+def visible_share(statics: Arrays, variables: SensorVariables) -> float:
+    """Return the estimated share of the sums' power that is not noise; 1 without noise."""
+    if NOISE not in statics:
+        return 1.0
+    power = float(np.mean(statics[LAGS] ** 2))
+    return max(0.0, 1 - float(statics[NOISE].item()) ** 2 / power) if power else 0.0
+
+
+def linear_forecast(sums: Arrays, history: int, horizon: int, noise: float = 0.0) -> Floats:
     """Solve for the weights W, H·D × P·D, of the best linear forecast Ŷ = X·W of a stationary series.
 
     W solves the normal equations C_XX W = C_XY (Yule-Walker); each covariance is over its own pairs. Rows and columns are
@@ -104,6 +152,7 @@ def linear_forecast(sums: Arrays, history: int, horizon: int) -> Floats:
         sums: Sums over sensors.
         history: Number H of steps of a history.
         horizon: Number P of steps of a forecast.
+        noise: Standard deviation of the noise on each product.
     """
     products, pairs = sums[LAGS], sums[PAIRS]
     if len(pairs) < history + horizon or not (pairs[: history + horizon] > 0).all():
@@ -114,7 +163,9 @@ def linear_forecast(sums: Arrays, history: int, horizon: int) -> Floats:
     level = DIAGONAL_SHARE * float(np.trace(covariance[0])) / covariance.shape[1]
     if level <= 0:
         return np.zeros((0, 0))
-    weights = np.linalg.solve(within + level * np.eye(len(within)), _blocks(covariance, histories, targets))
+    size = len(within)
+    level = max(level, NOISE_SHARE * noise / float(pairs[0]) * math.sqrt(2 * size * math.log(size)))
+    weights = np.linalg.solve(within + level * np.eye(size), _blocks(covariance, histories, targets))
     return np.asarray(weights, np.float64)
 
 

@@ -121,8 +121,8 @@ class TrafficOptions(TaskOptions):
     count_offset: Literal["auto", True, False] = False
     """Average the client's ridge forecast with a federated ridge forecast, as offset of the default model.
 
-    The federated ridge uses autocovariances summed over clients. They are sent in plaintext, or with helpers in a secure sum;
-    every client's policy must set `allow-counts`. `auto`: with helpers only, without noise, and from the clients that allow it.
+    The federated ridge uses autocovariances summed over clients. They are sent in plaintext, or with helpers in a secure sum.
+    Without noise every client's policy must set `allow-counts`. `auto`: with helpers only, where their noise leaves enough.
     """
 
     @model_validator(mode="after")

@@ -11,7 +11,15 @@ from common.privacy.claims import PROPERTIES
 from common.tasks.comparison import Comparison
 from common.tasks.count_statistics import CountStatistics
 from common.tasks.spec import Objective, TaskRun, TaskSpec
-from common.tasks.traffic.counts import add_lags, check_lags, covariance_template, to_covariances, to_sums
+from common.tasks.traffic.counts import (
+    add_lags,
+    check_lags,
+    covariance_template,
+    to_covariances,
+    to_sums,
+    to_unit,
+    visible_share,
+)
 from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.ranges import POOLED
@@ -137,8 +145,13 @@ TASK = TaskSpec(
         lambda sums, variables: check_lags(sums, len(variables.variables)),
         add_lags,
         lambda options, variables: covariance_template(len(variables.variables), options.history + options.horizon),
+        clip=1.0,
+        sign="signed",
+        bound=to_unit,
+        least_ratio=25.0,
         label=to_sums,
         pack=to_covariances,
+        visible=visible_share,
         used=lambda options, model: model == "default" and options.ridge != "none",
     ),
     pooled=frozenset(POOLED),

@@ -5,6 +5,7 @@ import pytest
 from benchmarks.harness.headline import Entry, Headline
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, RowKey, Trial
+from common.errors import DataError
 
 DEFAULT, OTHER = (
     Entry("default", "set/default/default", "hr20", "default"),
@@ -46,3 +47,8 @@ def test_the_mean_over_clients_counts_seeds_that_all_have() -> None:
     row.trials[1] = Trial(clients={"a": {"hr20": 0.2}})
     entry = Entry("own", "set/default/own", "hr20", clients=("a", "b"))
     assert entry.values(Results(rows={row.key: row})) == pytest.approx({0: 0.3})
+
+
+def test_a_row_that_is_not_measured_is_named() -> None:
+    with pytest.raises(DataError, match=r"needs row set/paper/x, which is not stored; .* --sets set --only paper/x"):
+        Entry("x", "set/paper/x", "hr20").values(Results())

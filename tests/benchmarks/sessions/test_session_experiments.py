@@ -12,7 +12,7 @@ from benchmarks.harness.row import Row, RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.sessions.baselines import baselines_of
 from benchmarks.sessions.data import READERS
-from benchmarks.sessions.experiments import BASELINES, EXPERIMENTS, _row
+from benchmarks.sessions.experiments import BASELINES, TITLES, make_row
 from benchmarks.sessions.page import rounds_to
 from benchmarks.sessions.runs import _trial_of
 from benchmarks.sessions.sets import SETTINGS, SMALL_SETTINGS, Setting
@@ -31,7 +31,7 @@ def test_every_row_is_a_configuration_at_every_point(setting: Setting) -> None:
             assert (config.rounds, config.federation.cohort) == (setting.rounds, setting.cohort)
         assert one.tuned_as in ("", *rows)
         assert not one.tuned_as or one.grid == rows[one.tuned_as].grid
-    assert rows.keys() <= {one.key for one in EXPERIMENTS}
+    assert rows.keys() <= TITLES.keys()
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=[setting.key for setting in SETTINGS])
@@ -56,8 +56,8 @@ def test_the_row_at_equal_bytes_is_tuned_for_its_own_rounds(setting: Setting) ->
 
 def test_a_row_that_tests_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="FedProx with one local step is FedAvg"):
-        _row("fedprox", "FedProx", "fedprox", ({},))
-    assert _row("fedprox", "FedProx", "fedprox", ({},), {"local-steps": 5}).key == "fedprox"
+        make_row("fedprox", "FedProx", "fedprox", ({},))
+    assert make_row("fedprox", "FedProx", "fedprox", ({},), {"local-steps": 5}).key == "fedprox"
 
 
 def test_every_set_has_a_reader() -> None:

@@ -1,5 +1,6 @@
-"""A finished run is described with every round; one that goes on is refused."""
+"""A run is described with every round, whether it finished or was stopped; a failed one is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.errors import ConfigError
 from deploy.simulation import simulate
+from server.result_file import write_result
 
 
-def test_a_finished_run_is_described_and_an_open_one_is_refused(tmp_path: Path) -> None:
+def test_finished_and_stopped_runs_are_described_and_a_failed_one_is_refused(tmp_path: Path) -> None:
     data = read_all("rules", "demo:0-20")
     catalogue = tmp_path / "catalogue.json"
     catalogue.write_text(data.vocabulary.to_json(), "utf-8")
@@ -21,6 +23,9 @@ def test_a_finished_run_is_described_and_an_open_one_is_refused(tmp_path: Path) 
     assert len(found["losses"]) == found["rounds"] == 3
     assert [*found["measured"]] == [2, 3]
     assert (found["metrics"], found["model_sha256"]) == (result.metrics, result.model_sha256)
-    (tmp_path / "small" / "result.json").unlink()
-    with pytest.raises(ConfigError, match="is not finished"):
+    write_result(tmp_path / "small", replace(result, status="failed"))
+    with pytest.raises(ConfigError, match="failed"):
         describe(tmp_path / "small")
+    (tmp_path / "small" / "result.json").unlink()
+    stopped = describe(tmp_path / "small")
+    assert stopped == {**found, "status": "stopped", "model_sha256": "", "metrics": found["measured"][3]}

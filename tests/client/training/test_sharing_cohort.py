@@ -42,6 +42,8 @@ def train_round(
     chosen: Sequence[int] = EVERYONE,
     alone: Sequence[int] = (),
     last: int = -1,
+    *,
+    with_all: bool = False,
 ) -> FoldedCohort:
     """Train the chosen clients in a round after others; the model and d̄ change from round to round."""
     first = clients[0].request.model
@@ -49,7 +51,7 @@ def train_round(
     shared = {n: 0.01 * a for n, a in first.items()} if number > 1 else {}
     request = TrainRequest(number, "toy:0", model, shared, number - 1 if last < 0 else last)
     asked = [replace(clients[k], request=request) for k in chosen]
-    with_all = len(chosen) == len(clients)
+    with_all = with_all or len(chosen) == len(clients)
     return train_folded(config.method_options, asked, 0, lambda lengths, losses: alone, with_all=with_all)
 
 
@@ -139,7 +141,7 @@ def test_a_snapshot_continues_with_the_same_bits(kept: Sequence[int]) -> None:
     again = [replace(client, store=MemoryStore()) for client in clients]
     state = dump_stores([clients[k].store for k in kept], "toy")
     load_stores(state, [again[k].store for k in kept], "toy")
-    assert [is_short(again[k]) for k in kept] == [len(kept) == CLIENTS] * len(kept)
+    assert all(is_short(again[k]) for k in kept)
     sums = [sums_of(train_round(config, own, 3, kept)) for own in (clients, again)]
     assert_same_bits(*sums)
     chosen = [[own[k] for k in kept] for own in (clients, again)]

@@ -8,7 +8,22 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.tasks.traffic.counts import LAGS, PAIRS, check_lags, lag_sums, linear_forecast
+from common.tasks.traffic.counts import (
+    CLIENTS,
+    COVARIANCES,
+    LAGS,
+    NOISE,
+    PAIRS,
+    check_lags,
+    covariance_template,
+    lag_sums,
+    linear_forecast,
+    to_covariances,
+    to_sums,
+    to_unit,
+    visible_share,
+    without_part,
+)
 from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import SensorVariables
 
@@ -92,3 +107,64 @@ def test_sums_of_another_number_of_lags_are_refused() -> None:
     vocabulary, d = SensorVariables(variables=("volume",)), autoregressive(300)
     with pytest.raises(WireError):
         TASK.add_counts(lag_sums(d, ALL[:300], H + P), lag_sums(d, ALL[:300], H), vocabulary)
+
+
+HISTORY, HORIZON = 48, 12
+
+
+def noised_sums(noise: float, clients: int = 100) -> Arrays:
+    """Return sums of equal unit vectors of an autoregressive series, as they are opened with noise."""
+    lags = HISTORY + HORIZON
+    sums = lag_sums(autoregressive(20_000) / 4, np.ones(20_000, bool), lags)
+    unit = to_unit(to_covariances(sums, covariance_template(1, lags)))
+    exact = clients * unit[COVARIANCES]
+    drawn = noise * np.random.default_rng(3).standard_normal(exact.shape)
+    return to_sums({COVARIANCES: exact + drawn, CLIENTS: unit[CLIENTS] + noise}, noise)
+
+
+@pytest.mark.parametrize("variables", [1, 2])
+def test_a_unit_vector_gives_the_same_forecast(variables: int) -> None:
+    sums = lag_sums(autoregressive(4000, variables), ALL, H + P)
+    vector = to_covariances(sums, covariance_template(variables, H + P))
+    unit = to_unit(vector)
+    assert np.linalg.norm(unit[COVARIANCES]) == pytest.approx(1)
+    assert unit[CLIENTS].item() == 0
+    weights = [linear_forecast(to_sums({**one, CLIENTS: np.ones(1)}), H, P) for one in (vector, unit)]
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-9)
+    silent = to_unit(covariance_template(variables, H + P))
+    assert not any(a.any() for a in silent.values())
+
+
+def test_forecasts_from_noised_sums_fade_to_zero_with_the_noise() -> None:
+    """Without the ridge term of the noise, weights grow with it."""
+    largest = []
+    for noise in (1e-6, 2.0, 8.0, 20.0):
+        sums, deviation = without_part(noised_sums(noise))
+        assert deviation == noise
+        largest.append(float(np.abs(linear_forecast(sums, HISTORY, HORIZON, deviation)).max()))
+    assert largest[0] == pytest.approx(0.8, abs=0.05)
+    assert largest == sorted(largest, reverse=True)
+    assert largest[-1] < 0.1
+    assert np.abs(linear_forecast(noised_sums(20.0), HISTORY, HORIZON)).max() > 2
+
+
+def test_the_visible_share_is_that_of_signal_in_the_power_of_the_sums() -> None:
+    assert visible_share({}, SensorVariables(variables=("volume",))) == 1
+    shares = [visible_share(noised_sums(noise), SensorVariables(variables=("volume",))) for noise in (1.0, 7.5, 1000.0)]
+    signal = 100**2 / (HISTORY + HORIZON)
+    assert shares[:2] == pytest.approx([signal / (signal + 1), signal / (signal + 7.5**2)], abs=0.1)
+    assert shares[2] < 0.2
+
+
+def test_a_client_leaves_out_its_own_part_of_noised_sums() -> None:
+    total = noised_sums(1.0)
+    own = {f"{name}_own": np.full_like(total[name], 0.25) for name in (LAGS, PAIRS)}
+    sums, _ = without_part({**total, **own})
+    np.testing.assert_allclose(sums[LAGS], total[LAGS] - 0.25)
+    assert sums[PAIRS].tolist() == total[PAIRS].tolist()
+
+
+@pytest.mark.parametrize("noise", [np.array([np.nan]), np.array([-1.0]), np.array([np.inf]), np.zeros(1), np.ones(2)])
+def test_a_malformed_noise_is_refused(noise: np.ndarray) -> None:
+    with pytest.raises(WireError, match="not one positive number"):
+        without_part({**noised_sums(1.0), NOISE: noise})
