@@ -20,6 +20,13 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     sync_folder(path.parent)
 
 
+def remove_drafts(*folders: Path) -> None:
+    """Remove drafts that killed processes left in folders; no other process may write there at the time."""
+    for folder in folders:
+        for draft in folder.glob(".*.tmp"):
+            draft.unlink(missing_ok=True)
+
+
 def put_in_place(draft: Path, path: Path) -> None:
     """Flush a finished file to disk, then give it its name in the same folder."""
     with draft.open("rb") as file:

@@ -15,7 +15,7 @@ import tomli_w
 
 from common.arrays import Array, Arrays
 from common.errors import ConfigError, DataError
-from common.files import write_atomically
+from common.files import remove_drafts, write_atomically
 from common.locks import HeldError, exclusive, holder
 from server import tensor_file
 from server.checkpoints import Checkpoints
@@ -74,6 +74,7 @@ class RunDirectory:
 
     def resume(self, config: Mapping[str, Any]) -> None:
         """Resume the run under this resolved configuration; without such a run, raise ConfigError."""
+        remove_drafts(self.path, self.checkpoints.path)
         if self.config() != config:
             write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
 

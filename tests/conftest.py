@@ -5,6 +5,7 @@ import torch
 from flwr.supercore.task_identity import TaskIdentity
 from hypothesis import settings
 
+pytest.register_assert_rewrite("tests.support")  # so that a failed check there names what it found
 torch.set_num_threads(1)
 settings.register_profile("fedloom", deadline=None, max_examples=40)
 settings.load_profile("fedloom")

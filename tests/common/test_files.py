@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.files import close_to_others, write_atomically
+from common.files import close_to_others, remove_drafts, write_atomically
 
 
 def test_replaces_the_file(tmp_path: Path) -> None:
@@ -29,6 +29,13 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "result.json", b"whole")
+    (tmp_path / ".model.safetensors.27.tmp").write_bytes(b"torn")
+    remove_drafts(tmp_path, tmp_path / "missing")
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
 @pytest.mark.parametrize(("setting", "mode"), [(None, 0o600), ("027", 0o640), ("wrong", 0o600)])

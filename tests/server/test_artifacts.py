@@ -54,6 +54,15 @@ def test_a_run_is_not_overwritten(run: RunDirectory) -> None:
         run.create({}, {})
 
 
+def test_a_resumed_run_removes_drafts_of_a_killed_server(run: RunDirectory) -> None:
+    drafts = [run.path / ".model.safetensors.9.tmp", run.checkpoints.path / ".round-000002.safetensors.9.tmp"]
+    for draft in drafts:
+        draft.write_bytes(b"torn")
+    run.resume(run.config())
+    assert not any(draft.exists() for draft in drafts)
+    assert run.config()
+
+
 def test_an_unknown_run_names_the_newest_runs(run: RunDirectory, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no run 'r2' .* newest runs: r1"):
         RunDirectory(tmp_path, "r2").config()

@@ -21,16 +21,24 @@ LARGE = 470  # MB of a client of sessions or markets; they load no PyTorch Geome
 
 
 def peaks_of_clients(up: Command) -> dict[int, float]:
-    """Return the largest observed RSS in MB of each client process; wait for the end of the command."""
+    """Return the largest observed RSS in MB of each client process; wait for the end of the command.
+
+    A child of a client has the client's name and memory until it runs its own program; it is not counted.
+    """
     peaks: dict[int, float] = {}
     while up.process.poll() is None:
         for process in up.family():
             with suppress(psutil.Error):
-                if process.name().startswith("client-"):
+                if is_client(process.pid) and not is_client(process.ppid()):
                     megabytes = process.memory_info().rss / 2**20
                     peaks[process.pid] = max(peaks.get(process.pid, 0.0), megabytes)
         time.sleep(0.1)
     return peaks
+
+
+def is_client(pid: int) -> bool:
+    """Return True if a process has the name of a client."""
+    return psutil.Process(pid).name().startswith("client-")
 
 
 def write_readings(path: Path) -> Path:
