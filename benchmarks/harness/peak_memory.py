@@ -1,4 +1,4 @@
-"""Largest memory of a process and its copies."""
+"""Largest memory of a process and of those that it started."""
 
 import threading
 from contextlib import suppress
@@ -10,7 +10,7 @@ MEGABYTE, SAMPLE_SECONDS = 2**20, 0.5
 
 
 class PeakMemory(threading.Thread):
-    """Largest memory of this process and its copies, sampled; pages that they share count once."""
+    """Largest memory of this process and all that it started, sampled; pages that they share count once."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -28,9 +28,9 @@ class PeakMemory(threading.Thread):
 
 
 def _proportional() -> float:
-    """Return the memory of this process and its copies in MB."""
+    """Return the memory of this process and all that it started in MB."""
     total = 0.0
-    for process in (psutil.Process(), *psutil.Process().children()):
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
         with suppress(psutil.Error):
             total += process.memory_full_info().pss / MEGABYTE
     return total

@@ -9,15 +9,14 @@ homes of FedRule's paper would take at the largest number's cost. With `--check`
 makes clients of 20 of them. The limit is on the memory of the process, and on what rounds after the third add to it.
 
 `--state none` trains by FedAvg and SGD, whose clients have no state. The limit is on what rounds after the first, which
-prepares data, leave in memory for each further client. `--against today` measures the path of cohorts of 32 with single
-replies beside, in turns; `python -m benchmarks speed simulation` has Flower's own beside. `--parts` profiles the run, start
-included, and writes the time of each part of the code for an update.
+prepares data, leave in memory for each further client. `--against today flower` measures others beside, in turns: the path of
+cohorts of 32 with single replies, and Flower's Ray simulation on two cores with clients that do nothing. `--parts` profiles
+the run, start included, and writes the time of each part of the code for an update.
 """
 
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from benchmarks.harness.profiled_parts import ProfiledParts
 from benchmarks.harness.session_lines import write_lines
 from benchmarks.harness.snapshot_cost import measure_snapshot
 from benchmarks.speed import timing
+from benchmarks.speed.other_simulations import OTHERS, compare, measure_flower
 from client.data.read import partition, read_all
 from client.tasks.registry import CLIENT_TASKS
 from common.config.parse import parse
@@ -53,8 +53,6 @@ LINE_LIMITS = {"peak_mb": 1536.0, "growth_after_3": 1.02}
 
 STATELESS_LIMIT = 2.0
 """Kilobytes in memory after all rounds for each further client without state, beside its data."""
-
-TODAY = ["--together", "32", "--replies", "single"]
 
 
 def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]:
@@ -114,7 +112,8 @@ def main() -> None:
     options = _read_options()
     if options.inner:
         torch.set_num_threads(1)
-        print(json.dumps(measure(options.clients[0], options)))
+        measured = measure_flower if options.path == "flower" else measure
+        print(json.dumps(measured(options.clients[0], options)))
         return
     rows = [*map(_measure_apart, options.clients)]
     head = "clients | ms an update | s a round | ms an enrolment | ms an evaluation | MB a client | s a snapshot"
@@ -130,7 +129,7 @@ def main() -> None:
         )
     growth, load = rows[-1]["ms_cpu_per_update"] / rows[0]["ms_cpu_per_update"], os.getloadavg()[0]
     found = {"rows": rows, "growth": growth, "load": load, "command": sys.argv[1:]}
-    found |= {"against": _compare(options)} if options.against else {}
+    found |= {"against": compare(options, _measure_apart)} if options.against else {}
     timing.write(options.out, found, "torch", "flwr", under=options.under)
     reached, limits = {**rows[-1], "growth": growth}, LINE_LIMITS if options.lines else LIMITS
     if options.state == "none":
@@ -159,26 +158,16 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument(
         "--state", choices=["method", "none"], default="method", help="clients' state: the method's, or none"
     )
-    parser.add_argument("--against", choices=["today"], default="", help="path that is measured beside, in turns")
+    parser.add_argument(
+        "--against", choices=OTHERS, nargs="+", default=[], help="paths that are measured beside, in turns"
+    )
+    parser.add_argument("--path", choices=["own", "flower"], default="own", help="simulation that --inner measures")
     parser.add_argument("--turns", type=int, default=1, help="turns of a comparison")
     parser.add_argument("--under", default="", metavar="KEY", help="key of the file to write under; the rest stays")
     parser.add_argument("--check", action="store_true", help="fail if a limit is missed")
     parser.add_argument("--parts", action="store_true", help="profile the run; its times are then larger")
     parser.add_argument("--inner", action="store_true", help="measure in this process; print JSON")
     return parser.parse_args()
-
-
-def _compare(options: argparse.Namespace) -> dict[str, Any]:
-    """Measure the largest number of clients by both paths in turns; print and return the ratios."""
-    clients = options.clients[-1]
-    turns = [(_measure_apart(clients), _measure_apart(clients, *TODAY)) for _ in range(options.turns)]
-    kinds = ("ms_cpu_per_update", "mb_per_client")
-    ratios = {kind: [other[kind] / own[kind] for own, other in turns] for kind in kinds}
-    cpu, memory = (statistics.median(ratios[kind]) for kind in kinds)
-    print(
-        f"Cohorts of 32 with single replies take {cpu:.2f} times the processor time and {memory:.2f} times the memory"
-    )
-    return {"path": options.against, "clients": clients, "ratios": ratios, "rows": [other for _, other in turns]}
 
 
 def _measure_apart(clients: int, *more: str) -> dict[str, Any]:
