@@ -1,5 +1,6 @@
 """Runs of the sessions study: federated methods, central training and baselines on four sets."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -7,13 +8,13 @@ from math import log
 
 import numpy as np
 
-from benchmarks.harness.bench import Bench, FinishedRun
+from benchmarks.harness.bench import Bench, FinishedRun, Measure
 from benchmarks.harness.experiment import TUNING_SEED, label, task_options
-from benchmarks.harness.row import Metrics, RowKey, Trial
+from benchmarks.harness.row import Metrics, RowKey, Trial, mean
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from benchmarks.sessions import sensitivity
+from benchmarks.sessions import denominators, long_runs, sensitivity
 from benchmarks.sessions.baselines import Baseline, baselines_of
 from benchmarks.sessions.central import Central
 from benchmarks.sessions.data import READERS
@@ -61,7 +62,8 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     if selection.has(CENTRAL.key):
         _compute_central(bench)
     bench.run((*setting.experiments(), *setting.sampled(), *setting.equal_bytes()))
-    replace(bench, measure=_with_spread).run(setting.sensitivity())
+    for protocol, rows in setting.special().items():
+        replace(bench, measure=SPECIAL[protocol]).run(rows)
     bench.describe(partial(_sizes, bench))
 
 
@@ -86,6 +88,27 @@ def _with_spread(run: FinishedRun) -> Trial:
     """Return the last metrics and the spread of server rates."""
     rates = run.rounds()[-1].server
     return Trial({**run.curve()[run.config.rounds], sensitivity.SPREAD: log(rates["rate_p95"] / rates["rate_p5"])})
+
+
+def _with_denominators(run: FinishedRun) -> Trial:
+    """Return the last metrics, and the means over rounds of what decides the denominators."""
+    rounds = [one.server for one in run.rounds() if one.server.keys() >= denominators.NUMBERS.keys()]
+    numbers = {name: mean(server[name] for server in rounds) for name in denominators.NUMBERS}
+    return Trial({**run.curve()[run.config.rounds], **numbers})
+
+
+def _with_falls(run: FinishedRun) -> Trial:
+    """Return the last metrics, and the falls of the curve."""
+    curve = run.curve()
+    return Trial({**curve[run.config.rounds], **long_runs.falls([metrics["hr20"] for metrics in curve.values()])})
+
+
+SPECIAL: Mapping[str, Measure] = {
+    sensitivity.PROTOCOL: _with_spread,
+    denominators.PROTOCOL: _with_denominators,
+    long_runs.PROTOCOL: _with_falls,
+}
+"""Protocol of the first set -> what is read off its runs."""
 
 
 def _compute_central(bench: Bench) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from benchmarks.harness.experiment import Experiment, method_options
-from benchmarks.sessions import sensitivity
+from benchmarks.sessions import denominators, long_runs, sensitivity
 from benchmarks.sessions.experiments import (
     ABLATION,
     COARSE,
@@ -66,9 +66,10 @@ class Setting:
         rounds = self.equal_bytes_rounds
         return (replace(self, rounds=rounds, evaluate_every=rounds - 1)._adapt(EQUAL_BYTES),) if rounds else ()
 
-    def sensitivity(self) -> tuple[Experiment, ...]:
-        """Return the rows that vary one option of FedGA, on the first set."""
-        return tuple(map(self._adapt, sensitivity.ROWS)) if self.key == sensitivity.SET else ()
+    def special(self) -> dict[str, tuple[Experiment, ...]]:
+        """Return the rows of further protocols, which the first set has."""
+        modules = (sensitivity, denominators, long_runs)
+        return {one.PROTOCOL: tuple(map(self._adapt, one.ROWS)) for one in modules if self.key == one.SET}
 
     def _adapt(self, one: Experiment) -> Experiment:
         method = str(one.settings["method"])

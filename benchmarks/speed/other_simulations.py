@@ -13,7 +13,10 @@ OTHERS = {
     "today": (["--together", "32", "--replies", "single"], "ms_cpu_per_update", "mb_per_client"),
     "flower": (["--path", "flower"], "seconds_per_round", "peak_mb"),
 }
-"""Other paths: options that measure one, and what is compared; Flower's simulation works in processes of its own."""
+"""Other paths: options that measure one, and what is compared.
+
+Flower's simulation works in processes of its own.
+"""
 
 
 def measure_flower(clients: int, options: argparse.Namespace) -> dict[str, float | str]:
@@ -28,7 +31,7 @@ def measure_flower(clients: int, options: argparse.Namespace) -> dict[str, float
 
 
 def compare(options: argparse.Namespace, measure: Measure) -> dict[str, Any]:
-    """Measure the largest number of clients by each path in turns; print and return the ratios to the own path.
+    """Measure the largest number of clients by each path in turns; print and return the ratios.
 
     Args:
         options: Of the command.

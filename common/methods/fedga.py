@@ -20,6 +20,9 @@ class FedGA(ServerAdaptive):
     dra: bool = True
     """True for Δ' = mean |Δ_k| (DRA); False for Δ' = |Δ̄|, as in FedAdam and FedYogi."""
 
+    diagnostics: bool = False
+    """Record agreement of clients, cases of C-SME and the share below τ in each round."""
+
     lr: float = Field(1.0, gt=0)
 
     local_steps: int = Field(1, ge=1)
@@ -37,8 +40,8 @@ class FedGA(ServerAdaptive):
     momentum."""
 
     def capabilities(self) -> Capabilities:
-        """Return the capabilities; DRA needs the sum of |Δ_k| beside that of Δ_k."""
-        return Capabilities(sum_only=True, needs_magnitude=self.dra)
+        """Return the capabilities; DRA and `diagnostics` need the sum of |Δ_k| beside that of Δ_k."""
+        return Capabilities(sum_only=True, needs_magnitude=self.dra or self.diagnostics)
 
 
 METHOD = MethodSpec(

@@ -1,8 +1,11 @@
 """Strategy of FedGA (algorithms.md §2.2); clients send Δ_k alone, and the server computes |Δ_k|."""
 
+import numpy as np
+
 from common.arrays import Arrays, scale, sub
 from common.methods import fedga
 from common.methods.fedga import FedGA
+from server.aggregation.denominators import describe
 from server.aggregation.optimizers import OptimizerState, adaptive
 from server.aggregation.round_results import Collected
 from server.strategies.fedopt import FedOptStrategy
@@ -23,4 +26,20 @@ class FedGAStrategy(FedOptStrategy):
         return sub(model, scale(step, self.eta(*self.next_round))), state
 
 
-METHOD = ServerMethod(fedga.METHOD, FedGAStrategy)
+class DescribedFedGA(FedGAStrategy):
+    """FedGA that also reports what decides its denominators; the model is the same."""
+
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+        """Return the same with the numbers of `describe` as a further group of the state."""
+        model, after = super().update(state, model, collected)
+        numbers = describe(state.get("v", {}), after["v"], *collected.mean_and_magnitude(), self.moments["tau"])
+        return model, {**after, "denominators": {name: np.array(number) for name, number in numbers.items()}}
+
+    def diagnostics(self, state: OptimizerState) -> dict[str, float]:
+        """Return quantiles of the server's step sizes, and what decided them."""
+        return super().diagnostics(state) | {name: float(number) for name, number in state["denominators"].items()}
+
+
+METHOD = ServerMethod(
+    fedga.METHOD, lambda options, parts: (DescribedFedGA if options.diagnostics else FedGAStrategy)(options, parts)
+)

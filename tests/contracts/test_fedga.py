@@ -109,3 +109,13 @@ def test_diagnostics_are_quantiles_of_the_step_sizes(method: str) -> None:
     assert list(rates) == ["rate_p5", "rate_p25", "rate_p50", "rate_p75", "rate_p95"]
     assert 0 < rates["rate_p5"] < rates["rate_p50"] < rates["rate_p95"] <= 0.02 / 1e-3
     assert Toy(configured("fedavg"), quadratics(1)).strategy.diagnostics({}) == {}
+
+
+def test_described_denominators_change_no_bit_and_are_reported() -> None:
+    """Of clients that disagree, some parameters have |Δ̄| below Δ'."""
+    described, plain = (rounds("fedga", REPLIES, diagnostics=on) for on in (True, False))
+    assert sha256(described.model) == sha256(plain.model)
+    numbers = Toy(configured("fedga", diagnostics=True, **SAME), quadratics(1)).strategy.diagnostics(described.memory)
+    assert 0 <= numbers["agreement_p5"] < numbers["agreement_p95"] <= 1
+    assert numbers["case_1"] + numbers["case_2"] + numbers["case_3"] == pytest.approx(1)
+    assert numbers["rate_p5"] > 0

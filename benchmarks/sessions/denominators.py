@@ -1,0 +1,78 @@
+"""DRA at common server rates, and what decides the denominators of FedGA."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from benchmarks.harness.experiment import Experiment
+from benchmarks.harness.results import Results
+from benchmarks.harness.row import Row, in_order, mean_sd
+from benchmarks.harness.table import Table
+from benchmarks.sessions.experiments import CLAIMED_SEEDS, SEEDS, make_row
+from common.options import Scalar
+
+SET, PROTOCOL = "gowalla", "denominators"
+
+NUMBERS = {
+    "agreement_p25": "25 % of agreement",
+    "agreement_p50": "50 %",
+    "agreement_p75": "75 %",
+    "case_3": "case 3",
+    "moved": "moved",
+    "below_tau": "below τ",
+}
+"""Numbers of a round that are stored as means over all rounds: name -> heading."""
+
+RATES = (0.005, 0.01, 0.02, 0.04)
+
+ABOUT = """FedAdam with and without DRA at one server rate for both, τ = 1e-4, five seeds; and FedGA without DRA at five local
+steps of rate .2, three seeds. Agreement is |Δ̄|/Δ' of the parameters that moved, the inverse of DRA's factor. Case 3 of C-SME
+is the only one in which `saturated` differs from Adam. Shares and quantiles are over all parameters, as means over the rounds."""
+
+
+def _row(key: str, title: str, seeds: int = CLAIMED_SEEDS, **options: Scalar) -> Experiment:
+    varied = {name.replace("_", "-"): value for name, value in options.items()}
+    one = make_row(key, title, "fedga", ({"tau": 1e-4, "diagnostics": True, **varied},))
+    return replace(one, protocol=PROTOCOL, seeds=seeds)
+
+
+def pair(rate: float) -> tuple[str, str]:
+    """Return the keys of the rows with and without DRA at a server rate."""
+    return f"dra-{rate:g}", f"adam-{rate:g}"
+
+
+ROWS = (
+    *(
+        _row(key, f"{title}, ηₛ {rate:g}", server_lr=rate, second_moment="adam", dra=dra)
+        for rate in RATES
+        for key, title, dra in zip(pair(rate), ("FedAdam + DRA", "FedAdam"), (True, False), strict=True)
+    ),
+    _row("csme-steps-5", "C-SME without DRA, 5 local steps", SEEDS, server_lr=0.01, dra=False, local_steps=5, lr=0.2),
+)
+
+
+def section(results: Results) -> Iterator[str]:
+    """Yield the section of the page; nothing before a row is measured."""
+    rows = in_order(results.rows_of(SET, PROTOCOL), [one.key for one in ROWS])
+    if not rows:
+        return
+    table = Table(["row", "seeds", "HR@20", *NUMBERS.values()])
+    table.rows.extend(
+        [row.title, str(len(row.trials)), mean_sd(row.values("hr20").values(), 1, scale=100), *_shares(row)]
+        for row in rows.values()
+    )
+    yield f"## Denominators on Gowalla\n\n{ABOUT}\n\n{table}"
+    yield from _finding(rows)
+
+
+def _shares(row: Row) -> list[str]:
+    return [f"{row.mean(name):.3f}" for name in NUMBERS]
+
+
+def _finding(rows: Mapping[str, Row]) -> Iterator[str]:
+    """State which rate is best with DRA and without it."""
+    best = []
+    for place in (0, 1):
+        found = {rate: rows[pair(rate)[place]].mean("hr20") for rate in RATES if pair(rate)[place] in rows}
+        best.append(max(found, key=lambda rate: found[rate]) if len(found) == len(RATES) else 0.0)
+    if all(best):
+        yield f"The best rate is {best[0]:g} with DRA and {best[1]:g} without it."
