@@ -26,7 +26,8 @@ RATES = (0.005, 0.01, 0.02, 0.04)
 
 ABOUT = """FedAdam with and without DRA at one server rate for both, τ = 1e-4, five seeds; and FedGA without DRA at five local
 steps of rate .2, three seeds. Agreement is |Δ̄|/Δ' of the parameters that moved, the inverse of DRA's factor. Case 3 of C-SME
-is the only one in which `saturated` differs from Adam. Shares and quantiles are over all parameters, as means over the rounds."""
+is the only one in which `saturated` differs from Adam. Shares and quantiles are over all parameters, and means
+over the rounds."""
 
 
 def _row(key: str, title: str, seeds: int = CLAIMED_SEEDS, **options: Scalar) -> Experiment:

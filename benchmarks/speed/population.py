@@ -26,12 +26,12 @@ from typing import Any
 import torch
 
 from benchmarks.harness.measured_grid import MeasuredGrid
+from benchmarks.harness.other_simulations import OTHERS, compare, measure_flower
 from benchmarks.harness.peak_memory import PeakMemory
 from benchmarks.harness.profiled_parts import ProfiledParts
 from benchmarks.harness.session_lines import write_lines
 from benchmarks.harness.snapshot_cost import measure_snapshot
 from benchmarks.speed import timing
-from benchmarks.speed.other_simulations import OTHERS, compare, measure_flower
 from client.data.read import partition, read_all
 from client.tasks.registry import CLIENT_TASKS
 from common.config.parse import parse
