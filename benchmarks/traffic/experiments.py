@@ -24,7 +24,7 @@ GENTLE: Settings = {"optimizer": "sgd", "lr": 0.1, "clip-norm": 1.0}
 """Rates of the default model, whose initial forecasts are already accurate."""
 
 
-def _row(
+def make_row(
     key: str,
     title: str,
     method: str,
@@ -70,7 +70,7 @@ def _paper_rows(network: str = "", lr: Settings | None = None, batch: int = 0) -
         chosen, exchanges = {**(options or {}), **(lr or {})}, 2 if logic else 1
         named = {**(LOGIC if logic else {}), **task}
         seeds = SEEDS if network else CLAIMED_SEEDS
-        return _row(prefix + key, title, key, chosen, named, exchanges=exchanges, uploads=uploads, seeds=seeds)
+        return make_row(prefix + key, title, key, chosen, named, exchanges=exchanges, uploads=uploads, seeds=seeds)
 
     return (
         row("local", "local only"),
@@ -85,12 +85,14 @@ def _paper_rows(network: str = "", lr: Settings | None = None, batch: int = 0) -
 
 PAPER = (
     *_paper_rows()[:4],
-    _row("fedrep-logic", "FedPer, λ = 1", "fedrep", task=LOGIC),
+    make_row("fedrep-logic", "FedPer, λ = 1", "fedrep", task=LOGIC),
     *_paper_rows()[4:],
-    _row("fedstl-one", "FedSTL, 1 cluster, λ = 1, 12 + 4", "fedstl", {**SPLIT, "clusters": 1}, LOGIC, exchanges=2),
-    _row("fedstl-plain", "FedSTL, λ = 0, no cluster steps", "fedstl", {"cluster-steps": 0}, seeds=CLAIMED_SEEDS),
-    _row("fedstl-logic", "FedSTL, λ = 1, no cluster steps", "fedstl", {"cluster-steps": 0}, LOGIC, seeds=CLAIMED_SEEDS),
-    _row(
+    make_row("fedstl-one", "FedSTL, 1 cluster, λ = 1, 12 + 4", "fedstl", {**SPLIT, "clusters": 1}, LOGIC, exchanges=2),
+    make_row("fedstl-plain", "FedSTL, λ = 0, no cluster steps", "fedstl", {"cluster-steps": 0}, seeds=CLAIMED_SEEDS),
+    make_row(
+        "fedstl-logic", "FedSTL, λ = 1, no cluster steps", "fedstl", {"cluster-steps": 0}, LOGIC, seeds=CLAIMED_SEEDS
+    ),
+    make_row(
         "fedstl-loss",
         "FedSTL, λ = 1, no cluster steps, clusters by loss",
         "fedstl",
@@ -98,7 +100,7 @@ PAPER = (
         LOGIC,
         seeds=CLAIMED_SEEDS,
     ),
-    _row(
+    make_row(
         "fedstl-rounds",
         "**FedSTL**, 5 clusters, λ = 1, 12 + 4 steps, equal rounds",
         "fedstl",
@@ -109,20 +111,20 @@ PAPER = (
 )
 
 DEFAULT = (
-    _row("default", "**default**: FedSTL on profile and own ridge", "fedstl", exchanges=2),
-    _row("default-single", "default, no cluster steps", "fedstl", {"cluster-steps": 0}),
-    _row("default-plain", "default without the ridge", "fedstl", task={"ridge": "none"}, exchanges=2),
-    _row(
+    make_row("default", "**default**: FedSTL on profile and own ridge", "fedstl", exchanges=2),
+    make_row("default-single", "default, no cluster steps", "fedstl", {"cluster-steps": 0}),
+    make_row("default-plain", "default without the ridge", "fedstl", task={"ridge": "none"}, exchanges=2),
+    make_row(
         "default-shared",
         "default on the average of own and federated ridge (`count-offset`)",
         "fedstl",
         task={"count-offset": True},
         exchanges=2,
     ),
-    _row("default-one", "default, 1 cluster", "fedstl", {"clusters": 1}, exchanges=2),
-    _row("default-free", "default, λ = 0", "fedstl", task={"property-weight": 0.0}, exchanges=2),
-    _row("default-fedrep", "default under FedRep", "fedrep"),
-    _row("default-fedavg", "default under FedAvg", "fedavg"),
+    make_row("default-one", "default, 1 cluster", "fedstl", {"clusters": 1}, exchanges=2),
+    make_row("default-free", "default, λ = 0", "fedstl", task={"property-weight": 0.0}, exchanges=2),
+    make_row("default-fedrep", "default under FedRep", "fedrep"),
+    make_row("default-fedavg", "default under FedAvg", "fedavg"),
 )
 
 NETWORKS = {

@@ -7,7 +7,7 @@ from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import NO_SEED, Row, RowKey, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
-from benchmarks.traffic import noised_section, prose
+from benchmarks.traffic import noised_section, prose, templates
 from benchmarks.traffic.claims import correction, verdicts
 from benchmarks.traffic.experiments import COLD_START_DAYS, DEFAULT, FAULTS, KINDS, NETWORKS, PAPER, ROLLING
 from benchmarks.traffic.figures import describe, faults_of
@@ -57,6 +57,7 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
     cold, faults = results.rows_of(setting.key, "cold-start"), results.rows_of(setting.key, "faults")
     yield from _cold_start(cold)
     yield from _faults(setting.key, results)
+    yield from templates.section(results.rows_of(setting.key, templates.PROTOCOL))
     yield from noised_section.section(results.rows_of(setting.key, noised_section.PROTOCOL))
     yield f"### Targets\n\n{bullet_list(verdicts(setting.key, rows, faults, cold))}"
 

@@ -15,7 +15,9 @@ from benchmarks.traffic.experiments import COLD_START_DAYS, FAULTS, KINDS
 from benchmarks.traffic.faults import faults
 from benchmarks.traffic.noised_section import PROTOCOL, ROWS
 from benchmarks.traffic.noised_sums import noised_sums
-from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
+from benchmarks.traffic.sets import SETTINGS, SUMO, TEN, Setting
+from benchmarks.traffic.templates import DAYS
+from benchmarks.traffic.templates import ROWS as TEMPLATE_ROWS
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import add
 from common.config.run import RunConfig
@@ -65,6 +67,9 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
             store.get_or_compute(key, NO_SEED, repaired, "baselines on repaired histories")
     if setting is SUMO:
         return
+    if setting is TEN:
+        recent = partial(read, replace(TEN, days=DAYS), selection.data, store.folder)
+        Bench(TEN.key, recent, store, selection=selection).run(TEMPLATE_ROWS)
     if selection.has("cold-start"):
         for kind, title in KINDS.items():
             for days in COLD_START_DAYS:
