@@ -26,8 +26,9 @@ METRICS = {"mse": "MSE student", "teacher_mse": "teacher", "rho_point": "ρ poin
 
 UPLOADS = 10
 
-ABOUT = f"""FedSTL without cluster steps on the paper's model, last {DAYS} days, {UPLOADS} rounds, one seed, λ = 1 and λ = 0. Each
-client infers its property from its own past. ρ is the share of forecasts that satisfy it before the teacher; after it all do."""
+ABOUT = f"""FedSTL without cluster steps on the paper's model, last {DAYS} days, {UPLOADS} rounds, one seed, λ = 1 and λ = 0.
+Each client infers its property from its own past. ρ is the share of forecasts that satisfy it before the teacher; after
+it all do."""
 
 
 def key_of(kind: str, weight: float) -> str:
