@@ -70,10 +70,13 @@ def _shares(row: Row) -> list[str]:
 
 
 def _finding(rows: Mapping[str, Row]) -> Iterator[str]:
-    """State which rate is best with DRA and without it."""
-    best = []
-    for place in (0, 1):
-        found = {rate: rows[pair(rate)[place]].mean("hr20") for rate in RATES if pair(rate)[place] in rows}
-        best.append(max(found, key=lambda rate: found[rate]) if len(found) == len(RATES) else 0.0)
-    if all(best):
-        yield f"The best rate is {best[0]:g} with DRA and {best[1]:g} without it."
+    """State the effect of DRA at one rate, and at twice the rate of the row without it."""
+    if not {key for rate in RATES for key in pair(rate)} <= rows.keys():
+        return
+    dra, adam = ({rate: 100 * rows[pair(rate)[place]].mean("hr20") for rate in RATES} for place in (0, 1))
+    same = ", ".join(f"{dra[rate] - adam[rate]:+.1f}" for rate in RATES)
+    twice = ", ".join(f"{dra[rate] - adam[rate / 2]:+.1f}" for rate in RATES[1:])
+    yield (
+        f"At equal rates DRA changes HR@20 by {same} points, from the smallest rate to the largest. At twice the rate of the"
+        f" row without it, by {twice} points."
+    )
