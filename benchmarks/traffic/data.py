@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
+from pyarrow import scalar
+from pyarrow.compute import less
+from pyarrow.csv import read_csv, write_csv
 
 from benchmarks.traffic.sets import Setting
 from client.tasks.traffic.data.reader import read_series
@@ -60,4 +64,18 @@ def sumo(folder: Path, cache: Path) -> Sensors:
     return read_series(path, MEASURES)
 
 
-READERS: dict[str, Callable[[Path, Path], Sensors]] = {"boroondara": boroondara, "ten": ten_sites, "sumo": sumo}
+def states(folder: Path, cache: Path) -> Sensors:
+    """Read the counted vehicles of 51 states, in millions a day, from 2018 to June 2020."""
+    table = read_csv(folder / "fhwa-state-daily" / "stateDaily_18_19_20_imputed_data.csv.gz")
+    kept = table.select(["date", "FIPS.State.Code", "stateTraffic"]).rename_columns(["timestamp", "site", "volume"])
+    path = cache / "states.csv"
+    write_csv(kept.filter(less(kept["timestamp"], scalar(date(2020, 7, 1)))), path)
+    return read_series(path)
+
+
+READERS: dict[str, Callable[[Path, Path], Sensors]] = {
+    "boroondara": boroondara,
+    "ten": ten_sites,
+    "sumo": sumo,
+    "fhwa": states,
+}

@@ -7,12 +7,12 @@ from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import NO_SEED, Row, RowKey, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
-from benchmarks.traffic import noised_section, prose, templates
+from benchmarks.traffic import noised_section, prose, states_section, templates
 from benchmarks.traffic.claims import correction, verdicts
 from benchmarks.traffic.experiments import COLD_START_DAYS, DEFAULT, FAULTS, KINDS, NETWORKS, PAPER, ROLLING
 from benchmarks.traffic.figures import describe, faults_of
 from benchmarks.traffic.paper_figures import figures_of
-from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
+from benchmarks.traffic.sets import FHWA, SETTINGS, SUMO, Setting
 
 RIDGE = "*baseline:* profile + federated ridge"
 BASELINES = {
@@ -35,8 +35,9 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     """Yield the sections of the page; `made_by` states its provenance."""
     yield prose.INTRODUCTION.format(made_by=made_by)
     for setting in SETTINGS:
-        if rows := results.rows_of(setting.key, "origin-0"):
+        if (rows := results.rows_of(setting.key, "origin-0")) and setting is not FHWA:
             yield from _streets(setting, rows) if setting is SUMO else _set(setting, rows, results)
+    yield from states_section.section(results)
 
 
 def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterator[str]:

@@ -15,7 +15,7 @@ from benchmarks.traffic.experiments import COLD_START_DAYS, FAULTS, KINDS
 from benchmarks.traffic.faults import faults
 from benchmarks.traffic.noised_section import PROTOCOL, ROWS
 from benchmarks.traffic.noised_sums import noised_sums
-from benchmarks.traffic.sets import SETTINGS, SUMO, TEN, Setting
+from benchmarks.traffic.sets import FHWA, SETTINGS, SUMO, TEN, Setting
 from benchmarks.traffic.templates import DAYS
 from benchmarks.traffic.templates import ROWS as TEMPLATE_ROWS
 from client.tasks.traffic.learner import TrafficLearner
@@ -55,17 +55,18 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     ]
     for origin, bench in enumerate(benches):
         bench.run(setting.experiments(origin))
-        kinds = ["difference"] if setting is SUMO else [*KINDS] if origin == 0 else ["calibrated"]
+        every = origin == 0 or setting is FHWA
+        kinds = ["difference"] if setting is SUMO else [*KINDS] if every else ["calibrated"]
         for kind in kinds:
             key = RowKey(setting.key, f"origin-{origin}", f"baselines-{kind}")
             if selection.has(key.row):
                 compute_kind = partial(_baselines, bench, setting, kind)
                 store.get_or_compute(key, NO_SEED, compute_kind, f"baselines under the {kind} property")
-        if setting is not SUMO and selection.has("baselines-repaired"):
+        if setting not in (SUMO, FHWA) and selection.has("baselines-repaired"):
             key = RowKey(setting.key, f"origin-{origin}", "baselines-repaired")
             repaired = partial(_baselines, bench, setting, "calibrated", "property")
             store.get_or_compute(key, NO_SEED, repaired, "baselines on repaired histories")
-    if setting is SUMO:
+    if setting in (SUMO, FHWA):
         return
     if setting is TEN:
         recent = partial(read, replace(TEN, days=DAYS), selection.data, store.folder)

@@ -21,6 +21,7 @@ class Setting:
         origins: Number of origins.
         task: Options of the task that the set needs.
         rows: Rows that are run on it; empty for all.
+        seeds: Largest number of seeds of a row.
     """
 
     key: str
@@ -32,6 +33,7 @@ class Setting:
     origins: int = 1
     task: Settings = field(default_factory=dict)
     rows: tuple[str, ...] = ()
+    seeds: int = 100
 
     def experiments(self, origin: int = 0) -> list[Experiment]:
         """Return the rows at an origin, with the set's protocol in their configuration."""
@@ -39,9 +41,11 @@ class Setting:
             "federation.cohort": self.cohort,
             **task_options("traffic", self.task),
         }
-        keys = ROLLING if origin else self.rows
-        chosen = [one for one in EXPERIMENTS if not keys or one.key in keys]
-        adapted = [replace(one, settings={**one.settings, **protocol}) for one in chosen]
+        kept = [one for one in EXPERIMENTS if not self.rows or one.key in self.rows]
+        chosen = [one for one in kept if not origin or one.key in ROLLING]
+        adapted = [
+            replace(one, settings={**one.settings, **protocol}, seeds=min(one.seeds, self.seeds)) for one in chosen
+        ]
         return [at_origin(one, origin) for one in adapted] if origin else adapted
 
 
@@ -78,4 +82,17 @@ SUMO = Setting(
     },
     rows=STREETS,
 )
-SETTINGS = (BOROONDARA, TEN, SUMO)
+FHWA = Setting(
+    "fhwa",
+    "Traffic of 51 states, a reading a day",
+    "Counted vehicles of each state and day, 2018 to June 2020. 28 days in, a week out; a tenth of the days is the test part, a"
+    " tenth before it the validation part. One seed. The second test part is the lockdown of spring 2020, under properties of"
+    " 2018 and 2019.",
+    0.2,
+    back=182,
+    origins=2,
+    task={"history": 28, "horizon": 7},
+    rows=("local", "fedavg", "fedrep", "ifca", "fedstl", "default"),
+    seeds=1,
+)
+SETTINGS = (BOROONDARA, TEN, SUMO, FHWA)

@@ -23,7 +23,7 @@ from benchmarks.traffic.experiments import (
     STREETS,
 )
 from benchmarks.traffic.paper_figures import figures_of
-from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
+from benchmarks.traffic.sets import SETTINGS, Setting
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.prepare import prepare
 from common.config.parse import parse
@@ -48,7 +48,7 @@ def test_every_row_is_a_configuration_with_equal_uploads_or_rounds(setting: Sett
                     one.settings["algorithm.fedstl.local-steps"],
                     one.settings["algorithm.fedstl.cluster-steps"],
                 ) == (12, 4)
-            assert config.options_of(TASK).history == (40 if setting is SUMO else 120)
+            assert config.options_of(TASK).history == setting.task.get("history", 120)
 
 
 def test_keys_are_unique_and_chosen_rows_exist() -> None:
