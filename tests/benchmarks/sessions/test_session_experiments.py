@@ -10,11 +10,12 @@ from benchmarks.harness.bench import Bench
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, RowKey, Trial
 from benchmarks.harness.store import Store
+from benchmarks.sessions import long_runs
 from benchmarks.sessions.baselines import baselines_of
 from benchmarks.sessions.data import READERS
 from benchmarks.sessions.experiments import BASELINES, TITLES, make_row
 from benchmarks.sessions.page import rounds_to
-from benchmarks.sessions.runs import _trial_of
+from benchmarks.sessions.runs import SPECIAL, _trial_of
 from benchmarks.sessions.sets import SETTINGS, SMALL_SETTINGS, Setting
 from client.data.read import read_all
 from client.tasks.sessions.data.split import split_visitor
@@ -72,6 +73,22 @@ def test_small_sets_compare_summed_rules_at_one_point(setting: Setting) -> None:
     assert on.settings == {**off.settings, "tasks.sessions.count-offset": True}
     larger = {one.key: one for one in SETTINGS}[setting.key.removesuffix("-1000")]
     assert (setting.rounds, setting.cohort, setting.cooldown) == (larger.rounds, larger.cohort, larger.cooldown)
+
+
+def test_further_protocols_are_configurations_of_the_first_set() -> None:
+    special = SETTINGS[0].special()
+    for one in (one for rows in special.values() for one in rows):
+        (point,) = one.grid
+        config = parse({**one.settings, **point, "seed": 1})
+        assert config.rounds == (long_runs.ROUNDS if one.protocol == long_runs.PROTOCOL else SETTINGS[0].rounds)
+    assert special.keys() == SPECIAL.keys()
+    assert SETTINGS[1].special() == {}
+
+
+def test_falls_of_a_curve_by_hand() -> None:
+    """The best so far is .7 when the curve falls to .6; .7 and .72 are within 5 % of the best."""
+    found = long_runs.falls([0.5, 0.7, 0.6, 0.72])
+    assert found == pytest.approx({"largest_fall": 0.1, "share_near_best": 0.5, "best_hr20": 0.72})
 
 
 def test_every_baseline_scores_all_items() -> None:
