@@ -76,7 +76,7 @@ SESSIONS = (
             *contrasts("sessions", _TUNED, [("fedga", name) for name in _LOCAL], ("hr20",)),
             *(Contrast("sessions", part, "fedavg", "fedprox", "hr20", no_worse=True) for part in _TUNED),
         ),
-        "Gowalla and Yoochoose 1/64; FedGA tuned over four points, the others over six of local rate, steps and μ; FedProx with five steps",
+        "Gowalla and Yoochoose 1/64; FedGA tuned over three or four points, others over six; FedProx with five local steps",
     ),
     PaperClaim(
         "FedGA",
