@@ -93,7 +93,7 @@ SESSIONS = (
             *contrasts("sessions", _SESSIONS[:1], [("fedadam-dra", "fedadam")], ("hr20",)),
             *contrasts("sessions", ("gowalla/denominators",), _SAME_RATE, ("hr20",)),
         ),
-        "Gowalla alone; best server rate of each, and four rates of both",
+        "Gowalla alone; best server rate of each, and four rates of both: worse at the smallest, better at the third",
     ),
     PaperClaim(
         "FedGA",
@@ -145,7 +145,7 @@ TRAFFIC = (
         "FedSTL",
         "S4",
         "Properties of eight templates are inferred and used",
-        lacks="rows of four templates have one seed, those of 5, 6 and 8 none",
+        lacks="rows of five templates have one seed, those of 5 and 6 none",
     ),
 )
 
