@@ -15,7 +15,7 @@ SET, PROTOCOL = "gowalla", "long"
 ROUNDS, EVERY, COHORT = 2000, 50, 0.02
 
 FALL, NEAR = "largest_fall", "share_near_best"
-"""Metrics: largest fall of HR@20 from its best so far, and share of measured rounds within 5 % of the best."""
+"""Metrics: largest fall of HR@20 from its best so far, and share of rounds within 5 % of the best."""
 
 ABOUT = f"""{ROUNDS:,} rounds of 20 clients, each method at its tuned point, measured every {EVERY} rounds. The rate is
 constant. The fall is that of HR@20 from its best so far, in points."""

@@ -43,9 +43,9 @@ def test_the_committed_claims_follow_from_the_stored_runs(tmp_path: Path) -> Non
 
 
 def test_an_effect_is_the_mean_difference_of_runs_csv() -> None:
-    """Read both rows of one comparison off `runs.csv` without the harness."""
+    """Read both rows of one comparison off the numbers of their set without the harness."""
     values: dict[str, dict[str, float]] = {"fedga": {}, "fedyogi": {}}
-    with (RESULTS / "sessions" / "runs.csv").open(encoding="utf-8", newline="") as file:
+    with (RESULTS / "sessions" / "runs-gowalla.csv").open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             place = (line["set"], line["protocol"], line["metric"], line["round"], line["client"])
             if place == ("gowalla", "default", "hr20", "", "") and line["row"] in values:
