@@ -66,21 +66,25 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
             key = RowKey(setting.key, f"origin-{origin}", "baselines-repaired")
             repaired = partial(_baselines, bench, setting, "calibrated", "property")
             store.get_or_compute(key, NO_SEED, repaired, "baselines on repaired histories")
-    if setting in (SUMO, FHWA):
-        return
     if setting is TEN:
         recent = partial(read, replace(TEN, days=DAYS), selection.data, store.folder)
         Bench(TEN.key, recent, store, selection=selection).run(TEMPLATE_ROWS)
+    if setting not in (SUMO, FHWA):
+        _compute_further(setting, benches[0], selection, store)
+
+
+def _compute_further(setting: Setting, bench: Bench, selection: Selection, store: Store) -> None:
+    """Compute what is measured at the first origin alone: sensors of a few days, broken sensors and noised sums."""
     if selection.has("cold-start"):
         for kind, title in KINDS.items():
             for days in COLD_START_DAYS:
                 key = RowKey(setting.key, "cold-start", f"{kind}-{days}")
-                pooled = partial(cold_start, benches[0], kind, days)
+                pooled = partial(cold_start, bench, kind, days)
                 store.get_or_compute(key, NO_SEED, pooled, f"{title}, {days} days")
     for protocol, titles, measured in (("faults", FAULTS, faults), (PROTOCOL, ROWS, noised_sums)):
         if selection.has(protocol):
             stored = store.results.rows_of(setting.key, protocol)
-            found = {} if stored.keys() >= titles.keys() else measured(benches[0], setting)
+            found = {} if stored.keys() >= titles.keys() else measured(bench, setting)
             for name, metrics in found.items():
                 key = RowKey(setting.key, protocol, name)
                 store.get_or_compute(key, NO_SEED, partial(Trial, metrics), titles[name])
