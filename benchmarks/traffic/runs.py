@@ -74,7 +74,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
 
 
 def _compute_further(setting: Setting, bench: Bench, selection: Selection, store: Store) -> None:
-    """Compute what is measured at the first origin alone: sensors of a few days, broken sensors and noised sums."""
+    """Compute rows of the first origin alone: sensors of a few days, broken sensors, noised sums."""
     if selection.has("cold-start"):
         for kind, title in KINDS.items():
             for days in COLD_START_DAYS:
