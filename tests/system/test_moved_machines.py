@@ -80,7 +80,7 @@ def test_a_restored_backup_and_a_disk_without_the_ledger_of_its_key_wait_for_the
             shutil.copytree(backup, state)
         refused = _join(desk, machines, "ann", "0/2", machines.address)
         refused.wait_for("refused: the server does not admit this client: the privacy ledger")
-        assert re.search(f"refused ann: {reason}", again.error())
+        until(lambda line=f"refused ann: {reason}": bool(re.search(line, again.error())), again.error)
         assert re.search(f"admit this client: {reason}", refused.error())
         assert "restore the newest ledger, or ask the server's owner" in refused.error()
         assert refused.end(signal.SIGTERM) == 0
