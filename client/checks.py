@@ -12,7 +12,7 @@ from client.policy import Policy, read_policy
 from client.secure.pins import PINS, Pins
 from client.settings import ClientSettings
 from common.errors import StateError
-from common.files import remove_drafts, write_atomically
+from common.files import write_atomically
 
 ABOUT = "client.json"
 
@@ -44,7 +44,6 @@ def check_client(settings: ClientSettings) -> CheckedClient:
     """
     data = fingerprint(settings.data, settings.part, settings.data_seed)
     root = settings.state_dir / settings.name / data[:16]
-    remove_drafts(root, *root.glob("*/"))
     write_about(root, {"data": resolve_source(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     policy = read_policy(settings.policy, is_generated=is_demo(settings.data))
     whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)

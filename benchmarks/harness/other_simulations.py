@@ -5,8 +5,6 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.harness.peak_memory import PeakMemory
-
 Measure = Callable[..., dict[str, Any]]
 
 OTHERS = {
@@ -17,17 +15,6 @@ OTHERS = {
 
 Flower's simulation works in processes of its own.
 """
-
-
-def measure_flower(clients: int, options: argparse.Namespace) -> dict[str, float | str]:
-    """Return the figures of Flower's Ray simulation with clients that return their message."""
-    from benchmarks.speed.simulation import rays_nothing
-
-    memory = PeakMemory()
-    memory.start()
-    milliseconds = rays_nothing(clients, options.rounds - 1)
-    memory.stop()
-    return {"clients": clients, "seconds_per_round": milliseconds * clients / 1000, "peak_mb": memory.peak}
 
 
 def compare(options: argparse.Namespace, measure: Measure) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from benchmarks.harness.measured_grid import MeasuredGrid
-from benchmarks.harness.other_simulations import OTHERS, compare, measure_flower
+from benchmarks.harness.other_simulations import OTHERS, compare
 from benchmarks.harness.peak_memory import PeakMemory
 from benchmarks.harness.profiled_parts import ProfiledParts
 from benchmarks.harness.session_lines import write_lines
@@ -96,6 +96,17 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
         "parts": profile.milliseconds(sum(event.answered for event in rounds)),
         **measure_snapshot(stores, config.run_id),
     }
+
+
+def measure_flower(clients: int, options: argparse.Namespace) -> dict[str, float | str]:
+    """Return the figures of Flower's Ray simulation with clients that return their message."""
+    from benchmarks.speed.simulation import rays_nothing
+
+    memory = PeakMemory()
+    memory.start()
+    milliseconds = rays_nothing(clients, options.rounds - 1)
+    memory.stop()
+    return {"clients": clients, "seconds_per_round": milliseconds * clients / 1000, "peak_mb": memory.peak}
 
 
 def _configure(options: argparse.Namespace, catalogue: Path | None) -> RunConfig:

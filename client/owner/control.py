@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from common.errors import RefusedError
+from common.files import remove_drafts
 
 PAUSED = "paused"
 """File that exists while the owner has paused all clients of the state folder."""
@@ -47,7 +48,10 @@ class OwnerControl:
         self._pid_file: IO[bytes] | None = None
 
     def __enter__(self) -> "OwnerControl":
-        """Write the pid file and lock it; without the lock, the other process of the same name keeps the file."""
+        """Write the pid file and lock it; without the lock, the other process of the same name keeps the file.
+
+        Drafts in the client's folder are of killed processes once the lock is held; they are removed.
+        """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = _pid_path(self._folder, self._running.client)
         handle = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
@@ -59,6 +63,8 @@ class OwnerControl:
         handle.write(json.dumps(asdict(self._running)).encode())
         handle.flush()
         self._pid_file = handle
+        if self._running.client:  # else its folder is that of all clients
+            remove_drafts(*(self._folder / self._running.client).glob("**/"))
         return self
 
     def __exit__(self, *_: object) -> None:

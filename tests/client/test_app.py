@@ -160,13 +160,3 @@ def test_renamed_and_repartitioned_data_have_one_budget(later: dict[str, str], t
     again = ledger("s.csv", **later)
     assert again.spent() == pytest.approx(0.1)
     again.close()
-
-
-def test_a_restarted_client_removes_drafts_of_a_killed_one(tmp_path: Path) -> None:
-    settings = ClientSettings.from_node({"data": "demo:0-6", "state-dir": str(tmp_path)}, "ann")
-    run = check_client(settings).root / "toy"
-    run.mkdir()
-    (run / ".memory.safetensors.9.tmp").write_bytes(b"torn")
-    check_client.cache_clear()
-    check_client(settings)
-    assert list(run.iterdir()) == []

@@ -75,3 +75,19 @@ def test_a_killed_process_leaves_a_stale_pid_file_that_the_next_one_takes_over(t
     with OwnerControl(tmp_path, RUNNING) as second:
         assert second.is_alone
         assert list(running_clients(tmp_path)) == [RUNNING]
+
+
+def test_drafts_of_a_killed_process_are_removed_and_those_of_a_running_one_stay(tmp_path: Path) -> None:
+    draft, others = (
+        tmp_path / name / "data" / "run" / ".memory.safetensors.9.tmp" for name in ("client-0", "client-1")
+    )
+    for path in (draft, others):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"torn")
+    with OwnerControl(tmp_path, RUNNING):
+        assert not draft.exists()
+        draft.write_bytes(b"half")
+        with OwnerControl(tmp_path, RUNNING) as second:
+            assert not second.is_alone
+        assert draft.exists()
+    assert others.exists()
