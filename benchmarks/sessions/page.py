@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from benchmarks.harness.claim import compare
+from benchmarks.harness.experiment import label
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
@@ -52,7 +53,9 @@ def _set(setting: Setting, measured: Mapping[str, Row]) -> Iterator[str]:
 
 
 def _method_cells(row: Row, setting: Setting) -> list[str]:
-    chosen = str(row.about.chosen.get("point", "not tuned" if row.about.megabytes else ""))
+    given = setting.points.get(row.key.row)
+    untuned = f"{label(given)} (of 1/64)" if given else "not tuned" if row.about.megabytes else ""
+    chosen = str(row.about.chosen.get("point", untuned))
     rounds = rounds_to(row, NEAR)
     traffic = rounds * mean(row.about.megabytes.values()) / setting.rounds if rounds else 0.0
     cells = [mean_sd(row.values(metric).values(), 1, scale=100) for metric in METRICS]

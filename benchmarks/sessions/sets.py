@@ -1,6 +1,7 @@
 """Data sets of the sessions study, reduced to sizes that two cores can tune on."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from benchmarks.harness.experiment import Experiment, method_options
 from benchmarks.sessions import denominators, long_runs, sensitivity
@@ -16,6 +17,7 @@ from benchmarks.sessions.experiments import (
     WITHOUT_SERVER_RATE,
     Points,
 )
+from common.options import Scalar
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Setting:
         cohort: Share of all clients that this is.
         rounds: Rounds of training.
         grid: Points of the adaptive methods.
+        points: Row -> its point, tuned on the set that this one resembles; such a row is not tuned here.
+        seeds: Row -> number of its seeds, where it is not the row's own.
         without: Rows that are not run on it.
         evaluate_every: Rounds between two evaluations by all clients.
         cooldown: Share of the rounds, the last ones, over which the server's step falls to zero.
@@ -43,6 +47,8 @@ class Setting:
     cohort: float
     rounds: int
     grid: Points = COARSE
+    points: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    seeds: Mapping[str, int] = field(default_factory=dict)
     without: tuple[str, ...] = ()
     evaluate_every: int = 10
     cooldown: float = 0.0
@@ -79,13 +85,23 @@ class Setting:
             "federation.cohort": self.cohort,
             **(method_options(method, {"cooldown": self.cooldown}) if method not in WITHOUT_SERVER_RATE else {}),
         }
-        grid = one.grid or tuple(method_options(method, point) for point in self.grid)
-        return replace(one, settings={**protocol, **one.settings}, grid=grid)
+        given = self.points.get(one.key)
+        grid = tuple(method_options(method, point) for point in ((given,) if given else self.grid))
+        grid = one.grid if one.grid and not given else grid
+        return replace(one, settings={**protocol, **one.settings}, grid=grid, seeds=self.seeds.get(one.key, one.seeds))
 
 
 ABLATIONS = ("csme", "fedadam-dra", "fedyogi-dra", "fedga-ramp", "fedga-quadratic")
 TAGNN = "fedga-tagnn"
 OTHERS_UNIFORM = ("fedyogi-uniform", "fedadam-uniform")
+
+POINTS_OF_YOOCHOOSE64: Mapping[str, Mapping[str, Scalar]] = {
+    "fedavg": {"lr": 3.0, "local-steps": 5},
+    "fedavgm": {"lr": 0.3, "local-steps": 5},
+    "fedprox": {"lr": 1.0, "mu": 0.01},
+    "fedgate": {"lr": 3.0, "local-steps": 5},
+}
+"""Chosen points of the rows without an adaptive server on Yoochoose 1/64, for the sets that resemble it."""
 
 SETTINGS = (
     Setting(
@@ -97,7 +113,7 @@ SETTINGS = (
         0.1,
         100,
         FINE,
-        (TAGNN,),
+        without=(TAGNN,),
         equal_bytes_rounds=37,
     ),
     Setting(
@@ -107,6 +123,7 @@ SETTINGS = (
         60,
         60 / 890,
         160,
+        points=POINTS_OF_YOOCHOOSE64,
         without=(*ABLATIONS, *OTHERS_UNIFORM, TAGNN),
         equal_bytes_rounds=46,
     ),
@@ -118,7 +135,8 @@ SETTINGS = (
         0.1,
         100,
         ABLATION,
-        (*ABLATIONS, TAGNN),
+        seeds={"fedavg": 10, "fedprox": 10},
+        without=(*ABLATIONS, TAGNN),
         evaluate_every=20,
         cooldown=0.5,
     ),
@@ -130,7 +148,8 @@ SETTINGS = (
         0.1,
         100,
         COOLING,
-        (*ABLATIONS, *OTHERS_UNIFORM),
+        POINTS_OF_YOOCHOOSE64,
+        without=(*ABLATIONS, *OTHERS_UNIFORM),
         evaluate_every=20,
         cooldown=0.5,
     ),
@@ -139,8 +158,26 @@ SETTINGS = (
 SMALL_SETTINGS = (
     Setting("gowalla-1000", "Gowalla", "The 1,000 most visited places.", 100, 0.1, 100, FINE[1:2], evaluate_every=50),
     Setting(
-        "yoochoose64-1000", "Yoochoose 1/64", "The 1,000 most clicked items.", 50, 0.1, 100, ABLATION[2:], (), 50, 0.5
+        "yoochoose64-1000",
+        "Yoochoose 1/64",
+        "The 1,000 most clicked items.",
+        50,
+        0.1,
+        100,
+        ABLATION[2:],
+        evaluate_every=50,
+        cooldown=0.5,
     ),
-    Setting("diginetica-1000", "Diginetica", "The 1,000 most clicked items.", 100, 0.1, 100, COOLING[1:], (), 50, 0.5),
+    Setting(
+        "diginetica-1000",
+        "Diginetica",
+        "The 1,000 most clicked items.",
+        100,
+        0.1,
+        100,
+        COOLING[1:],
+        evaluate_every=50,
+        cooldown=0.5,
+    ),
 )
 """Sets whose rules fit into a secure sum, at the points that are tuned on the larger sets."""
