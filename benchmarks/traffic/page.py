@@ -37,6 +37,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     for setting in SETTINGS:
         if (rows := results.rows_of(setting.key, "origin-0")) and setting is not FHWA:
             yield from _streets(setting, rows) if setting is SUMO else _set(setting, rows, results)
+    yield from templates.section(results)
     yield from states_section.section(results)
 
 
@@ -58,7 +59,6 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
     cold, faults = results.rows_of(setting.key, "cold-start"), results.rows_of(setting.key, "faults")
     yield from _cold_start(cold)
     yield from _faults(setting.key, results)
-    yield from templates.section(results.rows_of(setting.key, templates.PROTOCOL))
     yield from noised_section.section(results.rows_of(setting.key, noised_section.PROTOCOL))
     yield f"### Targets\n\n{bullet_list(verdicts(setting.key, rows, faults, cold))}"
 

@@ -8,6 +8,7 @@ from benchmarks.harness.bench import Bench
 from benchmarks.harness.row import NO_SEED, RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
+from benchmarks.traffic import templates
 from benchmarks.traffic.baselines import last_reading, ridge_row
 from benchmarks.traffic.cold_start import cold_start
 from benchmarks.traffic.data import read
@@ -16,8 +17,6 @@ from benchmarks.traffic.faults import faults
 from benchmarks.traffic.noised_section import PROTOCOL, ROWS
 from benchmarks.traffic.noised_sums import noised_sums
 from benchmarks.traffic.sets import FHWA, SETTINGS, SUMO, TEN, Setting
-from benchmarks.traffic.templates import DAYS
-from benchmarks.traffic.templates import ROWS as TEMPLATE_ROWS
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import add
 from common.config.run import RunConfig
@@ -66,9 +65,10 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
             key = RowKey(setting.key, f"origin-{origin}", "baselines-repaired")
             repaired = partial(_baselines, bench, setting, "calibrated", "property")
             store.get_or_compute(key, NO_SEED, repaired, "baselines on repaired histories")
-    if setting is TEN:
-        recent = partial(read, replace(TEN, days=DAYS), selection.data, store.folder)
-        Bench(TEN.key, recent, store, selection=selection).run(TEMPLATE_ROWS)
+    if setting.key in templates.ROWS:
+        days = templates.DAYS if setting is TEN else 0
+        recent = partial(read, replace(setting, days=days), selection.data, store.folder)
+        Bench(setting.key, recent, store, selection=selection).run(templates.ROWS[setting.key])
     if setting not in (SUMO, FHWA):
         _compute_further(setting, benches[0], selection, store)
 
