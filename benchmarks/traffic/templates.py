@@ -35,8 +35,8 @@ ROUNDS = {"ten": 10, "sumo": 40}
 
 ABOUT = f"""FedSTL without cluster steps on the paper's model, one seed, λ = 1 and λ = 0: {ROUNDS["ten"]} rounds on the last
 {DAYS} days of the ten sites, and for templates 4 and 6, which compare two variables, {ROUNDS["sumo"]} rounds on the simulated
-streets with number of vehicles and occupancy. Each client infers its property from its own past. ρ is the share of forecasts that satisfy it before the teacher;
-after it all do."""
+streets with number of vehicles and occupancy. Each client infers its property from its own past. ρ is the share of forecasts
+that satisfy it before the teacher; after it all do."""
 
 
 def key_of(kind: str, weight: float) -> str:
