@@ -7,7 +7,15 @@ from benchmarks.harness.experiment import label
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
-from benchmarks.sessions import denominators, long_runs, prose, sensitivity, softmax_section, summed_section
+from benchmarks.sessions import (
+    clicked_items,
+    denominators,
+    long_runs,
+    prose,
+    sensitivity,
+    softmax_section,
+    summed_section,
+)
 from benchmarks.sessions.experiments import CENTRAL, EQUAL_BYTES, SAMPLED, TITLES
 from benchmarks.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
 from benchmarks.sessions.sets import SETTINGS, Setting
@@ -27,7 +35,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
         measured = results.rows_of(setting.key)
         if "data" in measured and in_order(measured, TITLES):
             yield from _set(setting, measured)
-    for part in (sensitivity, denominators, long_runs):
+    for part in (sensitivity, denominators, clicked_items, long_runs):
         yield from part.section(results)
     yield from summed_section.section(results)
     yield from softmax_section.section(results)

@@ -1,6 +1,6 @@
 """Runs of the sessions study: federated methods, central training and baselines on four sets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -14,7 +14,7 @@ from benchmarks.harness.row import Metrics, RowKey, Trial, mean
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from benchmarks.sessions import denominators, long_runs, sensitivity
+from benchmarks.sessions import clicked_items, denominators, fedga_by_clicks, long_runs, sensitivity
 from benchmarks.sessions.baselines import Baseline, baselines_of
 from benchmarks.sessions.central import Central
 from benchmarks.sessions.data import READERS
@@ -62,6 +62,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     if selection.has(CENTRAL.key):
         _compute_central(bench)
     bench.run((*setting.experiments(), *setting.sampled(), *setting.equal_bytes()))
+    fedga_by_clicks.register(lambda: bench.dataset.units)
     for protocol, rows in setting.special().items():
         replace(bench, measure=SPECIAL[protocol]).run(rows)
     bench.describe(partial(_sizes, bench))
@@ -90,11 +91,12 @@ def _with_spread(run: FinishedRun) -> Trial:
     return Trial({**run.curve()[run.config.rounds], sensitivity.SPREAD: log(rates["rate_p95"] / rates["rate_p5"])})
 
 
-def _with_denominators(run: FinishedRun) -> Trial:
-    """Return the last metrics, and the means over rounds of what decides the denominators."""
-    rounds = [one.server for one in run.rounds() if one.server.keys() >= denominators.NUMBERS.keys()]
-    numbers = {name: mean(server[name] for server in rounds) for name in denominators.NUMBERS}
-    return Trial({**run.curve()[run.config.rounds], **numbers})
+def _with_server_numbers(names: Iterable[str], run: FinishedRun) -> Trial:
+    """Return the last metrics, and the mean of each of these numbers over the rounds that state it."""
+    stated = {name: [one.server[name] for one in run.rounds() if name in one.server] for name in names}
+    return Trial(
+        {**run.curve()[run.config.rounds], **{name: mean(values) for name, values in stated.items() if values}}
+    )
 
 
 def _with_falls(run: FinishedRun) -> Trial:
@@ -105,7 +107,8 @@ def _with_falls(run: FinishedRun) -> Trial:
 
 SPECIAL: Mapping[str, Measure] = {
     sensitivity.PROTOCOL: _with_spread,
-    denominators.PROTOCOL: _with_denominators,
+    denominators.PROTOCOL: partial(_with_server_numbers, denominators.NUMBERS),
+    clicked_items.PROTOCOL: partial(_with_server_numbers, clicked_items.NUMBERS),
     long_runs.PROTOCOL: _with_falls,
 }
 """Protocol of the first set -> what is read off its runs."""

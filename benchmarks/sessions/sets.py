@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from benchmarks.harness.experiment import Experiment, method_options
-from benchmarks.sessions import denominators, long_runs, sensitivity
+from benchmarks.harness.experiment import Experiment, Settings, method_options
+from benchmarks.sessions import clicked_items, denominators, long_runs, sensitivity
 from benchmarks.sessions.experiments import (
     ABLATION,
     COARSE,
@@ -17,7 +17,6 @@ from benchmarks.sessions.experiments import (
     WITHOUT_SERVER_RATE,
     Points,
 )
-from common.options import Scalar
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Setting:
     cohort: float
     rounds: int
     grid: Points = COARSE
-    points: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    points: Mapping[str, Settings] = field(default_factory=dict)
     seeds: Mapping[str, int] = field(default_factory=dict)
     without: tuple[str, ...] = ()
     evaluate_every: int = 10
@@ -74,7 +73,7 @@ class Setting:
 
     def special(self) -> dict[str, tuple[Experiment, ...]]:
         """Return the rows of further protocols, which the first set has."""
-        modules = (sensitivity, denominators, long_runs)
+        modules = (sensitivity, denominators, clicked_items, long_runs)
         return {one.PROTOCOL: tuple(map(self._adapt, one.ROWS)) for one in modules if self.key == one.SET}
 
     def _adapt(self, one: Experiment) -> Experiment:
@@ -86,8 +85,8 @@ class Setting:
             **(method_options(method, {"cooldown": self.cooldown}) if method not in WITHOUT_SERVER_RATE else {}),
         }
         given = self.points.get(one.key)
-        grid = tuple(method_options(method, point) for point in ((given,) if given else self.grid))
-        grid = one.grid if one.grid and not given else grid
+        points = tuple(method_options(method, point) for point in ((given,) if given else self.grid))
+        grid = one.grid if one.grid and not given else points
         return replace(one, settings={**protocol, **one.settings}, grid=grid, seeds=self.seeds.get(one.key, one.seeds))
 
 
@@ -95,7 +94,7 @@ ABLATIONS = ("csme", "fedadam-dra", "fedyogi-dra", "fedga-ramp", "fedga-quadrati
 TAGNN = "fedga-tagnn"
 OTHERS_UNIFORM = ("fedyogi-uniform", "fedadam-uniform")
 
-POINTS_OF_YOOCHOOSE64: Mapping[str, Mapping[str, Scalar]] = {
+POINTS_OF_YOOCHOOSE64: Mapping[str, Settings] = {
     "fedavg": {"lr": 3.0, "local-steps": 5},
     "fedavgm": {"lr": 0.3, "local-steps": 5},
     "fedprox": {"lr": 1.0, "mu": 0.01},

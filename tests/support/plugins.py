@@ -95,5 +95,6 @@ def install(monkeypatch: pytest.MonkeyPatch, groups: Mapping[str, Mapping[str, o
     )
     for registry in REGISTRIES:
         monkeypatch.setattr(registry, "_loaded", {})
+        monkeypatch.setattr(registry, "_added", set())
         monkeypatch.delitem(registry.__dict__, "_plugins", raising=False)
         monkeypatch.setitem(registry.__dict__, "_plugins", type(registry)._plugins.func(registry))

@@ -7,20 +7,24 @@ import numpy as np
 import pytest
 
 from benchmarks.harness.bench import Bench
+from benchmarks.harness.experiment import label, method_options
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, RowKey, Trial
 from benchmarks.harness.store import Store
+from benchmarks.harness.study import RESULTS
 from benchmarks.sessions import long_runs
 from benchmarks.sessions.baselines import baselines_of
 from benchmarks.sessions.data import READERS
 from benchmarks.sessions.experiments import BASELINES, TITLES, make_row
+from benchmarks.sessions.fedga_by_clicks import agreement, register
 from benchmarks.sessions.page import rounds_to
 from benchmarks.sessions.runs import SPECIAL, _trial_of
-from benchmarks.sessions.sets import SETTINGS, SMALL_SETTINGS, Setting
+from benchmarks.sessions.sets import POINTS_OF_YOOCHOOSE64, SETTINGS, SMALL_SETTINGS, Setting
 from client.data.read import read_all
 from client.tasks.sessions.data.split import split_visitor
 from common.config.parse import parse
 from common.tasks.sessions.options import SessionsOptions
+from tests.support.plugins import install
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=[setting.key for setting in SETTINGS])
@@ -75,7 +79,31 @@ def test_small_sets_compare_summed_rules_at_one_point(setting: Setting) -> None:
     assert (setting.rounds, setting.cohort, setting.cooldown) == (larger.rounds, larger.cohort, larger.cooldown)
 
 
-def test_further_protocols_are_configurations_of_the_first_set() -> None:
+def test_points_of_similar_sets_are_those_chosen_on_yoochoose64() -> None:
+    stored = Results.load(RESULTS / "sessions").rows_of("yoochoose64")
+    chosen = {key: stored[key].about.chosen["point"] for key in POINTS_OF_YOOCHOOSE64}
+    assert chosen == {key: label(point) for key, point in POINTS_OF_YOOCHOOSE64.items()}
+    rows = {one.key: one for one in SETTINGS[1].experiments()}
+    assert [rows[key].grid for key in chosen] == [
+        (method_options(str(rows[key].settings["method"]), point),) for key, point in POINTS_OF_YOOCHOOSE64.items()
+    ]
+
+
+def test_agreement_by_clicks_by_hand() -> None:
+    """One client clicked the first item, three the second, and none the others, of which the last did not move."""
+    mean = np.array([[1.0, 1.0], [-1.0, 2.0], [0.5, 0.5], [0.0, 0.0]])
+    magnitude = np.array([[1.0, 2.0], [4.0, 2.0], [1.0, 2.0], [0.0, 0.0]])
+    found = agreement(mean, magnitude, np.array([1, 3, 0, 0]))
+    shares = {"none_share": 0.5, "one_share": 0.25, "few_share": 0.25}
+    medians = {"none_p50": 0.375, "one_p50": 0.75, "few_p50": 0.625}
+    sizes = {"none_magnitude": 0.5, "one_magnitude": 1.0, "few_magnitude": 2.0}
+    assert {name: found[name] for name in (*shares, *medians, *sizes)} == pytest.approx(shares | medians | sizes)
+    assert not any(name.startswith("many") for name in found)
+
+
+def test_further_protocols_are_configurations_of_the_first_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, {})
+    register(lambda: ())
     special = SETTINGS[0].special()
     for one in (one for rows in special.values() for one in rows):
         (point,) = one.grid
