@@ -11,21 +11,35 @@ from benchmarks.harness.row import Row, in_order, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.rules import prose
 from benchmarks.rules.curves import RISE, paper_settings
-from benchmarks.rules.experiments import EQ3, LOCAL_SGD
+from benchmarks.rules.experiments import BEHIND_SERVER, EQ3, LOCAL_SGD, RULE_BEHIND_SERVER
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Home, Homes
 from common.tasks.rules.demo import demo_catalogue
 from common.text import count
 
 DRIFT = "drift"
-SPECIALISATIONS, STEPS = (0.0, 3.0), (1, 12, 30)
+SPECIALISATIONS, STEPS = (0.0, 0.5, 1.0, 2.0, 3.0), (1, 3, 12, 30)
+ENDS = (0.0, 3.0)
+"""Specialisations with several seeds."""
+
 SEEDS, CLAIMED_SEEDS = 3, 12
-"""Seeds of a row, and of those that a claim names: five left AUC open, 11 were to decide."""
+"""Seeds of a row at an end, and of those that a claim names: five left AUC open, 11 were to decide."""
 
 HOMES, LEAST_RULES = 800, 5
 """Generated homes, of which those with so many rules take part."""
 
+BUSY, BUSY_HOMES, BUSY_RULES = "busy", 12_000, 20
+"""Part of the name of sets of homes with more rules, and as above."""
+
 ROUNDS = 30
+
+DISSIMILARITY, DISSIMILARITY_ROUNDS = "dissimilarity", 10
+"""Protocol and metric B² = mean ‖∇L_k‖² / ‖mean ∇L_k‖², of FedGNN's model after so many rounds of `MANY` steps."""
+
+MANY = 12
+
+COHORTS, COHORT_SPECIALISATION = (0.3, 0.1), 2.0
+"""Shares of the homes a round, and the set on which they are compared."""
 
 TWINS = "twins"
 """Data set of the homes that have two devices of a type."""
@@ -37,16 +51,26 @@ SGD: Settings = {"lr": 1.0, "clip-norm": 0.2}
 METHODS = {"fedgnn": ("FedGNN", "fedavg", LOCAL_SGD), "fedrule": ("FedRule", "fedrule", EQ3)}
 """Part of a row's key -> name, method and options."""
 
+SERVER = "server"
+SERVER_RATE: Settings = {"server-lr": 0.01}
+BEHIND = {"fedgnn": ("fedadam", BEHIND_SERVER), "fedrule": ("fedrule", RULE_BEHIND_SERVER)}
+"""Part of a row's key -> method and options behind a server Adam."""
+
 
 def drift_set(specialisation: float) -> str:
     """Return the short name of a set of homes."""
     return f"{DRIFT}-{specialisation:g}"
 
 
-def read_drift(specialisation: float) -> Homes:
-    """Generate the homes with enough rules."""
-    homes = demo_homes(0, HOMES, 0, specialisation)
-    return Homes(tuple(home for home in homes if len(home.rules) >= LEAST_RULES), demo_catalogue())
+def busy_set(specialisation: float) -> str:
+    """Return the short name of a set of homes with more rules."""
+    return f"{BUSY}-{specialisation:g}"
+
+
+def read_drift(specialisation: float, homes: int = HOMES, rules: int = LEAST_RULES) -> Homes:
+    """Generate homes, and return those with enough rules."""
+    found = demo_homes(0, homes, 0, specialisation)
+    return Homes(tuple(home for home in found if len(home.rules) >= rules), demo_catalogue())
 
 
 def read_twins() -> Homes:
@@ -68,9 +92,42 @@ def _row(name: str, steps: int) -> Experiment:
     )
 
 
+def _server_row(name: str) -> Experiment:
+    method, options = BEHIND[name]
+    settings = paper_settings(method, ROUNDS, {**options, **SERVER_RATE, "local-steps": MANY})
+    title = f"{METHODS[name][0]}, {count(MANY, 'local step')}, server Adam"
+    return Experiment(f"{name}-{SERVER}", title, settings, seeds=1, protocol=DRIFT)
+
+
+def _cohort_row(name: str, cohort: float) -> Experiment:
+    one = _row(name, MANY)
+    settings = {**one.settings, "federation.cohort": cohort}
+    return replace(one, key=f"{name}-cohort-{cohort:g}", title=f"{one.title}, cohort {cohort:g}", settings=settings)
+
+
 EXPERIMENTS = tuple(_row(name, steps) for name, steps in product(METHODS, STEPS))
 
-SAME_TYPE = tuple(replace(one, seeds=CLAIMED_SEEDS) for one in EXPERIMENTS if one.key.endswith("-12"))
+AT_MANY_STEPS = tuple(one for one in EXPERIMENTS if one.key.endswith(f"-{MANY}"))
+
+BUSY_ROWS = tuple(replace(one, seeds=1) for one in AT_MANY_STEPS)
+
+MEASURED_GRADIENTS = replace(
+    EXPERIMENTS[STEPS.index(MANY)],
+    settings={**EXPERIMENTS[STEPS.index(MANY)].settings, "rounds": DISSIMILARITY_ROUNDS},
+    seeds=1,
+    protocol=DISSIMILARITY,
+)
+
+
+def rows_of(specialisation: float) -> tuple[Experiment, ...]:
+    """Return the rows on the homes of a specialisation."""
+    seeds = SEEDS if specialisation in ENDS else 1
+    grid = tuple(replace(one, seeds=seeds) for one in EXPERIMENTS)
+    cohorts = tuple(replace(_cohort_row(name, cohort), seeds=1) for name, cohort in product(METHODS, COHORTS))
+    return grid + tuple(map(_server_row, METHODS)) + (cohorts if specialisation == COHORT_SPECIALISATION else ())
+
+
+SAME_TYPE = tuple(replace(one, seeds=CLAIMED_SEEDS) for one in AT_MANY_STEPS)
 """Rows on homes with twins."""
 
 

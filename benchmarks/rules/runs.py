@@ -14,7 +14,7 @@ from benchmarks.harness.row import Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from benchmarks.rules import curves, drift, private_start
+from benchmarks.rules import curves, dissimilarity, drift, private_start
 from benchmarks.rules.baselines import count_baseline
 from benchmarks.rules.convolution import Convolved
 from benchmarks.rules.experiments import (
@@ -80,7 +80,13 @@ def _compute_drift(selection: Selection, store: Store) -> None:
         if selection.has_set(name := drift.drift_set(specialisation)):
             read = partial(drift.read_drift, specialisation)
             drifting = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
-            drifting.run(drift.EXPERIMENTS)
+            drifting.run(drift.rows_of(specialisation))
+            replace(drifting, measure=dissimilarity.of_run).run([drift.MEASURED_GRADIENTS])
+    for specialisation in drift.ENDS:
+        if selection.has_set(name := drift.busy_set(specialisation)):
+            read = partial(drift.read_drift, specialisation, drift.BUSY_HOMES, drift.BUSY_RULES)
+            busy = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
+            busy.run(drift.BUSY_ROWS)
     if selection.has_set(drift.TWINS):
         twins = Bench(drift.TWINS, drift.read_twins, store, _trace, stacked=lambda _: STACKED, selection=selection)
         twins.run(drift.SAME_TYPE)

@@ -1,20 +1,43 @@
 """Drift laboratory: homes whose households differ by a dial, and rows of both methods on them."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 
-from benchmarks.harness.experiment import Experiment
+from benchmarks.harness.bench import Bench
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import About, Row, RowKey, Trial
+from benchmarks.harness.store import Store
 from benchmarks.rules import drift
+from benchmarks.rules.dissimilarity import dissimilarity, of_run
 from common.config.parse import parse
 from common.tasks.rules.demo import demo_catalogue
 
 
-@pytest.mark.parametrize("one", drift.EXPERIMENTS, ids=[one.key for one in drift.EXPERIMENTS])
-def test_every_row_is_a_configuration(one: Experiment) -> None:
-    config = parse({**one.settings, "seed": 1})
-    assert (config.rounds, config.model) == (drift.ROUNDS, "paper")
+@pytest.mark.parametrize("specialisation", drift.SPECIALISATIONS)
+def test_every_row_is_a_configuration(specialisation: float) -> None:
+    rows = drift.rows_of(specialisation)
+    configs = {one.key: parse({**one.settings, "seed": 1}) for one in rows}
+    assert len(configs) == len(rows)
+    assert {(config.rounds, config.model) for config in configs.values()} == {(drift.ROUNDS, "paper")}
+    cohorts = {config.federation.cohort for config in configs.values()}
+    assert cohorts == ({1.0, *drift.COHORTS} if specialisation == drift.COHORT_SPECIALISATION else {1.0})
+
+
+def test_dissimilarity_by_hand() -> None:
+    """The mean of (3, 0) and (1, 2) is (2, 1): (9 + 5)/2 over 5."""
+    assert dissimilarity([torch.tensor([3.0, 0.0]), torch.tensor([1.0, 2.0])]) == pytest.approx(1.4)
+    assert dissimilarity([torch.ones(2)] * 3) == pytest.approx(1.0)
+
+
+def test_dissimilarity_of_a_run_is_at_least_one(tmp_path: Path) -> None:
+    homes = replace(drift.read_drift(1.0, 60), units=drift.read_drift(1.0, 60).units[:4])
+    bench = Bench("drift-1", lambda: homes, Store(tmp_path, Results()), of_run)
+    settings = {**drift.MEASURED_GRADIENTS.settings, "rounds": 1, "evaluate-every": 1, "seed": 0}
+    assert bench.train("drift", settings).metrics[drift.DISSIMILARITY] > 1
 
 
 def test_homes_have_enough_rules_and_twins_share_a_type() -> None:
@@ -26,7 +49,7 @@ def test_homes_have_enough_rules_and_twins_share_a_type() -> None:
 
 def test_homes_use_fewer_relations_of_their_own_the_more_households_differ() -> None:
     spreads = []
-    for specialisation in drift.SPECIALISATIONS:
+    for specialisation in drift.ENDS:
         homes = drift.read_drift(specialisation).units
         counts = np.array(
             [np.bincount(home.rules[:, 2], minlength=len(demo_catalogue().relations)) for home in homes], float
