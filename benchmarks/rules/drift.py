@@ -1,16 +1,10 @@
 """Drift laboratory: FedGNN and FedRule by local steps and by how much households differ."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from benchmarks.harness.claim import compare
 from benchmarks.harness.experiment import Experiment, Settings
-from benchmarks.harness.results import Results
-from benchmarks.harness.row import Row, in_order, mean_sd
-from benchmarks.harness.table import Table
-from benchmarks.rules import prose
-from benchmarks.rules.curves import RISE, paper_settings
+from benchmarks.rules.curves import paper_settings
 from benchmarks.rules.experiments import BEHIND_SERVER, EQ3, LOCAL_SGD, RULE_BEHIND_SERVER
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Home, Homes
@@ -43,8 +37,6 @@ COHORTS, COHORT_SPECIALISATION = (0.3, 0.1), 2.0
 
 TWINS = "twins"
 """Data set of the homes that have two devices of a type."""
-
-METRICS = ("loss", "auc", "mr0")
 
 SGD: Settings = {"lr": 1.0, "clip-norm": 0.2}
 
@@ -102,7 +94,7 @@ def _server_row(name: str) -> Experiment:
 def _cohort_row(name: str, cohort: float) -> Experiment:
     one = _row(name, MANY)
     settings = {**one.settings, "federation.cohort": cohort}
-    return replace(one, key=f"{name}-cohort-{cohort:g}", title=f"{one.title}, cohort {cohort:g}", settings=settings)
+    return replace(one, key=f"{one.key}-cohort-{cohort:g}", title=f"{one.title}, cohort {cohort:g}", settings=settings)
 
 
 EXPERIMENTS = tuple(_row(name, steps) for name, steps in product(METHODS, STEPS))
@@ -129,31 +121,3 @@ def rows_of(specialisation: float) -> tuple[Experiment, ...]:
 
 SAME_TYPE = tuple(replace(one, seeds=CLAIMED_SEEDS) for one in AT_MANY_STEPS)
 """Rows on homes with twins."""
-
-
-def section(results: Results) -> Iterator[str]:
-    """Yield the tables of the laboratory and of homes with twins; nothing without rows."""
-    ends = [f"{metric}, {title}" for metric in ("loss", "rise", "MR") for title, *_ in METHODS.values()]
-    table = Table(["specialisation", "steps", "seeds", *ends, "MR, FedRule − FedGNN"])
-    for specialisation, steps in product(SPECIALISATIONS, STEPS):
-        rows = results.rows_of(drift_set(specialisation), DRIFT)
-        pair = [rows[key] for name in METHODS if (key := f"{name}-{steps}") in rows]
-        if len(pair) == len(METHODS):
-            table.rows.append([f"{specialisation:g}", str(steps), *_cells(*pair)])
-    if table.rows:
-        about = prose.DRIFT.format(homes=HOMES, least=LEAST_RULES, rounds=ROUNDS, rate=SGD["lr"], clip=SGD["clip-norm"])
-        yield f"{about}\n\n{table}"
-    twins = in_order(results.rows_of(TWINS, DRIFT), (one.key for one in SAME_TYPE)).values()
-    if twins:
-        cells = [[row.title, str(len(row.trials)), *(_text(row, metric) for metric in METRICS)] for row in twins]
-        yield f"{prose.TWINS}\n\n{Table(['method', 'seeds', 'loss', 'AUC', 'MR'], cells)}"
-
-
-def _cells(first: Row, second: Row) -> list[str]:
-    found = compare(second, first, "mr0")
-    values = [_text(row, metric) for metric in ("loss", RISE, "mr0") for row in (first, second)]
-    return [str(found.seeds if found else 0), *values, found.text(2) if found else ""]
-
-
-def _text(row: Row, metric: str) -> str:
-    return mean_sd(row.values(metric).values(), 2 if metric == "mr0" else 3)

@@ -10,7 +10,7 @@ from benchmarks.harness.headline import Headline
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, mean_sd
 from benchmarks.harness.table import Table
-from benchmarks.rules import prose
+from benchmarks.rules import drift_section, prose
 from benchmarks.rules.curves import CURVES, EVERY, EXPERIMENTS, PANELS, RISE, ROUNDS, SET
 
 STYLES = {
@@ -30,10 +30,12 @@ class RulesHeadline(Headline):
     """Headline of the rules study, with the curves beside it."""
 
     def draw(self, results: Results, path: Path) -> None:
-        """Write the figure of the headline and the curves."""
+        """Write the figure of the headline, the curves and the drift laboratory."""
         super().draw(results, path)
         if rows := results.rows_of(SET, CURVES):
             _draw_curves(rows, path.with_name(f"{path.stem}-curves.svg"))
+        if drift_section.dissimilarities(results):
+            drift_section.draw(results, path.with_name(f"{path.stem}-drift.svg"))
 
 
 def section(results: Results) -> Iterator[str]:

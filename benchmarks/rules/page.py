@@ -8,7 +8,7 @@ from benchmarks.harness.experiment import TUNING_SEED
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics, Row, RowKey, in_order, mean_sd
 from benchmarks.harness.table import Table
-from benchmarks.rules import claims, drift, figures, prose
+from benchmarks.rules import claims, drift_section, figures, prose
 from benchmarks.rules.experiments import (
     EVALUATE_EVERY,
     EXACT,
@@ -67,7 +67,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
         if rows and "data" in results.rows_of(name):
             yield from _set(name, rows, results.rows_of(name)["data"].only)
     yield from figures.section(results)
-    yield from drift.section(results)
+    yield from drift_section.section(results)
     if sums := results.rows_of("demo", "sums"):
         yield from _sums(sums)
     if results.rows_of("A", VISIBLE):

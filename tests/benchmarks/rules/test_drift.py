@@ -11,7 +11,7 @@ from benchmarks.harness.bench import Bench
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import About, Row, RowKey, Trial
 from benchmarks.harness.store import Store
-from benchmarks.rules import drift
+from benchmarks.rules import drift, drift_section
 from benchmarks.rules.dissimilarity import dissimilarity, of_run
 from common.config.parse import parse
 from common.tasks.rules.demo import demo_catalogue
@@ -64,7 +64,7 @@ def test_the_section_pairs_both_methods() -> None:
     for name, rank in (("fedgnn", 12.0), ("fedrule", 10.5)):
         key = RowKey("drift-3", drift.DRIFT, f"{name}-12")
         results.rows[key] = Row(key, About(name), {0: Trial({"loss": 0.5, "rise": 0.1, "mr0": rank})})
-    [text] = drift.section(results)
-    assert "| 3 | 12 | 1 |" in text
+    _, text = drift_section.section(results)
+    assert "| 3 | 12 local steps | 1 |" in text
     assert "−1.50" in text
-    assert list(drift.section(Results())) == []
+    assert list(drift_section.section(Results())) == []
