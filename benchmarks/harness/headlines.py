@@ -9,6 +9,7 @@ from benchmarks.markets.experiments import SMALL
 from benchmarks.markets.figures import MarketsHeadline
 from benchmarks.ratings.figures import RatingsHeadline
 from benchmarks.rules.figures import RulesHeadline
+from benchmarks.sessions.figures import SessionsHeadline
 from benchmarks.traffic.figures import TrafficHeadline
 
 _A, _G, _B, _ML, _X = "A/default", "gowalla/default", "boroondara/origin-0", "ml", "xmarket/pairs"
@@ -30,7 +31,7 @@ HEADLINES = {
             Entry("pooled counts", f"{_A}/counts-triple", "hr20", "pooled"),
         ),
     ),
-    "sessions": Headline(
+    "sessions": SessionsHeadline(
         "sessions",
         "Gowalla",
         "HR@20 in %",

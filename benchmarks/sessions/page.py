@@ -10,6 +10,7 @@ from benchmarks.harness.table import Table
 from benchmarks.sessions import (
     clicked_items,
     denominators,
+    figures,
     long_runs,
     prose,
     sensitivity,
@@ -31,6 +32,7 @@ OPTIMIZERS = ("fedavg", "fedavgm", "fedprox", "fedgate", "fedadam", "fedyogi", "
 def page(results: Results, made_by: str) -> Iterator[str]:
     """Yield the sections of the page; `made_by` states its provenance."""
     yield prose.INTRODUCTION.format(made_by=made_by)
+    yield from figures.section(results)
     for setting in SETTINGS:
         measured = results.rows_of(setting.key)
         if "data" in measured and in_order(measured, TITLES):

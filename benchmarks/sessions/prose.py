@@ -16,6 +16,11 @@ compare them."""
 SETUP = """{setting.about} {clients:,.0f} clients, {sessions:,.0f} sessions, {items:,.0f} items, mean pairwise Jaccard \
 distance of clients' item sets {jaccard:.3f}; {setting.clients_a_round} clients a round, {setting.rounds} rounds{cooldown}."""
 
+CURVES = """## HR@20 by round
+
+Mean and range over seeds, at the point of each method. The dashed line is the central network. In each set all methods send as
+much up in a round, so the figure is also one by megabytes."""
+
 SUMMED = """The default model without and with sequential rules summed over clients (`tasks.sessions.count-offset`), paired by
 seed after equal rounds. Runs are in plaintext: a secure sum of exact counts opens the same numbers. It takes up to 1,000 items.
 Rows `-1000` have the 1,000 most visited items of their set, at the point that was tuned on the larger one."""
