@@ -9,6 +9,7 @@ from benchmarks.harness.headline import Headline
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, in_order
 from benchmarks.traffic.experiments import FAULTS
+from benchmarks.traffic.pareto_figure import describe_pareto, draw_pareto
 
 PANELS = {
     "GRU of the paper": {
@@ -39,11 +40,13 @@ def describe(rows: Mapping[str, Row]) -> str:
 
 @dataclass(frozen=True)
 class TrafficHeadline(Headline):
-    """Headline of the traffic study, with a figure of broken sensors for each data set beside it."""
+    """Headline of the traffic study, with further figures beside it."""
 
     def draw(self, results: Results, path: Path) -> None:
-        """Write the figure of the headline and those of broken sensors."""
+        """Write the figure of the headline, error against satisfaction, and those of broken sensors."""
         super().draw(results, path)
+        if describe_pareto(results):
+            draw_pareto(results, path.with_name(f"{path.stem}-pareto.svg"))
         for setting in sorted({key.set for key in results.rows if key.protocol == "faults"}):
             if rows := faults_of(results, setting):
                 _draw_faults(rows, path.with_name(f"{path.stem}-faults-{setting}.svg"))

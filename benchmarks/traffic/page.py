@@ -12,6 +12,7 @@ from benchmarks.traffic.claims import correction, verdicts
 from benchmarks.traffic.experiments import COLD_START_DAYS, DEFAULT, FAULTS, KINDS, NETWORKS, PAPER, ROLLING
 from benchmarks.traffic.figures import describe, faults_of
 from benchmarks.traffic.paper_figures import figures_of
+from benchmarks.traffic.pareto_figure import describe_pareto
 from benchmarks.traffic.sets import FHWA, SETTINGS, SUMO, Setting
 
 RIDGE = "*baseline:* profile + federated ridge"
@@ -34,6 +35,8 @@ HEADER = (
 def page(results: Results, made_by: str) -> Iterator[str]:
     """Yield the sections of the page; `made_by` states its provenance."""
     yield prose.INTRODUCTION.format(made_by=made_by)
+    if words := describe_pareto(results):
+        yield f"{prose.PARETO}\n\n![MSE and share of hours that satisfy the property. {words}](assets/traffic-pareto.svg)"
     for setting in SETTINGS:
         if (rows := results.rows_of(setting.key, "origin-0")) and setting is not FHWA:
             yield from _streets(setting, rows) if setting is SUMO else _set(setting, rows, results)

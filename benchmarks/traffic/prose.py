@@ -33,6 +33,10 @@ and 1 are never drawn in 40 rounds, 14, 9 and 14 in FedSTL's 20; of transformers
 67, 66 and 66. They count, with private layers as the server initialized them. Private layers therefore look worse there than
 they are for a client that took part, and transformers at Boroondara say little about methods that have any."""
 
+PARETO = """## Error and satisfaction
+
+The paper's model on the GRU, means over seeds. The dashed line is the truth under the same property."""
+
 COLD_START = """Sensors of which only the last days before the test are available. Share of the true test days, from every
 hour on, that satisfy their own property, and the weaker of it and the one pooled from the group of five to nine members
 whose ranges are closest to their readings; width in their own deviations."""
