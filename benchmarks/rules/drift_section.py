@@ -34,6 +34,7 @@ from benchmarks.rules.drift import (
     busy_set,
     drift_set,
 )
+from common.text import count
 
 METRICS = ("loss", "auc", "mr0")
 
@@ -65,7 +66,7 @@ def gaps(results: Results, steps: int) -> dict[float, float]:
     """Return specialisation -> mean loss of FedRule less that of FedGNN."""
     pairs = {one: _pair(results, drift_set(one), f"{steps}") for one in SPECIALISATIONS}
     found = {one: compare(pair[1], pair[0], "loss") for one, pair in pairs.items() if pair}
-    return {one: comparison.mean for one, comparison in found.items() if comparison}
+    return {one: round(comparison.mean, 6) + 0.0 for one, comparison in found.items() if comparison}
 
 
 def dissimilarities(results: Results) -> dict[float, float]:
@@ -82,7 +83,7 @@ def draw(results: Results, path: Path) -> None:
         left, right = figure.subplots(1, 2, sharey=True)
         for steps, (colour, mark) in STYLES.items():
             points = gaps(results, steps)
-            style = {"color": colour, "markersize": 4, "label": f"{steps} local steps" if steps > 1 else "1 local step"}
+            style = {"color": colour, "markersize": 4, "label": count(steps, "local step")}
             left.plot(list(points), list(points.values()), f"{mark}-", **style)
             shown = sorted((apart[one], gap) for one, gap in points.items() if one in apart)
             right.plot(*zip(*shown, strict=True), mark, **style)
@@ -102,7 +103,8 @@ def _finding(results: Results) -> Iterator[str]:
     if any(one.keys() != set(SPECIALISATIONS) for one in (apart, *found.values())):
         return
     words = "; ".join(
-        f"{steps} steps {', '.join(f'{gap:+.3f}' for gap in one.values())}" for steps, one in found.items()
+        f"{count(steps, 'local step')} {', '.join(f'{gap:.3f}' for gap in one.values())}"
+        for steps, one in found.items()
     )
     yield f"![Loss of FedRule less that of FedGNN, by specialisation: {words}](assets/rules-drift.svg)"
     listed = ", ".join(f"{value:.1f}" for value in apart.values())
@@ -116,16 +118,17 @@ def _wins(apart: Mapping[float, float], found: Mapping[int, Mapping[float, float
     """State for each number of steps at which B² the loss of FedRule is lower by the smallest effect."""
     parts = []
     for steps, points in found.items():
-        wins = [apart[one] for one, gap in points.items() if gap <= -LEAST]
-        where = "at every B²" if len(wins) == len(apart) else f"at B² {', '.join(f'{b:.1f}' for b in wins)}"
-        parts.append(f"{where if wins else 'at no B²'} with {steps}")
-    return f"FedRule's loss is lower by at least {LEAST:g} {', '.join(parts)} local steps."
+        others = sorted(apart[one] for one, gap in points.items() if gap > -LEAST)
+        listed = ", ".join(f"{one:.1f}" for one in others)
+        where = "at no B²" if len(others) == len(apart) else f"at all but {listed}" if others else "at every B²"
+        parts.append(f"{where} with {count(steps, 'local step')}")
+    return f"FedRule's loss is lower by at least {LEAST:g} {', '.join(parts)}."
 
 
 def _places() -> Iterator[tuple[str, float, str, str]]:
     """Yield data set, specialisation, end of the keys and title of each pair of rows."""
     for one, steps in product(SPECIALISATIONS, STEPS):
-        yield drift_set(one), one, f"{steps}", f"{steps} local steps" if steps > 1 else "1 local step"
+        yield drift_set(one), one, f"{steps}", count(steps, "local step")
     for one in SPECIALISATIONS:
         yield drift_set(one), one, SERVER, f"{MANY}, server Adam"
     for cohort in COHORTS:
