@@ -7,7 +7,7 @@ CURVES: str = "curves"
 SET = "A"
 ROUNDS, EVERY, SEEDS = 100, 5, 5
 CLAIMED_SEEDS = 10
-"""Seeds of the two rows of SGD: five left their claim open, 6 were to decide."""
+"""Seeds of the two rows of SGD, of which a claim is undecided with five."""
 MEASURED = ("loss", "auc", "mr0")
 RISE = "rise"
 """Metric of divergence: (last test loss − least test loss of any round) / least."""
