@@ -28,7 +28,10 @@ BUSY, BUSY_HOMES, BUSY_RULES = "busy", 12_000, 20
 ROUNDS = 30
 
 DISSIMILARITY, DISSIMILARITY_ROUNDS = "dissimilarity", 10
-"""Protocol and metric B² = mean ‖∇L_k‖² / ‖mean ∇L_k‖², of FedGNN's model after so many rounds of `MANY` steps."""
+"""Protocol and metric B² = mean ‖∇L_k‖² / ‖mean ∇L_k‖², and the round of its model.
+
+The model is FedGNN's with `MANY` local steps.
+"""
 
 MANY = 12
 
@@ -43,7 +46,7 @@ SGD: Settings = {"lr": 1.0, "clip-norm": 0.2}
 METHODS = {"fedgnn": ("FedGNN", "fedavg", LOCAL_SGD), "fedrule": ("FedRule", "fedrule", EQ3)}
 """Part of a row's key -> name, method and options."""
 
-SERVER = "server"
+SERVER = f"{MANY}-server"
 SERVER_RATE: Settings = {"server-lr": 0.01}
 BEHIND = {"fedgnn": ("fedadam", BEHIND_SERVER), "fedrule": ("fedrule", RULE_BEHIND_SERVER)}
 """Part of a row's key -> method and options behind a server Adam."""

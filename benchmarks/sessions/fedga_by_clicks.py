@@ -1,4 +1,4 @@
-"""FedGA that reports how clients agree on rows of the item table, by the number of clients that clicked the item."""
+"""FedGA that reports how clients agree on rows of the item table, by clicks on the item."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -100,7 +100,7 @@ POINTS_OF_YOOCHOOSE64: Mapping[str, Settings] = {
     "fedprox": {"lr": 1.0, "mu": 0.01},
     "fedgate": {"lr": 3.0, "local-steps": 5},
 }
-"""Chosen points of the rows without an adaptive server on Yoochoose 1/64, for the sets that resemble it."""
+"""Chosen points of rows without an adaptive server on Yoochoose 1/64, for similar sets."""
 
 SETTINGS = (
     Setting(

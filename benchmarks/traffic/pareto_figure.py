@@ -37,7 +37,10 @@ def describe_pareto(results: Results) -> str:
 
 
 def draw_pareto(results: Results, path: Path) -> None:
-    """Write a panel for each data set, with means over seeds; the dashed line is the satisfaction of the truth."""
+    """Write a panel for each data set, with means over seeds.
+
+    The dashed line is the satisfaction of the truth.
+    """
     with drawn(path, 7.2, 3.2) as figure:
         for axes, setting in zip(figure.subplots(1, 2), (BOROONDARA, TEN), strict=True):
             for key, row in _rows(results, setting.key).items():
