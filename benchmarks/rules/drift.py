@@ -48,6 +48,8 @@ METHODS = {"fedgnn": ("FedGNN", "fedavg", LOCAL_SGD), "fedrule": ("FedRule", "fe
 
 SERVER = f"{MANY}-server"
 SERVER_RATE: Settings = {"server-lr": 0.01}
+"""End of the keys of rows behind a server Adam, and its rate."""
+
 BEHIND = {"fedgnn": ("fedadam", BEHIND_SERVER), "fedrule": ("fedrule", RULE_BEHIND_SERVER)}
 """Part of a row's key -> method and options behind a server Adam."""
 
@@ -107,8 +109,8 @@ AT_MANY_STEPS = tuple(one for one in EXPERIMENTS if one.key.endswith(f"-{MANY}")
 BUSY_ROWS = tuple(replace(one, seeds=1) for one in AT_MANY_STEPS)
 
 MEASURED_GRADIENTS = replace(
-    EXPERIMENTS[STEPS.index(MANY)],
-    settings={**EXPERIMENTS[STEPS.index(MANY)].settings, "rounds": DISSIMILARITY_ROUNDS},
+    AT_MANY_STEPS[0],
+    settings={**AT_MANY_STEPS[0].settings, "rounds": DISSIMILARITY_ROUNDS},
     seeds=1,
     protocol=DISSIMILARITY,
 )

@@ -17,6 +17,7 @@ from benchmarks.sessions.baselines import baselines_of
 from benchmarks.sessions.data import READERS
 from benchmarks.sessions.experiments import BASELINES, TITLES, make_row
 from benchmarks.sessions.fedga_by_clicks import agreement, register
+from benchmarks.sessions.figures import curve
 from benchmarks.sessions.page import rounds_to
 from benchmarks.sessions.runs import SPECIAL, _trial_of
 from benchmarks.sessions.sets import POINTS_OF_YOOCHOOSE64, SETTINGS, SMALL_SETTINGS, Setting
@@ -144,3 +145,11 @@ def test_rounds_to_a_share_of_the_final_hit_rate() -> None:
     row = Row(RowKey("", "", ""), trials={0: Trial({"hr20": 1.0}, curve), 1: Trial({"hr20": 0.5}, curve)})
     assert rounds_to(row, 0.95) == 15
     assert rounds_to(Row(RowKey("", "", "")), 0.95) == 0
+
+
+def test_a_curve_keeps_few_rounds_and_the_last() -> None:
+    points = {number: {"hr20": number / 1000} for number in range(10, 161, 10)}
+    row = Row(RowKey("", "", ""), trials={0: Trial(curve=points), 1: Trial(curve={**points, 170: {"hr20": 0.2}})})
+    rounds, values = curve(row)
+    assert rounds == [10, 40, 70, 100, 130, 160]
+    assert values == [[pytest.approx(number / 10) for number in rounds]] * 2
