@@ -28,7 +28,7 @@ agreement is 1. The last column is the group's mean Δ' over that of all items. 
 
 ROWS = (
     replace(
-        make_row("fedga", "FedGA, `saturated`, by clicks", METHOD, ({"server-lr": 0.02, "tau": 1e-4},)),
+        make_row("fedga", "FedGA, `saturated`", METHOD, ({"server-lr": 0.02, "tau": 1e-4},)),
         protocol=PROTOCOL,
         seeds=SEEDS,
     ),
