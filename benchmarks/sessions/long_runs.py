@@ -17,7 +17,7 @@ ROUNDS, EVERY, COHORT = 2000, 50, 0.02
 FALL, NEAR = "largest_fall", "share_near_best"
 """Metrics: largest fall of HR@20 from its best so far, and share of rounds within 5 % of the best."""
 
-ABOUT = f"""{ROUNDS:,} rounds of 20 clients, measured every {EVERY} rounds. Rates are constant, at each method's tuned point: ηₛ .02
+ABOUT = f"""{ROUNDS:,} rounds of 20 clients, measured every {EVERY} rounds. Rates are constant, each method's tuned one: ηₛ .02
 for FedGA, .01 for others. The fall is that of HR@20 from its best so far, in points."""
 
 
