@@ -76,8 +76,14 @@ def dissimilarities(results: Results) -> dict[float, float]:
     return {one: found[key].mean(DISSIMILARITY) for one, found in rows.items() if key in found}
 
 
+def is_complete(results: Results) -> bool:
+    """Return True if every specialisation has its rows of all numbers of steps, and its B²."""
+    found = (dissimilarities(results), *(gaps(results, steps) for steps in STEPS))
+    return all(one.keys() == set(SPECIALISATIONS) for one in found)
+
+
 def draw(results: Results, path: Path) -> None:
-    """Write two panels: difference of the losses by specialisation, and by gradient dissimilarity."""
+    """Write two panels of complete rows: difference of the losses by specialisation, and by B²."""
     apart = dissimilarities(results)
     with drawn(path, 7.2, 2.8) as figure:
         left, right = figure.subplots(1, 2, sharey=True)
@@ -85,8 +91,7 @@ def draw(results: Results, path: Path) -> None:
             points = gaps(results, steps)
             style = {"color": colour, "markersize": 4, "label": count(steps, "local step")}
             left.plot(list(points), list(points.values()), f"{mark}-", **style)
-            shown = sorted((apart[one], gap) for one, gap in points.items() if one in apart)
-            right.plot(*zip(*shown, strict=True), mark, **style)
+            right.plot([apart[one] for one in points], list(points.values()), mark, **style)
         for axes, title in ((left, "specialisation of households"), (right, "gradient dissimilarity B²")):
             axes.axhline(0.0, color="#5b6570", linewidth=0.8)
             axes.set_xlabel(title, fontsize=8)
@@ -99,9 +104,9 @@ def draw(results: Results, path: Path) -> None:
 
 def _finding(results: Results) -> Iterator[str]:
     """Yield the figure, and where FedRule begins to win; nothing before all is measured."""
-    apart, found = dissimilarities(results), {steps: gaps(results, steps) for steps in STEPS}
-    if any(one.keys() != set(SPECIALISATIONS) for one in (apart, *found.values())):
+    if not is_complete(results):
         return
+    apart, found = dissimilarities(results), {steps: gaps(results, steps) for steps in STEPS}
     words = "; ".join(
         f"{count(steps, 'local step')} {', '.join(f'{gap:.3f}' for gap in one.values())}"
         for steps, one in found.items()

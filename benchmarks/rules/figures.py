@@ -34,7 +34,7 @@ class RulesHeadline(Headline):
         super().draw(results, path)
         if rows := results.rows_of(SET, CURVES):
             _draw_curves(rows, path.with_name(f"{path.stem}-curves.svg"))
-        if drift_section.dissimilarities(results):
+        if drift_section.is_complete(results):
             drift_section.draw(results, path.with_name(f"{path.stem}-drift.svg"))
 
 

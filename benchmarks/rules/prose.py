@@ -65,8 +65,8 @@ DRIFT = """## Drift laboratory: embedded homes by their difference in taste
 {homes} generated homes, of which those with at least {least} rules take part. Preferences of a kind of household are raised
 to the power *specialisation*: at 0 households do not differ. The paper's model, local SGD of rate {rate:g} with clip {clip:g},
 untuned, {rounds} rounds; FedRule by Eq 3. Metrics of test rules after the last round; *rise* as above. The homes are the same
-for all seeds. Behind a server Adam, clients have rate 0.1. One step is the same for both methods, since control variates begin
-at zero and sum to it."""
+for all seeds. Behind a server Adam, clients have rate 0.1. With one local step both methods are equal: the control variates
+of all homes sum to zero."""
 
 TWINS = """## Homes with two devices of a type
 

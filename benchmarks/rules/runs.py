@@ -79,16 +79,16 @@ def _compute_drift(selection: Selection, store: Store) -> None:
     for specialisation in drift.SPECIALISATIONS:
         if selection.has_set(name := drift.drift_set(specialisation)):
             read = partial(drift.read_drift, specialisation)
-            drifting = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
+            drifting = Bench(name, read, store, _ends, stacked=lambda _: STACKED, selection=selection)
             drifting.run(drift.rows_of(specialisation))
             replace(drifting, measure=dissimilarity.of_run).run([drift.MEASURED_GRADIENTS])
     for specialisation in drift.ENDS:
         if selection.has_set(name := drift.busy_set(specialisation)):
             read = partial(drift.read_drift, specialisation, drift.BUSY_HOMES, drift.BUSY_RULES)
-            busy = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
+            busy = Bench(name, read, store, _ends, stacked=lambda _: STACKED, selection=selection)
             busy.run(drift.BUSY_ROWS)
     if selection.has_set(drift.TWINS):
-        twins = Bench(drift.TWINS, drift.read_twins, store, _trace, stacked=lambda _: STACKED, selection=selection)
+        twins = Bench(drift.TWINS, drift.read_twins, store, _ends, stacked=lambda _: STACKED, selection=selection)
         twins.run(drift.SAME_TYPE)
 
 
@@ -114,6 +114,11 @@ def _trace(run: FinishedRun) -> Trial:
     curve = {number: {key: found[key] for key in curves.MEASURED} for number, found in run.curve().items()}
     least, last = min(found["loss"] for found in curve.values()), curve[max(curve)]
     return Trial({**last, curves.RISE: last["loss"] / least - 1, "least_loss": least}, curve)
+
+
+def _ends(run: FinishedRun) -> Trial:
+    """Return what `_trace` does without the curve, which no page of the drift laboratory shows."""
+    return replace(_trace(run), curve={})
 
 
 def split_model(saved: Arrays) -> tuple[Arrays, Arrays]:
