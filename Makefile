@@ -8,7 +8,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check $(if $(INDEX),--ex
 
 FLOWER := .flower.log
 
-.PHONY: demo flower flower-stop test check docs docs-serve links format lock clean
+.PHONY: demo flower flower-stop test studies-test studies-smoke check docs docs-serve links format lock clean
 
 demo: .venv/runtime  ## train a rule recommender with a whole federation on this machine
 	$(BIN)/fedloom up --rounds 30
@@ -25,6 +25,12 @@ flower-stop:  ## stop the SuperLink that `flwr run` leaves on this machine
 test: .venv/dev  ## all tests, quick ones on all cores; those that need a Docker engine or the real data say why they skip
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m "offline or not (system or container)"
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=30 -m "(system or container) and not offline"
+
+studies-test: .venv/dev  ## all tests of the studies
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests
+
+studies-smoke: .venv/dev  ## pages follow from stored results, rows are valid configurations; less than a minute
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests/harness studies/tests/*/test_*experiments.py
 
 check: .venv/dev  ## format, lint, types, layers, documentation
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""Files stay below 200 lines and functions below 40, docstrings left out; in the product, its tests and its benchmarks."""
+"""Files stay below 200 lines and functions below 40, docstrings left out; in the product, its tests and its studies."""
 
 import ast
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("common", "client", "server", "deploy", "benchmarks", "examples", "tests")
+FOLDERS = ("common", "client", "server", "deploy", "studies", "examples", "tests")
 FILE, FUNCTION = 200, 40
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.lies.liars import Lie, LyingGrid, filled, scaled, trained
 from client.enrolment import fingerprint
 from common.arrays import Arrays, norm, sub
 from common.config.flatten import to_json
@@ -18,6 +17,7 @@ from common.wire.form import Form
 from common.wire.messages import TRAIN, EnrolRequest, TrainRequest
 from deploy.simulation import InProcessGrid
 from server.run import run
+from studies.lies.liars import Lie, LyingGrid, filled, scaled, trained
 from tests.support.build import task_model
 from tests.support.gateways import behind, gateway_of, respondents
 from tests.support.hubs import NodeGrid, direct, nodes_of, settings, with_names

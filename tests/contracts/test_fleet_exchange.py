@@ -14,7 +14,6 @@ import pytest
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.proto.message_pb2 import PushObjectRequest
 
-from benchmarks.speed.noop_app.client_app import app
 from client.node.failures import NotAdmittedError, RunOverError, Server
 from client.node.fleet import Fleet
 from client.node.resident import run_resident
@@ -23,6 +22,7 @@ from deploy.certificates import make_authority
 from deploy.keys import load_private_key, make_node_key
 from deploy.ports import free_port
 from deploy.superlink import FLOWER_HOME, start_superlink
+from studies.speed.noop_app.client_app import app
 from tests.support.superlinks import NOOP, ROOT, Federation, run_client, start_federation
 
 

@@ -7,7 +7,7 @@ import pytest
 from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
 
 ROOT = Path(__file__).parents[2]
-LAYERS = ("common", "client", "server", "deploy", "fedloom", "benchmarks", "examples")
+LAYERS = ("common", "client", "server", "deploy", "fedloom", "studies", "examples")
 FORBIDDEN = "flwr.common.secure_aggregation"
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 
-from benchmarks.lies.liars import Lie, filled
 from client.hub import Hub
 from common.arrays import Arrays
 from common.node_names import NamedKey, write_names
@@ -17,6 +16,7 @@ from common.wire.messages import ENROL, TRAIN, EnrolReply, TrainReply
 from server.hub_grid import HostedClient
 from server.result import Result
 from server.run import run
+from studies.lies.liars import Lie, filled
 from tests.server.test_node_directory import MARKS, NODES
 from tests.support.hubs import NodeGrid, lying, nodes_of, settings, with_answers
 from tests.support.owners import owners

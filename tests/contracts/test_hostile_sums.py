@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from benchmarks.lies.liars import Lie
 from common.reply_sums import Folded
 from common.wire.codec import RECORD
 from common.wire.hub_sums import read_sum, write_sum
 from common.wire.hubs import sum_of
 from common.wire.messages import TRAIN
 from server.run import run
+from studies.lies.liars import Lie
 from tests.support.hubs import NodeGrid, lying, settings, split
 from tests.support.owners import owners
 from tests.support.sensors import rounds_of

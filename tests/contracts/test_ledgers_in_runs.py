@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from flwr.serverapp import Grid
 
-from benchmarks.lies.liars import Lie, LyingGrid, trained
 from client.hub import Hub
 from common.config.run import RunConfig
 from common.errors import QuorumError
@@ -22,6 +21,7 @@ from server.refusal_event import Refusal
 from server.result import Result
 from server.run import OnRound, run
 from server.state import RunState
+from studies.lies.liars import Lie, LyingGrid, trained
 from tests.server.test_node_directory import MARKS, NODES
 from tests.support.gateways import behind, gateway_of
 from tests.support.hubs import NodeGrid, nodes_of

@@ -7,8 +7,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from benchmarks.lies.cases import lies_of
-from benchmarks.lies.liars import Lie, LyingGrid, lies
 from client.session import Session
 from client.state import MemoryStore
 from common.config.run import RunConfig
@@ -21,6 +19,8 @@ from server.artifacts import RunDirectory
 from server.events import Round
 from server.result import Result
 from server.run import run
+from studies.lies.cases import lies_of
+from studies.lies.liars import Lie, LyingGrid, lies
 from tests.support.configurations import TASKS_OF
 from tests.support.toy_sessions import toy_sessions
 from tests.support.toys import CATALOGUE, configured

@@ -8,8 +8,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from benchmarks.lies.cases import LIES
-from benchmarks.lies.liars import LyingGrid, lies
 from client.data.dataset import AnyDataset
 from client.data.read import partition, read_all
 from client.tasks.traffic.data.series import Sensors
@@ -23,6 +21,8 @@ from server import round_limits
 from server.artifacts import RunDirectory
 from server.result import Result
 from server.run import run
+from studies.lies.cases import LIES
+from studies.lies.liars import LyingGrid, lies
 from tests.support.configurations import TASKS_OF, method_options
 from tests.support.owners import PLANNERS as PLANNED
 from tests.support.sensors import MEASURES, QUICK, rounds_of, sensor

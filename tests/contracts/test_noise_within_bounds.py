@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lies.liars import LyingGrid, scaled, trained
 from client.policy import Policy
 from client.state import MemoryStore
 from common.config.run import RunConfig
@@ -14,6 +13,7 @@ from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.events import Round
 from server.run import run
+from studies.lies.liars import LyingGrid, scaled, trained
 from tests.support.toy_sessions import toy_session, toy_sessions
 from tests.support.toys import CATALOGUE, configured, toy_homes
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.lies.liars import LyingGrid, scaled, trained
 from client.state import MemoryStore
 from common.arrays import scale
 from common.config.run import RunConfig
@@ -15,6 +14,7 @@ from common.wire.messages import TRAIN
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.run import run
+from studies.lies.liars import LyingGrid, scaled, trained
 from tests.support.configurations import refusal
 from tests.support.strategies import Server, every_strategy, message_of, reply_of
 from tests.support.toy_sessions import toy_sessions

@@ -23,7 +23,6 @@ from flwr.proto.control_pb2 import (
 from flwr.proto.runtime_pb2 import AcquireTaskRequest
 from flwr.supercore.fab import Fab
 
-from benchmarks.harness.noop_federation import APP as NOOP
 from common.node_keys import to_pem
 from deploy.certificates import ensure_certificates
 from deploy.control import Control
@@ -32,6 +31,7 @@ from deploy.keys import make_node_key
 from deploy.ports import free_port
 from deploy.processes import Processes
 from deploy.superlink import SuperLinkSettings, is_healthy, start_superlink
+from studies.harness.noop_federation import APP as NOOP
 
 OTHER_USER = 65_534
 REQUEST = """

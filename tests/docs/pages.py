@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit", "privacy", "secure", "claims")
-"""Result pages that `python -m benchmarks page` and `claims` write."""
+"""Result pages that `python -m studies page` and `claims` write."""
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(?P<marks>#{1,6}) (?P<text>.+)$", re.MULTILINE)

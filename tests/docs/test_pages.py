@@ -21,7 +21,7 @@ EXAMPLES = ("weather", "trimmedmean")
 """Task and method of the example packages, which are not installed here."""
 
 KEY = re.compile(r"(?<![\w./-])(?:tasks|algorithm|privacy|federation)\.[a-z][\w.-]*[a-z\d]")
-FILE = re.compile(r"(?:common|client|server|deploy|benchmarks|tests|examples|docs)/[\w./-]+")
+FILE = re.compile(r"(?:common|client|server|deploy|studies|tests|examples|docs)/[\w./-]+")
 EVERY_PAGE = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 PROSE = pytest.mark.parametrize("page", [*pages(), ROOT / "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT)))
 """Pages, and the changelog, which may name what no longer exists."""

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from flwr.app import Error, Message
 
-from benchmarks.lies.liars import LyingGrid, failed, filled, scaled, trained
 from common.errors import QuorumError
 from common.options import Scalar
 from common.wire.messages import TRAIN
 from deploy.simulation import InProcessGrid
 from server.run import run
+from studies.lies.liars import LyingGrid, failed, filled, scaled, trained
 from tests.support.owners import PLANNERS, noisy, owners
 from tests.support.sensors import rounds_of, stores
 from tests.support.toy_sessions import toy_sessions

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from flwr.app import Message, RecordDict
 
-from benchmarks.lies.liars import Lie
 from client.app import respond
 from client.hub import Hub
 from client.session import Session
@@ -15,6 +14,7 @@ from common.options import Scalar
 from common.wire.hubs import Answer, is_from_hub, join_answers, split_answers
 from deploy.simulation import InProcessGrid
 from server.hub_grid import HostedClient
+from studies.lies.liars import Lie
 from tests.support.owners import Owners
 from tests.support.toys import CATALOGUE, configured
 

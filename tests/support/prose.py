@@ -30,9 +30,10 @@ class Text:
 
 
 def paths(*suffixes: str) -> list[Path]:
-    """Return sorted files with those suffixes in layers, benchmarks, docs and examples, and README.md."""
-    folders = (*LAYERS, "benchmarks", "docs", "examples")
+    """Return sorted files with those suffixes in layers, studies, docs and examples, and README.md."""
+    folders = (*LAYERS, "studies", "docs", "examples")
     found = {path for folder in folders for suffix in suffixes for path in (ROOT / folder).rglob(f"*{suffix}")}
+    found = {path for path in found if not path.is_relative_to(ROOT / "studies" / "tests")}
     if ".md" in suffixes:
         found.add(ROOT / "README.md")
     return sorted(found)

@@ -20,7 +20,7 @@ from deploy.superlink import SuperLinkSettings, start_superlink
 from deploy.upload_limit import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
-NOOP = ROOT / "benchmarks" / "speed" / "noop_app"
+NOOP = ROOT / "studies" / "speed" / "noop_app"
 
 
 @dataclass

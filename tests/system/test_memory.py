@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
-from benchmarks.speed.population import LINE_LIMITS
+from studies.speed.population import LINE_LIMITS
 from tests.system.desk import ROOT, Command, Desk
 
 pytestmark = pytest.mark.system
@@ -90,7 +90,7 @@ def test_a_thousand_clients_of_sessions_train_in_one_and_a_half_gigabytes() -> N
     words = (
         "--inner --task sessions --method fedga --clients 1000 --lines 20000 --rounds 20 --cohort 0.02 --replies auto"
     )
-    command = [sys.executable, "-m", "benchmarks", "speed", "population", *words.split()]
+    command = [sys.executable, "-m", "studies", "speed", "population", *words.split()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     print(f"{found['peak_mb']:.0f} MB at most, {found['growth_after_3']:.3f} of that after three rounds")

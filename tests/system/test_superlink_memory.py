@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks.speed.noop_app.client_app import app
+from studies.speed.noop_app.client_app import app
 from tests.support.superlinks import Federation, run_client, start_federation
 
 pytestmark = pytest.mark.system

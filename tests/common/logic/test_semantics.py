@@ -5,7 +5,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.speed.stl_robustness import Oracle, trace_lists
 from common.errors import DataError
 from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Until, Variable, horizon
 from common.logic.semantics import (
@@ -14,6 +13,7 @@ from common.logic.semantics import (
     sliding_maximum,
     sliding_minimum,
 )
+from studies.speed.stl_robustness import Oracle, trace_lists
 from tests.common.logic.drawn import atoms, formulas, traces
 
 NAMES = ("x", "y")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.command import time_start
+from studies.harness.command import time_start
 from tests.support.run_folders import make_run
 
 MEGABYTES = 60

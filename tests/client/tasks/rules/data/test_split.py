@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.rules.isolation import isolated
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Device, Home, as_edges
 from client.tasks.rules.data.reader import read_homes
@@ -13,6 +12,7 @@ from client.tasks.rules.data.split import split_home, split_homes
 from common.tasks.rules.demo import demo_catalogue
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import Edges
+from studies.rules.isolation import isolated
 
 RELATIONS = len(demo_catalogue().relations)
 HOMES = demo_homes(0, 300, seed=1)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmarks.sessions.diversity import jaccard_distance, visited
 from client.tasks.sessions.data.split import split_visitor
 from client.tasks.sessions.data.visitors import Visits
 from common.tasks.sessions.options import SessionsOptions
+from studies.sessions.diversity import jaccard_distance, visited
 
 Read = Callable[[str], Visits]
 

@@ -1,0 +1,107 @@
+"""Secure sum of a client under audit.
+
+The server, a second client and all helpers but one collude against it.
+"""
+
+import secrets
+from collections.abc import Callable
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from client.helper.book import book_in_memory
+from client.helper.desk import Desk
+from client.privacy.transforms import Update
+from client.secure.accept_terms import ExpectedSum
+from client.secure.blocks import Blocks
+from client.secure.join import TRAIN
+from client.secure.upload import SumPart
+from common.arrays import Array, Floats
+from common.secure.cards import HelperRoster
+from common.secure.discrete import Stream, discrete_gaussian
+from common.secure.layout import SumLayout
+from common.secure.quantise import decode, integer_clip, noise_scale
+from common.secure.terms import SumTerms
+from common.wire.sums import HelperRequest, OpenRequest, PrepareRequest
+from studies.audit.releases import CLIP, NAME, SIZE, AuditedClient
+
+RUN, AUDITED, COLLUDING = "audit", "audited", "colluding"
+SUMS_A_BOOK = 50
+"""Sums entered in one helper's book; a longer one takes longer to search."""
+
+_PUBLIC_KEY = bytes(32)
+"""Noise key of the colluding helper, whose noise is therefore no secret."""
+
+NoiseKey = Callable[[], bytes]
+"""Source of the honest helper's keys of noise."""
+
+
+def fresh_key() -> bytes:
+    """Return a key of noise from the operating system, as helpers draw it."""
+    return secrets.token_bytes(32)
+
+
+class AuditedSum:
+    """Helpers and colluding parties around one client.
+
+    Args:
+        client: Client under audit.
+        noise_key: Source of the honest helper's keys of noise.
+    """
+
+    def __init__(self, client: AuditedClient, noise_key: NoiseKey) -> None:
+        self._client, self._noise_key, self._sums = client, noise_key, 0
+        zeros = Update({f"update/{NAME}": np.zeros(SIZE)})
+        self._template = Blocks(client.config, 1).of(zeros).arrays
+        self._meet_helpers()
+
+    def answers(self, number: int, content: Floats) -> list[float]:
+        """Return the first number of the opened sum in units of C, without the colluding parties' parts."""
+        self._sums += 1
+        if self._sums % SUMS_A_BOOK == 0:
+            self._meet_helpers()
+        part = self._part()
+        reply = self._client.release(number, content, part)
+        other = part.read(SumPart(COLLUDING, part.terms, self._roster, self._template).mask(np.zeros(SIZE, np.int64)))
+        total = reply.masked["sum"] + other.masked["sum"]
+        for place, desk in enumerate(self._desks):
+            total = total - _opened(desk, part.terms, [reply.sealed[place], other.sealed[place]])
+        public = discrete_gaussian(part.terms.noise, SIZE, Stream(_PUBLIC_KEY))
+        return [float(decode(total - public.astype(total.dtype), part.terms)[0]) / CLIP]
+
+    def _meet_helpers(self) -> None:
+        keys: tuple[NoiseKey, ...] = self._noise_key, lambda: _PUBLIC_KEY
+        self._desks = [_desk(f"helper-{place}", key) for place, key in enumerate(keys)]
+        self._roster = HelperRoster.read([desk.card(HelperRequest(RUN, "{}")).card for desk in self._desks], RUN)
+
+    def _part(self) -> SumPart:
+        """Return the client's part in a sum whose terms it accepts; each sum is a round of its own."""
+        rho, bound, roster = self._client.cost, integer_clip(SIZE), self._roster
+        terms = SumTerms(
+            run=RUN,
+            round=self._sums,
+            channel=TRAIN,
+            size=SIZE,
+            bits=32,
+            bound=bound,
+            clip=CLIP,
+            sign="signed",
+            rho=rho,
+            noise=noise_scale(rho, bound, "signed"),
+            most=2,
+            min_sum=2,
+            layout=SumLayout.of(self._template).blocks,
+            roster=roster.digest,
+        )
+        expected = ExpectedSum(RUN, self._sums, TRAIN, roster, terms.min_sum, self._template, rho, CLIP)
+        return SumPart(AUDITED, expected.accept(terms.to_json()), roster, self._template)
+
+
+def _opened(desk: Desk, terms: SumTerms, sealed: list[str]) -> Array:
+    names, text = [AUDITED, COLLUDING], terms.to_json()
+    desk.prepare(PrepareRequest(text, names, sealed))
+    return desk.open(OpenRequest(text, names)).opened["sum"]
+
+
+def _desk(name: str, noise_key: NoiseKey) -> Desk:
+    return Desk(name, ec.generate_private_key(ec.SECP384R1()), book_in_memory(), noise_key=lambda terms: noise_key())

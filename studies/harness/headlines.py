@@ -1,0 +1,131 @@
+"""Headlines of the five studies, shown first on their pages and in the table of README.md."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from studies.harness.headline import Entry, Headline, Part
+from studies.harness.results import Results
+from studies.markets.experiments import SMALL
+from studies.markets.figures import MarketsHeadline
+from studies.ratings.figures import RatingsHeadline
+from studies.rules.figures import RulesHeadline
+from studies.sessions.figures import SessionsHeadline
+from studies.traffic.figures import TrafficHeadline
+
+_A, _G, _B, _ML, _X = "A/default", "gowalla/default", "boroondara/origin-0", "ml", "xmarket/pairs"
+
+HEADLINES = {
+    "rules": RulesHeadline(
+        "rules",
+        "IFTTT",
+        "HR@20 in %",
+        higher=True,
+        digits=0,
+        scale=100,
+        entries=(
+            Entry("relation frequency", f"{_A}/counts-relation", "hr20"),
+            Entry("FedAvg, paper's model", f"{_A}/fedgnn-server", "hr20"),
+            Entry("FedRule, paper's model", f"{_A}/fedrule-adam", "hr20", "paper"),
+            Entry("default", f"{_A}/default-fedrule", "hr20", "default"),
+            Entry("default with shared counts", f"{_A}/default-counts", "hr20"),
+            Entry("pooled counts", f"{_A}/counts-triple", "hr20", "pooled"),
+        ),
+    ),
+    "sessions": SessionsHeadline(
+        "sessions",
+        "Gowalla",
+        "HR@20 in %",
+        higher=True,
+        digits=1,
+        scale=100,
+        entries=(
+            Entry("FedAvg", f"{_G}/fedavg", "hr20"),
+            Entry("FedGA, paper's model", f"{_G}/fedga", "hr20", "paper"),
+            Entry("own history", f"{_G}/own-bigram", "hr20", "alone"),
+            Entry("own history and pooled rules", f"{_G}/own-rules", "hr20", "pooled"),
+            Entry("default", f"{_G}/default-sampled", "hr20", "default"),
+        ),
+    ),
+    "traffic": TrafficHeadline(
+        "traffic",
+        "Boroondara",
+        "MSE",
+        higher=False,
+        digits=4,
+        entries=(
+            Entry("FedSTL, paper's model, equal rounds", f"{_B}/fedstl-rounds", "mse", "paper"),
+            Entry("last week", f"{_B}/default", "last_week_mse"),
+            Entry("weekly profile", f"{_B}/baselines-calibrated", "profile_mse", "alone"),
+            Entry("profile and pooled ridge", f"{_B}/default-shared", "ridge_mse", "pooled"),
+            Entry("default", f"{_B}/default", "mse", "default"),
+        ),
+    ),
+    "ratings": RatingsHeadline(
+        "ratings",
+        "MovieLens 100K with ε = 10",
+        "RMSE",
+        higher=False,
+        digits=4,
+        entries=(
+            Entry("BGTplanner, paper's model", f"{_ML}/paper/bgtplanner-gaussian-10", "rmse", "paper"),
+            Entry("own mean", f"{_ML}/all/own-mean", "rmse", "alone"),
+            Entry("default", f"{_ML}/once/privunit-10", "rmse", "default"),
+            Entry("pooled biases, not private", f"{_ML}/all/biases", "rmse", "pooled"),
+        ),
+    ),
+    "markets": MarketsHeadline(
+        "markets",
+        "five XMarket markets",
+        "MRR@20 in %",
+        higher=True,
+        digits=1,
+        scale=100,
+        entries=(
+            Entry("popularity", f"{_X}/degree", "mrr20", clients=SMALL),
+            Entry("local GNN", f"{_X}/local", "mrr20", clients=SMALL),
+            Entry("PF-GNN+, centroids", f"{_X}/pfgnn-centroid", "mrr20", "paper", SMALL),
+            Entry("own random walk", f"{_X}/walk", "mrr20", "alone", SMALL),
+            Entry("default", f"{_X}/default", "mrr20", "default", SMALL),
+        ),
+    ),
+}
+
+WITH_HELPERS = {"rules": f"{_A}/default-summed", "ratings": f"{_ML}/once/helpers-10"}
+"""Study -> row of the default model with two helpers."""
+
+WORDS: dict[Part, str] = {
+    "alone": "clients alone",
+    "pooled": "pooled data",
+    "paper": "the paper's method",
+    "": "no helpers",
+}
+"""Part -> its name in a sentence; a row with helpers is compared with the default without them."""
+
+
+def _readme_rows() -> Iterator[tuple[Headline, tuple[Part, ...]]]:
+    """Yield headline of each row of README.md, and the parts that its sentence compares it with."""
+    for study, headline in HEADLINES.items():
+        yield headline, ("alone", "pooled", "paper")
+        default = headline.of("default")
+        if study in WITH_HELPERS and default:
+            others = [entry for entry in headline.entries if entry.part not in ("", "default")]
+            entries = (*others, replace(default, part=""), replace(default, key=WITH_HELPERS[study]))
+            yield replace(headline, data=f"{headline.data}, two helpers", entries=entries), ("",)
+
+
+def readme_table(results: dict[str, Results]) -> str:
+    """Return the table of README.md."""
+    lines = [
+        "| task, data, measure | alone | pooled | paper's method | default here | in words |",
+        "|---|---|---|---|---|---|",
+    ]
+    for headline, compared in _readme_rows():
+        found = results[headline.task]
+        cells = [headline.cell(found, part) for part in ("alone", "pooled", "paper", "default")]
+        against = [(WORDS[part], entry) for part in compared if (entry := headline.of(part))]
+        judged = [f"{headline.judge(found, entry)} {words}" for words, entry in against]
+        arrow = "↑" if headline.higher else "↓"
+        lines.append(
+            f"| {headline.task}, {headline.data}, {headline.measure} {arrow} | {' | '.join(cells)} | {'; '.join(judged)} |"
+        )
+    return "\n".join(lines)

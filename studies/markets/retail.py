@@ -1,0 +1,100 @@
+"""Rows of Online Retail: the paper's networks, and the default model with and without texts."""
+
+from studies.harness.experiment import Experiment, Settings, method_options
+from studies.markets.experiments import BETA, COUNTS, SCORER_RATE, STEPS, shared_settings
+
+RETAIL = "online-retail"
+"""Short name of the data set."""
+
+MARKETS = ("uk", "de", "fr", "ie", "be", "es", "nl", "pt", "ch", "it", "au")
+"""From the largest to the smallest."""
+
+PROTOCOLS = {
+    "cold": "Items cold in this market: 10 % of the items lose all their pairs and are the only queries",
+    "pairs": "Random pairs: 10 % of the undirected pairs (at least two invoices) are held out",
+}
+
+MAIN = ("mrr20", "ndcg20")
+
+UNPOOLED = "unpooled_"
+"""Prefix of metrics of a ranking by Z̃ = P⁻¹(ξ) instead of Z; rows of PF-GNN+ have both."""
+
+SEEDS = 5
+
+RATES = (0.08, 0.32)
+"""Adam's rates over which the networks are tuned."""
+
+WEIGHTS_W = (0.1, 1.0, 10.0, 100.0, 1000.0)
+"""λ_w of the paper's grid."""
+
+WEIGHTS_S = (0.001, 0.01, 0.1, 1.0, 10.0)
+"""λ_s of the paper's grid, at λ_w = 1."""
+
+CENTROID: Settings = {**BETA, "summary": "centroid", "lambda-s": 0.001}
+
+
+def _row(
+    key: str, title: str, method: str, options: Settings | None = None, task: Settings | None = None, tuned_as: str = ""
+) -> Experiment:
+    """Return a row of the paper's networks."""
+    settings = {
+        **shared_settings(method, "paper", task),
+        **method_options(method, {"optimizer": "adam", "local-steps": STEPS, **(options or {})}),
+    }
+    grid = tuple(method_options(method, {"lr": rate}) for rate in RATES)
+    return Experiment(key, title, settings, grid, SEEDS, "pairs", tuned_as)
+
+
+def _scorer(key: str, title: str, task: Settings) -> Experiment:
+    """Return a row of the default model."""
+    options: Settings = {"optimizer": "adam", "local-steps": STEPS, "lr": SCORER_RATE}
+    settings = {**shared_settings("fedavg", "default", {**COUNTS, **task}), **method_options("fedavg", options)}
+    return Experiment(key, title, settings, seeds=SEEDS, protocol="pairs")
+
+
+EXPERIMENTS = (
+    _scorer("default", "**default**: federated scorer, others' counts", {}),
+    _scorer("default-ids", "default without texts", {"features": "ids"}),
+    _row("local", "local GNN (SGC + BPR)", "local"),
+    _row("fedavg", "F-GNN (FedAvg of W)", "fedavg"),
+    _row("pfgnn", "PF-GNN (Eq 13)", "pfgnn", {**BETA, "plus": False}),
+    _row("pfgnn-plus", "**PF-GNN+** (Eq 15–16), ξ a sum as in the paper", "pfgnn", BETA, tuned_as="pfgnn"),
+    _row("pfgnn-centroid", "**PF-GNN+**, ξ the clusters' means", "pfgnn", CENTROID, tuned_as="pfgnn"),
+)
+
+BASELINES = {
+    "degree": "*baseline:* degree (popularity)",
+    "shared": "*baseline:* degree and others' counts",
+    "text": "*baseline:* nearest texts",
+    "walk": "*baseline:* wRA, count-weighted walk of two hops",
+}
+"""Baselines without training: key -> title."""
+
+TITLES = {**BASELINES, **{one.key: one.title for one in EXPERIMENTS}}
+"""All rows in the order of the tables: key -> title."""
+
+
+def _grid(key: str, plus: bool, points: list[tuple[float, float]]) -> Experiment:
+    settings = {
+        **shared_settings("pfgnn", "paper", None),
+        **method_options("pfgnn", {**BETA, "plus": plus, "lr": 0.08}),
+    }
+    return Experiment(
+        key,
+        TITLES[key],
+        settings,
+        tuple(method_options("pfgnn", {"lambda-w": w, "lambda-s": s}) for w, s in points),
+        seeds=0,
+        protocol="lambda",
+    )
+
+
+GRIDS = (
+    _grid("pfgnn", plus=False, points=[(w, 0.01) for w in WEIGHTS_W]),
+    _grid(
+        "pfgnn-plus",
+        plus=True,
+        points=[*((w, 0.01) for w in WEIGHTS_W), *((1.0, s) for s in WEIGHTS_S if s != 0.01)],
+    ),
+)
+"""Points of λ_w and λ_s, compared on held-out training pairs; protocol `lambda`."""

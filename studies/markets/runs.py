@@ -1,0 +1,111 @@
+"""Runs of the markets study on seven XMarket markets: methods, baselines, late-joining markets."""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from pathlib import Path
+
+from client.data.dataset import AnyDataset
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.prepare import ReadyMarket, prepare
+from common.errors import ConfigError
+from common.tasks.markets.options import MarketsOptions
+from studies.harness.bench import Bench, FinishedRun
+from studies.harness.experiment import task_options
+from studies.harness.row import Metrics, Trial
+from studies.harness.store import Store
+from studies.harness.study import Selection
+from studies.harness.tuning import Tuning
+from studies.markets import late_market, retail_runs
+from studies.markets.baselines import measure
+from studies.markets.experiments import (
+    BASELINES,
+    EXPERIMENTS,
+    KINDS,
+    LATE,
+    NEW_MARKET,
+    PROTOCOLS,
+    SEEDS,
+    SHARES,
+    SMALL,
+    VALIDATION_SHARE,
+    XMARKET,
+    under,
+)
+from studies.markets.retail import RETAIL
+from studies.markets.weights import WEIGHTED
+
+STORED = ("mrr20", "ndcg20")
+"""Endings of the metrics that are stored, of runs and of baselines."""
+
+REPEATED = {f"{baseline}_{metric}" for baseline in ("degree", "walk") for metric in ("mrr20", "ndcg20")}
+"""Metrics of a run that equal those of the baselines' rows."""
+
+TUNING = Tuning(
+    "mrr20",
+    task_options("markets", {"protocol": "pairs", "validation-share": VALIDATION_SHARE}),
+    higher_is_better=True,
+    seed=0,
+    protocol="pairs",
+)
+
+
+def compute(selection: Selection, store: Store) -> None:
+    """Compute the selected rows of both data sets; of XMarket, a protocol's name stands for a set's."""
+    if selection.has_set(RETAIL):
+        retail_runs.compute(selection, store)
+    bench = Bench(XMARKET, partial(_read, selection.data), store, _trial_of, TUNING, selection=selection)
+    protocols = [protocol for protocol in PROTOCOLS if selection.has_set(protocol)]
+    for protocol in protocols:
+        bench.run_baselines(BASELINES, SEEDS, partial(_baseline, bench, protocol), protocol)
+    bench.run(under(protocol, one) for protocol in protocols for one in EXPERIMENTS)
+    bench.run(under("pairs", one) for one in (WEIGHTED if "pairs" in protocols else ()))
+    if selection.has_set(NEW_MARKET):
+        bench.run_baselines(KINDS, SEEDS, partial(_cold, bench), NEW_MARKET)
+    if selection.has_set(LATE):
+        late = lru_cache(partial(late_market.late, bench))
+        for share in SHARES:
+            titles = {f"share-{share:g}": f"late-joining market, {share:.0%} of its pairs"}
+            bench.run_baselines(titles, SEEDS, partial(_late, late, share), LATE)
+
+
+def _read(data: Path) -> AnyDataset:
+    source = data / "xmarket-electronics"
+    if not source.is_dir():
+        raise ConfigError(f"{source} is missing; name the folder of data sets with --data")
+    return read_markets(source)
+
+
+def _trial_of(run: FinishedRun) -> Trial:
+    """Return every market's metrics at 20 after the last round; the curve while tuning."""
+    names = {f"client-{k}": market.name for k, market in enumerate(run.dataset.units)}
+    clients = {
+        names[client]: {name: value for name, value in found.metrics.items() if is_stored(name)}
+        for client, found in run.result.clients.items()
+    }
+    return Trial(curve=run.curve() if run.tunes else {}, clients=clients)
+
+
+def is_stored(metric: str) -> bool:
+    """Return True for a metric that the page shows and no baseline's row has."""
+    return metric.endswith(STORED) and metric not in REPEATED
+
+
+def _baseline(bench: Bench, protocol: str, key: str, seed: int) -> Trial:
+    """Measure a baseline in every market."""
+    measured = {name: measure(key, ready) for name, ready in _ready(bench.dataset, protocol, seed).items()}
+    return Trial(clients={name: {m: v for m, v in found.items() if is_stored(m)} for name, found in measured.items()})
+
+
+@lru_cache(maxsize=1)
+def _ready(dataset: AnyDataset, protocol: str, seed: int) -> dict[str, ReadyMarket]:
+    """Return all markets, split under a protocol."""
+    options = MarketsOptions.model_validate({"protocol": protocol, "features": "ids", "width": 2})
+    return {market.name: prepare(market, dataset.vocabulary, options, seed) for market in dataset.units}
+
+
+def _cold(bench: Bench, kind: str, seed: int) -> Trial:
+    return Trial(clients={name: late_market.cold(bench, kind, seed, name) for name in SMALL})
+
+
+def _late(late: Callable[[int, str], dict[float, Metrics]], share: float, _: str, seed: int) -> Trial:
+    return Trial(clients={name: late(seed, name)[share] for name in SMALL})

@@ -1,0 +1,189 @@
+"""Rows of the rules study: methods, their settings and the grids they are tuned over."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from common.options import Scalar
+from studies.harness.experiment import Experiment, Settings, method_options, task_options
+
+Setup = Literal["A", "B"]
+
+SETS: dict[Setup, str] = {
+    "A": "whole names, trigger-action pairs used at least 8 times",
+    "B": "the names' first words, pairs used at least 5 times",
+}
+"""Setups of the IFTTT set."""
+
+ROUNDS, LOCAL_STEPS = 100, 3
+EVALUATE_EVERY = 10
+"""Rounds between two evaluations of the validation loss: a stopping round is a multiple of it."""
+
+VALIDATION_SHARE = 0.2
+
+Points = tuple[Mapping[str, Scalar], ...]
+
+SGD: Points = ({"lr": 0.3}, {"lr": 3}, {"lr": 10, "clip-norm": 0.2})
+ADAM: Points = ({"lr": 0.003}, {"lr": 0.01})
+SERVER_ADAM: Points = ({"server-lr": 0.003}, {"server-lr": 0.01}, {"server-lr": 0.03})
+"""One grid for all methods of a kind; the server's Adam works on local SGD of rate 0.1."""
+
+LOCAL_SGD: Settings = {"optimizer": "sgd"}
+PERSIST: Settings = {"optimizer": "adam", "moments": "persist"}
+RESET: Settings = {"optimizer": "adam", "moments": "reset"}
+EQ3: Settings = {"optimizer": "sgd", "control": "eq3"}
+GRAD_MEAN: Settings = {**PERSIST, "control": "grad_mean"}
+BEHIND_SERVER: Settings = {"optimizer": "sgd", "lr": 0.1, "tau": 1e-6}
+"""Client options under a server optimizer; τ is well below the mean update's size.
+
+At τ = 1e-3 it dominates the denominator, and server Adam hardly moves.
+"""
+RULE_BEHIND_SERVER: Settings = {**BEHIND_SERVER, "control": "eq3", "server-optimizer": "adam"}
+
+CLEAR, SUMMED, NOISED = "default-counts", "default-summed", "default-summed-8"
+"""Rows with counts in plaintext, with counts and updates in sums, and with noise on these counts."""
+
+
+def _row(
+    key: str,
+    title: str,
+    method: str,
+    grid: Points,
+    options: Settings,
+    *,
+    model: Literal["paper", "default"] = "paper",
+    central: bool = False,
+    counts: bool = False,
+    epsilon: float = 0.0,
+    rounds: int = ROUNDS,
+    tuned_as: str = "",
+    privacy: Settings = MappingProxyType({}),
+) -> Experiment:
+    """Return a row; if `central`, one client holds all homes (GraphRule), else each client is a home."""
+    task: dict[str, Scalar] = {"negatives": 1} if model == "paper" else {}
+    task |= {"count-offset": True} if counts else {}
+    task |= {"count-epsilon": epsilon} if epsilon else {}
+    settings = {
+        "method": method,
+        "model": model,
+        "rounds": rounds,
+        "federation.min-clients": 1,
+        **method_options(method, {"local-steps": LOCAL_STEPS, **options}),
+        **task_options("rules", task),
+        **{f"privacy.{key}": value for key, value in privacy.items()},
+    }
+    points = tuple(method_options(method, point) for point in grid)
+    return Experiment(key, title, settings, points, central=central, tuned_as=tuned_as)
+
+
+EXPERIMENTS = (
+    _row("graphrule-sgd", "GraphRule (central), SGD", "fedavg", SGD, LOCAL_SGD, central=True),
+    _row("graphrule-adam", "GraphRule (central), Adam", "fedavg", ADAM, PERSIST, central=True),
+    _row("graphrule-server", "GraphRule (central), server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, central=True),
+    _row("fedgnn-sgd", "FedGNN, SGD", "fedavg", SGD, LOCAL_SGD),
+    _row("fedgnn-adam", "FedGNN, local Adam, moments persist", "fedavg", ADAM, PERSIST),
+    _row(
+        "fedgnn-steps",
+        "FedGNN, local Adam, twice the local steps",
+        "fedavg",
+        ADAM,
+        {**PERSIST, "local-steps": 2 * LOCAL_STEPS},
+    ),
+    _row("fedgnn-rounds", "FedGNN, local Adam, twice the rounds", "fedavg", ADAM, PERSIST, rounds=2 * ROUNDS),
+    _row("fedgnn-adam-reset", "FedGNN, local Adam, moments reset", "fedavg", ADAM, RESET),
+    _row("fedgnn-server", "FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER),
+    _row("fedrule-sgd", "FedRule, SGD, Eq 3", "fedrule", SGD, EQ3),
+    _row("fedrule-adam", "FedRule, local Adam, `grad_mean`", "fedrule", ADAM, GRAD_MEAN),
+    _row("fedrule-server", "FedRule, Eq 3, server Adam", "fedrule", SERVER_ADAM, RULE_BEHIND_SERVER),
+    _row(
+        "default-fedrule", "**default**: FedRule, local Adam, `grad_mean`", "fedrule", ADAM, GRAD_MEAN, model="default"
+    ),
+    _row(
+        "default-fedgnn", "default model, FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, model="default"
+    ),
+    _row(CLEAR, "default + count offset, FedRule", "fedrule", ADAM, GRAD_MEAN, model="default", counts=True),
+    _row(
+        SUMMED,
+        "default + count offset in sums of two helpers, FedRule",
+        "fedrule",
+        ADAM,
+        GRAD_MEAN,
+        model="default",
+        counts=True,
+        tuned_as=CLEAR,
+        privacy={"trust": "helpers"},
+    ),
+    _row(
+        NOISED,
+        "default + count offset at ε = 8 in sums of two helpers, FedRule",
+        "fedrule",
+        ADAM,
+        GRAD_MEAN,
+        model="default",
+        counts=True,
+        epsilon=8.0,
+        privacy={"trust": "helpers"},
+    ),
+)
+
+_RATES: Points = tuple({"lr": rate} for rate in (0.003, 0.01, 0.03))
+
+FACTORS = Experiment("mf", "matrix factorization (central), Adam", grid=_RATES)
+CONVOLVED = Experiment("gcmc", "GCMC (central), Adam", grid=_RATES)
+"""Baselines on homes and rules without devices, tuned as the methods are."""
+
+COUNTS = {
+    "counts-relation": "counts: relation frequency",
+    "counts-sides": "counts: trigger × relation, action × relation",
+    "counts-triple": "counts: triples with back-off",
+}
+"""Baselines that need no training: key -> title."""
+
+SUM_HOMES, SUM_EPSILONS, SUM_DELTA, SUM_SEEDS = (125, 500, 2_000, 8_000), (8.0, 4.0, 2.0, 1.0), 1e-5, 3
+"""Embedded homes whose counts are summed, ε and δ of the noise of two helpers, and number of seeds."""
+
+EXACT, UNKNOWN = "exact", "-unknown"
+SUMS = {
+    f"{homes}-{kind}": f"counts of {homes:,} embedded homes, {'no noise' if kind == EXACT else f'ε = {kind}'}"
+    for homes in SUM_HOMES
+    for kind in (EXACT, *(f"{epsilon:g}" for epsilon in SUM_EPSILONS))
+}
+SUMS |= {f"{key}{UNKNOWN}": f"{title}, abilities unknown" for key, title in SUMS.items() if EXACT not in key}
+"""Rows of counts alone: number of homes, ε, and if the vocabulary has no abilities -> title."""
+
+STACKED = 32
+"""Clients that train stacked: small cohorts of similar size need little padding."""
+
+TRAINED, VISIBLE, OFF = "trained", "visible", "off"
+"""Protocols of models that start from counts with noise, and of these counts; the row without counts."""
+
+METRICS = ("hr20", "filtered_hr20", "mr0")
+"""Metrics of recommendations from counts."""
+
+RATIO = "ratio"
+"""Sum that all homes can add to a count, relative to the noise."""
+
+TRAINED_SETS = {
+    "A": "IFTTT, set-up A",
+    "B": "IFTTT, set-up B",
+    **{f"demo-{homes}": f"{homes:,} embedded homes" for homes in (125, 500, 2_000)},
+}
+"""Homes that train from counts with noise: short name -> title."""
+
+TRAINED_EPSILONS = ("1", "2", "4", "8")
+
+
+def trained_row(kind: str) -> Experiment:
+    """Return the row of models without counts, or with counts at this ε.
+
+    Rounds and rates are the product's.
+    """
+    counts: Settings = {"count-offset": False} if kind == OFF else {"count-offset": True, "count-epsilon": float(kind)}
+    title = "no counts" if kind == OFF else f"counts at ε = {kind}"
+    settings: dict[str, Scalar] = {"method": "fedrule", "evaluate-every": 1_000, **task_options("rules", counts)}
+    settings["privacy.trust"] = "local" if kind == OFF else "helpers"
+    return Experiment(kind, title, settings, protocol=TRAINED)
+
+
+TITLES = {**{one.key: one.title for one in (*EXPERIMENTS, FACTORS, CONVOLVED)}, **COUNTS}
+"""All rows in the order of the tables: key -> title."""

@@ -1,0 +1,156 @@
+"""Random kills in runs with secure sums, compared with the helpers' books and the clients' ledgers."""
+
+import random
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.options import Scalar
+from server.result import Result
+from studies.secure.kill_answers import Place
+from studies.secure.kill_federation import CLIENTS, KillFederation
+from studies.secure.kill_switch import KillSwitch
+
+RUN, ROUNDS, EPSILON = "kills", 5, 50.0
+KILLS_A_RUN, RUNS = 5, 20
+KINDS = ("client", "server", "helper")
+
+OPTIONS: Mapping[str, Scalar] = {
+    "task": "rules",
+    "method": "fedrule",
+    "run-id": RUN,
+    "rounds": ROUNDS,
+    "evaluate-every": ROUNDS,
+    "tasks.rules.hidden": 4,
+    "federation.min-clients": CLIENTS,
+    "privacy.trust": "helpers",
+    "secure-sums.min-sum": 3,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Kills of one run.
+
+    Args:
+        seed: Seed of the moments.
+        has_noise: True if helpers add noise and clients charge ledgers.
+        has_lost_clients: True if clients are killed too, so that the model may lack some of them.
+    """
+
+    seed: int
+    has_noise: bool
+    has_lost_clients: bool
+
+    @property
+    def config(self) -> RunConfig:
+        """Configuration of the run."""
+        noise: dict[str, Scalar] = {"privacy.unit": "client", "privacy.epsilon": EPSILON} if self.has_noise else {}
+        return parse({**OPTIONS, **noise})
+
+    def moments(self, available: Mapping[str, int]) -> dict[str, list[int]]:
+        """Return kind of process -> moments of its kills, of those that an unbroken run has."""
+        rng = random.Random(f"{self.seed} {self.has_noise}")
+        kinds = KINDS if self.has_lost_clients else KINDS[1:]
+        chosen = Counter(kinds[number % len(kinds)] for number in range(KILLS_A_RUN))
+        return {kind: sorted(rng.sample(range(1, available[kind] + 1), times)) for kind, times in chosen.items()}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Run with kills.
+
+    Args:
+        kills: Kind of process -> number of kills.
+        rounds: Number of completed rounds.
+        sums: Number of sums that a helper opened.
+        second_sums: Number of sums of which a helper gave two different answers, or another than its book has.
+        uploads: Number of different uploads with noise.
+        unpaid: Number of these without an entry in the client's ledger.
+        is_comparable: True if no client was killed, so that the model must equal that of the unbroken run.
+        has_same_model: True if it does.
+    """
+
+    kills: dict[str, int]
+    rounds: int
+    sums: int
+    second_sums: int
+    uploads: int
+    unpaid: int
+    is_comparable: bool
+    has_same_model: bool
+
+
+def plans(runs: int = RUNS) -> list[Plan]:
+    """Return plans with and without noise, each with and without kills of clients."""
+    return [Plan(seed, bool(seed & 1), bool(seed & 2)) for seed in range(runs)]
+
+
+def measure(plan: Plan) -> Outcome:
+    """Return the outcome of a plan."""
+    model, available = _unbroken(plan.has_noise)
+    with tempfile.TemporaryDirectory() as folder:
+        switch = KillSwitch(Path(folder), plan.moments(available))
+        federation = KillFederation(switch)
+        result = federation.run(plan.config)
+        federation.close()
+        return Outcome(
+            kills=dict(switch.kills),
+            rounds=result.rounds_done,
+            sums=len(federation.answers.opened),
+            second_sums=_second_sums(federation),
+            uploads=sum(map(len, federation.answers.uploads.values())) if plan.has_noise else 0,
+            unpaid=_unpaid(federation) if plan.has_noise else 0,
+            is_comparable=not plan.has_lost_clients,
+            has_same_model=result.model_sha256 == model,
+        )
+
+
+def run(runs: int = RUNS) -> list[dict[str, Any]]:
+    """Return the outcomes of all plans as JSON objects."""
+    found = []
+    for plan in plans(runs):
+        found.append(asdict(measure(plan)))
+        print(found[-1], flush=True)
+    return found
+
+
+@cache
+def _unbroken(has_noise: bool) -> tuple[str, dict[str, int]]:
+    """Return the model of the run without kills, and its number of moments by kind of process."""
+    with tempfile.TemporaryDirectory() as folder:
+        federation = KillFederation(KillSwitch(Path(folder)))
+        result: Result = federation.run(Plan(0, has_noise, has_lost_clients=False).config)
+        federation.close()
+        return result.model_sha256, dict(federation.switch.moments)
+
+
+def _second_sums(federation: KillFederation) -> int:
+    """Count the sums of which a helper gave two answers, or another than the one in its book."""
+    booked: dict[Place, str] = {}
+    for name in federation.desks:
+        with closing(sqlite3.connect(federation.switch.folder / name / "helper.sqlite")) as book:
+            rows = book.execute("SELECT round, channel, members FROM sums").fetchall()
+        booked |= {(name, number, channel): members for number, channel, members in rows}
+    answers = federation.answers.opened.items()
+    return sum(len(found) > 1 or {members for members, _ in found} != {booked.get(place)} for place, found in answers)
+
+
+def _unpaid(federation: KillFederation) -> int:
+    """Count the different uploads beyond the entries of their round in the client's ledger."""
+    unpaid = 0
+    for (name, number), sent in federation.answers.uploads.items():
+        [path] = (federation.switch.folder / name).glob("lineages/*.fedloom-ledger")
+        with closing(sqlite3.connect(path)) as ledger:
+            where = "run = ? AND round = ? AND kind = 'update'"
+            [paid] = ledger.execute(f"SELECT COUNT(*) FROM releases WHERE {where}", (RUN, number)).fetchone()
+        unpaid += max(len(sent) - paid, 0)
+    return unpaid

@@ -1,0 +1,188 @@
+"""Page of the study of secure sums, from its stored results alone."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from statistics import median
+from typing import Any
+
+from studies.harness.claim import Claim, bullet_list
+from studies.harness.table import Table
+from studies.secure.kill_federation import CLIENTS
+from studies.secure.kills import ROUNDS
+from studies.secure.rounds import CLIENTS as DEPLOYED
+from studies.secure.rounds import TARGET
+
+Row = Mapping[str, Any]
+
+LIMITS = {
+    (8, 10**4, 0.1): (0.1, 0.3, 0.000, 0.061, 0.06),
+    (64, 10**4, 0.3): (0.1, 0.7, 0.000, 0.090, 0.08),
+    (1_000, 10**4, 0.1): (0.1, 0.5, 0.001, 0.21, 0.06),
+    (1_000, 10**4, 0.3): (0.1, 0.5, 0.001, 0.17, 0.06),
+    (8, 10**5, 0.1): (5.5, 1.5, 0.000, 0.219, 0.21),
+    (64, 10**5, 0.3): (4.2, 1.8, 0.001, 0.221, 0.20),
+    (1_000, 10**5, 0.1): (6.7, 1.0, 0.06, 0.52, 0.20),
+    (1_000, 10**5, 0.3): (6.7, 1.0, 0.05, 0.44, 0.20),
+    (8, 10**6, 0.1): (40.0, 14.0, 0.01, 1.83, 1.8),
+    (64, 10**6, 0.3): (40.0, 18.0, 0.08, 2.37, 2.1),
+    (1_000, 10**6, 0.1): (40.0, 19.0, 1.7, 6.8, 2.0),
+    (1_000, 10**6, 0.3): (40.0, 19.0, 1.5, 8.0, 2.0),
+}
+"""Clients, numbers and share of lost clients -> limits of `WORKS`."""
+
+WORKS = {
+    "quantise_ms": "Quantising at a client",
+    "mask_ms": "Masking and sealing at a client",
+    "server_s": "The server's work",
+    "helper_s": "A helper's work",
+    "noise_s": "Drawing a helper's noise",
+}
+KINDS = {"server": "the server", "helper": "helpers", "client": "clients"}
+"""Kind of process -> name in the text."""
+
+MEMORY_LIMITS = {"100000": 120.0, "1000000": 180.0}
+"""Numbers in a vector -> limit of a helper's memory in MB."""
+
+MOST_TIMES = 1.5
+"""Limit of the time of a round with helpers, in rounds without."""
+
+BYTES_BESIDE = 1_024
+"""Limit of an upload's bytes beside the four of each number."""
+
+HEAD = """# Secure sums: cost, memory, kills
+
+`python -m studies.secure run` measures all parts, or those that are named; `page` writes this page.
+
+## Cost
+
+Processor time of one sum with noise and two helpers, in one process, with the classes that clients, helpers and the server
+use. Messages, disks and networks are left out. In every row the opened sum equals the sum of the clients' integers and both
+helpers' noise, number by number; a difference ends the measurement.
+
+The machine had {cores} cores under a load of {load:.1f}.{remark} Times of a client are medians over clients.
+The least of five turns counts; at a million numbers there is one turn. The noise is that of ε = 1, δ = 1e-5 over 100 rounds.
+Limits are the times of a prototype, at the precision of its table, and 40 ms for quantising a million numbers.
+
+{claims}
+
+{table}
+
+## Memory
+
+Peak of memory (RSS) of a helper's process that has opened a sum of 64 clients, with all modules of `fedloom helper`:
+
+{memory}
+
+## Rounds
+
+`fedloom up` with {deployed} clients on the demo's rules by FedAvg, with real processes and TLS. An update has {numbers:,}
+numbers. Both kinds of runs take turns. A run counts by its median round:
+
+{round_times}
+
+{round_claims}
+
+## Kills
+
+{kills} kills ({kinds}) struck {runs} runs of {rounds} rounds with {clients} clients and two helpers, in one process. Half of
+the runs add noise. The moments are random with fixed seeds: before and after each message, and before each file that replaces
+another. A killed process starts again with the files that it had at that moment. The server then resumes its run.
+Every answer of a helper is compared with its book, and every upload with the client's ledger.
+
+{outcomes}
+
+The noise is audited with the rest of what a client releases: [Audit](audit.md).
+"""
+
+
+def write_page(stored: Mapping[str, Any]) -> str:
+    """Return the page as Markdown."""
+    rows: list[Row] = stored["rows"]
+    runs: list[Row] = stored["kills"]
+    kills: Counter[str] = sum((Counter(one["kills"]) for one in runs), Counter())
+    return HEAD.format(
+        cores=stored["cores"],
+        load=stored["load"],
+        remark=stored["remark"],
+        claims=bullet_list(map(str, claims(rows, stored["memory_mb"]))),
+        table=_table(rows),
+        memory=_memory(stored["memory_mb"]),
+        deployed=DEPLOYED,
+        numbers=stored["round_numbers"],
+        round_times=Table(["run", "seconds a round"], _round_cells(stored["rounds"])),
+        round_claims=bullet_list(map(str, round_claims(stored["rounds"], stored["round_numbers"]))),
+        kills=kills.total(),
+        kinds=", ".join(f"{kills[kind]} of {title}" for kind, title in KINDS.items()),
+        runs=len(runs),
+        rounds=ROUNDS,
+        clients=CLIENTS,
+        outcomes=bullet_list(map(str, kill_claims(runs))),
+    )
+
+
+def claims(rows: list[Row], memory: Mapping[str, float]) -> Iterator[Claim]:
+    """Yield the limits of the specification, with the figures."""
+    for place, (work, title) in enumerate(WORKS.items()):
+        digits = 1 if work.endswith("_ms") else 3
+        over = [row for row in rows if round(row[work], digits) > LIMITS[_case(row)][place]]
+        names = "; ".join(f"{row['clients']:,} clients, {row['numbers']:,} numbers" for row in over)
+        yield Claim(f"{title} is within its limit in every row{f' (longer: {names})' * bool(over)}", not over)
+    beside = max(row["bytes"] - 4 * row["numbers"] for row in rows)
+    yield Claim(
+        f"An upload has at most {BYTES_BESIDE:,} bytes beside four a number ({beside:.0f})", beside <= BYTES_BESIDE
+    )
+    holds = all(peak <= MEMORY_LIMITS[size] for size, peak in memory.items())
+    yield Claim(
+        f"A helper needs at most {MEMORY_LIMITS['100000']:.0f} MB at 100,000 numbers and 180 MB at 1,000,000", holds
+    )
+
+
+def round_claims(rounds: Mapping[str, list[float]], numbers: int) -> Iterator[Claim]:
+    """Yield the limit of a round with helpers, with the figure and the size of an update."""
+    without, with_helpers = (median(times) for times in rounds.values())
+    found = f"{with_helpers / without:.2f} times"
+    found += f" at {numbers:,} numbers; not measured at {TARGET:,}" if numbers < TARGET else ""
+    text = f"A round with helpers takes at most {MOST_TIMES} times the same without ({found})"
+    yield Claim(text, with_helpers <= MOST_TIMES * without)
+
+
+def kill_claims(runs: list[Row]) -> Iterator[Claim]:
+    """Yield what kills must not change, with the figures."""
+    sums, second, uploads, unpaid = (
+        sum(run[name] for run in runs) for name in ("sums", "second_sums", "uploads", "unpaid")
+    )
+    comparable = [run for run in runs if run["is_comparable"]]
+    same, whole = (sum(run["has_same_model"] for run in comparable), sum(run["rounds"] == ROUNDS for run in runs))
+    yield Claim(f"No second sum was opened: {sums - second} of {sums} have one answer, that of the book", not second)
+    yield Claim(
+        f"No entry of a ledger was lost: {uploads - unpaid} of {uploads} uploads with noise are paid", not unpaid
+    )
+    yield Claim(f"Every run reached its last round: {whole} of {len(runs)}", whole == len(runs))
+    yield Claim(
+        f"Where no client was killed, the model is that of the run without kills, bit by bit: {same} of {len(comparable)}",
+        same == len(comparable),
+    )
+
+
+def _case(row: Row) -> tuple[int, int, float]:
+    return row["clients"], row["numbers"], row["lost"]
+
+
+def _table(rows: list[Row]) -> Table:
+    header = "clients, numbers, lost, quantise (ms), mask and seal (ms), server (s), helper (s), noise (s), bytes"
+    return Table(header.split(", "), [_cells(row) for row in rows])
+
+
+def _round_cells(rounds: Mapping[str, list[float]]) -> list[list[str]]:
+    return [[name, ", ".join(f"{one:.2f}" for one in times)] for name, times in rounds.items()]
+
+
+def _memory(peaks: Mapping[str, float]) -> Table:
+    rows = [[f"{int(size):,}", f"{peak:.0f}", f"{MEMORY_LIMITS[size]:.0f}"] for size, peak in peaks.items()]
+    return Table(["numbers", "MB", "limit"], rows)
+
+
+def _cells(row: Row) -> list[str]:
+    times = [f"{row[name]:.1f}" for name in ("quantise_ms", "mask_ms")]
+    times += [f"{row[name]:.3f}" for name in ("server_s", "helper_s", "noise_s")]
+    return [f"{row['clients']:,}", f"{row['numbers']:,}", f"{row['lost']:.0%}", *times, f"{row['bytes']:,.0f}"]
