@@ -18,7 +18,7 @@ from common.errors import DataError, RefusedError, WireError
 from common.privacy.sum_claims import describe_sums
 from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import Vocabulary
-from common.text import count, printable
+from common.text import printable
 from common.wire.messages import EnrolRequest
 
 log = logging.getLogger("fedloom.client")
@@ -86,11 +86,12 @@ class Enrolments:
             WireError: This enrolment was never accepted, or another one of the run was accepted since.
             RefusedError: The policy forbids the run, or the data do not match its vocabulary.
         """
-        return self._runs.get(enrolment) or self._open(enrolment, load_request(self._store, enrolment))
+        return self._runs.get(enrolment) or self._open(enrolment, _load_request(self._store, enrolment))
 
     def save(self, request: EnrolRequest) -> None:
         """Store an accepted request."""
-        save_request(self._store, request)
+        document = {**asdict(request), "enrolment": fingerprint(request)}
+        self._store.write(request.run, ENROLMENT, json.dumps(document).encode())
 
     def _open(self, enrolment: str, request: EnrolRequest) -> EnrolledRun:
         self._policy.check_names(*read_names(request.config))
@@ -114,8 +115,6 @@ class Enrolments:
             about = config.privacy, self._policy.min_sum, helpers.pinned, helpers.first_use
             guarantee = describe_sums(*about, has_clusters=config.capabilities.clusters > 0)
             log.info("run %s: %s", printable(request.run), guarantee)
-        if request.hops:
-            _note_gateways(request.run, request.hops)
         self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner, helpers)}
         return self._runs[enrolment]
 
@@ -138,22 +137,7 @@ def _read_vocabulary(task: str, text: str) -> Vocabulary:
     return read_vocabulary(task, text)
 
 
-@lru_cache(maxsize=4)
-def _note_gateways(run: str, gateways: int) -> None:
-    """Log who else sees the replies, once for all clients of a process."""
-    way = count(gateways, "gateway")
-    log.info(
-        "run %s: %s on the way to the server; its operator sees all that is sent to the server", printable(run), way
-    )
-
-
-def save_request(store: Store, request: EnrolRequest) -> None:
-    """Store an accepted request."""
-    document = {**asdict(request), "enrolment": fingerprint(request)}
-    store.write(request.run, ENROLMENT, json.dumps(document).encode())
-
-
-def load_request(store: Store, enrolment: str) -> EnrolRequest:
+def _load_request(store: Store, enrolment: str) -> EnrolRequest:
     """Return the accepted request of that fingerprint.
 
     Raises:
@@ -163,8 +147,7 @@ def load_request(store: Store, enrolment: str) -> EnrolRequest:
     document = json.loads(store.read(run, ENROLMENT) or b"{}")
     if document.get("enrolment") != enrolment:
         raise WireError("not enrolled in this run, or under another configuration; enrol this client again")
-    about = document.get("helpers", []), document.get("hops", 0)
-    return EnrolRequest(run, document["config"], document["catalogue"], *about)
+    return EnrolRequest(run, document["config"], document["catalogue"], document.get("helpers", []))
 
 
 def _check_same_run(store: Store, run: str, config: RunConfig) -> None:

@@ -17,14 +17,8 @@ from common.files import write_atomically
 FILE = "names.toml"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Form of a public name."""
-MAX_GATEWAYS = 3
-"""Largest number of gateways between a server and a client."""
-
-HOSTED_NAME = re.compile(rf"(?P<hub>{NAME.pattern})(/{NAME.pattern}){{1,{MAX_GATEWAYS + 1}}}")
-"""Form of the public name of a hub's client; it belongs to the key that the hub's name belongs to.
-
-Each gateway on the way puts its own name in front.
-"""
+HOSTED_NAME = re.compile(rf"(?P<hub>{NAME.pattern})/{NAME.pattern}")
+"""Form of the public name of a hub's client; it belongs to the key that the hub's name belongs to."""
 
 
 class NamedKey(BaseModel):

@@ -55,7 +55,7 @@ class HubGrid(Grid):
     def __init__(self, grid: Grid, pull: Pull | None = None) -> None:
         self._grid, self._pull = grid, pull or grid.pull_messages
         self.sums = False
-        """True if hubs may add up the training replies of their clients; a gateway sets it for each request."""
+        """True if hubs may add up the training replies of their clients."""
         self._hosted: dict[int, HostedClient] = {}
         self._hubs: dict[int, list[int]] = {}
         self._sent: dict[str, dict[str, Message]] = {}

@@ -97,7 +97,7 @@ def _run(
     quiet = connect()
     sent = config.model_copy(update={"resume": False})  # else clients of a resumed run prepare their data again
     invitation = EnrolRequest(config.run_id, to_json(sent), catalogue.to_json(), parties.cards)
-    enrolment = build_enrolment(config, invitation, quiet, grid, nodes)
+    enrolment = _build_enrolment(config, invitation, quiet, grid, nodes)
     journal = Journal(folder, config, enrolment, grid.get_node_ids)
     enrolment.on_wait, enrolment.on_refusal = journal.record_waiting, folder.append
     if totals:
@@ -132,10 +132,9 @@ def _resolve(vocabulary: Vocabulary, config: RunConfig, clients: int) -> RunConf
     return resolve_rows(resolve_counts(vocabulary, config, clients), vocabulary)
 
 
-def build_enrolment(
+def _build_enrolment(
     config: RunConfig, invitation: EnrolRequest, grid: PollingGrid, hubs: HubGrid, nodes: Path | None
 ) -> Enrolment:
-    """Return the enrolment of a run's clients, with the checks of their names, keys and ledgers."""
     names = NameBindings(nodes, hubs.get_nodes)
 
     def ledger_owner(node: int) -> str:

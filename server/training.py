@@ -44,7 +44,7 @@ class Patience:
         return self.clock() <= self.end
 
     def wait(self) -> None:
-        """Wait longer before each repetition, since a gateway without its clients answers at once."""
+        """Wait longer before each repetition, since a node may answer at once that it cannot train."""
         self.sleep(self.pause)
         self.pause = min(self.pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
 

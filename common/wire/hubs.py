@@ -16,7 +16,7 @@ from flwr.app import ConfigRecord, Error, RecordDict
 from common.errors import WireError
 from common.text import printable
 from common.wire.codec import ARRAYS, PAYLOAD, RECORD, VERSION
-from common.wire.messages import ABSENT, FAILED, REFUSED, SCHEMA
+from common.wire.messages import FAILED, REFUSED, SCHEMA
 
 MAX_CLIENTS, MAX_NAME = 100_000, 200
 """Largest number of clients in a message, and of characters in a name."""
@@ -137,7 +137,7 @@ def describe_sum(answer: RecordDict, total: SumBlob) -> RecordDict:
 def _answer(code: int, reason: str, entries: dict[str, Any]) -> Answer:
     if code == _ANSWERED:
         return RecordDict({RECORD: ConfigRecord(entries)})
-    if code not in (FAILED, REFUSED, ABSENT):
+    if code not in (FAILED, REFUSED):
         raise WireError(f"{_REPLY}: {code} is no error of a client")
     return Error(code, reason)
 

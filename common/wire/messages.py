@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from common.arrays import Arrays
 from common.wire.sums import HelperPayload, LedgerReply, SumReply, SumRequest
 
-SCHEMA = 11
+SCHEMA = 12
 """Version of the schema, checked when a message is decoded."""
 
 Metrics = dict[str, float]
@@ -17,8 +17,8 @@ Metrics = dict[str, float]
 ENROL, COUNTS, ASSIGN, TRAIN, EVALUATE = "query.enrol", "query.counts", "query.assign", "train", "evaluate"
 """Flower message types (`<category>.<action>`)."""
 
-FAILED, REFUSED, ABSENT = 1000, 1001, 5
-"""Flower error codes of a client that failed, refused, or (Flower's own) gave its gateway no answer."""
+FAILED, REFUSED = 1000, 1001
+"""Flower error codes of a client that failed, and of one that refused; the error's text is the reason."""
 
 LOCAL, CLUSTER = "local", "cluster"
 """Phases of a round's training."""
@@ -36,8 +36,6 @@ class EnrolRequest:
     """Public vocabulary of the task as JSON."""
     helpers: list[str] = field(default_factory=list)
     """Cards of the run's helpers in the order of their names, as JSON; empty without secure sums."""
-    hops: int = 0
-    """Number of gateways that have passed the invitation on; their operators see the replies."""
     refusal: str = ""
     """Reason why the server refuses this client, in a copy of the invitation; else empty."""
     poll_cap: float = 0.0

@@ -9,8 +9,9 @@ import typer
 from click import Command, Context
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from common.errors import ConfigError
 from common.registry import load_attribute
-from deploy.cli.commands import COMMANDS, CommandRef
+from deploy.cli.commands import COMMANDS, REMOVED, CommandRef
 from deploy.cli.panels import PANELS, find_panel
 from deploy.tasks.registry import task_commands
 
@@ -32,7 +33,13 @@ class LazyGroup(TyperGroup):
         }
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Return the command to run, imported; an unknown name is answered with the nearest ones."""
+        """Return the command to run, imported; an unknown name is answered with the nearest ones.
+
+        Raises:
+            ConfigError: The command was removed.
+        """
+        if args[0] in REMOVED and args[0] not in self.refs and not ctx.resilient_parsing:
+            raise ConfigError(f"fedloom {args[0]} {REMOVED[args[0]]}")
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(self.refs[name]) if name in self.refs else command, rest
 

@@ -25,9 +25,6 @@ COMMANDS: tuple[CommandRef, ...] = (
     CommandRef("simulate", "deploy.commands.simulate:simulate", "Train in one process, without sockets.", "Train"),
     CommandRef("serve", "deploy.commands.serve:serve", "Serve a run to clients on other machines.", "Train"),
     CommandRef("join", "deploy.commands.join:join", "Take part in training with this machine's private data.", "Train"),
-    CommandRef(
-        "gateway", "deploy.commands.gateway:gateway", "Pass a server's requests on to clients that join here.", "Train"
-    ),
     CommandRef("helper", "deploy.commands.helper:helper", "Help clients to hide their updates in sums.", "Train"),
     CommandRef("stop", "deploy.commands.stop:stop", "Stop a federation of this folder.", "Train"),
     CommandRef("submit", "deploy.commands.submit:submit", "Start a run on a SuperLink that already serves.", "Train"),
@@ -87,3 +84,6 @@ COMMANDS: tuple[CommandRef, ...] = (
     ),
 )
 """Commands of every task; those of one task are in its `DeployTask`."""
+
+REMOVED = {"gateway": "was removed in 0.2; join clients directly or through a hub (fedloom join --clients N)"}
+"""Name of a removed command -> what happened to it, and what to use in its place."""

@@ -6,7 +6,7 @@ OPTIONS = {
     DATA: "--data --column --decimal --dates --test --catalogue --shard",
     PRIVACY: "--epsilon --delta --policy --ledgers --raise-to",
     WHERE: "--server --ca --key --patience --insecure --name --state-dir --state --clients --together --host --home"
-    " --address --port --control-port --control --nodes --work",
+    " --port --control-port --control --nodes --work",
     OUTPUT: "--run-id --out --json --top --help",
 }
 """Heading -> its options; others are of WHAT, unless an option names its own `rich_help_panel`."""

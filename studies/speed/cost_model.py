@@ -23,8 +23,8 @@ MARKS = ("<!-- cost model -->", "<!-- end of cost model -->")
 TRAINED = 73_700
 """Homes of the paper that train, for stored runs without this number."""
 
-MILLION, HUB, GATEWAYS = 10**6, 125, 100
-"""Clients, clients of a hub, and gateways above the hubs, in the calculation for a million clients."""
+MILLION, HUB = 10**6, 125
+"""Clients, and clients of a hub, in the calculation for a million clients."""
 
 
 class CostModel(NamedTuple):
@@ -119,12 +119,6 @@ def _million(model: CostModel) -> str:
         ("one process", some, "", model.seconds(some)),
         ("each with a node of its own", some, f"{some:,}", model.seconds(1, some)),
         (f"{hubs:,} hubs of {HUB}", MILLION, f"{hubs:,}", model.seconds(HUB, hubs)),
-        (
-            f"{GATEWAYS} gateways, each of {hubs // GATEWAYS} hubs",
-            MILLION,
-            f"{GATEWAYS}, a gateway {hubs // GATEWAYS}",
-            model.seconds(HUB, GATEWAYS + hubs // GATEWAYS),
-        ),
     ]
     return "\n".join(f"| {name} | {clients:,} | {nodes} | {seconds:,.0f} |" for name, clients, nodes, seconds in ways)
 

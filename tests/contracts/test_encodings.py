@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from client.enrolment import fingerprint
+from client.hub import Hub
 from common.arrays import Arrays, norm, sub
 from common.config.flatten import to_json
 from common.config.run import RunConfig
@@ -19,7 +20,6 @@ from deploy.simulation import InProcessGrid
 from server.run import run
 from studies.lies.liars import Lie, LyingGrid, filled, scaled, trained
 from tests.support.build import task_model
-from tests.support.gateways import behind, gateway_of, respondents
 from tests.support.hubs import NodeGrid, direct, nodes_of, settings, with_names
 from tests.support.owners import model_of, owners
 from tests.support.sensors import rounds_of
@@ -52,17 +52,16 @@ def test_the_model_is_almost_that_of_whole_numbers(method: str, encoding: str, s
         assert one.bytes_up < share * other.bytes_up
 
 
-@pytest.mark.parametrize("has_gateway", [False, True])
 @pytest.mark.parametrize("encoding", [*LOSS, "top-k"])
 def test_a_hub_adds_up_what_its_clients_would_send(
-    encoding: str, has_gateway: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("server.admission.NAME", re.compile(".*"))
     config = encoded(tmp_path, encoding)
     flat = NodeGrid({node: direct(session) for node, session in with_names(owners(5)).items()})
     single = trained_by(flat, config, tmp_path / "flat")
-    grid = behind(gateway_of(owners(5), 2)) if has_gateway else NodeGrid(respondents(nodes_of(owners(5), 2)))
-    summed = trained_by(grid, config, tmp_path / "hubs")
+    hubs = {node: one.respond if isinstance(one, Hub) else one for node, one in nodes_of(owners(5), 2).items()}
+    summed = trained_by(NodeGrid(hubs), config, tmp_path / "hubs")
     exact = trained_by(InProcessGrid(with_names(owners(5)), 1), encoded(tmp_path, "float32"), tmp_path / "exact")
     assert norm(sub(summed, single)) < 0.2 * norm(sub(exact, single))
 

@@ -23,7 +23,6 @@ from server.run import OnRound, run
 from server.state import RunState
 from studies.lies.liars import Lie, LyingGrid, trained
 from tests.server.test_node_directory import MARKS, NODES
-from tests.support.gateways import behind, gateway_of
 from tests.support.hubs import NodeGrid, nodes_of
 from tests.support.owners import PLANNERS, Owners, noisy, owners, total_of
 from tests.support.sensors import rounds_of
@@ -85,16 +84,6 @@ def test_the_server_has_the_head_of_each_client_of_a_hub(answer: str, tmp_path: 
     keyed_run(NodeGrid({8: hub.respond}), config, tmp_path, {8: 1})
     found = {mark: head.sequence for mark, of in stored(tmp_path).items() for head in of.values()}
     assert found == {f"{MARKS[1]}#a/client-{k}": 2 for k in (0, 3)}
-
-
-def test_the_server_has_the_head_of_each_client_behind_a_gateway(tmp_path: Path) -> None:
-    (tmp_path / "nodes").mkdir()
-    write_names(tmp_path / "nodes", {"west": NamedKey(fingerprint=MARKS[1], clients=5)})
-    grid = behind(gateway_of(owners(5), together=2))
-    keyed_run(grid, noisy(tmp_path, rounds=2, federation__answer="sums"), tmp_path, {4: 1})
-    found = {mark: head.sequence for mark, of in stored(tmp_path).items() for head in of.values()}
-    clients = ("a/client-0", "a/client-3", "b/client-1", "b/client-4", "client-2")
-    assert found == {f"{MARKS[1]}#west/{client}": 2 for client in clients}
 
 
 def test_the_heads_are_stored_before_the_checkpoint_of_their_round(

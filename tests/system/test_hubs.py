@@ -64,16 +64,16 @@ def test_two_hubs_and_a_client_end_in_the_model_of_five_nodes(
     assert run_flat(desk.folder, "hubs", sources, monkeypatch) == result["model_sha256"]
 
 
-def register(folder: Path, name: str, clients: int, home: str = "home") -> None:
-    words = ["keys", "register", str(folder / f"{name}.key.pub"), "--home", str(folder / home), "--name", name]
+def register(folder: Path, name: str, clients: int) -> None:
+    words = ["keys", "register", str(folder / f"{name}.key.pub"), "--home", str(folder / "home"), "--name", name]
     done = CliRunner().invoke(app, [*words, "--clients", str(clients)])
     assert done.exit_code == 0, done.exception
-    assert read_names(folder / home / "nodes")[name].clients == clients
+    assert read_names(folder / "home" / "nodes")[name].clients == clients
 
 
-def join(desk: Desk, name: str, *words: str, home: str = "home", port: int = 0) -> Command:
-    keys = ("--ca", f"{home}/ca.pem", "--key", f"{name}.key", "--state-dir", f"{name}-state", "--name", name)
-    return desk.start("join", "--server", f"127.0.0.1:{port or desk.port}", *keys, *words)
+def join(desk: Desk, name: str, *words: str) -> Command:
+    keys = ("--ca", "home/ca.pem", "--key", f"{name}.key", "--state-dir", f"{name}-state", "--name", name)
+    return desk.start("join", "--server", f"127.0.0.1:{desk.port}", *keys, *words)
 
 
 def _write_shop(folder: Path) -> None:
