@@ -35,7 +35,7 @@ def gateway(
 ) -> None:
     """Pass a server's requests on to clients that join here.
 
-    To the server above it is a hub: its owner registers the key with the number of clients (`fedloom keys register`). To the
+    To the server above it is a hub: its owner registers the key with the number of clients (`fedloom nodes add`). To the
     clients it is a server: `fedloom nodes add --home HOME` admits them, and they join HOST:PORT with HOME/ca.pem. Clients, hubs
     and further gateways may join, at most three gateways one behind the other. A gateway has no data and keeps no model. It
     adds up replies where the method needs sums alone. SIGTERM and Ctrl-C leave cleanly; after a restart it joins again.
