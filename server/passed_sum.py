@@ -53,7 +53,7 @@ class SumParts:
             task=TASKS[self.config.task],
             model=self.template,
             needs_gradient=capabilities.needs_gradient,
-            form=self.config.federation.form,
+            encoding=self.config.federation.encoding,
         )
         reply, rows = accept_reply(decode(TrainReply, content), expected, self.config.task_options)
         return Reply(client, options.weight(reply.examples), reply, rows, measure(reply))
