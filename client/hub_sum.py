@@ -51,8 +51,8 @@ class HubSum:
         if not replies:
             return {}
         names = [*replies]
-        form, model = config.federation.form, self._model
-        whole = [expand_reply(unpack_reply(reply, form, model), model) for reply in replies.values()]
+        encoding, model = config.federation.encoding, self._model
+        whole = [expand_reply(unpack_reply(reply, encoding), model) for reply in replies.values()]
         lengths = {UPDATE: _lengths([reply.update for reply in whole])}
         if whole[0].gradient:
             lengths[GRADIENT] = _lengths([reply.gradient for reply in whole])

@@ -1,16 +1,16 @@
 """Locks of folders against other processes; a lock file names the process that holds it."""
 
-import fcntl
+import errno
 import logging
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 LOG = logging.getLogger(__name__)
-PAUSE_SECONDS = 0.05  # seconds between two attempts
+
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+"""Errors of file systems without locks."""
 
 
 class HeldError(Exception):
@@ -26,7 +26,7 @@ class HeldError(Exception):
 
 @contextmanager
 def exclusive(path: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a file until the block or this process ends.
+    """Hold the lock of a file until the block or this process ends; on file systems without locks, warn and go on.
 
     Args:
         path: The lock file, which is created if missing.
@@ -35,15 +35,24 @@ def exclusive(path: Path, wait: float = 0.0) -> Iterator[None]:
     Raises:
         HeldError: Another process holds the lock.
     """
-    with path.open("a+") as file:
-        _acquire(file, path, time.monotonic() + wait)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        try:
-            yield
-        finally:
-            file.truncate(0)
+    from filelock import FileLock, Timeout  # its import takes as long as a light command
+
+    lock = FileLock(path, wait, thread_local=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise HeldError(holder(path)) from None
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno not in NO_LOCKS:
+            raise
+        LOG.warning("%s cannot be locked: %s", path.parent, error)
+    try:
+        path.write_text(str(os.getpid()), "ascii")
+        yield
+    finally:
+        with suppress(OSError):  # the folder was removed
+            os.truncate(path, 0)
+        lock.release()
 
 
 def holder(path: Path) -> int:
@@ -51,18 +60,3 @@ def holder(path: Path) -> int:
     with suppress(OSError, ValueError):
         return int(path.read_text("ascii"))
     return 0
-
-
-def _acquire(file: IO[str], path: Path, end: float) -> None:
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise HeldError(holder(path)) from None
-            time.sleep(PAUSE_SECONDS)
-        except OSError as error:  # some shared file systems have no locks
-            LOG.warning("%s cannot be locked: %s", path.parent, error.strerror)
-            return
-        else:
-            return

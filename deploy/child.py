@@ -8,7 +8,7 @@ from pathlib import Path
 
 from common.errors import RunError
 from common.system_calls import ending_with_this
-from deploy.process_copy import Copy
+from deploy.fork_server import Copy
 
 TAIL_LINES = 12  # last lines of an ended process's log in its error
 

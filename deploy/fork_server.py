@@ -13,14 +13,13 @@ import runpy
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from common.system_calls import end_with_parent, ending_with_this, is_linux, name_process
 from deploy.flower_programs import flower_environment
-from deploy.process_copy import Copy, CopyOrder
 
 SUPERLINK = "flwr.superlink.cli", "flwr.superlink.main"
 """Imports of the SuperLink, which a server starts first."""
@@ -33,6 +32,47 @@ CLIENT = "client.app", "deploy.commands.resident"
 """Further imports of clients."""
 
 ADOPTION_SECONDS = 0.001
+LOST = -1
+"""Exit code of a copy whose end somebody else has observed."""
+
+
+@dataclass(frozen=True)
+class CopyOrder:
+    """Copy to start.
+
+    Args:
+        name: Name of the process, of which Linux shows 15 bytes.
+        module: Module to run.
+        arguments: Its arguments.
+        environment: Complete environment.
+        folder: Working folder.
+        log: File to which its output is appended.
+    """
+
+    name: str
+    module: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str
+    log: str
+
+
+@dataclass
+class Copy:
+    """Running copy, a child of this process."""
+
+    pid: int
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit code, or the negative number of the signal that ended it; None while it runs."""
+        if self.returncode is None:
+            try:
+                found, status = os.waitpid(self.pid, os.WNOHANG)
+                self.returncode = os.waitstatus_to_exitcode(status) if found else None
+            except ChildProcessError:
+                self.returncode = LOST
+        return self.returncode
 
 
 class ForkServer:

@@ -14,7 +14,6 @@ from common.config.run import RunConfig
 from common.privacy.options import PrivacyOptions
 from common.wire.codec import arrays_of, outline
 from common.wire.encodings import CODES
-from common.wire.largest_numbers import IDS
 from common.wire.messages import AssignReply, CountsReply
 from common.wire.sparse_rows import ROWS, VALUES
 
@@ -61,7 +60,7 @@ def describe_fields(reply: Message, config: RunConfig, pair: ReleasedPair | None
 
 
 def _array_field(name: str, array: Array, options: PrivacyOptions, pair: ReleasedPair | None) -> FieldPreview:
-    ids = name.endswith((ROWS, IDS)) or (pair is not None and name in pair.exact.ids)
+    ids = name.endswith(ROWS) or (pair is not None and name in pair.exact.ids)
     exact = _exact(name, array, options, pair)
     protection = _protection(options, pair, ids=ids)
     before = None if ids or exact is None or name.endswith(CODES) else norm({name: exact})

@@ -18,8 +18,7 @@ import psutil
 from common.errors import RunError
 from common.system_calls import adopt_orphans
 from deploy.child import Child, start_program
-from deploy.fork_server import ForkServer
-from deploy.process_copy import CopyOrder
+from deploy.fork_server import CopyOrder, ForkServer
 from server.process_records import record_process
 
 GRACE_SECONDS = 5.0  # seconds between SIGTERM and SIGKILL

@@ -7,7 +7,6 @@ import numpy as np
 
 from client.data.dataset import AnyDataset
 from client.policy import Policy
-from client.privacy.error_feedback import LEFT_OUT
 from client.privacy.in_memory import MemoryLedgers
 from client.privacy.release import Releaser
 from client.session import MODEL, Session
@@ -60,8 +59,7 @@ class SharedStore(MemoryStore):
     def write(self, run: str, name: str, content: bytes) -> None:
         """Replace a document of a run, as in `Store`."""
         if name != MODEL:
-            is_own = name == LEFT_OUT  # differs between all clients and rounds
-            super().write(run, name, content if is_own else self._shared.setdefault(content, content))
+            super().write(run, name, self._shared.setdefault(content, content))
 
 
 def open_sessions(

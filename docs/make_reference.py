@@ -51,7 +51,8 @@ def _command(command: click.Command, words: tuple[str, ...]) -> Iterator[str]:
         for name in command.list_commands(context):
             _, found, _ = command.resolve_command(context, [name])
             assert found
-            yield from _command(found, (*words, name))
+            if not found.hidden:
+                yield from _command(found, (*words, name))
 
 
 def _parameter(parameter: click.Parameter, context: click.Context) -> Iterator[tuple[str, str]]:

@@ -76,7 +76,7 @@ class HubAdmission:
         if len(clients) > (most := self.names.most_clients(node)):
             raise WireError(
                 f"the key is registered for {count(most, 'client')}, and its hub brings {len(clients):,}; the server's"
-                f" owner can set another number with fedloom keys register --clients {len(clients)}"
+                f" owner can set another number with fedloom nodes add KEY --clients {len(clients)}"
             )
         _check_names(clients)
         self.names.resolve(node, clients[0])

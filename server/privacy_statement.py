@@ -12,7 +12,6 @@ from common.privacy.claims import (
     GATHERED_ROWS,
     HELD_OUT,
     ITEM_IDS,
-    LARGEST,
     NEIGHBOURS,
     SAME_ITEMS,
     UNCOVERED,
@@ -92,7 +91,6 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         task, method = config.task_options, config.method_options
         plaintext = [ITEM_IDS] if task.named_rows else []
         plaintext += [GATHERED_ROWS] if names_rows(config) else []
-        plaintext += [LARGEST] if config.federation.encoding == "top-k" else []
         plaintext += [channel for channel in method.uncovered() if channel not in task.not_sent()]
         has_counts = task.count_offset is True or (is_summed and task.count_offset == "auto")
         is_exact = has_counts and task.count_privacy.unit == "none"

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from client.privacy.error_feedback import FeedBack
 from client.privacy.transforms import Encode, to_packed, to_sparse_rows
 from client.trainers.registry import build_trainer
 from client.training.client_state import KeepReceived, KeepReleased
@@ -26,10 +25,9 @@ def sends_rows(config: RunConfig) -> bool:
 
 def encode_plain(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
     """Return the steps that bring a plaintext update into the form in which it is sent."""
-    form, feeds_back = config.federation.form, config.federation.feeds_back
-    rows: tuple[Encode, ...] = (to_sparse_rows,) if sends_rows(config) and form.encoding != "top-k" else ()
-    if form.encoding == "float32":
+    encoding = config.federation.encoding
+    rows: tuple[Encode, ...] = (to_sparse_rows,) if sends_rows(config) else ()
+    if encoding == "float32":
         return rows
-    keep = KeepReceived(KeepReleased(build_trainer(config.method_options), participant), form)
-    steps = (*rows, partial(to_packed, form), keep)
-    return (FeedBack(participant, form, steps),) if feeds_back else steps
+    keep = KeepReceived(KeepReleased(build_trainer(config.method_options), participant), encoding)
+    return *rows, partial(to_packed, encoding), keep

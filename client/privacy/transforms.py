@@ -17,7 +17,6 @@ from common.arrays import Arrays, add_prefix
 from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.vectors import from_vector, to_vector
 from common.wire.encodings import pack
-from common.wire.form import Form
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import compress
 
@@ -174,6 +173,6 @@ def to_sparse_rows(released: Released) -> Released:
     return replace(released, arrays=compress(released.arrays))
 
 
-def to_packed(form: Form, released: Released) -> Released:
+def to_packed(encoding: str, released: Released) -> Released:
     """Encode numbers with fewer bytes."""
-    return replace(released, arrays=pack(released.arrays, form))
+    return replace(released, arrays=pack(released.arrays, encoding))

@@ -17,7 +17,6 @@ from client.training.participant import Participant
 from common.arrays import Array, Arrays, add_prefix, group
 from common.methods.spec import MethodOptions
 from common.wire.encodings import unpack
-from common.wire.form import Form
 from common.wire.messages import LOCAL, TrainRequest
 from common.wire.sparse_rows import expand
 
@@ -49,25 +48,25 @@ class KeepReceived:
 
     Args:
         keep: Step that stores them.
-        form: Form of their numbers.
+        encoding: Form of their numbers.
     """
 
     keep: KeepReleased
-    form: Form
+    encoding: str
 
     def __call__(self, released: Released) -> Released:
         """Store the values of this round; return them unchanged."""
         request = self.keep.participant.request
         if request.phase == LOCAL:
-            self.keep(replace(released, arrays=receive(released, self.form, request.model)))
+            self.keep(replace(released, arrays=receive(released, self.encoding, request.model)))
         return released
 
 
-def receive(released: Released, form: Form, model: Mapping[str, Array]) -> Arrays:
+def receive(released: Released, encoding: str, model: Mapping[str, Array]) -> Arrays:
     """Return released values as the server reads them."""
     received: Arrays = {}
     for kind in ("update", "gradient"):
-        arrays = unpack(group(kind, released.arrays), form, model, kind)
+        arrays = unpack(group(kind, released.arrays), encoding, kind)
         received |= add_prefix(kind, expand(arrays, model, kind))
     return received
 

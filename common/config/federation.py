@@ -5,7 +5,9 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from common.options import Options
-from common.wire.form import Encoding, Form
+
+Encoding = Literal["float32", "float16", "int8"]
+"""Form of the numbers in uploads."""
 
 RobustRule = Literal["none", "median", "trimmed-mean", "multi-krum", "geometric-median"]
 """Rule by which updates are aggregated in place of their mean."""
@@ -61,19 +63,10 @@ class Federation(Options):
     server find outliers after a step that ruined the model."""
 
     encoding: Encoding = "float32"
-    """Form of the numbers in uploads: `float32`, `float16`, `int8` or `top-k`.
+    """Form of the numbers in uploads: `float32`, `float16` or `int8`.
 
     `float16` halves the bytes. `int8` needs about a quarter: 8 bits a number, and a scale for each 256. Both round.
-    `top-k` sends the largest numbers of each array with their places. The client keeps what the server reads. For runs
-    without noise, secure sums and items in plaintext."""
-
-    keep: float = Field(0.1, gt=0, le=1)
-    """Share of the numbers of each array that `encoding=top-k` sends."""
-
-    error_feedback: Literal["auto", True, False] = "auto"
-    """Let a client add to each update what encoding left out of the last one that counted.
-
-    `auto`: with `top-k` only. It keeps a copy of the model's size."""
+    The client keeps what the server reads. For runs without noise, secure sums and items in plaintext."""
 
     norm_bound: float = Field(10.0, ge=0, allow_inf_nan=False)
     """Largest norm of an update, as a multiple of the median; 0: no bound.
@@ -134,16 +127,6 @@ class Federation(Options):
             )
         return self
 
-    @property
-    def form(self) -> Form:
-        """Form of the numbers in uploads."""
-        return Form(self.encoding, self.keep)
-
-    @property
-    def feeds_back(self) -> bool:
-        """True if clients add to an update what encoding left out before."""
-        return self.encoding == "top-k" if self.error_feedback == "auto" else self.error_feedback
-
     def check_updates(self, *, names_rows: bool, has_noise: bool) -> None:
         """Accept the encoding and the rule of aggregation for these updates.
 
@@ -154,13 +137,6 @@ class Federation(Options):
             reason = "named rows" if names_rows else "noise"
             raise ValueError(
                 f"federation.encoding={self.encoding} does not apply to runs with {reason}; set federation.encoding=float32"
-            )
-        if self.error_feedback is True and self.encoding == "float32":
-            raise ValueError("federation.error-feedback needs an encoding that leaves something out, such as int8")
-        if self.encoding == "top-k" and self.robust not in ("none", "multi-krum"):
-            raise ValueError(
-                f"federation.robust={self.robust} would take numbers that encoding=top-k leaves out for zeros; set"
-                " federation.robust=multi-krum"
             )
         if names_rows and self.robust not in ("none", "multi-krum"):
             raise ValueError(

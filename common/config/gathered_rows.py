@@ -55,8 +55,6 @@ def _find_obstacle(config: "RunConfig") -> str:
         return f"federation.robust={federation.robust} would take rows that were not gathered for zeros"
     if federation.updates == "dense":
         return "federation.updates=dense sends whole tables, whose zeros name the same rows"
-    if federation.feeds_back or federation.encoding == "top-k":
-        return "federation.encoding=top-k and federation.error-feedback work on whole tables"
     if config.privacy.unit == "record":
         return "privacy.unit=record draws noise for all rows in each step"
     return ""

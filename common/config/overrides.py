@@ -2,6 +2,7 @@
 
 import tomllib
 
+from common.config.retired import update_keys
 from common.errors import ConfigError
 from common.options import Scalar
 
@@ -10,9 +11,9 @@ def read_overrides(assignments: list[str]) -> dict[str, Scalar]:
     """Return the keys and values of `key=value` assignments; a value that is not TOML stays text.
 
     Raises:
-        ConfigError: An assignment has no `=` or no key.
+        ConfigError: An assignment has no `=` or no key, or an option was removed.
     """
-    pairs = {}
+    pairs: dict[str, Scalar] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
@@ -24,4 +25,4 @@ def read_overrides(assignments: list[str]) -> dict[str, Scalar]:
         except tomllib.TOMLDecodeError:
             value = text
         pairs[key.strip()] = value
-    return pairs
+    return update_keys(pairs)

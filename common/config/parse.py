@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from common.config.retired import update_keys
 from common.config.run import RunConfig
 from common.config.sections import find_ignored_sections
 from common.errors import ConfigError
@@ -22,10 +23,10 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
     """Parse dotted keys such as `algorithm.fedrule.lam`.
 
     Raises:
-        ConfigError: A key is unknown or without effect, or a value is invalid.
+        ConfigError: A key is unknown, removed or without effect, or a value is invalid.
     """
     tree: dict[str, Any] = {}
-    for key, value in flat.items():
+    for key, value in update_keys(flat).items():
         *parents, leaf = key.split(".")
         node = tree
         for k, parent in enumerate(parents):

@@ -76,9 +76,6 @@ ITEM_IDS = (
 )
 """Uncovered channel of noise on rows of named items."""
 
-LARGEST = "positions: each update has its largest numbers alone, and so names them (federation.encoding=top-k)"
-"""Uncovered channel of updates of which the largest numbers are sent."""
-
 GATHERED_ROWS = (
     "row ids: each update names in plaintext the rows that a client trained on, such as those of the items in its data, among"
     " others drawn at random from a seed that the server has"

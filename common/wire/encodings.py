@@ -1,4 +1,4 @@
-"""Updates with fewer bytes: half precision, 8 bits with scales, or the largest numbers. Pure."""
+"""Updates with fewer bytes: half precision, or 8 bits with scales. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,8 +7,6 @@ import numpy as np
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
-from common.wire.form import Form
-from common.wire.largest_numbers import pack_largest, unpack_largest
 from common.wire.messages import TrainReply
 
 BLOCK = 256
@@ -19,41 +17,36 @@ CODES, SCALES = "@codes", "@scales"
 HALF = np.finfo(np.float16)
 
 
-def pack(arrays: Mapping[str, Array], form: Form) -> Arrays:
-    """Return the arrays with their float32 numbers in a form; ids of rows stay.
+def pack(arrays: Mapping[str, Array], encoding: str) -> Arrays:
+    """Return the arrays with their float32 numbers in the form `encoding`; ids of rows stay.
 
-    An array `name` of 8 bits is sent as `name@codes` and `name@scales`, its largest numbers as in `pack_largest`.
+    An array `name` of 8 bits is sent as `name@codes` and `name@scales`.
     """
     packed: Arrays = {}
     for name, a in arrays.items():
-        if a.dtype != np.float32 or form.encoding == "float32":
+        if a.dtype != np.float32 or encoding == "float32":
             packed[name] = a
-        elif form.encoding == "float16":
+        elif encoding == "float16":
             packed[name] = np.clip(a, HALF.min, HALF.max).astype(np.float16)
-        elif form.encoding == "top-k":
-            packed |= pack_largest(name, a, form.keep)
         else:
             packed |= _to_codes(name, a)
     return packed
 
 
-def unpack(received: Mapping[str, Array], form: Form, template: Mapping[str, Array], what: str = "update") -> Arrays:
-    """Return the arrays in float32; inverse of `pack` up to what it rounds and leaves out.
+def unpack(received: Mapping[str, Array], encoding: str, what: str = "update") -> Arrays:
+    """Return the arrays in float32; inverse of `pack` up to what it rounds.
 
     Args:
         received: Arrays as `pack` returns them.
-        form: Their form.
-        template: Arrays of the shapes that the largest numbers belong to.
+        encoding: Their form.
         what: Name of the arrays in errors.
 
     Raises:
-        WireError: Codes and scales do not fit each other, a scale is not positive, or see `unpack_largest`.
+        WireError: Codes and scales do not fit each other, or a scale is not positive.
     """
-    if form.encoding == "float32":
+    if encoding == "float32":
         return dict(received)
-    if form.encoding == "top-k":
-        return unpack_largest(received, template, form.keep, what)
-    if form.encoding == "float16":
+    if encoding == "float16":
         return {name: a.astype(np.float32) if a.dtype == np.float16 else a for name, a in received.items()}
     coded = [name.removesuffix(CODES) for name in received if name.endswith(CODES)]
     parts = {name + suffix for name in coded for suffix in (CODES, SCALES)}
@@ -63,13 +56,13 @@ def unpack(received: Mapping[str, Array], form: Form, template: Mapping[str, Arr
     return whole | {name: _from_codes(f"{what}: array '{name}'", name, received) for name in coded}
 
 
-def unpack_reply(reply: TrainReply, form: Form, model: Mapping[str, Array]) -> TrainReply:
+def unpack_reply(reply: TrainReply, encoding: str) -> TrainReply:
     """Return the reply with its numbers in float32.
 
     Raises:
         WireError: See `unpack`.
     """
-    update, gradient = unpack(reply.update, form, model), unpack(reply.gradient, form, model, "gradient")
+    update, gradient = unpack(reply.update, encoding), unpack(reply.gradient, encoding, "gradient")
     return replace(reply, update=update, gradient=gradient)
 
 

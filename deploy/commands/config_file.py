@@ -4,9 +4,11 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from client.data.sources import is_demo
 from common.config.parse import option_keys, parse
+from common.config.retired import update_keys
 from common.errors import ConfigError
 from common.options import Scalar, leaves
 from common.text import hint
@@ -27,7 +29,7 @@ def read_config_file(path: Path) -> dict[str, Scalar]:
     """Return the options of a file by dotted key; sections and dotted keys may be mixed.
 
     Raises:
-        ConfigError: The file cannot be read or is no TOML, or an option is unknown or mistyped; names file and line.
+        ConfigError: The file cannot be read or is no TOML, or an option is unknown, removed or mistyped; names file and line.
     """
     try:
         text = read_file(path).decode("utf-8-sig")
@@ -36,7 +38,7 @@ def read_config_file(path: Path) -> dict[str, Scalar]:
         raise ConfigError(
             f"{path}: not a TOML file ({error}); write KEY = VALUE lines, as in runs/ID/config.toml"
         ) from None
-    options = {key.replace("_", "-"): value for key, value in leaves(tree, "")}
+    options = _update_keys(path, text, {key.replace("_", "-"): value for key, value in leaves(tree, "")})
     existing = option_keys()
     for key, value in options.items():
         if key not in existing:
@@ -70,6 +72,14 @@ def repeat_partition(path: Path | None, command: str, data: str, clients: int | 
     return origin.data, origin.clients if clients is None and origin.command == command else clients
 
 
+def _update_keys(path: Path, text: str, options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    try:
+        return update_keys(options)
+    except ConfigError as error:
+        named = re.split("[ =]", str(error), maxsplit=1)[0]
+        _refuse(path, text, named, str(error))
+
+
 def _check_values(path: Path, text: str, options: Mapping[str, Scalar]) -> None:
     """Raise ConfigError for a value out of range; contradicting options are found with the whole run."""
     try:
@@ -80,7 +90,7 @@ def _check_values(path: Path, text: str, options: Mapping[str, Scalar]) -> None:
             _refuse(path, text, wrong, str(error))
 
 
-def _refuse(path: Path, text: str, key: str, fault: str) -> None:
+def _refuse(path: Path, text: str, key: str, fault: str) -> NoReturn:
     line = _find_line(text, key)
     raise ConfigError(f"{path}, line {line}: {fault}" if line else f"{path}: {fault}")
 

@@ -8,7 +8,9 @@ import typer
 from common.errors import ConfigError
 from deploy.cli import options as o
 from deploy.cli.output import console, print_object
-from deploy.commands.nodes import list_all, revoke, rotate
+
+REMOVED = {"register": "add", "list": "list", "rotate": "rotate", "revoke": "revoke"}
+"""Removed command -> its successor in `fedloom nodes`."""
 
 keys = typer.Typer(
     no_args_is_help=True,
@@ -69,34 +71,6 @@ def node(
 
 
 @keys.command()
-def register(
-    public_keys: Annotated[list[Path], typer.Argument(help="Clients' public keys (*.pub).")],
-    name: Annotated[str, typer.Option(help="Bind this public name to the key; no other client can use it.")] = "",
-    clients: Annotated[
-        int, typer.Option(min=0, help="Let the key speak for so many clients of a hub; 0: as before, 1 for a new key.")
-    ] = 0,
-    home: Home = o.LOCAL / "server",
-    json: o.AsJson = False,
-) -> None:
-    """Admit clients: copy their public keys to the folder of `fedloom serve`."""
-    from common.node_keys import fingerprint
-    from deploy.keys import load_public_key
-    from deploy.nodes import add_key
-
-    if name and len(public_keys) > 1:
-        raise ConfigError("--name belongs to one key; register keys one by one")
-    registered = []
-    for path in public_keys:
-        public = load_public_key(path)
-        target = add_key(home / "nodes", public, name, clients)
-        hub = f" as a hub of up to {clients} clients" if clients > 1 else ""
-        console.print(f"registered {fingerprint(public)} from {path}{hub}")
-        registered.append({"fingerprint": fingerprint(public), "file": str(target)})
-    if json:
-        print_object(registered)
-
-
-@keys.command()
 def show(
     path: Annotated[Path, typer.Argument(help="File of a private key, or of its public half (*.pub).")],
     json: o.AsJson = False,
@@ -116,6 +90,13 @@ def show(
         say(fingerprint(public))
 
 
-keys.command(name="list")(list_all)
-keys.command()(rotate)
-keys.command()(revoke)
+def _refuse(context: typer.Context) -> None:
+    raise ConfigError(
+        f"fedloom keys {context.info_name} was removed in 0.2; use fedloom nodes {REMOVED[str(context.info_name)]}"
+    )
+
+
+for _name in REMOVED:
+    keys.command(name=_name, hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
+        _refuse
+    )

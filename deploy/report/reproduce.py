@@ -6,6 +6,7 @@ from typing import Any
 
 from common.config.flatten import flatten
 from common.config.parse import parse
+from common.config.retired import is_ignored
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
@@ -42,7 +43,7 @@ def command(history: RunRecord) -> str:
     implied = {**_defaults(config), **_command_settings(origin)}
     implied |= {"privacy.unit": "client", "privacy.epsilon": config["privacy.epsilon"]} if noisy else {}
     for key, value in config.items():
-        if key not in _NOT_SETTINGS and implied.get(key) != value:
+        if key not in _NOT_SETTINGS and implied.get(key) != value and not is_ignored(key, value):
             words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
 

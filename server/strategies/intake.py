@@ -121,10 +121,10 @@ class IntakeStrategy(BoundedStrategy):
         return replace(reply, train=replace(reply.train, update={}, gradient={}), stored=stored)
 
     def _full(self, load: Load, template: Arrays) -> Load:
-        form, gathers = self.config.federation.form, self.config.task_options.gathers_rows
+        encoding, gathers = self.config.federation.encoding, self.config.task_options.gathers_rows
 
         def read() -> Arrays:
-            arrays = unpack(load(), form, template)
+            arrays = unpack(load(), encoding)
             return arrays if gathers else expand(arrays, template)
 
         return read
@@ -139,7 +139,7 @@ class IntakeStrategy(BoundedStrategy):
             task=self.task,
             model=self._template(name),
             needs_gradient=self.capabilities.needs_gradient,
-            form=self.config.federation.form,
+            encoding=self.config.federation.encoding,
         )
         reply, rows = accept_reply(sent, expected, self.config.task_options)
         if self.cost:

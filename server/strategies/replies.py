@@ -11,7 +11,6 @@ from common.errors import WireError
 from common.reply_sums import BlockReply
 from common.tasks.spec import AnyTask, TaskOptions
 from common.wire.encodings import unpack_reply
-from common.wire.form import Form
 from common.wire.messages import AssignReply, TrainReply
 from common.wire.sparse_rows import check_rows, expand_reply, rows_of
 from server.aggregation.round_results import Reply
@@ -31,7 +30,7 @@ class ExpectedReply:
         task: Task, which gives the loss its range.
         model: Arrays that the update must match.
         needs_gradient: True if the reply must contain s_k.
-        form: Form of the numbers in uploads.
+        encoding: Form of the numbers in uploads.
     """
 
     round: int
@@ -40,7 +39,7 @@ class ExpectedReply:
     task: AnyTask
     model: Arrays
     needs_gradient: bool
-    form: Form
+    encoding: str
 
 
 def accept_reply(reply: TrainReply, expected: ExpectedReply, options: TaskOptions) -> tuple[TrainReply, Arrays]:
@@ -62,7 +61,7 @@ def accept_reply(reply: TrainReply, expected: ExpectedReply, options: TaskOption
     check_loss(reply.loss, expected.task)
     if isinstance(reply, BlockReply):
         return reply, rows
-    reply = unpack_reply(reply, expected.form, expected.model)
+    reply = unpack_reply(reply, expected.encoding)
     reply = reply if options.gathers_rows else expand_reply(reply, expected.model)
     check_like(reply.update, check_rows(reply.update, expected.model), "update")
     if reply.gradient or expected.needs_gradient:

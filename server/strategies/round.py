@@ -71,7 +71,7 @@ class RoundStrategy(SummedStrategy):
     def _encode_for(self, client: EnrolledClient, encoded: dict[RequestKey, RecordDict]) -> RecordDict:
         """Return the encoded request of a client; `encoded` stores it for clients with an equal request."""
         last = self.state.counted.get(client.name, 0)
-        if not (self.config.federation.feeds_back or self.broadcast(self.state.memory, last)):
+        if not self.broadcast(self.state.memory, last):
             last = 0  # else equal requests would be encoded for each
         name = client.name
         key = client.enrolment, last, self.group_of(name), tuple(self.statics_for(name)), self._group_of.get(name, 0)

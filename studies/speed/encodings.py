@@ -13,9 +13,9 @@ from typing import Any, get_args
 
 from client.data.read import read_all
 from client.tasks.registry import CLIENT_TASKS
+from common.config.federation import Encoding
 from common.config.parse import parse
 from common.tasks.registry import TASKS
-from common.wire.form import Encoding
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Round

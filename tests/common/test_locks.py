@@ -1,5 +1,7 @@
 """Locks that name the process that holds them."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -56,3 +58,30 @@ def test_a_damaged_lock_file_names_nobody(content: bytes, tmp_path: Path) -> Non
     (tmp_path / "lock").write_bytes(content)
     assert holder(tmp_path / "lock") == 0
     assert holder(tmp_path / "none") == 0
+
+
+def test_a_file_system_without_locks_is_used_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(file: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with exclusive(tmp_path / "lock"):
+        assert holder(tmp_path / "lock") == os.getpid()
+    assert holder(tmp_path / "lock") == 0
+    assert f"{tmp_path} cannot be locked: " in caplog.text
+
+
+def test_a_second_holder_in_the_same_process_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with exclusive(path), pytest.raises(HeldError, match=f"^process {os.getpid()}$"), exclusive(path):
+        pass
+    with exclusive(path):
+        assert path.stat().st_size > 0
+
+
+def test_a_block_may_remove_its_lock_file(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "lock"):
+        (tmp_path / "lock").unlink()
+    assert not (tmp_path / "lock").exists()

@@ -96,7 +96,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
             "join --server localhost:1 --insecure --data good.csv --test held-out.txt",
             "set --task to one of: sessions",
         ),
-        (2, "keys register absent.pub", "cannot read key file absent.pub (No such file"),
+        (2, "nodes add absent.pub", "cannot read key file absent.pub (No such file"),
     ],
 )
 def test_one_line_names_the_error(

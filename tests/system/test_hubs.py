@@ -65,7 +65,7 @@ def test_two_hubs_and_a_client_end_in_the_model_of_five_nodes(
 
 
 def register(folder: Path, name: str, clients: int) -> None:
-    words = ["keys", "register", str(folder / f"{name}.key.pub"), "--home", str(folder / "home"), "--name", name]
+    words = ["nodes", "add", str(folder / f"{name}.key.pub"), "--home", str(folder / "home"), "--name", name]
     done = CliRunner().invoke(app, [*words, "--clients", str(clients)])
     assert done.exit_code == 0, done.exception
     assert read_names(folder / "home" / "nodes")[name].clients == clients

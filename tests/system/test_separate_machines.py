@@ -34,7 +34,7 @@ def test_a_stock_supernode_trains_beside_a_client_whose_key_is_registered_later(
     joined.wait_for("does not admit this node's key")
 
     for folder in (at_client, at_stock):  # only public halves are sent
-        _fedloom(desk, at_server, "keys", "register", str(folder / "node.key.pub"), "--home", "home")
+        _fedloom(desk, at_server, "nodes", "add", str(folder / "node.key.pub"), "--home", "home")
     until(lambda: served.error().count("admitted ") == 2, served.error)  # the stock client does not wait for it
     supernode = _supernode(desk, machines, at_stock, address)
     joined.wait_for("connected to")

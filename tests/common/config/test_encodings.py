@@ -8,7 +8,7 @@ from common.options import Scalar
 from tests.support.configurations import refusal
 
 
-@pytest.mark.parametrize("encoding", ["float16", "int8", "top-k"])
+@pytest.mark.parametrize("encoding", ["float16", "int8"])
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -28,30 +28,4 @@ def test_other_runs_are_accepted_and_take_no_helpers_that_are_online() -> None:
 
 
 def test_an_unheard_of_encoding_is_refused() -> None:
-    assert "'float32', 'float16', 'int8' or 'top-k'" in refusal({"federation.encoding": "int4"})
-
-
-@pytest.mark.parametrize(
-    ("encoding", "given", "is_on"), [("top-k", "auto", True), ("int8", "auto", False), ("int8", True, True)]
-)
-def test_feedback_is_on_by_default_where_numbers_are_left_out(encoding: str, given: Scalar, is_on: bool) -> None:
-    config = parse({"federation.encoding": encoding, "federation.error-feedback": given})
-    assert config.federation.feeds_back == is_on
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"federation.error-feedback": True}, "needs an encoding that leaves something out"),
-        (
-            {"federation.encoding": "top-k", "federation.robust": "median", "federation.min-replies": 3},
-            "would take numbers that encoding=top-k leaves out for zeros",
-        ),
-        (
-            {"federation.encoding": "top-k", "task": "sessions", "method": "fedga", "tasks.sessions.loss": "sampled"},
-            "federation.encoding=top-k and federation.error-feedback work on whole tables",
-        ),
-    ],
-)
-def test_what_needs_all_numbers_is_refused(options: dict[str, Scalar], reason: str) -> None:
-    assert reason in refusal(options)
+    assert "'float32', 'float16' or 'int8'" in refusal({"federation.encoding": "int4"})

@@ -101,7 +101,7 @@ def test_an_unknown_shell_is_refused_with_the_supported_ones() -> None:
         ("fedloom up --resume r", {"r1", "r2"}),
         ("fedloom up --task mark", {"markets"}),
         ("fedloom up --set privacy.ep", {"privacy.epsilon="}),
-        ("fedloom keys reg", {"register"}),
+        ("fedloom nodes rot", {"rotate"}),
     ],
 )
 def test_the_script_completes(words: str, completed: set[str], tmp_path: Path) -> None:

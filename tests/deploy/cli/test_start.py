@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
         (0.5, 2, "--hepl"),
         (0.5, 2, "upp"),
         (0.8, 0, "keys --help"),
-        (0.8, 2, "keys register absent.pub"),
+        (0.8, 2, "nodes add absent.pub"),
         (0.8, 0, "nodes list"),
         (0.8, 0, "config privacy"),
         (0.8, 0, "completion bash"),

@@ -31,25 +31,30 @@ def test_a_hub_is_listed_with_the_number_of_its_clients() -> None:
     assert [entry["clients"] for entry in json.loads(command("nodes", "list", "--json").stdout)] == [1, 1250]
 
 
-@pytest.mark.parametrize("group", ["nodes", "keys"])
-def test_nodes_are_listed_with_names_for_people_and_programs(group: str) -> None:
-    assert "no keys in .fedloom/server/nodes" in command(group, "list").stderr
+def test_nodes_are_listed_with_names_for_people_and_programs() -> None:
+    assert "no keys in .fedloom/server/nodes" in command("nodes", "list").stderr
     assert command("keys", "node", "node.key").exit_code == 0
     assert command("nodes", "add", "node.key.pub", "--name", "shop-3").exit_code == 0
-    assert command(group, "list").stdout.split()[:2] == ["shop-3", "registered"]
-    [entry] = json.loads(command(group, "list", "--json").stdout)
+    assert command("nodes", "list").stdout.split()[:2] == ["shop-3", "registered"]
+    [entry] = json.loads(command("nodes", "list", "--json").stdout)
     assert (entry["name"], entry["state"]) == ("shop-3", "registered")
     assert command("keys", "node", "new.key").exit_code == 0
-    assert command(group, "rotate", "shop-3", "new.key.pub").exit_code == 0
-    [entry, old] = json.loads(command(group, "list", "--json").stdout)
+    assert command("nodes", "rotate", "shop-3", "new.key.pub").exit_code == 0
+    [entry, old] = json.loads(command("nodes", "list", "--json").stdout)
     assert (entry["name"], old["state"]) == ("shop-3", "revoked")
-    assert command(group, "revoke", entry["fingerprint"]).exit_code == 0
-    assert json.loads(command(group, "list", "--json").stdout)[0]["state"] == "revoked"
+    assert command("nodes", "revoke", entry["fingerprint"]).exit_code == 0
+    assert json.loads(command("nodes", "list", "--json").stdout)[0]["state"] == "revoked"
     assert command("keys", "node", "third.key").exit_code == 0
-    assert "--name belongs to one key" in str(
-        command("keys", "register", "third.key.pub", "new.key.pub", "--name", "shop-4").exception
-    )
-    assert command("keys", "register", "third.key.pub", "--name", "shop-4").exit_code == 0
-    assert json.loads(command(group, "list", "--json").stdout)[0]["name"] == "shop-4"
-    assert "was revoked" in str(command("keys", "register", "node.key.pub").exception)
+    assert command("nodes", "add", "third.key.pub", "--name", "shop-4").exit_code == 0
+    assert json.loads(command("nodes", "list", "--json").stdout)[0]["name"] == "shop-4"
+    assert "was revoked" in str(command("nodes", "add", "node.key.pub").exception)
     assert replace(list_nodes(NODES)[-1], since="", file=Path()).state == "revoked"
+
+
+@pytest.mark.parametrize(
+    ("removed", "successor"), [("register", "add"), ("list", "list"), ("rotate", "rotate"), ("revoke", "revoke")]
+)
+def test_the_removed_commands_of_keys_name_their_successors(removed: str, successor: str) -> None:
+    error = f"fedloom keys {removed} was removed in 0.2; use fedloom nodes {successor}"
+    assert str(command("keys", removed, "node.key.pub", "--name", "shop-3").exception) == error
+    assert removed not in command("keys", "--help").stdout
