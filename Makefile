@@ -26,11 +26,12 @@ test: .venv/dev  ## all tests, quick ones on all cores; those that need a Docker
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m "offline or not (system or container)"
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=30 -m "(system or container) and not offline"
 
-check: .venv/dev  ## format, lint, types, layers, documentation
+check: .venv/dev  ## format, lint, types, layers, house rules, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check.py
 	$(MAKE) --no-print-directory docs
 
 docs: .venv/dev  ## build the documentation into site/; a broken link fails

@@ -13,8 +13,8 @@ from benchmarks.harness.papers import CLAIMS
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import RowKey
 from benchmarks.harness.study import RESULTS, ROOT, write_claims
-from tests.docs.pages import pages, prose
 from tests.support.benchmarks import row
+from tools.pages import pages, prose
 
 NAMES = re.compile(r"FedRule|FedGA\b|FedSTL|BGTplanner|PF-GNN")
 COMPARED = re.compile(
