@@ -112,9 +112,10 @@ def unused_logic() -> Iterator[str]:
     words, defined = Counter(re.findall(r"\w+", code)), Counter(re.findall(r"(?:def|class) (\w+)", code))
     for path in sorted(folder.glob("*.py")):
         for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-                if words[node.name] <= defined[node.name]:
-                    yield f"{relative(path)}:{node.lineno}: the product does not use {node.name}; delete it"
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if words[node.name] <= defined[node.name]:
+                yield f"{relative(path)}:{node.lineno}: the product does not use {node.name}; delete it"
     package = CHECKED["logic"]["folder"].replace("/", ".")
     reach = _reached(package, folder, {path: text for path, text in sources.items() if path.parent != folder})
     for path in sorted(folder.glob("*.py")):
