@@ -8,7 +8,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check $(if $(INDEX),--ex
 
 FLOWER := .flower.log
 
-.PHONY: demo flower flower-stop test studies-test studies-smoke check docs docs-serve links format lock clean
+.PHONY: demo flower flower-stop test quick studies-test studies-smoke check ratchet docs docs-serve links format lock clean
 
 demo: .venv/runtime  ## train a rule recommender with a whole federation on this machine
 	$(BIN)/fedloom up --rounds 30
@@ -32,12 +32,20 @@ studies-test: .venv/dev  ## all tests of the studies
 studies-smoke: .venv/dev  ## pages follow from stored results, rows are valid configurations; less than a minute
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests/harness studies/tests/*/test_*experiments.py
 
-check: .venv/dev  ## format, lint, types, layers, documentation
+quick: .venv/dev  ## all tests but slow ones (tests/slow.toml), in a minute on two cores
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not (slow or system or container or browser)"
+
+check: .venv/dev  ## format, lint, types, layers, house rules, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check.py
+	$(BIN)/python tools/ratchet.py
 	$(MAKE) --no-print-directory docs
+
+ratchet: .venv/dev  ## compare the product's size, and walks through it, with the limits in tools/ratchet.toml
+	$(BIN)/python tools/ratchet.py --walks
 
 docs: .venv/dev  ## build the documentation into site/; a broken link fails
 	$(BIN)/zensical build --clean --strict

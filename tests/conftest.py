@@ -1,9 +1,15 @@
-"""For every test: one thread for tensors too small to share, and Flower's identity that makes messages possible."""
+"""For every test: one thread for small tensors, and Flower's identity that makes messages possible; slow ones are marked."""
+
+import tomllib
+from pathlib import Path
 
 import pytest
 import torch
 from flwr.supercore.task_identity import TaskIdentity
 from hypothesis import settings
+
+SLOW = tomllib.loads((Path(__file__).parent / "slow.toml").read_text("utf-8"))["slow"]
+"""Files and folders of slow tests, which `make quick` leaves out."""
 
 pytest.register_assert_rewrite("tests.support")  # so that a failed check there names what it found
 torch.set_num_threads(1)
@@ -14,6 +20,14 @@ settings.load_profile("fedloom")
 def pytest_configure(config: pytest.Config) -> None:
     """PyG scripts a class on import, which this torch calls deprecated; nothing of ours does."""
     config.addinivalue_line("filterwarnings", "ignore:`torch.jit.script:DeprecationWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow files."""
+    for item in items:
+        place = item.path.relative_to(Path(__file__).parent)
+        if any(place.is_relative_to(path) for path in SLOW):
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)

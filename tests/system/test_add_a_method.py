@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, TITLE, blocks
 from tests.system.desk import Desk
+from tools.pages import ROOT, TITLE, blocks
 
 pytestmark = pytest.mark.system
 PAGE = ROOT / "docs" / "howto" / "add-a-method.md"

@@ -12,8 +12,8 @@ from deploy.files import write_file
 from deploy.flower_programs import flower_environment, flower_program
 from deploy.ports import free_port
 from deploy.processes import Processes
-from tests.docs.pages import blocks
 from tests.system.desk import ROOT, until
+from tools.pages import blocks
 
 pytestmark = pytest.mark.system
 SHARED = ("pyproject.toml", "README.md", "LICENSE", "common", "server", "client", "deploy")

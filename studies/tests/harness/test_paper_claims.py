@@ -13,7 +13,7 @@ from studies.harness.papers import CLAIMS
 from studies.harness.results import Results
 from studies.harness.row import RowKey
 from studies.harness.study import RESULTS, ROOT, write_claims
-from tests.docs.pages import pages, prose
+from tools.pages import pages, prose
 from tests.support.study_rows import row
 
 NAMES = re.compile(r"FedRule|FedGA\b|FedSTL|BGTplanner|PF-GNN")

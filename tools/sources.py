@@ -1,16 +1,20 @@
-"""Text of the repository for contract tests: docstrings, comments, literals, names, pages."""
+"""Text of the repository for checks: docstrings, comments, literals, names, pages."""
 
 import ast
 import io
 import re
 import tokenize
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).parents[2]
-LAYERS = ("common", "server", "client", "deploy")
+ROOT = Path(__file__).parents[1]
+CHECKED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "check.toml").read_text("utf-8"))
+"""Data of the checks."""
+LAYERS: tuple[str, ...] = tuple(CHECKED["folders"]["layers"])
 
 BLOCKED = re.compile(
     r"\b(in clear|came to nothing|counts as nothing|everybody's|whoever|dealt|dealing|purse|witness|told|tells)\b"
@@ -31,7 +35,7 @@ class Text:
 
 def paths(*suffixes: str) -> list[Path]:
     """Return sorted files with those suffixes in layers, studies, docs and examples, and README.md."""
-    folders = (*LAYERS, "studies", "docs", "examples")
+    folders = (*LAYERS, *CHECKED["folders"]["studies"], "docs", "examples")
     found = {path for folder in folders for suffix in suffixes for path in (ROOT / folder).rglob(f"*{suffix}")}
     found = {path for path in found if not path.is_relative_to(ROOT / "studies" / "tests")}
     if ".md" in suffixes:

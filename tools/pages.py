@@ -1,6 +1,6 @@
 """Pages of the repository: headings, links, code blocks and sentences.
 
-`python -m tests.docs.pages` copies the files of titled code blocks into the pages again.
+`python -m tools.pages` copies the files of titled code blocks into the pages again.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit", "privacy", "secure", "claims")
 """Result pages that `python -m studies page` and `claims` write."""

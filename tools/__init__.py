@@ -1,0 +1,1 @@
+"""Measuring tools and checks of the repository; no part of the product."""
