@@ -13,8 +13,8 @@ from studies.harness.papers import CLAIMS
 from studies.harness.results import Results
 from studies.harness.row import RowKey
 from studies.harness.study import RESULTS, ROOT, write_claims
-from tools.pages import pages, prose
 from tests.support.study_rows import row
+from tools.pages import pages, prose
 
 NAMES = re.compile(r"FedRule|FedGA\b|FedSTL|BGTplanner|PF-GNN")
 COMPARED = re.compile(
