@@ -3,12 +3,10 @@
 from client.data.dataset import Dataset, Unit
 from client.data.partition import floor_share, own_rng
 from client.data.sources import Source, demo_range
+from client.data.tables.files import write_private_csv
 from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, Dialect, TableSchema
 from client.data.tables.table import Table
-from client.data.tables.writer import write_private_csv
-from client.inference.network import ExportableNetwork, Network
-from client.stacked_tensors import Tensors
 from client.state import ClientMemory
 from client.tasks.learner import (
     DoubtsRun,
@@ -23,11 +21,11 @@ from client.tasks.learner import (
     means,
     shell,
 )
-from client.tasks.spec import ClientTask
+from client.tasks.spec import ClientTask, ExportableNetwork, Network
+from client.trainers.base import ClientMethod, Cohort, CohortResult, LocalResult, Trainer
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.spec import ClientMethod, Cohort, CohortResult, LocalResult, Trainer
-from client.training.cohort_size import HasWideRows
-from client.training.participant import Participant
+from client.training.participant import HasWideRows, Participant
+from client.training.stacks import Tensors
 from common.models import build_model, parameters, tensors
 
 __all__ = [

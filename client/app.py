@@ -10,16 +10,15 @@ from flwr.clientapp import ClientApp
 from client.checks import check_client
 from client.data.child_reader import read_partition_apart
 from client.data.read import read_partition
-from client.hosted_state import HostedStore
-from client.node.replies import failure_reply, log
-from client.policy import Policy
+from client.hub.state import FOLDER, HostedStore, open_blocks
+from client.node.flower import failure_reply, log
+from client.owner.policy import Policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.release import Releaser
 from client.session import Session
 from client.settings import ClientSettings
 from client.state import DiskStore
-from client.state_blocks import FOLDER, open_blocks
 from client.tasks.learner import Learner
 from client.tasks.registry import CLIENT_TASKS, build_learner
 from common.config.run import RunConfig
@@ -34,15 +33,17 @@ from common.wire.messages import (
     COUNTS,
     ENROL,
     EVALUATE,
+    HELPER,
     TRAIN,
     AssignRequest,
     CountsRequest,
     EnrolRequest,
     EvaluateRequest,
+    HelperReply,
+    HelperRequest,
     Payload,
     TrainRequest,
 )
-from common.wire.sums import HELPER, HelperReply, HelperRequest
 
 app = ClientApp()
 

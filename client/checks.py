@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from client.data.sources import fingerprint, fingerprint_of_all, is_demo, resolve_source
-from client.policy import Policy, read_policy
-from client.secure.pins import PINS, Pins
+from client.owner.policy import Policy, read_policy
+from client.secure.terms import PINS, Pins
 from client.settings import ClientSettings
 from common.errors import StateError
 from common.files import write_atomically

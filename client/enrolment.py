@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from client.policy import Policy
-from client.secure.pins import AcceptedRoster, Pins
+from client.owner.policy import Policy
+from client.secure.terms import AcceptedRoster, Pins
 from client.state import Store
 from client.tasks.learner import DoubtsRun, Learner
-from common.config.flatten import from_json, read_names
+from common.config.parse import from_json, read_names
 from common.config.run import RunConfig
 from common.errors import DataError, RefusedError, WireError
-from common.privacy.sum_claims import describe_sums
+from common.privacy.claims import describe_sums
 from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from common.text import printable

@@ -7,26 +7,21 @@ from functools import partial
 from safetensors.numpy import save
 
 from client.enrolment import BuildLearner, EnrolledRun, Enrolments, fingerprint
-from client.privacy.plain_updates import passes_unchanged
 from client.privacy.release import Releaser
-from client.secure.join import join_training
-from client.secure.pins import Pins
-from client.secure.summed_counts import upload_counts, with_own_part
-from client.secure.summed_metrics import upload_metrics
+from client.privacy.update_steps import passes_unchanged
+from client.secure.sums import join_training, upload_counts, upload_metrics, with_own_part
+from client.secure.terms import Pins
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
 from client.tasks.learner import Learner
 from client.training.alone import with_alone
-from client.training.cohort import train
-from client.training.evaluation import assess_models, evaluate_models
+from client.training.evaluation import assess_models, choose_cluster, evaluate_models, split_models
 from client.training.failures import run_or_zeros
-from client.training.kept_rounds import keep_round
-from client.training.own_cluster import choose_cluster, split_models
+from client.training.local_round import train
 from client.training.participant import ADAPT, Participant
+from client.training.state import keep_round
 from common.arrays import Arrays
-from common.config.delivered_model import keeps_rounds
-from common.config.run import RunConfig
-from common.config.secure_sums import count_cost
+from common.config.run import RunConfig, count_cost, keeps_rounds
 from common.errors import FedloomError, RefusedError
 from common.text import printable
 from common.wire.messages import (

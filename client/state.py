@@ -14,8 +14,7 @@ from typing import Protocol
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from client.own_rows import TOUCHED, own_rows_of
-from client.stacked_tensors import Tensors, at
+from client.training.stacks import TOUCHED, Tensors, at, own_rows_of
 from common.errors import StateError, WireError
 from common.files import write_atomically
 

@@ -2,12 +2,11 @@
 
 from common.arrays import Array, Arrays, add, mean, norm, scale, sub, zeros_like
 from common.errors import ConfigError, DataError, FedloomError, RefusedError, WireError
-from common.methods.spec import Capabilities, MethodOptions, MethodSpec
-from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
-from common.metrics.spec import MetricFamily, MetricSpec
+from common.methods.base import Capabilities, MethodOptions, MethodSpec
+from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, MetricSpec
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
-from common.tasks.count_statistics import CountStatistics
+from common.tasks.counts import CountStatistics
 from common.tasks.spec import ModelVariant, NamedRows, Objective, TaskOptions, TaskRun, TaskSpec
 from common.tasks.vocabulary import Vocabulary, check_names
 from common.wire.messages import Metrics, TrainReply, TrainRequest

@@ -1,9 +1,8 @@
 """Public surface for plug-ins: a task at the command line and in reports; imports no torch."""
 
 from deploy.cli.commands import CommandRef
-from deploy.model_service.spec import Export, ModelAnswer, RankingRequest, Request, ServedModel, Serving
-from deploy.report.run import RunRecord
-from deploy.report.sections import Section, figure, figure_of, section, table
+from deploy.pages.view import RunRecord, Section, figure, figure_of, section, table
+from deploy.serving.spec import Export, ModelAnswer, RankingRequest, Request, ServedModel, Serving
 from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
 
 __all__ = [

@@ -18,12 +18,12 @@ import typer
 
 from common.arrays import Arrays
 from common.config.reference import field_texts, option_references
-from common.wire import messages, sums
+from common.wire import messages
 from common.wire.encodings import BLOCK, CODES, SCALES
 from deploy.cli.app import app
 from deploy.commands.config import NAMED, as_toml
-from server import events
-from server.evaluation import MAX_PLAUSIBLE
+from server.aggregation.metrics import MAX_PLAUSIBLE
+from server.record import events
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 MADE = "Made by `python docs/make_reference.py`, not edited by hand."
@@ -31,7 +31,7 @@ WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", No
 KINDS = ("ENROL", "COUNTS", "ASSIGN", "TRAIN", "EVALUATE")
 """Names of the message types in `common.wire.messages`, which clients answer."""
 HELPER_KINDS = ("HELPER", "PREPARE", "OPEN")
-"""Names of the message types in `common.wire.sums`, which helpers answer."""
+"""Names of the message types in `common.wire.messages`, which helpers answer."""
 
 
 def cli() -> Iterator[str]:
@@ -115,7 +115,7 @@ def wire() -> Iterator[str]:
         " another version and names both. An absent value is empty, never null."
         f" The [threat model](../explanation/threats.md) names what each message reveals. {MADE}"
     )
-    types = [(k, getattr(messages, k)) for k in KINDS] + [(k, getattr(sums, k)) for k in HELPER_KINDS]
+    types = [(k, getattr(messages, k)) for k in KINDS] + [(k, getattr(messages, k)) for k in HELPER_KINDS]
     rows = [(f"`{text}`", _link(f"{k.title()}Request"), _link(f"{k.title()}Reply")) for k, text in types]
     yield (
         "## Exchanges\n\nThe server sends a request as a Flower message of this type, and the node replies. Clients reply to"
@@ -138,7 +138,7 @@ def _limits() -> list[tuple[str, str]]:
     return [
         ("record", "one ConfigRecord named `fedloom`; all arrays of a message are one safetensors blob in it"),
         ("types of arrays", "booleans, integers, floats"),
-        ("size of a message", "no limit on gRPC calls (`client/node/channel.py`); Flower sends a message in chunks"),
+        ("size of a message", "no limit on gRPC calls (`client/node/flower.py`); Flower sends a message in chunks"),
         ("shape and type of an update", "those of the model that was sent, once decoded; finite values only"),
         ("`federation.encoding=float16`", "arrays of float32 are sent as float16"),
         (

@@ -1,12 +1,12 @@
 """Methods of your own from Python."""
 
+from client.trainers.base import AnyClientMethod, ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.registry import CLIENT_METHODS
-from client.trainers.spec import AnyClientMethod, ClientMethod
+from common.methods.base import AnyMethod
 from common.methods.registry import METHODS
-from common.methods.spec import AnyMethod
-from server.strategies.registry import SERVER_METHODS
-from server.strategies.spec import AnyServerMethod, ServerMethod
+from server.methods.registry import SERVER_METHODS
+from server.round.method import AnyServerMethod, ServerMethod
 
 
 def add_method(method: AnyMethod, server: type, client: AnyClientMethod | None = None) -> None:

@@ -8,15 +8,14 @@ from typing import Any
 from common.errors import ConfigError
 from common.options import Scalar
 from deploy.cli.options import STATE, DataRequest
-from deploy.commands.answer_formats import rounded
 from deploy.commands.recommend import find_answering, open_run
-from deploy.commands.runs import find_run
-from deploy.data_check import check_data
-from deploy.data_report import DataReport
-from deploy.model_service.export import export_run
+from deploy.data.check import DataReport, check_data
+from deploy.federation.runs import find_run
+from deploy.pages.answers import rounded
+from deploy.serving.export import export_run
 from deploy.tasks.registry import DEPLOY_TASKS
 from fedloom.console import silence
-from server.result import Result
+from server.record.result import Result
 
 __all__ = ["DataReport", "Recommendation", "check", "export_onnx", "forecast", "recommend"]
 
@@ -55,8 +54,8 @@ def recommend(run: str, data: str, top: int, query: Mapping[str, str]) -> list[R
 
 def forecast(run: str, data: str, site: str, horizon: int) -> list[dict[str, Any]]:
     """Return the forecast of a sensor by a finished run, one row per step and variable; see `Run.forecast`."""
-    from deploy.tasks.traffic.commands import SensorRequest
-    from deploy.tasks.traffic.inference import compute_forecast
+    from deploy.tasks.traffic.forecast import compute_forecast
+    from deploy.tasks.traffic.task import SensorRequest
 
     with silence():
         view = compute_forecast(DataRequest(data), SensorRequest(site, run), horizon)

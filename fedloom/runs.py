@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import ConfigError
-from deploy.commands.runs import find_run
-from server.artifacts import RunDirectory
-from server.events import Round
-from server.result import Best, Privacy, Result, Verdict
+from deploy.federation.runs import find_run
+from server.record.events import Round
+from server.record.folder import RunDirectory
+from server.record.result import Best, Privacy, Result, Verdict
 
 if TYPE_CHECKING:
     from fedloom.queries import Recommendation
@@ -38,7 +38,7 @@ class Run:
         """Content of result.json."""
 
     def __repr__(self) -> str:
-        from deploy.report.metric_table import headlines
+        from deploy.pages.metrics import headlines
 
         keys = [m.key for m in headlines(self.metrics.keys() - {"loss"}) if not m.baseline] or list(self.metrics)
         figures = ", ".join(f"{key}={self.metrics[key]:.4g}" for key in keys[:4])
@@ -153,7 +153,7 @@ def compare(runs: Sequence[Run]) -> list[Row]:
     Rows of further runs have `<metric>_difference` too, the mean of run minus first run over the clients that have the metric
     in both, and its standard error `<metric>_se`. If the runs differ in data or split, there are no differences.
     """
-    from deploy.commands.run_tables import comparison_as_json
+    from deploy.pages.terminal import comparison_as_json
 
     found = comparison_as_json([run.path for run in runs])["differences"] if runs else {}
     return [

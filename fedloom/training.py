@@ -12,14 +12,14 @@ from common.errors import RunError
 from common.options import Scalar
 from deploy.cli.options import DataRequest, RunRequest
 from deploy.cli.output import console
-from deploy.commands.runs import runs_folder
-from deploy.commands.simulated_clients import prepare_simulation
-from deploy.simulation import simulate_clients
-from deploy.watch import watch_here
+from deploy.federation.local_clients import prepare_simulation
+from deploy.federation.runs import runs_folder
+from deploy.federation.watch import watch_here
+from deploy.simulation.grid import simulate_clients
 from fedloom.console import silence
 from fedloom.runs import Run, round_row
-from server.artifacts import RunDirectory
-from server.events import Event, Round
+from server.record.events import Event, Round
+from server.record.folder import RunDirectory
 
 OnRound = Callable[[dict[str, Any]], object]
 """Function of one round's row, as in `Run.rounds`."""

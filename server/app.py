@@ -7,12 +7,11 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from common.config.flatten import flatten
-from common.config.parse import parse
+from common.config.parse import flatten, parse
 from common.config.run import RunConfig
 from common.files import close_to_others
 from common.system_calls import end_with
-from server.process_records import record_process
+from server.record.process import record_process
 from server.run import run
 from server.settings import ServerSettings
 

@@ -1,48 +1,136 @@
-"""Run on the server, from configuration to result; the same over gRPC and in one process."""
+"""Run on the server, from configuration to result: vocabulary, start, all rounds; the same over gRPC and in one process."""
 
 import json
 import logging
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
 
-from common.config.flatten import flatten, to_json
-from common.config.gathered_rows import resolve_rows
-from common.config.hub_answers import reason_for_replies
-from common.config.run import RunConfig
-from common.errors import FedloomError
-from common.tasks.registry import TASKS
+from common.config.parse import flatten, to_json
+from common.config.run import RunConfig, reason_for_replies, resolve_rows
+from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError
+from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
+from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
-from server.admission import SUMS, HubAdmission
-from server.artifacts import LOCK_SECONDS, RunDirectory, make_run_id
-from server.catalogue import read_catalogue
-from server.enrolment import Enrolment
-from server.federated_counts import sum_counts
-from server.grid import PollingGrid
-from server.hub_grid import HubGrid
-from server.journal import Journal
-from server.ledger_heads import LedgerHeads
-from server.liveness import Liveness
-from server.node_directory import NameBindings
-from server.planning.costs import budget_of
-from server.planning.planner import read_round_decision
-from server.result import Result
-from server.round_limits import RoundLimits
-from server.secure.parties import Parties, find_parties
+from server.clients.enrolment import MAX_REWAIT_SECONDS, SUMS, Enrolment, HubAdmission
+from server.clients.ledger_heads import LedgerHeads
+from server.clients.names import NameBindings
+from server.exchange.flower import prompt_pull
+from server.exchange.grid import Liveness, PollingGrid, RoundLimits
+from server.exchange.relays import HubGrid
+from server.methods.registry import build_strategy
+from server.planning.planner import budget_of, read_round_decision
+from server.record.events import ENDED_EARLY
+from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
+from server.record.journal import Journal
+from server.record.result import Result
+from server.round.counts import sum_counts, sum_masked_counts
+from server.round.method import RoundParts
+from server.round.plan import PlannedStrategy
+from server.round.round import RoundStrategy
+from server.round.state import RunState, restore
+from server.secure.parties import Parties, check_counts, find_oversize, find_parties, resolve_counts
 from server.secure.protocol import SumProtocol
-from server.secure.sizes import check_counts, find_oversize, resolve_counts
-from server.secure.summed_counts import sum_masked_counts
-from server.state import RunState, restore
-from server.strategies.planned import PlannedStrategy
-from server.strategies.registry import build_strategy
-from server.strategies.round import RoundStrategy
-from server.strategies.spec import RoundParts
-from server.training import train
-from server.uploads import prompt_pull
+
+
+def read_catalogue(config: RunConfig) -> Vocabulary:
+    """Read the task's public vocabulary.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        DataError: The file is not a vocabulary.
+    """
+    if config.catalogue == "demo":
+        return demo_vocabulary(config.task)
+    try:
+        return read_vocabulary(config.task, Path(config.catalogue).read_text("utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read vocabulary file {config.catalogue} ({error.strerror}); check --catalogue"
+        ) from None
+    except DataError as error:
+        raise DataError(str(error), config.catalogue) from None
+
+
+Strategy = RoundStrategy | PlannedStrategy
+
+FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.05, 1.5, 2.0  # between two requests of a round
+
+
+@dataclass
+class Patience:
+    """Time in which one round may be asked again, from its first failure.
+
+    Args:
+        seconds: The time.
+        clock: Monotonic seconds.
+        sleep: Function that waits a number of seconds.
+    """
+
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    round: int = -1
+    end: float = 0.0
+    pause: float = 0.0
+
+    def allows(self, number: int) -> bool:
+        """Return True if the round of this number may be asked again."""
+        if number != self.round:
+            self.round, self.end, self.pause = number, self.clock() + self.seconds, FIRST_PAUSE_SECONDS
+        return self.clock() <= self.end
+
+    def wait(self) -> None:
+        """Wait longer before each repetition, since a node may answer at once that it cannot train."""
+        self.sleep(self.pause)
+        self.pause = min(self.pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
+
+
+def train(strategy: Strategy, grid: Grid, journal: Journal) -> str:
+    """Train all rounds, or as many as the clients can afford; return the reason of an early end.
+
+    Without remaining rounds the run ended in its last evaluation; only that evaluation is done. A round that lost its
+    clients is asked again once enough are back, for as long as a running run waits for clients. One with unusable replies
+    is asked again without their senders, if the others are enough.
+
+    Raises:
+        QuorumError: Too few clients answered or came back.
+    """
+    config = strategy.config
+    patience = Patience(min(config.federation.wait, MAX_REWAIT_SECONDS))
+    if journal.unwritten and strategy.state.round < config.rounds:
+        _evaluate(strategy, grid)
+    while (rounds := config.rounds - strategy.state.round) > 0:
+        try:
+            arrays = to_record(strategy.state.model)
+            strategy.start(grid, arrays, num_rounds=rounds, timeout=config.federation.deadline)
+        except BudgetSpentError as spent:
+            strategy.conclude(grid)
+            return f"{ENDED_EARLY}: {spent}"
+        except QuorumError:
+            can_return = journal.can_return(config.federation.min_replies) and patience.allows(strategy.state.round)
+            if not (can_return or strategy.can_exclude(grid)):
+                raise
+            journal.repeat_round()
+            patience.wait()
+        else:
+            return ""
+    strategy.conclude(grid)
+    return ""
+
+
+def _evaluate(strategy: Strategy, grid: Grid) -> None:
+    """Evaluate the model of a round whose evaluation a kill has interrupted."""
+    messages = strategy.configure_evaluate(strategy.state.round, ArrayRecord(), ConfigRecord(), grid)
+    strategy.aggregate_evaluate(strategy.state.round, grid.send_and_receive(messages))
+
 
 OnRound = Callable[[RunState], None]
 """Callback before each round."""

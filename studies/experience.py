@@ -62,8 +62,8 @@ def _export() -> bytes:
     from common.config.parse import parse
     from common.models import build_model, parameters
     from common.tasks.rules.task import TASK
-    from deploy.model_service.document import Document
-    from deploy.model_service.onnx_export import to_onnx
+    from deploy.serving.load import Document
+    from deploy.serving.onnx_export import to_onnx
     from deploy.tasks.rules.model_service import export
     from deploy.tasks.spec import TrainedRun
 

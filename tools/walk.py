@@ -108,7 +108,7 @@ def fedavg_round() -> Walk:
     """Walk through the second of three rounds of FedAvg without privacy, of a few homes that train one at a time."""
     from client.data.read import partition, read_all
     from common.config.parse import parse
-    from deploy.simulation import simulate_clients
+    from deploy.simulation.grid import simulate_clients
 
     parts = partition(read_all("rules", f"demo:0-{HOMES}"), HOMES)
     config = parse({"method": "fedavg", "task": "rules", "rounds": 3})
@@ -123,8 +123,7 @@ def noised_release() -> Walk:
 
     from client.app import open_session
     from client.settings import ClientSettings
-    from common.config.flatten import to_json
-    from common.config.parse import parse
+    from common.config.parse import parse, to_json
     from common.models import build_model, parameters
     from common.tasks.registry import TASKS, demo_vocabulary
     from common.wire.messages import EnrolRequest, TrainReply, TrainRequest

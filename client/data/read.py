@@ -1,4 +1,4 @@
-"""Data sets of every task: reading a source, and partition among clients."""
+"""Data sets of every task: reading a source, partition among clients, and titles of items."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,12 +6,21 @@ from pathlib import Path
 from typing import cast
 
 from client.data.dataset import AnyDataset, Dataset, UnitT, demo_dataset
-from client.data.partition import partition_units
-from client.data.partition_column import COLUMNS, parts_by_column, with_clients
-from client.data.sources import TEST_MARK, Source, demo_range, is_demo, split_variant
-from client.data.tables.formats import load, tables_in
+from client.data.partition import COLUMNS, partition_units, parts_by_column, with_clients
+from client.data.sources import TEST_MARK, Source, demo_range, is_demo, split_test_file, split_variant
+from client.data.tables.files import (
+    TEST,
+    VALIDATION,
+    clients_in,
+    files_in,
+    load,
+    split_files,
+    splits_of,
+    stem_of,
+    tables_in,
+)
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema
-from client.data.tables.split_files import TEST, VALIDATION, clients_in, split_files, splits_of
+from client.tasks.lists import ITEM, NO_TITLES, TITLE, TITLE_COLUMNS, Titles
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.spec import Noun
 from common.errors import ConfigError, DataError
@@ -170,3 +179,36 @@ def with_test(task: str, source: str, test: str) -> str:
     if test and is_demo(source):
         raise ConfigError("--test does not apply to demo data; set --data to your own data")
     return f"{source}{TEST_MARK}{test}" if test else source
+
+
+SUFFIX, TYPED = ".item", b":token"
+"""Suffix of RecBole's files of items, and a type in their header; MovieLens 100K has another `u.item`."""
+
+SCHEMA = TableSchema(columns=TITLE_COLUMNS)
+
+
+def read_titles(source: str) -> Titles:
+    """Read the titles of `NAME.item` beside a file `NAME.inter`, or of all such files in a folder.
+
+    Raises:
+        DataError: Such a file is malformed.
+    """
+    from client.data.tables.reader import read_table  # takes 40 MB of memory
+
+    path = split_test_file(source)[0]
+    if is_demo(source) or not path.exists():
+        return NO_TITLES
+    name = "" if path.is_dir() else stem_of(path).partition(".")[0]
+    titles: dict[str, str] = {}
+    for file in files_in(path if path.is_dir() else path.parent):
+        if file.suffix.lower() == SUFFIX and (not name or file.stem == name) and _is_typed(file):
+            table = read_table(file, SCHEMA)
+            if TITLE in table:
+                pairs = zip(*(table.columns[column].to_pylist() for column in (ITEM, TITLE)), strict=True)
+                titles |= {item: title for item, title in pairs if title}
+    return titles
+
+
+def _is_typed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return TYPED in file.readline(4096)

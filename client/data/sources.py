@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.tables.formats import CHUNK
+from client.data.tables.files import CHUNK
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from common.errors import DataError
 

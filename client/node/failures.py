@@ -1,21 +1,47 @@
-"""Typed errors of failed calls to the server, each with a remedy.
+"""Server of a client, the client's entry at it, and typed errors of failed calls, each with a remedy."""
 
-gRPC reports only "unavailable" for an absent server, an unknown certificate and another protocol. An unreachable server
-is therefore probed once more by a plain TLS handshake, which identifies the cause.
-"""
-
+import json
 import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
+import grpc
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from client.node.place import Place
 from common.errors import ConfigError, ConnectError, FedloomError
+from common.files import write_atomically
 from common.text import printable
+
+
+@dataclass(frozen=True)
+class Place:
+    """Number of the node that the server gave to this client's key.
+
+    The server refuses a second connection of a key until it misses the heartbeats of the first, for 20 s. A client
+    that knows its number ends the first connection itself. Only the holder of the key can do so.
+
+    Args:
+        path: File of the number; None keeps no number.
+    """
+
+    path: Path | None = None
+
+    def read(self) -> int | None:
+        """Return the number of the last connection; None without one."""
+        try:
+            return int(self.path.read_text("ascii")) if self.path else None
+        except (OSError, ValueError):
+            return None
+
+    def write(self, node_id: int) -> None:
+        """Keep the number of a new connection."""
+        if self.path and self.read() != node_id:
+            write_atomically(self.path, str(node_id).encode(), mode=0o600)
+
 
 PROBE_SECONDS = 3.0  # seconds
 _EXPIRED, _NOT_YET_VALID, _WRONG_NAME, _WRONG_IP = 10, 9, 62, 64  # X509_V_ERR_* of OpenSSL
@@ -169,3 +195,52 @@ def _probe_plaintext(server: Server, connection: socket.socket) -> ConnectError:
     except OSError:
         return ServerAwayError(f"{server.address} does not answer")
     return ConnectError(f"{server.address} requires TLS; give the server's CA with --ca")
+
+
+_ACTIVATION_FAILED, _KEYS_ARE_REQUIRED = 2004, 2001  # Flower's ApiErrorCode
+
+
+def explain(error: grpc.RpcError, server: Server) -> FedloomError:
+    """Return the error to raise for a failed call.
+
+    It is an error of `client.node.failures` if retrying can help, else a plain ConnectError.
+    """
+    status, details = error.code(), error.details() or ""
+    match status:
+        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.DEADLINE_EXCEEDED:
+            return diagnose(server)
+        case grpc.StatusCode.PERMISSION_DENIED:
+            return RunOverError("the run has ended")
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if "larger than max" in details:
+            return RunOverError(
+                f"{server.address} takes no message of this size; its owner can raise FEDLOOM_MOST_UPLOAD there"
+            )
+        case grpc.StatusCode.UNAUTHENTICATED if "timestamp" in details:
+            return NotAdmittedError(
+                f"{server.address}: the clock of this machine or of the server is wrong; here it is {format_clock()}, and a"
+                " client may be five seconds ahead or five minutes behind; set both by NTP"
+            )
+        case grpc.StatusCode.UNAUTHENTICATED:
+            return NotAdmittedError(f"{server.address} no longer recognizes this node")
+        case grpc.StatusCode.FAILED_PRECONDITION:
+            return _explain_refusal(server, details)
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return ConnectError(f"{server.address} is not a Fleet API of Flower 1.39; check address and version")
+        case _:
+            return ServerAwayError(f"{server.address} returned gRPC status {status.name}")
+
+
+def _explain_refusal(server: Server, details: str) -> ConnectError:
+    try:
+        payload = json.loads(details)
+        code, text = payload.get("code"), payload.get("detail", "")
+    except (ValueError, AttributeError):
+        code, text = None, details
+    if code == _ACTIVATION_FAILED:
+        return NotAdmittedError(
+            f"{server.address} does not admit this node's key; register its public key at the server"
+            " or end the other client that uses the same key"
+        )
+    if code == _KEYS_ARE_REQUIRED:
+        return ConnectError(f"{server.address} admits registered keys only; give this node's key with --key")
+    return ConnectError(f"{server.address} refuses this node: {text}")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 
-from client.journal import RequestEntry
+from client.owner.journal import RequestEntry
 from common.text import count, printable, size
 
 SHOWN_NUMBERS = 4

@@ -1,17 +1,20 @@
-"""Status of the clients of a state folder, from journal, pid files and ledgers.
-
-The module reads only, and imports no torch.
-"""
+"""Status of the clients of a state folder, from journal, pid files and ledgers, and the ε that they have spent."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from client.journal import read_journal
 from client.owner.control import RunningClient, is_paused, running_clients
+from client.owner.journal import read_journal
 from client.privacy.claim import Statement, read_statements
 from client.privacy.ledger.locate import LINEAGES, find_all_ledgers
+from common.config.run import RunConfig
 from common.errors import LedgerError
+from common.privacy.claims import UNBOUNDED
+from common.privacy.options import PrivacyOptions
+
+if TYPE_CHECKING:
+    from client.privacy.budget import Budget
 
 
 @dataclass
@@ -137,3 +140,44 @@ def _read_ledgers(folder: Path) -> tuple[tuple[Statement, ...], tuple[str, ...]]
         except LedgerError as error:
             broken.append(str(error))
     return tuple(found), tuple(broken)
+
+
+@dataclass(frozen=True)
+class EpsilonSpent:
+    """ε spent until now, for planning; the guarantee is that of the limits."""
+
+    run: float
+    """ε that the run has spent."""
+    run_limit: float
+    """ε of the run's budget."""
+    left_total: float | None
+    """Remaining ε of the data over all runs; None without a limit."""
+
+    @property
+    def left_run(self) -> float:
+        """Remaining ε of the run."""
+        return max(0.0, self.run_limit - self.run)
+
+
+def noise_options(config: RunConfig) -> PrivacyOptions | None:
+    """Return the options of the noise on updates, or of that on counts; None in a run without noise."""
+    options = config.privacy if config.privacy.unit != "none" else config.task_options.count_privacy
+    return options if options.unit != "none" else None
+
+
+def read_epsilon(budget: "Budget", config: RunConfig, enrolment: str) -> EpsilonSpent | None:
+    """Return the ε spent by a run and left to it; None in a run without noise.
+
+    Raises:
+        LedgerError: The ledger cannot be read.
+    """
+    options = noise_options(config)
+    if options is None:
+        return None
+    ledger = budget.ledger(options)
+
+    def epsilon(spent: float, delta: float) -> float:
+        return ledger.account.claim(spent, delta) if spent else 0.0
+
+    left = max(0.0, ledger.epsilon - epsilon(ledger.spent(), ledger.delta)) if ledger.epsilon < UNBOUNDED else None
+    return EpsilonSpent(epsilon(ledger.spent_in(budget.run_name(enrolment)), options.delta), options.epsilon, left)

@@ -1,21 +1,153 @@
-"""Privacy budget of a client: the run's budget, the owner's policy and the ledger, checked together."""
+"""Privacy budget of a client: the run's budget, the owner's policy and the ledger, checked together for each release."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from client.policy import Policy
+import numpy as np
+
+from client.owner.policy import Policy
+from client.privacy.dp_sgd import DpSgdNoise
+from client.privacy.ledger.accounts import Limits
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.limits import Limits
-from client.privacy.ledger.records import Slot
-from client.privacy.payload import with_clip
-from client.privacy.reservation import Reservation
-from common.config.run import RunConfig
-from common.config.secure_sums import count_cost, metric_cost
-from common.errors import RefusedError
+from client.privacy.ledger.records import LOCAL_TRUST, Slot
+from common.arrays import Arrays, Floats
+from common.config.run import RunConfig, count_cost, metric_cost
+from common.errors import RefusedError, StateError
 from common.privacy.accounts import Account, Rdp
-from common.privacy.mechanisms.registry import VECTOR_MECHANISMS, build_account
-from common.privacy.options import PrivacyOptions, Unit
+from common.privacy.claims import SAME_ITEMS
+from common.privacy.mechanisms.base import AccountedMechanism, Mechanism
+from common.privacy.mechanisms.dp_sgd import DP_SGD, DpSgd
+from common.privacy.mechanisms.registry import VECTOR_MECHANISMS, build_account, build_mechanism
+from common.privacy.options import MIN_CLIP, PrivacyOptions, Unit
 from common.wire.messages import AssignRequest, TrainRequest
+
+
+def with_clip(options: PrivacyOptions, factor: float) -> PrivacyOptions:
+    """Return the options with the clip norm of a round.
+
+    Raises:
+        RefusedError: The factor is above 1 or not positive, or the clip norm is so low that rounding defeats clipping.
+    """
+    if not 0 < factor <= 1:
+        raise RefusedError(f"requested clip factor {factor} is not in (0, 1]; the clip norm can only be lowered")
+    if options.clip * factor < MIN_CLIP:
+        raise RefusedError(f"requested clip norm {options.clip * factor:.2g} is below the minimum {MIN_CLIP:g}")
+    return options.model_copy(update={"clip": options.clip * factor})
+
+
+def finite_or_zeros(vector: Floats) -> Floats:
+    """Return the vector, or zeros if it is not finite: a refusal would reveal that without noise."""
+    return vector if np.isfinite(vector).all() else np.zeros_like(vector)
+
+
+def sort_bounds(bounds: Arrays) -> Arrays:
+    """Swap lower and upper bounds that noise has put in the wrong order."""
+    changed: Arrays = {}
+    for below, above in (("low", "high"), ("lower", "upper")):
+        if below in bounds:
+            low, high = bounds[below], bounds[above]
+            changed |= {below: np.minimum(low, high), above: np.maximum(low, high)}
+    return {**bounds, **changed}
+
+
+TOLERANCE = 1e-9
+"""Relative rounding error by which a mechanism's cost may exceed the reserved cost."""
+
+
+@dataclass
+class Reservation:
+    """Permission for one release, checked before any work.
+
+    The checks are those of the run's budget, the policy and the ledger. Nothing is written and nothing is charged until
+    `commit`, which works once.
+    """
+
+    slot: Slot
+    options: PrivacyOptions
+    """Options of the run, with the clip norm of this round."""
+    account: Account
+    cost: float
+    """Cost of the release in the account."""
+    limits: Limits
+    """Limits that the ledger checks again in the transaction that charges the cost."""
+    ledger: Ledger
+    _committed: bool = field(default=False, init=False)
+
+    def mechanism(self, dimension: int) -> Mechanism:
+        """Return the mechanism for a vector of that length, unit `client`.
+
+        Raises:
+            RefusedError: No mechanism has that cost.
+        """
+        return build_mechanism(self.options, self.cost, dimension)
+
+    def dp_sgd(self, steps: int) -> DpSgd:
+        """Return the mechanism for local steps, unit `record`.
+
+        Raises:
+            RefusedError: No noise reduces the steps to that cost.
+        """
+        return DP_SGD.calibrate(self.options, self.cost, steps)
+
+    def noise(self, steps: int, generator: Callable[[], np.random.Generator]) -> DpSgdNoise | None:
+        """Return the noise of local steps, unit `record`; None for unit `client`.
+
+        Args:
+            steps: Number of local steps τ.
+            generator: Factory of the random generator.
+
+        Raises:
+            RefusedError: No noise reduces the steps to that cost.
+        """
+        if self.options.unit != "record":
+            return None
+        return DpSgdNoise(self.options.clip, self.dp_sgd(steps).multiplier, self.options.sample, generator)
+
+    def commit(
+        self,
+        mechanism: AccountedMechanism,
+        make: Callable[[], bytes],
+        *,
+        same_items: bool = False,
+        trust: str = LOCAL_TRUST,
+    ) -> bytes:
+        """Charge the ledger, then draw the noise, then cache the bytes.
+
+        Cached bytes of the slot are returned unchanged, at no cost.
+        The ledger's transaction is the authority: it checks the same limits again.
+
+        Args:
+            mechanism: Mechanism of the release.
+            make: Draws the noise and returns the bytes to send; called after the cost is durably stored.
+            same_items: True if row ids are sent in plaintext, so that neighbours name the same items.
+            trust: Trust of the release, as in `Terms`.
+
+        Raises:
+            StateError: The reservation was committed before.
+            RefusedError: The cost exceeds the reserved cost, or a limit by now, or the slot was released on other terms.
+            LedgerError: The ledger cannot be trusted or written; nothing was released.
+        """
+        if self._committed:
+            raise StateError(
+                f"the reservation of round {self.slot.round} of run '{self.slot.run}' was used before; reserve again"
+            )
+        self._committed = True
+        terms = replace(self.ledger.terms(mechanism), trust=trust)
+        if terms.cost > self.cost * (1 + TOLERANCE):
+            raise RefusedError(f"release refused: cost {terms.cost:.4g} exceeds the reserved cost {self.cost:.4g}")
+        terms = replace(terms, neighbours=SAME_ITEMS) if same_items else terms
+        return self.ledger.release(self.slot, terms, make, self.limits)
+
+    @property
+    def head(self) -> str:
+        """Head of the ledger for the reply; called after `commit`."""
+        return self.ledger.head().public
+
+    def acknowledge(self) -> None:
+        """Drop cached bytes of earlier rounds of the run, which have arrived."""
+        self.ledger.acknowledge(self.slot.run, self.slot.round)
+
 
 OpenLedger = Callable[[Unit, Account], Ledger]
 """(unit, account) -> the client's ledger; the account is used if the unit is new to the ledger."""

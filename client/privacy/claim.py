@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.privacy.ledger import queries
+from client.privacy.ledger import records as queries
 from client.privacy.ledger.accounts import StoredAccount, accounts_in_force, original_accounts
 from client.privacy.ledger.database import LedgerDatabase
 from client.privacy.ledger.records import LOCAL_TRUST, BudgetIncrease, LedgerEntry
-from client.privacy.ledger.verify import check_all_heads
+from client.privacy.ledger.roll_back import check_all_heads
 from common.privacy.accounts import parse_account
 from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, UNBOUNDED, Claim
 from common.privacy.options import Unit

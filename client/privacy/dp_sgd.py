@@ -1,18 +1,39 @@
-"""DP-SGD, unit `record`: the noisy mean of clipped per-record gradients (Abadi et al. 2016, Alg 1).
-
-All random inputs, and all inputs that differ between clients, are sampled beforehand and passed with the dropout masks. The
-function can therefore replace the plain gradient in `client.trainers.gradient_descent` and be mapped over a cohort.
-"""
+"""DP-SGD, unit `record`: the noisy mean of clipped per-record gradients (Abadi et al. 2016, Alg 1)."""
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.func import vmap
 
-from client.gradients import grad_and_value
-from client.privacy.dp_sgd_noise import DpSgdNoise
-from client.stacked_tensors import Tensors
+from client.training.stacks import Tensors
+from client.training.steps import grad_and_value
+
+
+@dataclass(frozen=True)
+class DpSgdNoise:
+    """DP-SGD noise of one client in one round."""
+
+    clip: float
+    """Maximum norm C of a record's gradient."""
+    multiplier: float
+    """Noise multiplier z: the noise on a step's sum of gradients has the standard deviation zC."""
+    sample: float
+    """Probability q with which a record joins a step."""
+    generator: Callable[[], np.random.Generator]
+    """Factory of the random generator for DP noise; cryptographically seeded outside simulations."""
+
+
+def secret_generator(noise: DpSgdNoise) -> torch.Generator:
+    """Return the generator of dropout masks under DP-SGD, secretly seeded.
+
+    A known seed would reveal every record's mask. A mask's place depends on the number of records, so one record less would
+    change the gradients of the remaining records too. Secret masks reveal nothing about the other records.
+    """
+    return torch.Generator().manual_seed(int(noise.generator().integers(2**63)))
+
 
 Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
 """(parameters, batch, dropout masks of one step) -> mean loss of the batch's records, a scalar."""

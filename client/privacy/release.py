@@ -5,10 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from client.policy import Policy
-from client.privacy.budget import Budget, OpenLedger
-from client.privacy.payload import sort_bounds
-from client.privacy.reservation import Reservation
+from client.owner.policy import Policy
+from client.privacy.budget import Budget, OpenLedger, Reservation, sort_bounds
 from client.privacy.transforms import (
     AdditiveNoise,
     InternalNoise,
@@ -23,9 +21,9 @@ from client.secure.upload import ForSum
 from client.training.participant import Participant
 from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
-from common.privacy.cost import PrivacyCost
-from common.privacy.mechanisms.gaussian import Gaussian
-from common.privacy.randomness import fresh_generator
+from common.privacy.accounts import PrivacyCost
+from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms.vector import Gaussian
 from common.wire.messages import AssignReply, AssignRequest, EnrolReply, TrainReply
 
 COUNT_CLIP = 0.5

@@ -11,10 +11,9 @@ from typing import Protocol
 import numpy as np
 from safetensors.numpy import load, save
 
-from client.privacy.payload import finite_or_zeros
-from client.privacy.reservation import Reservation
+from client.privacy.budget import Reservation, finite_or_zeros
 from common.arrays import Arrays, add_prefix
-from common.privacy.mechanisms.spec import AccountedMechanism
+from common.privacy.mechanisms.base import AccountedMechanism
 from common.privacy.vectors import from_vector, to_vector
 from common.wire.encodings import pack
 from common.wire.messages import TrainReply

@@ -1,6 +1,7 @@
-"""Learner protocols: client data as tensors, training objective, evaluation metrics."""
+"""Learner protocols: client data as tensors, training objective, evaluation metrics, rows that local steps read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from threading import get_ident
 from typing import Protocol, runtime_checkable
@@ -9,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from client.stacked_tensors import Tensors
+from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints, check_like
-from common.models import build_model, parameters
+from common.models import build_model, parameters, tensors
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.wire.messages import Metrics, TrainRequest
 
@@ -194,3 +195,72 @@ def means_over_windows(rows: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
             means[name] = float(np.average([value for value, _ in terms], weights=[count for _, count in terms]))
             windows[name] = sum(count for _, count in terms)
     return means, windows
+
+
+@dataclass(frozen=True)
+class GatheredBatch:
+    """Training data of one round whose local steps touch some rows of tables only.
+
+    Args:
+        rows: Table -> ids of its gathered rows, ascending.
+        batch: Training data; row ids count within the gathered rows.
+    """
+
+    rows: Mapping[str, Ints]
+    batch: Tensors
+
+
+@runtime_checkable
+class GathersRows(Protocol):
+    """Learner whose local steps may work on gathered rows."""
+
+    def gather(self, request: TrainRequest, generator: torch.Generator) -> GatheredBatch | None:
+        """Return the gathered batch of a round; None if local steps need whole tables."""
+
+
+@runtime_checkable
+class TouchesRows(Protocol):
+    """Learner that can compute its loss on some rows of its tables."""
+
+    @property
+    def tables(self) -> Collection[str]:
+        """Names of the tables, which have the same rows."""
+
+    @property
+    def touched(self) -> Ints:
+        """Ids of the rows that its loss reads, ascending."""
+
+    def batch_on(self, request: TrainRequest, rows: Tensor) -> Tensors:
+        """Return all training data as `Learner.batch` does, with ids of rows that count within `rows`.
+
+        `rows` begins with `touched`.
+        """
+
+
+StepTargets = Callable[[Tensors, Tensors, Tensors], Tensors]
+"""(parameters, batch, step inputs) of one client -> further inputs of the step."""
+
+
+@runtime_checkable
+class HasStepTargets(Protocol):
+    """Learner whose loss compares outputs with constants that depend on the parameters of the step."""
+
+    def step_targets(self, request: TrainRequest) -> StepTargets | None:
+        """Return the function that computes the constants; None without any."""
+
+
+def targets_of(learner: object, request: TrainRequest) -> StepTargets | None:
+    """Return the function that computes a learner's constants; None without any."""
+    return learner.step_targets(request) if isinstance(learner, HasStepTargets) else None
+
+
+def training_loss(learner: Learner, model: Arrays, statics: Arrays) -> float:
+    """Return L_k of a model on the training data: the mean over 8 steps whose inputs have seed 0."""
+    steps, request, losses = 8, TrainRequest(0, "", model, statics=statics), []
+    params, batch = tensors(model), learner.batch(request)
+    inputs, targets = learner.step_inputs(steps, torch.Generator().manual_seed(0)), targets_of(learner, request)
+    with torch.no_grad():
+        for t in range(steps):
+            step = {n: x[t] for n, x in inputs.items()}
+            losses.append(learner.loss(params, batch, step | targets(params, batch, step) if targets else step))
+    return float(torch.stack(losses).mean())

@@ -1,17 +1,25 @@
-"""Definition of a task at the client: reading, writing and learning from private data."""
+"""Definition of a task at the client: reading, writing and learning from private data, and its network for export.
+
+Importing it must not import torch.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
+import numpy as np
+
 from client.data.dataset import Dataset, UnitT
 from client.data.sources import Source
-from client.data.tables.formats import TABLES
+from client.data.tables.files import TABLES
 from client.data.tables.schema import TableSchema
+from common.arrays import Array, Arrays
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from client.data.summary import DataSummary
     from client.data.tables.table import Table
     from client.tasks.learner import Learner
@@ -82,3 +90,24 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
 
 AnyClientTask = ClientTask[Any, Any, Any]
 """Client task with erased type parameters."""
+
+
+Network = Callable[[Arrays], Array]
+"""Trained network: inputs by name -> output."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExportableNetwork:
+    """Network of a finished model with named inputs, to be exported.
+
+    Args:
+        module: Module that holds the trained parameters; its arguments are the inputs in the order of `axes`.
+        axes: Name of an input -> axis of variable size -> name of that size.
+        sample: Draw inputs of a size, such as a number of devices, clicks or items.
+        output: Name of the output.
+    """
+
+    module: "nn.Module"
+    axes: Mapping[str, Mapping[int, str]]
+    sample: Callable[[int, np.random.Generator], Arrays]
+    output: str

@@ -1,9 +1,11 @@
 """Trainer of FedAvg, and of methods that differ from it on the server only."""
 
-from client.trainers.spec import ClientMethod, Cohort, CohortResult, Trainer
+from client.trainers.base import ClientMethod, Cohort, CohortResult, Trainer
 from client.training.descent import descend_stacked
-from common.methods import fedavg, fedga, fedopt
-from common.methods.spec import MethodOptions
+from common.methods import fedavg
+from common.methods import fedavg as fedga
+from common.methods import fedavg as fedopt
+from common.methods.base import MethodOptions
 
 
 class FedAvgTrainer(Trainer):
@@ -20,8 +22,8 @@ class FedAvgTrainer(Trainer):
         return descend_stacked(self, cohort)
 
 
-METHOD = ClientMethod(fedavg.METHOD, FedAvgTrainer)
+METHOD = ClientMethod(fedavg.FEDAVG, FedAvgTrainer)
 FEDADAM = ClientMethod(fedopt.FEDADAM, FedAvgTrainer)
 FEDYOGI = ClientMethod(fedopt.FEDYOGI, FedAvgTrainer)
 FEDADAGRAD = ClientMethod(fedopt.FEDADAGRAD, FedAvgTrainer)
-FEDGA = ClientMethod(fedga.METHOD, FedAvgTrainer)
+FEDGA = ClientMethod(fedga.FEDGA, FedAvgTrainer)

@@ -1,11 +1,11 @@
 """Trainer of FedProx (Li et al. 2020)."""
 
-from client.stacked_tensors import Tensors
+from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.proximal import add_pull
-from client.trainers.spec import ClientMethod
-from common.methods import fedprox
-from common.methods.fedprox import FedProx
+from client.training.stacks import Tensors
+from client.training.steps import add_pull
+from common.methods import fedavg as fedprox
+from common.methods.fedavg import FedProx
 
 
 class FedProxTrainer(FedAvgTrainer):
@@ -20,4 +20,4 @@ class FedProxTrainer(FedAvgTrainer):
         return add_pull(gradient, params, start, self.mu)
 
 
-METHOD = ClientMethod(fedprox.METHOD, FedProxTrainer)
+METHOD = ClientMethod(fedprox.FEDPROX, FedProxTrainer)

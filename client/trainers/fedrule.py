@@ -1,4 +1,4 @@
-"""Trainer of FedRule (Algorithm 1, Eq 3); the server side is `server/strategies/fedrule.py`.
+"""Trainer of FedRule (Algorithm 1, Eq 3); the server side is `server/methods/fedrule.py`.
 
 δ_k stays on the client. A round's d_k stays pending until the server reports the last round that it aggregated. Only then
 do the increments d_k − d̄ sum to 0 over the participants, which keeps Σδ_k = 0.
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import torch
 
-from client.stacked_tensors import Tensors
+from client.trainers.base import ClientMethod, LocalResult
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.spec import ClientMethod, LocalResult
+from client.training.stacks import Tensors
 from common.arrays import Arrays
 from common.methods import fedrule
 from common.methods.fedrule import FedRule

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from client.stacked_tensors import Tensors, are_finite, row, stack
 from client.state import ClientMemory
+from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.gradient_descent import GradientAndLoss, descend, plain_gradient
-from client.trainers.optimizers import build_step, initialize_moments
-from client.trainers.spec import ClientMethod
-from client.training.client_state import HEAD, PERSONALIZED
 from client.training.participant import Participant, build_generator
+from client.training.stacks import Tensors, are_finite, row, stack
+from client.training.state import HEAD, PERSONALIZED
+from client.training.steps import GradientAndLoss, build_step, descend, initialize_moments, plain_gradient
 from common.methods import perfedavg
 from common.methods.perfedavg import PerFedAvg
 from common.models import tensors

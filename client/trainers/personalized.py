@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from client.stacked_tensors import Tensors
+from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.proximal import add_pull
-from client.trainers.spec import ClientMethod
+from client.training.stacks import Tensors
+from client.training.steps import add_pull
 from common.methods import clustered, fedstl, personalized
 from common.methods.personalized import Ditto, FedRep
 from common.wire.messages import CLUSTER

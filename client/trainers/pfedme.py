@@ -1,9 +1,9 @@
 """Trainer of pFedMe (Dinh et al. 2020, Algorithm 1)."""
 
-from client.stacked_tensors import Tensors
+from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.proximal import add_pull
-from client.trainers.spec import ClientMethod
+from client.training.stacks import Tensors
+from client.training.steps import add_pull
 from common.methods import pfedme
 from common.methods.pfedme import PFedMe
 

@@ -1,7 +1,7 @@
 """Registry of the client sides of methods."""
 
-from client.trainers.spec import AnyClientMethod, ClientMethod, Trainer
-from common.methods.spec import MethodOptions
+from client.trainers.base import AnyClientMethod, ClientMethod, Trainer
+from common.methods.base import MethodOptions
 from common.registry import Registry
 
 CLIENT_METHODS: Registry[AnyClientMethod] = Registry(

@@ -9,15 +9,15 @@ import numpy as np
 
 from client.enrolment import BuildLearner, EnrolledRun
 from client.state import MemoryStore
-from client.training.cohort import train
 from client.training.comparison import MEASURED, Measured, from_document, paired_sums, values
 from client.training.evaluation import evaluate_models
+from client.training.local_round import train
 from client.training.participant import ADAPT, Participant
-from common.config.alone import configure_alone, is_comparable
+from common.config.parse import configure_alone, is_comparable
 from common.errors import FedloomError
 from common.models import build_model, parameters
-from common.tasks.comparison import ALONE, ALONE_PREFIX, ALONE_ROUNDS
 from common.tasks.registry import TASKS
+from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS
 from common.wire.messages import LOCAL, EvaluateReply, TrainRequest
 
 DOCUMENT = "alone.json"

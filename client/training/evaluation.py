@@ -1,25 +1,25 @@
-"""Evaluation of models on a client's data: metrics on held-out data, and assignment scores."""
+"""Evaluation of models on a client's data: metrics on held-out data, assignment scores, the client's choice of a cluster."""
 
+import json
+import math
 from dataclasses import replace
 from functools import partial
 
 from client.enrolment import EnrolledRun
-from client.inference.baseline_choice import measure_used
-from client.inference.choose_model import models_of_client
+from client.inference.model_choice import models_of_client
 from client.state import Store
-from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows
-from client.tasks.training_loss import training_loss
+from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows, check_model, training_loss
 from client.trainers.registry import build_trainer
-from client.training.client_state import HEAD, load_group
-from client.training.comparison import MEASURED, measure_units, to_document, to_paired
+from client.training.comparison import MEASURED, measure_units, measure_used, to_document, to_paired
 from client.training.failures import run_or_zeros
-from client.training.kept_rounds import return_to_round
 from client.training.participant import Participant
+from client.training.state import HEAD, load_group, return_to_round
 from common.arrays import Arrays, check_like, group
 from common.config.run import RunConfig
-from common.errors import RefusedError
+from common.errors import RefusedError, WireError
+from common.methods.clustered import choose_lowest
 from common.models import parameters
-from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, Metrics, TrainRequest
+from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, EvaluateRequest, Metrics, TrainRequest
 
 TIE_WEIGHT = 1e-6
 """Weight of the training loss in scores by L_p: it decides between models of equal violation."""
@@ -104,3 +104,49 @@ def _shared_windows(run: EnrolledRun) -> Arrays:
     if not windows or not isinstance(learner, SharesWindows):
         raise RefusedError("the run's configuration does not announce that clients send training windows")
     return learner.windows(windows)
+
+
+CLUSTER = "cluster.json"
+"""Name of the document in a run's state: the cluster, and the round of its choice."""
+
+
+def split_models(run: EnrolledRun, model: Arrays) -> list[Arrays]:
+    """Return the models of a request: one for each cluster where the client itself chooses, else one.
+
+    Raises:
+        WireError: They do not match the run's.
+    """
+    clusters = run.config.capabilities.clusters if run.helpers else 0
+    models = [group(str(j), model) for j in range(clusters)] or [model]
+    if sum(map(len, models)) != len(model):
+        raise WireError(f"model: the request has other models than those of {clusters} clusters")
+    for one in models:
+        check_model(one, run.learner.module)
+    return models
+
+
+def choose_cluster(
+    client: str, run: EnrolledRun, store: Store, request: TrainRequest | EvaluateRequest, statics: Arrays
+) -> int:
+    """Return the cluster whose model has the lowest loss on the client's training data.
+
+    A choice for training holds for `recluster-every` rounds, and for evaluations.
+
+    Args:
+        client: Name of the client; it breaks ties.
+        run: The run and the client's data.
+        store: Client state, for the choice.
+        request: Request with the K models.
+        statics: Untrained inputs of the models, without the client's own counts.
+    """
+    trains, every = isinstance(request, TrainRequest), run.config.capabilities.choice_rounds
+    last = json.loads(store.read(run.run, CLUSTER) or "{}")
+    if last and (not trains or 0 < request.round - last["round"] < every):
+        return int(last["cluster"])
+    asked = AssignRequest(request.round, request.enrolment, request.model, "loss")
+    losses = assess_models(run, store, asked, statics).losses
+    scores = [losses[str(j)] for j in range(len(losses))]
+    cluster = choose_lowest(client, [score if math.isfinite(score) else math.inf for score in scores])
+    if trains:
+        store.write(run.run, CLUSTER, json.dumps({"cluster": cluster, "round": request.round}).encode())
+    return cluster

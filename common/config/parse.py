@@ -1,5 +1,7 @@
-"""Parser of configurations in dotted keys; errors name the key and the closest valid key."""
+"""Configurations as dotted keys and scalars: parser, `--set KEY=VALUE`, the inverse, training alone."""
 
+import json
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,10 +10,11 @@ from pydantic import BaseModel, ValidationError
 from common.config.retired import update_keys
 from common.config.run import RunConfig
 from common.config.sections import find_ignored_sections
-from common.errors import ConfigError
+from common.errors import ConfigError, WireError
+from common.methods.base import LocalTraining
 from common.methods.planners import PLANNERS
-from common.methods.registry import METHODS
-from common.options import Scalar, leaves
+from common.methods.registry import ALONE, METHODS
+from common.options import Scalar, kebab, leaves
 from common.tasks.registry import TASKS
 from common.text import hint
 
@@ -73,3 +76,82 @@ def _explain(place: tuple[int | str, ...], kind: str, message: str, value: objec
     if path in ("method", "task"):
         return message
     return f"'{path}': {message} (got {value!r})" if path and not isinstance(value, (dict, BaseModel)) else message
+
+
+def read_overrides(assignments: list[str]) -> dict[str, Scalar]:
+    """Return the keys and values of `key=value` assignments; a value that is not TOML stays text.
+
+    Raises:
+        ConfigError: An assignment has no `=` or no key, or an option was removed.
+    """
+    pairs: dict[str, Scalar] = {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(
+                f"--set {assignment} is not an assignment; write key=value, for example algorithm.fedrule.lam=1.0"
+            )
+        try:
+            value = tomllib.loads(f"v = {text}")["v"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        pairs[key.strip()] = value
+    return update_keys(pairs)
+
+
+def flatten(config: RunConfig) -> dict[str, Scalar]:
+    """Return the configuration as dotted keys, with the sections of the chosen task, method and planner."""
+    tree = config.model_dump(by_alias=True, exclude={"method_options", "planner_options", "task_options"})
+    methods = [options for options in (config.method_options, config.planner_options) if options]
+    tree["algorithm"] = {options.name: options.model_dump(by_alias=True) for options in methods}
+    tree["tasks"] = {config.task: config.task_options.model_dump(by_alias=True)}
+    return dict(leaves(tree, ""))
+
+
+def to_json(config: RunConfig) -> str:
+    """Return the configuration as the JSON text that is sent to clients."""
+    return json.dumps(flatten(config), sort_keys=True)
+
+
+def read_names(text: str) -> tuple[str, str, str]:
+    """Return the names of task, method and training method in the text of `to_json`.
+
+    The function imports no task and no method.
+
+    Raises:
+        WireError: The text is not a configuration.
+    """
+    try:
+        flat = json.loads(text)
+        method = str(flat["method"])
+        return str(flat["task"]), method, str(flat.get(f"algorithm.{method}.inner", method))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise WireError("the run's configuration cannot be decoded") from None
+
+
+def from_json(text: str) -> RunConfig:
+    """Parse the text of `to_json`."""
+    return parse(json.loads(text))
+
+
+def is_comparable(config: RunConfig) -> bool:
+    """Return True if a run can be compared with each client alone: no noise, units, another method."""
+    is_alone = config.method_options.name == ALONE
+    return config.privacy.unit == "none" and not is_alone and TASKS[config.task].comparison is not None
+
+
+def configure_alone(config: RunConfig, rounds: int, catalogue: str) -> RunConfig:
+    """Return the configuration of the same training without a federation: no noise, no sums of others.
+
+    Raises:
+        ConfigError: The method of clients alone does not support the task's options.
+    """
+    flat = {key: value for key, value in flatten(config).items() if not key.startswith(("algorithm.", "federation."))}
+    option_names = METHODS[ALONE].options.model_fields
+    shared = [name for name in LocalTraining.model_fields if name in option_names]
+    flat |= {f"algorithm.{ALONE}.{kebab(name)}": getattr(config.method_options, name) for name in shared}
+    flat |= {"method": ALONE, "rounds": rounds, "evaluate-every": rounds, "run-id": "alone", "resume": False}
+    flat |= {"privacy.trust": "auto"} if config.privacy.resolved_trust == "helpers" else {}
+    flat |= {f"tasks.{config.task}.{kebab(name)}": value for name, value in config.task_options.alone.items()}
+    flat |= {"federation.min-clients": 1, "federation.wait": 1, "catalogue": catalogue}
+    return parse(flat)

@@ -1,23 +1,191 @@
-"""Configuration of a run."""
+"""Configuration of a run: its sections, supported combinations of options, and what follows from them."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from common.config import gathered_rows, sections
+from common.config import sections
 from common.config.federation import Federation
-from common.config.secure_sums import SecureSumsOptions, check_count_noise, find_obstacle
-from common.config.validation_split import add_validation_share, check_validation_share
+from common.config.sections import add_validation_share, check_validation_share
 from common.errors import ConfigError
+from common.methods.base import Capabilities, MethodOptions
 from common.methods.planners import PlannerOptions, Uniform
 from common.methods.registry import FIRST_METHOD, METHODS, method_names
-from common.methods.spec import Capabilities, MethodOptions
 from common.options import Options
+from common.privacy.accounts import rho_of
 from common.privacy.options import PrivacyOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskOptions, TaskRun, TaskSpec, VocabularyT
+from common.tasks.vocabulary import Vocabulary
 from common.text import hint
+
+
+def names_rows(config: "RunConfig") -> bool:
+    """Return True if updates hold the gathered rows with their ids; noise and masks cover all rows."""
+    return bool(config.task_options.gathers_rows) and _is_plain(config)
+
+
+def check_rows(config: "RunConfig") -> None:
+    """Accept the combination of options for runs whose clients name or gather rows.
+
+    Raises:
+        ValueError: The combination is not supported.
+    """
+    task = config.task_options
+    has_noise = config.privacy.unit != "none"
+    config.federation.check_updates(names_rows=task.named_rows is not None, has_noise=has_noise)
+    if task.gathers_rows and (obstacle := _find_obstacle(config)):
+        raise ValueError(f"tasks.{config.task}.{task.gathers_rows} does not apply: {obstacle}")
+
+
+def resolve_rows(config: "RunConfig", vocabulary: Vocabulary) -> "RunConfig":
+    """Return the configuration of a run in which the task knows whether clients gather rows.
+
+    They gather none where noise or masks would restore whole tables, and where `check_rows` refuses it.
+    """
+    is_possible = _is_plain(config) and not _find_obstacle(config)
+    options = config.task_options.resolve_rows(vocabulary, is_possible=is_possible)
+    return config if options is config.task_options else config.model_copy(update={"task_options": options})
+
+
+def _is_plain(config: "RunConfig") -> bool:
+    return config.privacy.unit == "none" and config.privacy.resolved_trust != "helpers"
+
+
+def _find_obstacle(config: "RunConfig") -> str:
+    """Return the reason why the local steps of a run cannot gather rows; empty if they can."""
+    options, capabilities, federation = config.method_options, config.capabilities, config.federation
+    if capabilities.moves_all_rows:
+        return f"{options.name} moves all rows of a table in each step"
+    if capabilities.private_layers == "all" or capabilities.own_model != "none":
+        return f"{options.name} has a whole model on each client"
+    if not capabilities.sum_only:
+        return f"{options.name} needs whole tables of single clients"
+    if options.optimizer == "adam" and options.moments == "persist":
+        return "Adam's persistent moments move rows that a round does not gather; set moments=reset"
+    if federation.robust != "none":
+        return f"federation.robust={federation.robust} would take rows that were not gathered for zeros"
+    if federation.updates == "dense":
+        return "federation.updates=dense sends whole tables, whose zeros name the same rows"
+    if config.privacy.unit == "record":
+        return "privacy.unit=record draws noise for all rows in each step"
+    return ""
+
+
+MOST_GROUPS = 30
+"""Maximum number of groups; a helper has the boxes of 128 sums in memory."""
+
+
+class SecureSumsOptions(Options):
+    """Options of sums of which the server learns the total alone, `[secure-sums]`."""
+
+    helpers: int = Field(2, ge=2, le=5)
+    """Number of helpers of a run. Each adds the full noise of its claim."""
+
+    min_sum: int = Field(5, ge=2, le=100_000)
+    """Minimum number of clients in a sum; a round with fewer is asked again or stops the run."""
+
+    wait: float = Field(10.0, gt=0, allow_inf_nan=False)
+    """Seconds to wait for helpers, before clients are invited."""
+
+    deadline: float = Field(60.0, gt=0, allow_inf_nan=False)
+    """Time limit in seconds for an answer of a helper; it is asked four times, then the run stops."""
+
+    renew: bool = False
+    """True to replace the helpers of a resumed run by those that are online (`--new-helpers`)."""
+
+    most_examples: int = Field(1000, ge=1)
+    """Number of records of a client with the full weight; runs with noise have equal weights."""
+
+    groups: int = Field(1, ge=1, le=MOST_GROUPS)
+    """Number of groups of clients with a sum each; the model takes the median of the groups' means.
+
+    Groups are drawn anew in each round.     From three on, liars in fewer than half of them cannot decide it. Noise
+    grows by about 1.2·√G, since each sum has G times fewer clients. A round needs `min-sum` clients in each."""
+
+    @field_validator("groups")
+    @classmethod
+    def _check_groups(cls, value: int) -> int:
+        if value == 2:
+            raise ValueError("the median of two groups is their mean; say 1, or at least 3")
+        return value
+
+    @property
+    def fewest(self) -> int:
+        """Minimum number of clients in a round."""
+        return self.min_sum * self.groups
+
+
+def find_obstacle(config: "RunConfig") -> str:
+    """Return the reason why a run cannot work on secure sums; empty if it can."""
+    capabilities, privacy, method = config.capabilities, config.privacy, config.method_options.name
+    if not (capabilities.sum_only or capabilities.clusters):
+        return f"{method} {capabilities.replies_reason}"
+    if capabilities.private_layers == "all":
+        return f"{method} sends no updates"
+    if capabilities.clusters and config.secure_sums.groups > 1:
+        return f"{method} has a sum of clusters, which secure-sums.groups={config.secure_sums.groups} would split"
+    if config.federation.robust != "none":
+        return f"federation.robust={config.federation.robust} needs the replies of single clients"
+    if config.federation.encoding != "float32":
+        return f"federation.encoding={config.federation.encoding} rounds the numbers of single replies"
+    if capabilities.plaintext:
+        return f"{method} reads data of single clients in plaintext ({', '.join(sorted(capabilities.plaintext))})"
+    if rows := config.task_options.named_rows:
+        return f"the server adds up the rows of table '{rows.table}' that each client names (tasks.{config.task})"
+    if config.task_options.count_offset is True and (obstacle := find_count_obstacle(config)):
+        return obstacle
+    if privacy.unit == "record" and privacy.metric_share:
+        return "privacy.metric-share is noise of helpers, and privacy.unit=record adds its noise at the clients"
+    if privacy.unit == "client" and privacy.mechanism != "gaussian":
+        return f"privacy.mechanism={privacy.mechanism} is noise of one client's own"
+    return ""
+
+
+def check_count_noise(config: "RunConfig") -> None:
+    """Check that helpers add noise to updates or to counts alone, not both from budgets of their own.
+
+    Raises:
+        ValueError: They do.
+    """
+    if config.privacy.unit != "none" and config.task_options.count_privacy.unit == "client":
+        raise ValueError("count-epsilon is for runs without noise on updates; set privacy.count-share instead")
+
+
+def find_count_obstacle(config: "RunConfig") -> str:
+    """Return the reason why the run's counts cannot be in secure sums; empty if they can."""
+    statistics, privacy = TASKS[config.task].counts, config.privacy
+    if statistics is None or statistics.template is None:
+        return "counts of the model's offset are sent in plaintext"
+    if config.task_options.count_privacy.unit == "record":
+        return "clients themselves add noise to their counts (count-epsilon)"
+    if privacy.unit == "record":
+        return f"privacy.unit=record covers no counts (tasks.{config.task}.count-offset=false leaves them out)"
+    if privacy.unit != "none" and not statistics.clip:
+        remedy = f"tasks.{config.task}.count-offset=false leaves them out"
+        return f"secure sums of the counts of task '{config.task}' have no noise, which would drown them ({remedy})"
+    if privacy.unit != "none" and privacy.count_share + privacy.metric_share >= 1:
+        return "privacy.count-share and privacy.metric-share leave nothing for updates"
+    return ""
+
+
+def count_cost(config: "RunConfig") -> float:
+    """Return the cost ρ of summed counts, for each client; 0 without noise or without summed counts."""
+    privacy, counts = config.privacy, config.task_options.count_privacy
+    if privacy.resolved_trust != "helpers" or not config.task_options.count_offset:
+        return 0.0
+    if privacy.unit != "none":
+        return privacy.count_share * rho_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
+    return rho_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
+
+
+def metric_cost(config: "RunConfig") -> float:
+    """Return the cost ρ of summed metrics of the final model, for each client; 0 for none."""
+    privacy = config.privacy
+    if privacy.resolved_trust != "helpers" or privacy.unit != "client" or not privacy.metric_share:
+        return 0.0
+    return privacy.metric_share * rho_of(privacy.epsilon, privacy.delta)
 
 
 class RunConfig(Options):
@@ -174,7 +342,7 @@ class RunConfig(Options):
             raise ValueError(
                 f"{method} sends data in plaintext ({keys}), which noise does not cover; remove privacy.unit"
             )
-        gathered_rows.check_rows(self)
+        check_rows(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
@@ -198,3 +366,30 @@ class RunConfig(Options):
                 f"privacy.mechanism={self.privacy.mechanism} does not apply to privacy.unit=record; set"
                 " privacy.mechanism=gaussian or privacy.unit=client"
             )
+
+
+def chooses_model(config: "RunConfig") -> bool:
+    """Return True if metrics on validation data choose the round whose model is delivered."""
+    return config.federation.deliver == "best" and config.task_options.validation_share > 0
+
+
+def keeps_rounds(config: "RunConfig") -> bool:
+    """Return True if clients keep the layers that never leave them after each evaluation.
+
+    They do under planners that learn from metrics. The model of any round can then be delivered.
+    """
+    capabilities = config.capabilities
+    is_shared = capabilities.private_layers == "none" and capabilities.own_model == "none"
+    return chooses_model(config) and config.planner.by_rewards and is_shared
+
+
+def reason_for_replies(config: RunConfig) -> str:
+    """Return why a run needs a reply of each client of a hub; empty if hubs may add them up."""
+    federation, task = config.federation, config.task_options
+    if federation.answer != "sums":
+        return f"federation.answer is {federation.answer}"
+    if federation.robust != "none":
+        return f"federation.robust={federation.robust} compares single updates"
+    if not config.capabilities.sum_only:
+        return f"{config.method} uses single updates"
+    return "updates name the rows that they change" if task.named_rows or task.gathers_rows else ""

@@ -1,14 +1,14 @@
-"""Readers of the sections `[tasks.<name>]` and `[algorithm.<name>]`; they return the chosen options."""
+"""Sections `[tasks.<name>]` and `[algorithm.<name>]` of a raw configuration, and its validation split."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import Field, create_model
+from pydantic import Field, ValidationError, create_model
 
-from common.methods.planners import PLANNERS
+from common.methods.planners import PLANNERS, PlannerOptions
 from common.methods.registry import METHODS
 from common.options import Options
-from common.tasks.registry import TASKS
+from common.tasks.registry import FIRST_TASK, TASKS
 
 
 def read_task_options(sections: Any, task: str) -> Options:
@@ -61,3 +61,41 @@ def _read_chosen(sections: Any, name: str, class_of: Callable[[str], type[Option
     fields: dict[str, Any] = {key: (kind, Field(default_factory=kind)) for key, kind in classes.items()}
     options: Options = getattr(create_model("Sections", __base__=Options, **fields).model_validate(sections), name)
     return options
+
+
+def add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a raw configuration with a validation split if the run needs one and none is set."""
+    task, tasks = tree.get("task", FIRST_TASK), tree.get("tasks", {})
+    section = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
+    if not isinstance(section, Mapping) or {"validation-share", "validation_share"} & section.keys():
+        return tree
+    if task not in TASKS or not (_needs_rewards(tree) or _stops_early(tree)):
+        return tree
+    return {**tree, "tasks": {**tasks, task: {**section, "validation-share": TASKS[task].planner_validation_share}}}
+
+
+def check_validation_share(planner: PlannerOptions | None, stop: int, task: str, share: float) -> None:
+    """Check that a run has a validation split if its planner learns from rewards or it may stop early.
+
+    Raises:
+        ValueError: The share is 0.
+    """
+    remedy = f"set tasks.{task}.validation-share above 0"
+    if not share and planner and planner.by_rewards:
+        raise ValueError(f"{planner.name} needs rewards, which the test split must not provide; {remedy}")
+    if not share and stop:
+        raise ValueError(f"federation.stop={stop} needs metrics, which the test split must not provide; {remedy}")
+
+
+def _stops_early(tree: Mapping[str, Any]) -> bool:
+    federation = tree.get("federation")
+    stop = federation.get("stop", 0) if isinstance(federation, Mapping) else getattr(federation, "stop", 0)
+    return bool(stop)
+
+
+def _needs_rewards(tree: Mapping[str, Any]) -> bool:
+    try:
+        planner = read_planner_options(tree.get("algorithm", {}), tree.get("method", ""))
+    except ValidationError:  # reported when the section itself is validated
+        return False
+    return isinstance(planner, PlannerOptions) and planner.by_rewards

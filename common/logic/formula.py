@@ -5,12 +5,73 @@ are steps of a trace; windows are closed.
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, cast
+from typing import ClassVar, Literal, Self, TypeAlias, cast
 
 from common.errors import ConfigError
-from common.logic.expression import Expression, number_text
+
+PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
+"""Names that need no double quotes in a text."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Σ c_i x_i in written order.
+
+    Raises:
+        ConfigError: A name or a factor is unusable, a name is repeated, or no variable is left.
+    """
+
+    terms: tuple[tuple[str, float], ...]
+
+    def __post_init__(self) -> None:
+        if not self.terms:
+            raise ConfigError(
+                "the variables of this expression cancel out; write an expression that depends on a variable"
+            )
+        for name, factor in self.terms:
+            if not name or '"' in name or "\n" in name:
+                raise ConfigError(
+                    f"variable name {name!r} is empty or contains quotes or line breaks; rename the variable"
+                )
+            if not math.isfinite(factor) or factor == 0:
+                raise ConfigError(f"factor {factor} of {name} is 0 or non-finite; use a finite number other than 0")
+        if len({name for name, _ in self.terms}) < len(self.terms):
+            raise ConfigError("a variable occurs twice in an expression; name each variable once")
+
+    def __add__(self, other: Self) -> Self:
+        summed = dict(self.terms)
+        for name, factor in other.terms:
+            summed[name] = summed.get(name, 0.0) + factor
+        return type(self)(tuple((name, factor) for name, factor in summed.items() if factor))
+
+    def __mul__(self, factor: float) -> Self:
+        return type(self)(tuple((name, float(factor) * c) for name, c in self.terms))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Self:
+        return self * -1.0
+
+    def __sub__(self, other: Self) -> Self:
+        return self + -other
+
+    def __str__(self) -> str:
+        text = "".join(f" {'-' if c < 0 else '+'} {_term(name, abs(c))}" for name, c in self.terms)
+        return text[3:] if text.startswith(" +") else "-" + text[3:]
+
+
+def number_text(value: float) -> str:
+    """Return the shortest text that is read back as the same number: `310.5`, `7`, `1e-06`."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def _term(name: str, factor: float) -> str:
+    shown = name if PLAIN_NAME.fullmatch(name) else f'"{name}"'
+    return shown if factor == 1 else f"{number_text(factor)}*{shown}"
+
 
 Relation = Literal["<=", ">=", "<", ">"]
 Formula: TypeAlias = "Atom | Not | And | Or | Implies | Always | Eventually | Until"
@@ -197,3 +258,64 @@ def horizon(phi: Formula) -> int:
 
 def _operand(phi: Formula) -> str:
     return f"({phi})" if isinstance(phi, And | Or | Implies | Until) else str(phi)
+
+
+def rescaled(phi: Formula, mean: Mapping[str, float], std: Mapping[str, float]) -> Formula:
+    """Return φ for traces z = (x − mean) / std: Σ w·x ≤ c becomes Σ (w·std)·z ≤ c − Σ w·mean.
+
+    Robustness of φ on x is that of the result on z.
+    """
+
+    def on_z(atom: Atom) -> Atom:
+        terms = atom.expression.terms
+        shift = sum(factor * mean[name] for name, factor in terms)
+        return Atom(Linear(tuple((n, factor * std[n]) for n, factor in terms)), atom.relation, atom.bound - shift)
+
+    return _map_atoms(phi, on_z)
+
+
+def normalized(phi: Formula) -> Formula:
+    """Return φ with every atom divided by the size of its first factor.
+
+    `2*x - y <= 3` becomes `x - 0.5*y <= 1.5`.
+    """
+
+    def divide(atom: Atom) -> Atom:
+        size = abs(atom.expression.terms[0][1])
+        return Atom(atom.expression * (1 / size), atom.relation, atom.bound / size)
+
+    return _map_atoms(phi, divide)
+
+
+def with_digits(phi: Formula, digits: int) -> Formula:
+    """Return φ with numbers of that many significant digits, for people."""
+
+    def shorten(atom: Atom) -> Atom:
+        terms = tuple((name, float(f"{factor:.{digits}g}")) for name, factor in atom.expression.terms)
+        return Atom(Linear(terms), atom.relation, float(f"{atom.bound:.{digits}g}"))
+
+    return _map_atoms(phi, shorten)
+
+
+def _map_atoms(phi: Formula, change: Callable[[Atom], Atom]) -> Formula:
+    match phi:
+        case Atom():
+            return change(phi)
+        case Not(part):
+            return Not(_map_atoms(part, change))
+        case And(parts):
+            return And(tuple(_map_atoms(part, change) for part in parts))
+        case Or(parts):
+            return Or(tuple(_map_atoms(part, change) for part in parts))
+        case Implies(left, right):
+            return Implies(_map_atoms(left, change), _map_atoms(right, change))
+        case Always(a, b, part):
+            return Always(a, b, _map_atoms(part, change))
+        case Eventually(a, b, part):
+            return Eventually(a, b, _map_atoms(part, change))
+        case Until(a, b, left, right):
+            return Until(a, b, _map_atoms(left, change), _map_atoms(right, change))
+
+
+STRICT = 1e-6
+"""ε of strict predicates, in the units of the variables."""

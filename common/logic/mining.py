@@ -17,7 +17,7 @@ from torch import Tensor
 from common.errors import DataError
 from common.logic import inference
 from common.logic.formula import Formula
-from common.logic.properties import Property
+from common.logic.inference import Property
 from common.logic.semantics import sliding_maximum
 from common.logic.templates import Window, windows
 

@@ -14,9 +14,20 @@ from functools import reduce
 from typing import NoReturn, TypeAlias
 
 from common.errors import ConfigError
-from common.logic.clauses import CAP, FREE, Cell, Clause, Expansion, Interval, Workload, intersect, prune
 from common.logic.formula import Formula, Linear
-from common.logic.normal import atom_count, normal_form
+from common.logic.normal_forms import (
+    CAP,
+    FREE,
+    Cell,
+    Clause,
+    Expansion,
+    Interval,
+    Workload,
+    atom_count,
+    intersect,
+    normal_form,
+    prune,
+)
 
 ATOM_COMPARISONS = 100
 """Comparisons of alternatives that take as long as one atom of a written-out formula."""

@@ -1,11 +1,10 @@
-"""Options of FedAvg (McMahan et al. 2017) with server momentum."""
+"""Options of methods that average into one model: FedAvg, FedProx, FedAdam, FedYogi, FedAdagrad, FedGA."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.server_step import ServerStep
-from common.methods.spec import Capabilities, MethodSpec
+from common.methods.base import Capabilities, MethodOptions, MethodSpec, ServerStep
 
 
 class FedAvg(ServerStep):
@@ -24,4 +23,118 @@ class FedAvg(ServerStep):
         return Capabilities(row_wise=True, sum_only=True)
 
 
-METHOD = MethodSpec(FedAvg, "Average client updates, with optional server momentum", paper="arXiv 1602.05629")
+FEDAVG = MethodSpec(FedAvg, "Average client updates, with optional server momentum", paper="arXiv 1602.05629")
+
+
+class FedProx(MethodOptions):
+    """FedProx: FedAvg with the local objective L_k(θ) + μ/2‖θ − θ^c‖²."""
+
+    name: ClassVar[str] = "fedprox"
+
+    mu: float = Field(0.01, ge=0)
+    """Weight μ of the proximal term, towards the round's model."""
+
+    def capabilities(self) -> Capabilities:
+        """Return the capabilities under these options."""
+        return Capabilities(row_wise=True, sum_only=True)
+
+
+FEDPROX = MethodSpec(FedProx, "FedAvg with a proximal term against client drift", paper="arXiv 1812.06127")
+
+
+class ServerAdaptive(ServerStep):
+    """Options of adaptive server steps: θ ← θ − ηₛ m/(√v + τ) with moments m, v of the mean update Δ̄.
+
+    There is no bias correction; v₀ = τ².
+    """
+
+    lr: float = Field(0.1, gt=0)
+
+    server_lr: float = Field(0.003, gt=0)
+
+    beta1: float = Field(0.9, ge=0, lt=1)
+    """Decay β₁ of the first moment."""
+
+    beta2: float = Field(0.99, ge=0, lt=1)
+    """Decay β₂ of the second moment."""
+
+    tau: float = Field(1e-6, gt=0)
+    """Floor τ of the denominator. The paper's 1e-3 exceeds most mean updates here; parameters then hardly
+    change."""
+
+    def capabilities(self) -> Capabilities:
+        """Return the capabilities under these options."""
+        return Capabilities(row_wise=True, sum_only=True)
+
+
+class FedAdam(ServerAdaptive):
+    """FedAdam: v ← β₂v + (1−β₂)Δ̄²."""
+
+    name: ClassVar[str] = "fedadam"
+
+
+class FedYogi(ServerAdaptive):
+    """FedYogi: v ← v − (1−β₂)Δ̄²·sign(v − Δ̄²)."""
+
+    name: ClassVar[str] = "fedyogi"
+
+
+class FedAdagrad(ServerAdaptive):
+    """FedAdagrad: v ← v + Δ̄²; β₂ has no effect."""
+
+    name: ClassVar[str] = "fedadagrad"
+
+    server_lr: float = Field(0.03, gt=0)
+    """Server step size ηₛ, ten times that of FedAdam: in the first rounds, FedAdam's v is 1 − β₂ = 1/100
+    of Adagrad's."""
+
+
+FEDADAM = MethodSpec(FedAdam, "Adam on the server", paper="arXiv 2003.00295")
+
+FEDYOGI = MethodSpec(FedYogi, "Yogi on the server", paper="arXiv 2003.00295")
+
+FEDADAGRAD = MethodSpec(FedAdagrad, "Adagrad on the server", paper="arXiv 2003.00295")
+
+
+class FedGA(ServerAdaptive):
+    """FedGA: θ ← θ − ηₛ m/(√v + τ), where v follows the square of Δ' = mean |Δ_k| (algorithms.md §2)."""
+
+    name: ClassVar[str] = "fedga"
+
+    second_moment: Literal["saturated", "ramp", "quadratic", "adam", "yogi"] = "saturated"
+    """Update rule of v. The paper states only the cases of its Eq 3; `saturated`, `ramp` and `quadratic`
+    are three functions with these cases. `adam` and `yogi` are the rules of FedAdam and FedYogi."""
+
+    dra: bool = True
+    """True for Δ' = mean |Δ_k| (DRA); False for Δ' = |Δ̄|, as in FedAdam and FedYogi."""
+
+    diagnostics: bool = False
+    """Record agreement of clients, cases of C-SME and the share below τ in each round."""
+
+    lr: float = Field(1.0, gt=0)
+
+    local_steps: int = Field(1, ge=1)
+
+    clip_norm: float = Field(5.0, ge=0)
+
+    weighting: Literal["uniform", "examples"] = "examples"
+
+    server_lr: float = Field(0.03, gt=0)
+    """Server step size ηₛ. DRA enlarges the denominator; suitable values are 1.5 to 2 times those of
+    FedAdam and FedYogi."""
+
+    tau: float = Field(1e-4, gt=0)
+    """Floor τ of the denominator. The paper's 1e-3 exceeds √v of session models; every rule then equals
+    momentum."""
+
+    def capabilities(self) -> Capabilities:
+        """Return the capabilities; DRA and `diagnostics` need the sum of |Δ_k| beside that of Δ_k."""
+        return Capabilities(sum_only=True, needs_magnitude=self.dra or self.diagnostics)
+
+
+FEDGA = MethodSpec(
+    FedGA,
+    "Divergence-resistant adaptive aggregation for session recommendation",
+    paper="algorithms.md §2",
+    default_task="sessions",
+)

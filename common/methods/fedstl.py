@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from common.methods.base import Capabilities, MethodSpec
 from common.methods.clustered import Clustered
-from common.methods.spec import Capabilities, MethodSpec
 from common.privacy.claims import PROPERTIES
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.spec import Capabilities, MethodOptions, MethodSpec
+from common.methods.base import Capabilities, MethodOptions, MethodSpec
 
 
 class PerFedAvg(MethodOptions):

@@ -4,7 +4,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from common.methods.spec import Capabilities, MethodOptions, MethodSpec
+from common.methods.base import Capabilities, MethodOptions, MethodSpec
 
 
 class FedRep(MethodOptions):

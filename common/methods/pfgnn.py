@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.spec import Capabilities, MethodOptions, MethodSpec
+from common.methods.base import Capabilities, MethodOptions, MethodSpec
 
 if TYPE_CHECKING:
     from common.tasks.spec import ModelVariant, TaskOptions

@@ -1,7 +1,7 @@
 """Registry of training methods; planners are in `common.methods.planners`."""
 
+from common.methods.base import AnyMethod, MethodSpec
 from common.methods.planners import PLANNERS
-from common.methods.spec import AnyMethod, MethodSpec
 from common.registry import Registry
 
 METHODS: Registry[AnyMethod] = Registry(
@@ -9,13 +9,13 @@ METHODS: Registry[AnyMethod] = Registry(
     "fedloom.methods",
     MethodSpec,
     {
-        "fedavg": "common.methods.fedavg:METHOD",
-        "fedprox": "common.methods.fedprox:METHOD",
-        "fedadam": "common.methods.fedopt:FEDADAM",
-        "fedyogi": "common.methods.fedopt:FEDYOGI",
-        "fedadagrad": "common.methods.fedopt:FEDADAGRAD",
+        "fedavg": "common.methods.fedavg:FEDAVG",
+        "fedprox": "common.methods.fedavg:FEDPROX",
+        "fedadam": "common.methods.fedavg:FEDADAM",
+        "fedyogi": "common.methods.fedavg:FEDYOGI",
+        "fedadagrad": "common.methods.fedavg:FEDADAGRAD",
         "fedrule": "common.methods.fedrule:METHOD",
-        "fedga": "common.methods.fedga:METHOD",
+        "fedga": "common.methods.fedavg:FEDGA",
         "fedrep": "common.methods.personalized:FEDREP",
         "ditto": "common.methods.personalized:DITTO",
         "local": "common.methods.personalized:LOCAL",

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hashes import SHA384
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
 
-from common import node_keys
+from common import node_names as node_keys
 from common.errors import WireError
-from common.secure.canonical import canonical, digest, read_object
+from common.secure.terms import canonical, digest, read_object
 from common.text import printable
 
 FEWEST, MOST = 2, 5

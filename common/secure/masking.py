@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from common.errors import WireError
-from common.secure.canonical import canonical
+from common.secure.terms import canonical
 
 Unsigned = NDArray[np.unsignedinteger[Any]]
 

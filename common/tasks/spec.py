@@ -8,16 +8,47 @@ from pydantic import Field
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.methods.spec import Capabilities, MethodOptions
-from common.metrics.spec import MetricFamily, MetricSpec, find_metric
+from common.methods.base import Capabilities, MethodOptions
+from common.metrics import MetricFamily, MetricSpec, find_metric
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
-from common.tasks.comparison import Comparison
-from common.tasks.count_statistics import CountStatistics
+from common.tasks.counts import CountStatistics
 from common.tasks.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from torch import nn
+
+SIMPLE = "simple"
+"""Key of the sums of differences to the simple baseline."""
+
+ALONE = "alone"
+"""Key of the sums of differences to models that each client trained alone."""
+
+ALONE_PREFIX = "alone_"
+"""Prefix of the metrics of these models."""
+
+ALONE_ROUNDS = f"{ALONE_PREFIX}rounds"
+"""Number of rounds that a client trained alone, sent as a metric."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of models unit by unit, for the verdict on a run.
+
+    Args:
+        metric: Key of the compared metric.
+        units: Plural noun of the units of data, such as `homes`.
+        baseline: Name of the simple baseline, whose metric is that of `TaskSpec.simple`.
+        higher_is_better: True if higher values of the metric are better.
+        answers: True if the baseline answers a client's queries where noise left the model no better.
+    """
+
+    metric: str
+    units: str
+    baseline: str
+    higher_is_better: bool = False
+    answers: bool = False
+
 
 ModelVariant = Literal["default", "paper"]
 """`paper`: the paper's model; `default`: the best model measured under the same federation."""

@@ -9,9 +9,8 @@ from functools import cache
 import numpy as np
 
 from common.arrays import Array, Arrays, add_prefix, group
-from common.metrics.spec import power_of
-from common.tasks.comparison import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE
-from common.tasks.spec import AnyTask
+from common.metrics import power_of
+from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE, AnyTask
 
 VALUES = "metrics"
 """Name of the values and their presence, K × 2."""

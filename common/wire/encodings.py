@@ -1,4 +1,7 @@
-"""Updates with fewer bytes: half precision, or 8 bits with scales. Pure."""
+"""Updates with fewer bytes: half precision, 8 bits with scales, or the largest numbers. Pure.
+
+An array `name` is sent as `name@ids` (places in the flat array, ascending) and `name@kept` (numbers). The rest is zero.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

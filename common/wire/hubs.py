@@ -1,4 +1,4 @@
-"""Messages of a hub, a node that hosts several clients.
+"""Messages of a hub, a node that hosts several clients, and the sum of its clients' replies.
 
 A request to a hub is the request that a single client gets, with the names of the clients that it is for. The reply holds
 each client's own reply, entry by entry, or the error that the client has in its place. Both are one record, so a hub takes
@@ -11,8 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from flwr.app import ConfigRecord, Error, RecordDict
+from safetensors.numpy import load, save
 
+from common.arrays import Floats, add_prefix, group
+from common.contribution import Folded
 from common.errors import WireError
 from common.text import printable
 from common.wire.codec import ARRAYS, PAYLOAD, RECORD, VERSION
@@ -166,3 +170,36 @@ def _column(config: ConfigRecord, key: str, kind: type[Any], length: int) -> lis
     if not isinstance(column, list) or len(column) != length or not all(type(value) is kind for value in column):
         raise WireError(f"{_REPLY}.{key}: not one {kind.__name__} for each of {length} clients")
     return column
+
+
+UPDATE, GRADIENT = "update", "gradient"
+"""Kinds of lengths."""
+
+
+def write_sum(sums: Folded, lengths: Mapping[str, Floats]) -> bytes:
+    """Return a sum with the lengths of its clients' replies; inverse of `read_sum`.
+
+    Args:
+        sums: The sum.
+        lengths: Kind -> length of each client's reply, (K,).
+    """
+    arrays = {**sums.to_arrays(), **add_prefix("lengths", dict(lengths))}
+    return save({name: np.ascontiguousarray(a) for name, a in arrays.items()})
+
+
+def read_sum(blob: bytes, clients: int) -> tuple[Folded, dict[str, Floats]]:
+    """Return a sum and the lengths of its clients' replies. The server compares both with the replies.
+
+    Raises:
+        WireError: The blob cannot be decoded, or does not have a length for each of so many clients.
+    """
+    try:
+        arrays = load(blob)
+        sums, lengths = Folded.from_arrays(arrays), group("lengths", arrays)
+    except Exception as error:  # parsers of foreign bytes raise errors of any type
+        raise WireError(f"the sum cannot be decoded ({error})") from None
+    if not set(lengths) <= {UPDATE, GRADIENT} or UPDATE not in lengths:
+        raise WireError("the sum has no lengths of updates, or lengths of anything else")
+    if any(a.shape != (clients,) or a.dtype != np.float64 for a in lengths.values()):
+        raise WireError(f"the sum does not have a length for each of {clients} clients")
+    return sums, lengths

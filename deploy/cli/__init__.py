@@ -17,8 +17,7 @@ def main() -> None:
 
 def _fail(error: Exception) -> None:
     """Print an expected error in one line and exit; raise any other again."""
-    from deploy.cli.exits import find_exit_code
-    from deploy.cli.output import print_error
+    from deploy.cli.output import find_exit_code, print_error
 
     code = find_exit_code(error)
     if code is None:

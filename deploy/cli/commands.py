@@ -30,7 +30,7 @@ COMMANDS: tuple[CommandRef, ...] = (
     CommandRef("submit", "deploy.commands.submit:submit", "Start a run on a SuperLink that already serves.", "Train"),
     CommandRef("ui", "deploy.commands.ui:ui", "Show runs live in a browser.", "Look"),
     CommandRef("recommend", "deploy.commands.recommend:recommend", "Recommend by the model of a finished run.", "Use"),
-    CommandRef("runs", "deploy.commands.run_folders:runs", "List, show, compare and remove stored runs.", "Look"),
+    CommandRef("runs", "deploy.commands.runs:runs", "List, show, compare and remove stored runs.", "Look"),
     CommandRef(
         "export-model",
         "deploy.commands.export_model:export_model",

@@ -6,19 +6,75 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from deploy.cli.completions import list_assignments, list_methods, list_runs, list_tasks
-from deploy.cli.run_options import AsJson as AsJson
-from deploy.cli.run_options import Checkpoint as Checkpoint
-from deploy.cli.run_options import ControlPort as ControlPort
-from deploy.cli.run_options import Examples as Examples
-from deploy.cli.run_options import FinishedRun as FinishedRun
-from deploy.cli.run_options import Json as Json
-from deploy.cli.run_options import Port as Port
-from deploy.cli.run_options import Runs as Runs
-from deploy.cli.run_options import Ui as Ui
-
 if TYPE_CHECKING:
     from client.data.tables.schema import Dialect
+
+
+def list_methods() -> list[str]:
+    """Return the names of methods and planners."""
+    from common.methods.registry import method_names
+
+    return list(method_names())
+
+
+def list_tasks() -> list[str]:
+    """Return the names of tasks."""
+    from common.tasks.registry import TASKS
+
+    return list(TASKS)
+
+
+def list_runs() -> list[str]:
+    """Return the names of the stored runs, newest first."""
+    from deploy.federation.runs import runs_folder
+
+    configs = runs_folder().glob("*/config.toml")
+    return [path.parent.name for path in sorted(configs, key=lambda path: path.stat().st_mtime, reverse=True)]
+
+
+def list_keys() -> list[str]:
+    """Return the keys of all options."""
+    from common.config.parse import option_keys
+
+    return list(option_keys())
+
+
+def list_assignments() -> list[str]:
+    """Return the beginnings of assignments: every key with `=`."""
+    return [f"{key}=" for key in list_keys()]
+
+
+FinishedRun = Annotated[
+    str, typer.Option(autocompletion=list_runs, help="Use this finished run, by name or folder; default: the newest.")
+]
+Runs = Annotated[
+    list[str] | None,
+    typer.Argument(autocompletion=list_runs, help="Runs, by name or folder; default: the newest."),
+]
+Checkpoint = Annotated[
+    str,
+    typer.Option(
+        metavar="best|final|ROUND",
+        help="Use the model of the best validated round, of the last round or of this round; default: best if there is one.",
+    ),
+]
+Ui = Annotated[bool, typer.Option("--ui", help="Serve a live page of the run to this machine, as `fedloom ui` does.")]
+Examples = Annotated[
+    bool,
+    typer.Option(
+        "--examples",
+        help="Store examples of the model's answers for your own data too; generated data always have them.",
+    ),
+]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="Let clients connect to this port.")]
+ControlPort = Annotated[
+    int, typer.Option(min=1, max=65535, help="Serve Flower's Control API on this port, for this machine only.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and everything else on stderr.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print result.json as the last line of stdout and everything else on stderr.")
+]
+
 
 LOCAL = Path(".fedloom")
 """Folder of certificates, keys and private state of `up` and `serve` on this machine: private."""
@@ -141,6 +197,68 @@ Partition = Annotated[
     str,
     typer.Option(metavar="COLUMN", help="Make each value of this column of your tables one client; default: none."),
 ]
+
+
+NEWCOMER = "newcomer"
+"""Default name of a client that adapts a model; its state folder depends on its data."""
+
+
+@dataclass(frozen=True)
+class ServerRequest:
+    """Server of a client, and the keys of both."""
+
+    server: Annotated[str, typer.Option(metavar="HOST:PORT", help="Train with this federation's server.")] = ""
+    ca: Annotated[
+        Path | None, typer.Option(help="Trust this certificate authority (ca.pem), from the server's owner.")
+    ] = None
+    key: Annotated[
+        Path | None, typer.Option(help="Identify this node by this private key (see `fedloom keys node`).")
+    ] = None
+    patience: Annotated[
+        float, typer.Option(min=0, help="Keep asking for so many seconds while the server has not admitted the key.")
+    ] = 600.0
+    invite: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Join by this invitation (*.fedloom) of the server's owner.")
+    ] = None
+    code: Annotated[str, typer.Option(help="Join only if the invitation has this check code, read by its sender.")] = ""
+    insecure: Annotated[bool, typer.Option(help="Join without TLS; for experiments on one machine.")] = False
+
+
+@dataclass(frozen=True)
+class ClientRequest:
+    """Client with its private state."""
+
+    task: Annotated[
+        str, typer.Option(help="Read the data as data of this task; default: rules, or the task of RUN.")
+    ] = ""
+    shard: Annotated[
+        str, typer.Option(metavar="k/K", help="Use the k-th (from 0) of K partitions of the data only.")
+    ] = ""
+    name: Annotated[
+        str, typer.Option(help=f"Set the stable public name; default: from the key, or {NEWCOMER} with --adapt.")
+    ] = ""
+    state_dir: Annotated[Path, typer.Option(help="Store this client's private state here.")] = STATE
+    ledgers: Annotated[
+        Path | None, typer.Option(help="Store privacy ledgers in this folder instead of beside the data.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class PolicyRequest:
+    """Limits set by the owner of the data."""
+
+    policy: Annotated[
+        Path | None, typer.Option(help="Apply this policy file (TOML): methods, tasks, noise, counts, steps.")
+    ] = None
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--method", help="Take part in runs of this method only; repeatable; default: all methods."),
+    ] = None
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Limit the privacy loss of the data to this ε over all runs; refuse runs without noise."),
+    ] = None
+    delta: Annotated[float | None, typer.Option(help="Set δ of --epsilon; default: the policy's, or 1e-5.")] = None
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,17 @@
-"""Output of commands: results on stdout, everything else on stderr."""
+"""Output of commands: results on stdout, listings, everything else on stderr, and exit codes by class of error."""
 
 import json
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from common import errors
+from common.errors import FedloomError, RunError
 
 console, out = Console(stderr=True), Console()
 """stderr for progress and notes, stdout for results."""
@@ -28,3 +35,73 @@ def print_object(found: object) -> None:
 def print_error(message: str) -> None:
     """Print an error on stderr."""
     console.print(f"[bold red]fedloom:[/] {escape(message)}", highlight=False, soft_wrap=True)
+
+
+Describe = Callable[[str], Mapping[str, Any]]
+
+
+def print_entries(origins: Mapping[str, str], describe: Describe, *, json: bool) -> None:
+    """Print name, package and description of each entry, or the error of a broken entry.
+
+    Args:
+        origins: Name -> package.
+        describe: Return an entry's description by its name.
+        json: True for JSON.
+    """
+    entries = [{"name": name, "package": package, **_described(name, describe)} for name, package in origins.items()]
+    if json:
+        print_object(entries)
+        return
+    table = Table("name", "summary", "package", "capabilities")
+    for entry in entries:
+        cells = (entry["name"], entry["summary"] or entry["error"], entry["package"], "\n".join(_lines(entry)))
+        table.add_row(*map(Text, cells))
+    out.print(table)
+
+
+def _described(name: str, describe: Describe) -> dict[str, Any]:
+    try:
+        return {**describe(name), "error": ""}
+    except Exception as error:  # code of a package, which must not break the list
+        return {"summary": "", "capabilities": [], "error": str(error)}
+
+
+def _lines(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"default {key}={value}" for key, value in entry.get("defaults", {}).items() if "." not in key)
+    yield from entry["capabilities"]
+
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
+EXIT_CODES: Mapping[type[BaseException], int] = {
+    FedloomError: 1,
+    OSError: 1,  # a folder without write permission, a full disk
+    RunError: 1,
+    errors.WireError: 1,
+    errors.ConfigError: 2,
+    errors.StateError: 2,
+    errors.DataError: 3,
+    errors.RefusedError: 4,
+    errors.LedgerError: 4,
+    errors.BudgetSpentError: 4,
+    errors.ConnectError: 5,
+    errors.QuorumError: 5,
+    KeyboardInterrupt: INTERRUPTED,
+}
+"""Class -> exit code; a class without an entry has the code of its nearest base."""
+
+
+def find_error_class(name: str) -> type[FedloomError]:
+    """Return the class of that name in the tree of errors; RunError for a name without a class."""
+    return next((kind for kind in list_errors() if kind.__name__ == name), RunError)
+
+
+def list_errors(root: type[FedloomError] = FedloomError) -> list[type[FedloomError]]:
+    """Return the classes of the tree of errors, its root included."""
+    return [root, *(kind for child in root.__subclasses__() for kind in list_errors(child))]
+
+
+def find_exit_code(error: BaseException) -> int | None:
+    """Return the exit code of an error; None for an error that nobody expects."""
+    return next((EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES), None)

@@ -47,13 +47,12 @@ def budget(
     change the policy file. To raise it, set --raise-to EPS and change the file; the ledger stores the time of each increase.
     """
     from deploy.cli.output import print_object, say
-    from deploy.commands.ledgers import raise_limit, read_statements
-    from deploy.commands.runs import runs_folder
-    from deploy.report.launch_record import is_simulation
+    from deploy.data.budgets import list_statements, raise_limit
+    from deploy.federation.runs import is_simulation, runs_folder
 
     if raise_to is not None:
         raise_limit(raise_to, data, state_dir, ledgers)
-    found, broken = read_statements(data, state_dir, ledgers)
+    found, broken = list_statements(data, state_dir, ledgers)
     if json:
         print_object([as_json(one) for one in found])
     else:

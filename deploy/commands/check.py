@@ -31,8 +31,7 @@ def check(
     from common.tasks.registry import TASKS
     from common.text import printable
     from deploy.cli.output import note, print_object, say
-    from deploy.data_check import check_data, require_trainable
-    from deploy.data_check_text import lines_of
+    from deploy.data.check import check_data, lines_of, require_trainable
     from deploy.files import write_file
 
     TASKS[task]  # an unknown task is answered with the nearest names

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from common.errors import ConfigError
 from deploy.cli import options as o
-from deploy.cli.completions import list_keys, list_runs
+from deploy.cli.options import list_keys, list_runs
 
 if TYPE_CHECKING:
     from common.config.reference import OptionReference
@@ -101,7 +101,7 @@ def show(
 ) -> None:
     """Show the options of a stored run, with the defaults that it changed."""
     from deploy.cli.output import print_object, say
-    from deploy.commands.runs import find_run, stored_options
+    from deploy.federation.runs import find_run, stored_options
 
     stored = stored_options(find_run(run))
     references = {one.key: one for one in _find(())}

@@ -29,8 +29,8 @@ def export(
     """
     from common.text import count
     from deploy.cli.output import print_object, say
-    from deploy.commands.runs import find_run, newest
-    from deploy.report import exporters
+    from deploy.federation.runs import find_run, newest
+    from deploy.pages import exporters
 
     if not (tensorboard or prometheus):
         raise ConfigError("no target is set; give --tensorboard FOLDER, --prometheus FILE, or both")

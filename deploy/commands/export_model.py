@@ -9,8 +9,7 @@ import typer
 
 from common.errors import ConfigError
 from deploy.cli import options as o
-from deploy.cli.query import with_query
-from deploy.cli.signature import spread
+from deploy.cli.signature import spread, with_query
 from deploy.tasks.registry import DEPLOY_TASKS
 from deploy.tasks.spec import DeployTask, QueryOption
 
@@ -50,9 +49,9 @@ def export_model(
     from common.tasks.registry import TASKS
     from deploy.cli.output import note, print_object, say
     from deploy.commands.recommend import open_run
-    from deploy.commands.runs import find_run, newest, stored_options
-    from deploy.model_service.export import export_run
-    from deploy.report.text import size
+    from deploy.federation.runs import find_run, newest, stored_options
+    from deploy.pages.text import size
+    from deploy.serving.export import export_run
 
     folder = find_run(run) if run else newest(TASKS)
     name, task = folder.path.name, DEPLOY_TASKS.get(parse(stored_options(folder)).task)

@@ -43,13 +43,13 @@ def helper(
     fingerprint. One state folder belongs to one helper; a copy from a backup is refused.
     """
     from deploy.cli.output import say
-    from deploy.keys import load_private_key
+    from deploy.keys.nodes import load_private_key
 
     if key is None:
         raise ConfigError("--key is missing; create one with fedloom keys node PATH")
     identity = load_private_key(key)
     if fingerprint:
-        from common import node_keys
+        from common import node_names as node_keys
 
         say(node_keys.fingerprint(identity.public_key()))
         return
@@ -57,6 +57,6 @@ def helper(
         raise ConfigError("--server is missing; give the HOST:PORT that clients of the federation join")
     if ca is None:
         raise ConfigError("--ca is missing; give the ca.pem of the server's owner")
-    from deploy.commands.helper_node import HelperNode, serve_sums
+    from deploy.federation.helper import HelperNode, serve_sums
 
     serve_sums(HelperNode(server, ca, identity, name, state_dir, patience, forget, most_numbers))

@@ -44,8 +44,8 @@ def invite(
     secret. Read the check code to every owner by another way than the file, such as the telephone.
     """
     from deploy.cli.output import note, print_object
-    from deploy.invitation import make_invitation
-    from deploy.server_order import stored_order
+    from deploy.federation.status import stored_order
+    from deploy.keys.invitation import make_invitation
 
     order = stored_order(home)
     config = _config(o.RunRequest(method, task, rounds, None, epsilon, delta, sets), order[0] if order else None, home)
@@ -66,7 +66,7 @@ def invite(
 
 def _config(request: o.RunRequest, stored: "RunConfig | None", home: Path) -> "RunConfig":
     """Return the run that the options describe, or the stored one if there are none."""
-    from deploy.commands.request import resolve
+    from deploy.federation.request import resolve
 
     if request != o.RunRequest():
         return resolve(request, {})
@@ -80,7 +80,7 @@ def _config(request: o.RunRequest, stored: "RunConfig | None", home: Path) -> "R
 def _vocabulary(config: "RunConfig", path: Path | None) -> "Vocabulary":
     """Return the vocabulary of the file, or of the run."""
     from common.tasks.registry import demo_vocabulary
-    from deploy.client_data import read_catalogue
+    from deploy.data.sources import read_catalogue
 
     path = path or (None if config.catalogue == "demo" else Path(config.catalogue))
     return read_catalogue(config.task, path) or demo_vocabulary(config.task)
@@ -92,8 +92,8 @@ def _address(home: Path, address: str, port: int) -> str:
     Raises:
         ConfigError: The server's certificate is missing, or is not valid for the host.
     """
-    from deploy.certificates import LOCAL_HOSTS, Certificates, names_of, normalize_host
-    from deploy.invitation_fields import check_address
+    from deploy.keys.certificates import LOCAL_HOSTS, Certificates, names_of, normalize_host
+    from deploy.keys.invitation import check_address
 
     try:
         address = address and check_address(address)

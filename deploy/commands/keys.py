@@ -36,7 +36,7 @@ def server(
 
     Give ca.pem to the owner of every client.
     """
-    from deploy.certificates import Certificates, make_authority, make_server_certificate
+    from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
 
     files = Certificates(home)
     if not files.ca.exists():
@@ -57,8 +57,8 @@ def node(
 
     Send PATH.pub (public) to the server's owner.
     """
-    from common.node_keys import fingerprint
-    from deploy.keys import make_node_key, public_path
+    from common.node_names import fingerprint
+    from deploy.keys.nodes import make_node_key, public_path
 
     if path.exists():
         raise ConfigError(f"{path} exists and identifies its client; name another file for another client")
@@ -79,9 +79,9 @@ def show(
 
     It identifies a node, such as a helper, and is compared by other means than the federation itself.
     """
-    from common.node_keys import fingerprint
+    from common.node_names import fingerprint
     from deploy.cli.output import say
-    from deploy.keys import load_private_key, load_public_key
+    from deploy.keys.nodes import load_private_key, load_public_key
 
     public = load_public_key(path) if path.suffix == ".pub" else load_private_key(path).public_key()
     if json:

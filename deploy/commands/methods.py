@@ -13,7 +13,7 @@ def methods(json: o.AsJson = False) -> None:
     Shows name, summary, package and capabilities of each. A method whose package is broken is listed with the error.
     """
     from common.methods.registry import METHODS, method_names
-    from deploy.commands.entries import print_entries
+    from deploy.cli.output import print_entries
 
     print_entries({name: METHODS.origin(name) for name in method_names()}, describe, json=json)
 

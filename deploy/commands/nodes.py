@@ -22,7 +22,7 @@ Home = Annotated[Path, typer.Option(help="Use this folder as the server's.")]
 def list_all(home: Home = o.LOCAL / "server", json: o.AsJson = False) -> None:
     """List the clients' keys with their names, registered ones first."""
     from deploy.cli.output import note, print_object, say
-    from deploy.nodes import list_nodes
+    from deploy.keys.nodes import list_nodes
 
     entries = list_nodes(home / "nodes")
     if json:
@@ -51,9 +51,9 @@ def add(
 
     `fedloom join --invite` prints this command for the server's owner. A revoked key is refused.
     """
-    from common.node_keys import fingerprint
+    from common.node_names import fingerprint
     from deploy.cli.output import note, print_object
-    from deploy.nodes import add_key, read_key
+    from deploy.keys.nodes import add_key, read_key
 
     public = read_key(key)
     file = add_key(home / "nodes", public, name, clients)
@@ -70,9 +70,9 @@ def rotate(
     json: o.AsJson = False,
 ) -> None:
     """Give a client's name to its new key, and revoke the old one."""
-    from common.node_keys import fingerprint
+    from common.node_names import fingerprint
     from deploy.cli.output import note, print_object
-    from deploy.nodes import read_key, rotate_key
+    from deploy.keys.nodes import read_key, rotate_key
 
     public = read_key(key)
     file = rotate_key(home / "nodes", name, public)
@@ -90,7 +90,7 @@ def accept_ledger(
     Do this after its owner explained why the ledger is new or older, such as other data under the same key.
     """
     from deploy.cli.output import note
-    from deploy.nodes import accept_ledger as forget
+    from deploy.keys.nodes import accept_ledger as forget
 
     note(f"the next privacy ledger of {name}, {forget(home / 'nodes', name)}, is accepted")
 
@@ -106,7 +106,7 @@ def revoke(
     A running server removes the client within seconds. Its name becomes free for another key.
     """
     from deploy.cli.output import note, print_object
-    from deploy.nodes import revoke_key
+    from deploy.keys.nodes import revoke_key
 
     entry = revoke_key(home / "nodes", client)
     note(

@@ -14,10 +14,10 @@ from deploy.cli.signature import spread
 
 if TYPE_CHECKING:
     from client.data.dataset import AnyDataset
-    from client.policy import Policy
+    from client.owner.policy import Policy
     from common.config.run import RunConfig
     from common.tasks.vocabulary import Vocabulary
-    from deploy.preview import Preview
+    from deploy.simulation.preview import Preview
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ def preview(
     """
     from client.data.read import read_all, with_test
     from client.data.sources import is_demo
-    from client.policy import read_policy
-    from deploy.client_data import read_catalogue
-    from deploy.commands.request import resolve
+    from client.owner.policy import read_policy
+    from deploy.data.sources import read_catalogue
+    from deploy.federation.request import resolve
 
     limits = read_policy(policy, is_generated=is_demo(source.data))
     request = o.RunRequest(method=method, task=task, rounds=rounds, epsilon=epsilon, delta=delta, sets=sets)
@@ -92,8 +92,8 @@ def _read_invited(
 
     from common.tasks.registry import read_vocabulary
     from deploy.cli.output import note
-    from deploy.commands.request import resolve
-    from deploy.invitation import read_invitation
+    from deploy.federation.request import resolve
+    from deploy.keys.invitation import read_invitation
 
     given: dict[str, object] = {
         "task": request.task,
@@ -126,12 +126,11 @@ def show_preview(config: "RunConfig", source: str, data: "AnyDataset", policy: "
     import torch
 
     from deploy.cli.output import print_object, say
-    from deploy.commands.ledgers import read_statements
-    from deploy.preview import preview_messages
-    from deploy.preview_text import as_json, ledger_costs, lines_of
+    from deploy.data.budgets import list_statements
+    from deploy.simulation.preview import as_json, ledger_costs, lines_of, preview_messages
 
     torch.set_num_threads(1)
-    statements, broken = read_statements(source, target.state_dir, target.ledgers)
+    statements, broken = list_statements(source, target.state_dir, target.ledgers)
     found = preview_messages(config, data, policy)
     costs = ledger_costs(config, statements)
     if target.json:

@@ -11,14 +11,13 @@ import typer
 from common.errors import ConfigError
 from common.text import count, printable
 from deploy.cli import options as o
-from deploy.cli.completions import list_runs
-from deploy.cli.query import with_query
-from deploy.cli.signature import spread
+from deploy.cli.options import list_runs
+from deploy.cli.signature import spread, with_query
 from deploy.tasks.registry import DEPLOY_TASKS, usable_tasks
 from deploy.tasks.spec import Answers, DeployTask, TrainedRun
 
 if TYPE_CHECKING:
-    from server.artifacts import RunDirectory
+    from server.record.folder import RunDirectory
 
 
 @spread
@@ -57,7 +56,7 @@ def recommend(
     Nothing leaves this machine.
     """
     from deploy.cli.output import note
-    from deploy.commands import answer_formats as formats
+    from deploy.pages import answers as formats
 
     chosen = formats.format_of(form, out, is_json=json)
     folder, task = find_answering(run, {name for name, value in query.items() if value})
@@ -79,7 +78,7 @@ def recommend(
 def _write(text: str, out: Path | None, what: str) -> None:
     """Print a text, or write it to a file for its owner only."""
     from deploy.cli.output import note
-    from deploy.commands.answer_formats import write_answers
+    from deploy.pages.answers import write_answers
 
     if out is None:
         sys.stdout.write(text)
@@ -108,7 +107,7 @@ def _answer_all(task: DeployTask, trained: TrainedRun, query: Mapping[str, str],
 
 def _print_tables(batch: Sequence[Answers], run: str) -> None:
     from deploy.cli.output import out, say
-    from deploy.commands.answer_formats import to_table
+    from deploy.pages.answers import to_table
 
     for answers in batch:
         say(f"{printable(answers.title)}, by run {run}")
@@ -125,7 +124,7 @@ def find_answering(run: str, given: Set[str]) -> tuple["RunDirectory", DeployTas
         ConfigError: There is no such run.
     """
     from common.config.parse import parse
-    from deploy.commands.runs import find_run, newest, stored_options
+    from deploy.federation.runs import find_run, newest, stored_options
 
     tasks = {task.name: task for task in usable_tasks() if task.answer}
     fitting = [name for name, task in tasks.items() if given <= {option.name for option in task.query}]
@@ -145,13 +144,11 @@ def open_run(
     folder: "RunDirectory", task: str, source: o.DataRequest, state_dir: Path, checkpoint: str = ""
 ) -> TrainedRun:
     """Return a finished run with its model of that checkpoint, to be applied to the data."""
-    from client.data.item_titles import read_titles
-    from client.data.read import read_all, with_test
+    from client.data.read import read_all, read_titles, with_test
     from common.config.parse import parse
     from common.tasks.registry import read_vocabulary
-    from deploy.commands.checkpoint import load_checkpoint
-    from deploy.commands.runs import stored_options
-    from deploy.commands.stored_models import find_stored_model
+    from deploy.federation.runs import stored_options
+    from deploy.serving.models import find_stored_model, load_checkpoint
 
     chosen = load_checkpoint(folder, checkpoint)
     data, dialect = source.data, source.dialect
@@ -175,9 +172,9 @@ def open_run(
 
 def _prefers_baseline(trained: TrainedRun) -> bool:
     """Return True if privacy noise left the model no better than the simple baseline on these data."""
-    from client.inference.baseline_choice import prefers_baseline
-    from client.inference.choose_model import split_statics
+    from client.inference.model_choice import split_statics
     from client.tasks.registry import build_learner
+    from client.training.comparison import prefers_baseline
     from common.models import parameters
 
     learner = build_learner(trained.config, trained.read(""))

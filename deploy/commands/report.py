@@ -18,8 +18,8 @@ def report(
     The page shows curves, the spread over clients, timings and the configuration.
     """
     from deploy.cli.output import print_object, say
-    from deploy.commands.runs import find_run, newest
-    from deploy.report.render import render
+    from deploy.federation.runs import find_run, newest
+    from deploy.pages.report import render
 
     folders = [find_run(name).path for name in runs] if runs else [newest().path]
     page = render(folders, out or folders[0] / "report.html")

@@ -1,68 +1,155 @@
-"""Finished runs on this machine: by name, by folder, or the newest."""
+"""`fedloom runs`: list, show, compare and remove stored runs."""
 
-import json
-from collections.abc import Collection
-from pathlib import Path
+import sys
+from typing import TYPE_CHECKING, Annotated
 
-from common.errors import ConfigError
-from common.options import Scalar
-from common.tasks.registry import TASKS
-from server.artifacts import RunDirectory
-from server.settings import ServerSettings
+import typer
+
+from common.errors import ConfigError, FedloomError
+from deploy.cli import options as o
+from deploy.cli.options import list_runs
+
+if TYPE_CHECKING:
+    from server.record.folder import RunDirectory
+
+runs = typer.Typer(
+    invoke_without_command=True,
+    add_completion=False,
+    suggest_commands=False,
+    help="List, show, compare and remove stored runs.\n\nWithout a command, lists the runs, newest first.",
+)
+
+OfTask = Annotated[str, typer.Option("--task", help="List runs of this task only.")]
+Names = Annotated[list[str], typer.Argument(autocompletion=list_runs, metavar="ID...", help="Runs, by name.")]
 
 
-def runs_folder() -> Path:
-    """Return the absolute path of the folder of runs; other processes receive it."""
-    return ServerSettings().runs.resolve()
+@runs.callback()
+def default(context: typer.Context, task: OfTask = "", json: o.AsJson = False) -> None:
+    """List the runs if no command is named."""
+    if context.invoked_subcommand is None:
+        list_(task, json)
 
 
-def find_run(name: str) -> RunDirectory:
-    """Return a run by its name, or by its folder anywhere.
+@runs.command("list")
+def list_(task: OfTask = "", json: o.AsJson = False) -> None:
+    """List the stored runs, newest first."""
+    from common.text import printable
+    from deploy.cli.output import note, print_object, say
+    from deploy.federation.runs import runs_folder, stored_runs
+    from deploy.pages.terminal import as_json, print_runs
+    from deploy.pages.text import first_line
+    from deploy.pages.view import read
+
+    folder, records = runs_folder(), []
+    for run in stored_runs(folder):
+        try:
+            record = read(run.path)
+        except (FedloomError, ValueError, OSError) as error:
+            note(f"{run.path.name} cannot be read: {first_line(printable(str(error)))}")
+            continue
+        if task in ("", record.task):
+            records.append((run, record))
+    if json:
+        print_object([as_json(run, record) for run, record in records])
+    elif records:
+        print_runs(records)
+    else:
+        say(f"no {f'{task} ' if task else ''}runs in {folder}; train one, for example with fedloom up")
+
+
+@runs.command()
+def show(
+    run: Annotated[str, typer.Argument(autocompletion=list_runs, metavar="ID", help="Run, by name or folder.")],
+    json: o.AsJson = False,
+) -> None:
+    """Show a run: result, privacy, time and files."""
+    from deploy.cli.output import print_object, say
+    from deploy.federation.runs import find_run
+    from deploy.pages.terminal import as_json, describe
+    from deploy.pages.view import read
+
+    folder = find_run(run)
+    if json:
+        print_object(as_json(folder, read(folder.path)))
+        return
+    for line in describe(folder, read(folder.path)):
+        say(line)
+
+
+@runs.command()
+def compare(names: Names, json: o.AsJson = False) -> None:
+    """Compare the metrics of runs with paired differences to the first.
+
+    A difference is of the same clients in both runs: mean and standard error. The best value is marked only if the runs have
+    the same task, data and split.
+    """
+    from deploy.cli.output import print_object
+    from deploy.federation.runs import find_run
+    from deploy.pages.terminal import comparison_as_json, print_comparison
+
+    folders = [find_run(name).path for name in dict.fromkeys(names)]
+    if len(folders) < 2:
+        raise ConfigError("a comparison needs two runs; name another one")
+    if json:
+        print_object(comparison_as_json(folders))
+    else:
+        print_comparison(folders)
+
+
+@runs.command()
+def rm(
+    names: Annotated[
+        list[str] | None, typer.Argument(autocompletion=list_runs, metavar="ID...", help="Runs, by name.")
+    ] = None,
+    older_than: Annotated[
+        str, typer.Option(metavar="AGE", help="Remove only runs without changes for so long, such as 12h, 30d or 8w.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without a question.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Delete at once instead of moving to .trash.")] = False,
+    json: o.AsJson = False,
+) -> None:
+    """Remove stored runs.
+
+    Moves their folders to .trash in the folder of runs. A run in use is never removed. Privacy ledgers and the state of clients
+    stay: what was released stays released.
+    """
+    from deploy.cli.output import print_object, say
+    from deploy.federation.runs import find_removable, read_age, remove, runs_folder, select_older, stored_runs
+
+    root = runs_folder()
+    if not names and not older_than:
+        raise ConfigError("no run is named; give names, or --older-than AGE")
+    chosen = [find_removable(root, name) for name in dict.fromkeys(names or [])] if names else stored_runs(root)
+    chosen = select_older(chosen, read_age(older_than)) if older_than else chosen
+    if chosen and not yes and not _agreed(chosen, now=now):
+        chosen = []
+    places = [str(path) for path in remove(chosen, root, now=now)]
+    if json:
+        print_object(
+            [
+                {"run": run.path.name, "moved_to": "" if now else place}
+                for run, place in zip(chosen, places, strict=True)
+            ]
+        )
+        return
+    for run, place in zip(chosen, places, strict=True):
+        say(f"deleted {run.path.name}" if now else f"moved {run.path.name} to {place}")
+    if not chosen:
+        say("nothing was removed")
+
+
+def _agreed(chosen: list["RunDirectory"], *, now: bool) -> bool:
+    """Ask whether to remove the runs.
 
     Raises:
-        ConfigError: The run does not exist.
+        ConfigError: Nobody can answer.
     """
-    given = Path(name)
-    is_folder = (given / "config.toml").exists()
-    folder = RunDirectory(given.resolve().parent, given.resolve().name) if is_folder else _named(name)
-    folder.config()
-    return folder
+    from common.text import count
+    from deploy.cli.output import note
 
-
-def stored_options(folder: RunDirectory) -> dict[str, Scalar]:
-    """Return the dotted keys of a run's config.toml.
-
-    Raises:
-        ConfigError: The run does not exist, or the file holds other values than options.
-    """
-    stored = folder.config()
-    if not all(isinstance(value, (bool, int, float, str)) for value in stored.values()):
-        raise ConfigError(f"{folder.path / 'config.toml'} holds values that are no options; restore the file")
-    return dict(stored)
-
-
-def newest(tasks: Collection[str] = TASKS) -> RunDirectory:
-    """Return the newest completed run of one of the tasks.
-
-    Raises:
-        ConfigError: No such run has completed.
-    """
-    if run := newest_or_none(tasks):
-        return run
-    alone = next(iter(tasks)) if len(tasks) == 1 else ""
-    what, how = (f"{alone} run", f"fedloom up --task {alone}") if alone else ("run", "fedloom up")
-    raise ConfigError(f"no completed {what} in {runs_folder()}; train one first, for example with `{how}`")
-
-
-def newest_or_none(tasks: Collection[str] = TASKS) -> RunDirectory | None:
-    """Return the newest completed run of one of the tasks; None if there is none."""
-    results = sorted(runs_folder().glob("*/result.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in results:
-        result = json.loads(path.read_text("utf-8"))
-        if result["status"] == "completed" and result["task"] in tasks:
-            return RunDirectory(path.parents[1], path.parent.name)
-    return None
-
-
-def _named(name: str) -> RunDirectory:
-    return RunDirectory(runs_folder(), name)
+    if not sys.stdin.isatty():
+        raise ConfigError("removing runs needs a confirmation; set --yes")
+    for run in chosen:
+        note(f"  {run.path.name}")
+    note(f"{'delete' if now else 'move to .trash:'} {count(len(chosen), 'run')}? [y/N]")
+    return input().strip().lower() in ("y", "yes")

@@ -10,7 +10,7 @@ from deploy.cli.signature import spread
 
 if TYPE_CHECKING:
     from common.config.run import RunConfig
-    from deploy.superlink import SuperLinkSettings
+    from deploy.superlink.superlink import SuperLinkSettings
 
 WAIT_SECONDS = 86_400.0
 """Seconds that `serve` waits for its clients; their owners exchange keys first."""
@@ -48,19 +48,19 @@ def serve(
     """
     from contextlib import closing
 
-    from deploy.fork_server import ForkServer
+    from deploy.federation.fork_server import ForkServer
 
     with closing(ForkServer()) as fork_server:  # it imports while this process reads the run
-        from deploy import federation
-        from deploy.certificates import ensure_certificates
         from deploy.cli.output import console
-        from deploy.commands import launch
-        from deploy.commands.request import resolve
-        from deploy.commands.restart import start_or_continue
-        from deploy.commands.runs import runs_folder
         from deploy.commands.ui import page_of, with_examples
-        from deploy.processes import Processes
-        from deploy.server_order import store_order
+        from deploy.federation import launch
+        from deploy.federation import start as federation
+        from deploy.federation.launch import start_or_continue
+        from deploy.federation.processes import Processes
+        from deploy.federation.request import resolve
+        from deploy.federation.runs import runs_folder
+        from deploy.federation.status import store_order
+        from deploy.keys.certificates import ensure_certificates
 
         if resume_if_there:
             restarted = start_or_continue(request)
@@ -86,7 +86,7 @@ def _announce(config: "RunConfig", superlink: "SuperLinkSettings", home: Path) -
     """Print where the run is served, and for whom it waits."""
     from common.text import count
     from deploy.cli.output import console
-    from deploy.nodes import advice_on_many
+    from deploy.keys.nodes import advice_on_many
 
     keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
     console.print(

@@ -47,7 +47,7 @@ def serve_model(
     schema. Needs the extra `serving`, and not torch. Bodies of requests are not logged.
     """
     from deploy.cli.output import say
-    from deploy.model_service.load import open_model
+    from deploy.serving.load import open_model
 
     is_local = host in NAMES
     if not is_local and (no_token or not token):
@@ -61,7 +61,7 @@ def serve_model(
 
     import uvicorn
 
-    from deploy.model_service.app import build_app
+    from deploy.serving.service import build_app
 
     hosts = NAMES if is_local else () if _is_wildcard(host) else (*NAMES, host)
     app = build_app(model, serving, document.card, token=word, hosts=hosts)

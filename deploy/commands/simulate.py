@@ -57,20 +57,19 @@ def simulate(
     import torch
 
     from client.training.comparison import Measured
-    from common.config.alone import is_comparable
+    from common.config.parse import is_comparable
     from common.errors import ConfigError
-    from deploy.alone import with_alone
     from deploy.cli.output import console
-    from deploy.client_snapshot import KeptState
-    from deploy.commands.launch import finish, removed_unless_started
-    from deploy.commands.runs import runs_folder
-    from deploy.commands.simulated_clients import prepare_simulation
     from deploy.commands.ui import with_examples
-    from deploy.resumable_simulation import simulate_measured
-    from deploy.watch import watch_here
-    from deploy.workers import choose_workers
-    from server.artifacts import RunDirectory
-    from server.result import Result
+    from deploy.federation.compare import with_alone
+    from deploy.federation.launch import finish, removed_unless_started
+    from deploy.federation.local_clients import prepare_simulation
+    from deploy.federation.runs import runs_folder
+    from deploy.federation.watch import watch_here
+    from deploy.simulation.state import KeptState, simulate_measured
+    from deploy.simulation.workers import choose_workers
+    from server.record.folder import RunDirectory
+    from server.record.result import Result
 
     torch.set_num_threads(1)  # the tensors are small: more threads take longer and change the rounding
     if forget_state and not request.resume:

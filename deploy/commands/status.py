@@ -10,12 +10,59 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deploy.cli.options import LOCAL, STATE, AsJson
-from deploy.commands.server_status import as_json as server_as_json
-from deploy.commands.server_status import as_lines as server_as_lines
 
 if TYPE_CHECKING:
     from client.owner.status import ClientStatus, OwnerStatus, RunStatus
-    from deploy.server_status import ServerStatus
+    from deploy.federation.status import ServerStatus
+
+
+def federation_as_json(server: "ServerStatus") -> dict[str, Any]:
+    """Return the status as a JSON object; events are those of metrics.jsonl."""
+    import json
+
+    from server.record.events import event_to_line
+
+    events = {name: getattr(server, name) for name in ("start", "last", "waiting", "finish")}
+    stored = {name: json.loads(event_to_line(event)) for name, event in events.items() if event}
+    processes = [asdict(one) for one in server.processes]
+    return {**asdict(server), **dict.fromkeys(events), **stored, "processes": processes}
+
+
+def federation_as_lines(server: "ServerStatus") -> Iterator[str]:
+    """Iterate over the lines of a server's status."""
+    from common.text import printable
+    from deploy.pages.progress import round_line, waiting_line
+    from deploy.pages.text import first_line
+
+    start = server.start
+    about = f" ({start.method} on {start.task})" if start else ""
+    yield f"server {server.home}: run {server.run}{about}: {_state(server)}"
+    if server.last:
+        yield f"  {round_line(server.last, start).plain}"
+    if server.waiting:
+        until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(server.waiting.until))
+        yield f"  {waiting_line(server.waiting).plain}, until {until}"
+    if server.absent:
+        yield f"  registered and not connected: {', '.join(printable(name, 80) for name in server.absent)}"
+    if server.finish and server.finish.reason:
+        yield f"  {first_line(server.finish.reason, 400)}"
+    if server.processes:
+        names = ", ".join(f"{printable(one.name, 80)} (process {one.pid})" for one in server.processes)
+        yield f"  {names}; fedloom stop ends them"
+
+
+def _state(server: "ServerStatus") -> str:
+    done = f"{server.last.round if server.last else 0} of {server.start.rounds} rounds" if server.start else "no round"
+    text = {
+        "starting": "starts; no client is enrolled yet",
+        "waiting": f"waits for clients; {done} done",
+        "training": f"trains; {done} done",
+        "completed": f"completed; {done} done",
+        "failed": f"failed; {done} done",
+        "stopped": f"not running; {done} done",
+    }
+    return text[server.state]
+
 
 WATCH_SECONDS = 2.0
 """Time between two readings with --watch."""
@@ -62,10 +109,10 @@ def status(
         if watch and out.is_terminal and not json:
             out.clear()
         if json:
-            federations = [server_as_json(server) for server in servers]
+            federations = [federation_as_json(server) for server in servers]
             print_object({**(as_json(owner) if owner else {}), **({"federations": federations} if servers else {})})
         else:
-            for line in (*chain(*map(server_as_lines, servers)), *(as_lines(owner) if owner else ())):
+            for line in (*chain(*map(federation_as_lines, servers)), *(as_lines(owner) if owner else ())):
                 say(line)
         if not watch:
             return
@@ -83,8 +130,8 @@ def _read(state_dir: Path | None, home: Path | None) -> "tuple[list[ServerStatus
     """
     from client.owner.status import read_status
     from common.errors import ConfigError
-    from deploy.commands.runs import runs_folder
-    from deploy.server_status import read_servers
+    from deploy.federation.runs import runs_folder
+    from deploy.federation.status import read_servers
 
     servers = list(read_servers(LOCAL, runs_folder(), home))
     if home and not servers:

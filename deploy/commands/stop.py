@@ -8,7 +8,7 @@ import typer
 from deploy.cli import options as o
 
 if TYPE_CHECKING:
-    from server.process_records import ProcessRecord
+    from server.record.process import ProcessRecord
 
 
 def stop(
@@ -28,7 +28,7 @@ def stop(
     from common.errors import ConfigError
     from common.text import printable
     from deploy.cli.output import note, print_object, say
-    from deploy.stop import find_servers, stop_federation
+    from deploy.federation.stop import find_servers, stop_federation
 
     stopped: dict[Path, list[ProcessRecord]] = {}
     for folder in [home] if home else find_servers(o.LOCAL):
@@ -50,9 +50,8 @@ def stop(
 def _continuation(run: str) -> str:
     """Return how to continue a run; empty if it is over or never began."""
     from common.errors import ConfigError
-    from deploy.commands.runs import runs_folder
-    from deploy.report.launch_record import origin_of
-    from server.artifacts import RunDirectory
+    from deploy.federation.runs import origin_of, runs_folder
+    from server.record.folder import RunDirectory
 
     try:
         folder = RunDirectory(runs_folder(), run)

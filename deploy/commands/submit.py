@@ -26,14 +26,14 @@ def submit(
 
     Watches the run to its end. The SuperLink must write runs to the folder ($FEDLOOM_RUNS) from which this command reads them.
     """
-    from deploy import federation
     from deploy.cli.output import console
-    from deploy.commands.launch import finish, record_remote_launch, removed_unless_started, with_catalogue
-    from deploy.commands.request import resolve
-    from deploy.commands.runs import runs_folder
-    from deploy.control import Control
-    from deploy.processes import Processes
-    from server.process_records import COMMAND, FOLDER, record_process
+    from deploy.federation import start as federation
+    from deploy.federation.launch import finish, record_remote_launch, removed_unless_started, with_catalogue
+    from deploy.federation.processes import Processes
+    from deploy.federation.request import resolve
+    from deploy.federation.runs import runs_folder
+    from deploy.superlink.control import Control
+    from server.record.process import COMMAND, FOLDER, record_process
 
     resolved = resolve(request, {"federation.min-clients": clients}, {"federation.min-clients": 2})
     config = with_catalogue(resolved, catalogue)

@@ -12,7 +12,7 @@ def tasks(json: o.AsJson = False) -> None:
     Shows name, summary, package and capabilities of each. A task whose package is broken is listed with the error.
     """
     from common.tasks.registry import TASKS
-    from deploy.commands.entries import print_entries
+    from deploy.cli.output import print_entries
 
     print_entries({name: TASKS.origin(name) for name in TASKS}, describe, json=json)
 

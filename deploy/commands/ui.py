@@ -11,7 +11,7 @@ import typer
 from deploy.cli import options as o
 
 if TYPE_CHECKING:
-    from server.result import Result
+    from server.record.result import Result
 
 PORT = 8765
 
@@ -33,10 +33,10 @@ def ui(
     ssh -L 8765:127.0.0.1:8765 HOST.
     """
     from deploy.cli.output import console
-    from deploy.commands.runs import runs_folder
-    from deploy.ui.server import serve
-    from deploy.ui.stream import MAX_RUNS
-    from server.artifacts import RunDirectory
+    from deploy.federation.runs import runs_folder
+    from deploy.pages.live import serve
+    from deploy.pages.stream import MAX_RUNS
+    from server.record.folder import RunDirectory
 
     chosen = list(dict.fromkeys(runs or []))
     if len(chosen) > MAX_RUNS:
@@ -56,8 +56,8 @@ def page_of(run: str, *, wanted: bool, json: bool) -> Iterator[None]:
         yield
         return
     from deploy.cli.output import console
-    from deploy.commands.runs import runs_folder
-    from deploy.ui.server import live_page
+    from deploy.federation.runs import runs_folder
+    from deploy.pages.live import live_page
 
     stays = sys.stdin.isatty() and sys.stderr.isatty() and not json
     with live_page(runs_folder(), _token_file(), run, console, stays=stays):
@@ -65,11 +65,11 @@ def page_of(run: str, *, wanted: bool, json: bool) -> Iterator[None]:
 
 
 def with_examples(result: "Result", source: o.DataRequest | None = None, *, own: bool = False) -> "Result":
-    """Return the result; store examples of the run, as `deploy.ui.examples` describes."""
+    """Return the result; store examples of the run, as `deploy.pages.examples` describes."""
     from deploy.cli.output import note
-    from deploy.commands.runs import runs_folder
-    from deploy.ui.examples import add_examples
-    from server.artifacts import RunDirectory
+    from deploy.federation.runs import runs_folder
+    from deploy.pages.examples import add_examples
+    from server.record.folder import RunDirectory
 
     add_examples(result, RunDirectory(runs_folder(), result.run), source, note, own=own)
     return result

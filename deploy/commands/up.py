@@ -44,21 +44,20 @@ def up(
     """
     from contextlib import closing
 
-    from deploy.fork_server import ForkServer
+    from deploy.federation.fork_server import ForkServer
 
     with closing(ForkServer()) as fork_server:  # it imports while this process prepares the clients
         from functools import partial
 
         from common.text import count
-        from deploy import federation
-        from deploy.certificates import ensure_certificates
         from deploy.cli.output import console, note
-        from deploy.commands.launch import finish, removed_unless_started, superlink_of
-        from deploy.commands.local_clients import prepare_clients
-        from deploy.commands.runs import runs_folder
         from deploy.commands.ui import page_of, with_examples
-        from deploy.own_helpers import WARNING
-        from deploy.processes import Processes
+        from deploy.federation import start as federation
+        from deploy.federation.launch import finish, removed_unless_started, superlink_of
+        from deploy.federation.local_clients import WARNING, prepare_clients
+        from deploy.federation.processes import Processes
+        from deploy.federation.runs import runs_folder
+        from deploy.keys.certificates import ensure_certificates
 
         local = prepare_clients(request, source, test, clients, catalogue, policy)
         fork_server.load(local.config.task)

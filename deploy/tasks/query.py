@@ -10,8 +10,7 @@ from common.text import count
 from deploy.tasks.spec import QueryOption, ServingRef, TrainedRun
 
 if TYPE_CHECKING:
-    from client.lists.items import ItemFilter
-    from client.lists.titles import Titles
+    from client.tasks.lists import ItemFilter, Titles
     from common.options import Scalar
 
 HIDE, KEEP = "hide", "keep"
@@ -42,7 +41,7 @@ def read_filter(query: Mapping[str, str], names: Sequence[str], default: str) ->
         ConfigError: `--seen` has no such value.
         DataError: A file cannot be read.
     """
-    from client.lists.items import ItemFilter, read_items
+    from client.tasks.lists import ItemFilter, read_items
 
     seen = query.get("seen") or default
     if seen not in (HIDE, KEEP):

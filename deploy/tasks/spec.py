@@ -3,22 +3,16 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from common.errors import ConfigError
 from deploy.cli.commands import CommandRef
+from deploy.tasks.run import TrainedRun as TrainedRun
 
 if TYPE_CHECKING:
-    from client.data.dataset import AnyDataset
-    from client.inference.stored_models import StoredModel
-    from client.lists.titles import Titles
-    from common.arrays import Arrays
-    from common.config.run import RunConfig
     from common.options import Scalar
-    from deploy.model_service.spec import Serving
-    from deploy.report.run import RunRecord
-    from deploy.report.sections import Section
-    from server.checkpoints import Checkpoint
+    from deploy.pages.view import RunRecord, Section
+    from deploy.serving.spec import Serving
+    from server.record.folder import Checkpoint
 
 QUERY_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 """Form of the name of a query option."""
@@ -108,47 +102,6 @@ class ForecastExample:
 
 Example = Answers | ForecastExample
 """Answer of a finished run on the live page."""
-
-
-@dataclass(frozen=True)
-class TrainedRun:
-    """Finished run, and data to which its model is applied.
-
-    Args:
-        name: Name of the run.
-        config: Its configuration.
-        vocabulary: Its vocabulary.
-        model: The model as the server saved it, with the summed statistics from which it started.
-        data: Source of the data.
-        read: Read the data under the run's vocabulary; the argument names a file of records to hold out, or is empty.
-        find_stored: Find the model that a client on this machine stored of the run; the argument is its name, or empty
-            for the client that trained on these data. None if another checkpoint is chosen.
-        about: Round of the model.
-        read_titles: Read the titles of items that stand beside the data, item -> title.
-        prefers_baseline: Return True if privacy noise left the model no better than the simple baseline on these data.
-    """
-
-    name: str
-    config: "RunConfig"
-    vocabulary: Any
-    model: "Arrays"
-    data: str
-    read: Callable[[str], "AnyDataset"]
-    find_stored: Callable[[str], "StoredModel | None"]
-    about: str = ""
-    read_titles: "Callable[[], Titles]" = dict
-    prefers_baseline: Callable[[], bool] = lambda: False
-
-    @property
-    def only_model(self) -> "Arrays":
-        """The model, if the run trained one for all clients.
-
-        Raises:
-            ConfigError: The run trained a model per cluster.
-        """
-        if any(name.partition("/")[0].isdigit() for name in self.model):
-            raise ConfigError(f"run '{self.name}' has a model for each cluster of clients, and none for new data")
-        return self.model
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,14 @@
-"""Lengths of updates, and the bound on them. Pure, NumPy."""
+"""Lengths of updates: the bound on them, updates far from the others, and the memory of earlier rounds. Pure, NumPy."""
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from common.arrays import Arrays
-from common.reply_lengths import Lengths, positive
-from common.reply_sums import BlockReply
+from common.arrays import Array, Arrays, norm
+from common.contribution import BlockReply, Lengths, positive
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import numbers_of
 
@@ -108,3 +107,85 @@ def find_excess(
             )
             found[client] = Excess(reason, {kind: typical[kind] / one[kind] for kind in beyond})
     return found
+
+
+FAR = 3.0
+"""Multiple of the median distance from the coordinate-wise median, beyond which an update is far."""
+
+AT_ONCE = 1 << 26
+"""Numbers of all updates in memory at a time."""
+
+
+def find_outliers(updates: Mapping[str, Callable[[], Arrays]]) -> list[str]:
+    """Return the clients whose updates are far from the coordinate-wise median, less than half of them.
+
+    If none is that far, the farthest one counts. Of fewer than three updates, none is singled out. They are read one at a
+    time.
+    """
+    if len(updates) < 3:
+        return []
+    middle = {name: _median(name, a, updates) for name, a in next(iter(updates.values()))().items()}
+    distances = {client: _distance(load(), middle) for client, load in updates.items()}
+    limit = FAR * float(np.median([*distances.values()]))
+    farthest = sorted(distances, key=lambda client: -distances[client])[: (len(updates) - 1) // 2]
+    far = [client for client in farthest if distances[client] > limit]
+    return far or [client for client in farthest[:1] if distances[client]]
+
+
+def _median(name: str, like: Array, updates: Mapping[str, Callable[[], Arrays]]) -> Array:
+    """Return the coordinate-wise median of one array, a part of it at a time."""
+    size, parts = AT_ONCE // len(updates) + 1, []
+    for start in range(0, max(like.size, 1), size):
+        rows = [load()[name].reshape(-1)[start : start + size].copy() for load in updates.values()]
+        parts.append(np.median(rows, axis=0))
+    return np.concatenate(parts).reshape(like.shape)
+
+
+def _distance(update: Arrays, middle: Arrays) -> float:
+    return norm({name: update[name] - a for name, a in middle.items()})
+
+
+RECENT_ROUNDS = 5
+"""Number of last rounds whose lengths are stored."""
+
+
+@dataclass(frozen=True)
+class RoundLengths:
+    """Typical lengths of a round's replies; `noise` names its privacy cost and clip norm."""
+
+    noise: str
+    lengths: Lengths
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Memory of the checks on replies."""
+
+    recent: tuple[RoundLengths, ...] = ()
+    """The last rounds, oldest first."""
+    excluded: dict[str, int] = field(default_factory=dict)
+    """Client -> last round in which it sits out."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Client of a small federation -> number of replies in a row that were left out as too long."""
+
+    def past(self, noise: str) -> list[Lengths]:
+        """Return the lengths of the last rounds with equal noise, since noise decides on the length."""
+        return [one.lengths for one in self.recent if one.noise == noise]
+
+    def record(self, noise: str, lengths: Lengths) -> "Guard":
+        """Return the memory after a round with these typical lengths."""
+        return replace(self, recent=(*self.recent, RoundLengths(noise, lengths))[-RECENT_ROUNDS:]) if lengths else self
+
+    def count(self, left_out: Collection[str], accepted: Collection[str]) -> "Guard":
+        """Return the memory after replies of a small federation were left out as too long or accepted."""
+        counts = {client: n for client, n in self.left_out.items() if client not in accepted}
+        return replace(self, left_out=counts | {client: counts.get(client, 0) + 1 for client in left_out})
+
+    def exclude(self, clients: Collection[str], last_round: int) -> "Guard":
+        """Return the memory after clients were excluded up to a round; a longer penalty stays."""
+        longest = {client: max(last_round, self.excluded.get(client, 0)) for client in clients}
+        return replace(self, excluded={**self.excluded, **longest}) if clients else self
+
+    def sits_out(self, client: str, number: int) -> bool:
+        """Return True if the client is not asked in a round."""
+        return number <= self.excluded.get(client, 0)

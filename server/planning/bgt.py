@@ -8,14 +8,12 @@ from numpy.typing import NDArray
 
 from common.arrays import Floats
 from common.methods.planners import BGTplanner
-from server.planning import constrainer, exploration, scales
-from server.planning.allocator import exploitation, probabilities
-from server.planning.arms import Offer, cost_levels
-from server.planning.constrainer import Dual
-from server.planning.planner import Decision, Planner, RunBudget, Stop, open_round, record_round
-from server.planning.predictor import Kernel, Observations, posterior
-from server.planning.scales import Scales
-from server.planning.state import PlannerState, PlayedRounds, empty_state
+from server.planning import bandit as exploration
+from server.planning import bandit as scales
+from server.planning import state as constrainer
+from server.planning.bandit import Kernel, Observations, Scales, exploitation, posterior, probabilities
+from server.planning.planner import Decision, Offer, Planner, RunBudget, Stop, cost_levels, open_round, record_round
+from server.planning.state import Dual, PlannerState, PlayedRounds, empty_state
 
 SKIP = -1
 """Decision without a round: no client is asked, nothing is spent, and the reward is 0."""

@@ -1,22 +1,110 @@
-"""Planner protocol: before each round, a decision on its privacy cost, or the end of the run."""
+"""Planner protocol: before each round, a decision on its privacy cost, or the end of the run; arms, budget and costs."""
 
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from common.arrays import Floats
+from common.arrays import Arrays, Floats
+from common.config.run import RunConfig, count_cost, metric_cost
 from common.errors import RunError
-from common.methods.planners import PlannerOptions
-from server.planning.arms import Offer, build_offer
-from server.planning.constrainer import NO_DUAL, Dual
+from common.methods.planners import ArmOptions, PlannerOptions
+from common.privacy.mechanisms.registry import build_account, select_spec
+from server.clients.roster import EnrolledClient, Roster
 from server.planning.reward import has_plateaued
-from server.planning.run_budget import RunBudget as RunBudget
-from server.planning.state import PlannerState, empty_state
+from server.planning.state import NO_DUAL, Dual, PlannerState, empty_state
+
+
+@dataclass(frozen=True)
+class RunBudget:
+    """Privacy budget of a run.
+
+    Args:
+        total: Budget B of a client before the first round, in the unit of the account; infinite in runs without noise.
+        rounds: Number T_max of rounds.
+        clients: Number N of clients.
+        power: Exponent of 1/noise in the cost: 2 for `gaussian` (ρ ∝ 1/σ²), 1 for `laplace` (ε ∝ 1/b).
+        cohort: Share q of the clients that a round asks.
+        planned: Number of rounds of a client over which B is spread; 0 to derive it from q.
+    """
+
+    total: float
+    rounds: int
+    clients: int
+    power: Literal[1, 2] = 2
+    cohort: float = 1.0
+    planned: int = 0
+
+    @property
+    def participations(self) -> int:
+        """Number of rounds over which a client's budget is spread: T·q and two standard deviations, at most T."""
+        expected = self.rounds * self.cohort
+        derived = math.ceil(expected + 2 * math.sqrt(expected * (1 - self.cohort)))
+        return min(self.planned or derived, self.rounds)
+
+    @property
+    def share(self) -> float:
+        """Even share of a round in which the client takes part; B/T if it takes part in all."""
+        return self.total / self.participations
+
+
+SLACK = 1e-9
+"""Relative shortfall that counts as rounding: 100·(B/100) ≠ B in floats. The cost is then the
+remaining budget."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Affordable arms of one round.
+
+    Args:
+        active: Clients that can pay at least the cheapest arm, sorted.
+        retired: Clients that cannot pay any arm, sorted.
+        arms: A_t, the indices of the arms that all active clients can pay; not empty if there is an active client.
+        costs: Costs of all arms, (K,).
+        remaining: Remaining budget of each active client.
+    """
+
+    active: tuple[str, ...]
+    retired: tuple[str, ...]
+    arms: NDArray[np.intp]
+    costs: Floats
+    remaining: Mapping[str, float]
+
+
+def cost_levels(share: float, options: ArmOptions) -> Floats:
+    """Return the costs of the arms, ascending, (K,).
+
+    Args:
+        share: B/T_max.
+        options: K and the kind of the arms. `paper`: from B/T_max to B/T_min, which `spacing=code` does not reach.
+            `wide`: each twice the one before, from half of B/T_max.
+    """
+    k = options.arms
+    if options.arms_kind == "wide":
+        return np.asarray(share * 2.0 ** np.arange(-1, k - 1), np.float64)
+    return np.linspace(share, share / options.t_min, k, endpoint=options.spacing == "linspace")
+
+
+def build_offer(costs: Floats, remaining: Mapping[str, float]) -> Offer:
+    """Return the arms A_t that all active clients can pay; clients that cannot pay any arm retire.
+
+    Args:
+        costs: Costs of the arms, (K,), ascending.
+        remaining: Client -> remaining budget; NaN and negative numbers pay nothing.
+    """
+    cheapest = float(costs[0]) * (1 - SLACK)
+    active = tuple(sorted(name for name, budget in remaining.items() if budget >= cheapest))
+    retired = tuple(sorted(remaining.keys() - set(active)))
+    minimum = min((remaining[name] for name in active), default=0.0)
+    arms = np.flatnonzero(costs * (1 - SLACK) <= minimum)
+    charged = np.where(costs * (1 - SLACK) <= minimum, np.minimum(costs, minimum), costs)
+    return Offer(active, retired, arms, charged, {name: remaining[name] for name in active})
 
 
 @dataclass(frozen=True)
@@ -171,3 +259,65 @@ def record_round(
         raise RunError(f"training diverged (reward {reward}, norm of the update {update_norm}); lower lr")
     history = state.history.append(decision.arm, decision.context, reward, update_norm)
     return replace(state, history=history, dual=dual)
+
+
+@dataclass(frozen=True)
+class PendingRound:
+    """Decided round without a reward so far.
+
+    Args:
+        decision: Decision on the round.
+        start: Model before the round.
+        spent: Client -> charged cost.
+        remaining_share: Minimum remaining budget of the cohort, as a share of B; NaN in runs without noise.
+    """
+
+    decision: Decision
+    start: Arrays
+    spent: Mapping[str, float]
+    remaining_share: float
+
+    def numbers(self) -> dict[str, float]:
+        """Return the numbers for the journal."""
+        return self.decision.numbers() | ({"left": self.remaining_share} if self.decision.cost else {})
+
+
+def budget_of(config: RunConfig) -> RunBudget:
+    """Return the privacy budget of a run's rounds; infinite without noise."""
+    options = config.privacy
+    if options.unit == "none":
+        return RunBudget(np.inf, config.rounds, 1)
+    total = build_account(options).total(options.epsilon, options.delta) - count_cost(config) - metric_cost(config)
+    return RunBudget(total, config.rounds, 1, select_spec(options).cost_power, planned=options.participations)
+
+
+def compute_remaining(roster: Roster, clients: Mapping[str, EnrolledClient], total: float) -> dict[str, float]:
+    """Return each client's remaining budget, and store it in the roster.
+
+    It is the minimum of the budget that the client reports and of B minus the costs of this run: a client may report an older
+    ledger.
+    """
+    if not np.isfinite(total):
+        return dict.fromkeys(clients, np.inf)
+    for name, client in clients.items():
+        unspent = total - roster.spent.get(name, 0.0)
+        roster.clients[client.node] = replace(client, budget=min(client.budget, unspent))
+    return {name: roster.clients[client.node].budget for name, client in clients.items()}
+
+
+def refund(roster: Roster, repeated: RoundDecision) -> None:
+    """Add back the cost of a repeated round: clients replay the same bytes and charge nothing more."""
+    for node, client in roster.clients.items():
+        if client.name in repeated.left:
+            maximum = repeated.left[client.name]
+            roster.clients[node] = replace(client, budget=min(client.budget + repeated.decision.cost, maximum))
+
+
+def charge(roster: Roster, decision: Decision, nodes: Iterable[int], total: float, start: Arrays) -> PendingRound:
+    """Charge the clients of a cohort in the roster; return the pending round."""
+    spent: dict[str, float] = {}
+    for node in nodes:
+        roster.charge(node, decision.cost)
+        spent[roster.name(node)] = decision.cost
+    minimum = min((client.budget for client in roster.clients.values() if client.name in spent), default=0.0)
+    return PendingRound(decision, start, spent, max(minimum, 0.0) / total)

@@ -1,13 +1,124 @@
-"""State of a planner as one frozen value, for checkpoints."""
+"""State of a planner as one frozen value, for checkpoints, with BGTplanner's prices λ of budgets (algorithms.md §4.4).
+
+λ is by entropic mirror descent. All numbers are in shares: costs divided by B/T, λ times B/T. A plan therefore does not
+depend on the unit of the account. λ in the paper's unit is `total` divided by B/T.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from common.arrays import Arrays, Floats, Ints
-from server.planning.constrainer import NO_DUAL, Dual
+
+MAX_GRADIENT = 2.0
+"""Maximum |g|: a late-joining client has many shares per round, and its λ must not vanish permanently."""
+
+
+@dataclass(frozen=True)
+class Dual:
+    """Dual variables λ ≥ 0 with ‖λ‖₁ ≤ Z, as Z times a point of the simplex.
+
+    The last coordinate of the point is the slack. With equal budgets all λ_k are equal, and their sum follows the scalar
+    recursion on λ·N.
+
+    Args:
+        bound: Z; negative before stage 2, without λ.
+        names: Clients with a λ.
+        weights: λ_k/Z ≥ 0, (N,).
+        slack: 1 − Σ weights.
+        rates: Budget of each client per round, B_k/T in shares, (N,).
+    """
+
+    bound: float
+    names: tuple[str, ...]
+    weights: Floats
+    slack: float
+    rates: Floats
+
+    @property
+    def is_open(self) -> bool:
+        """True in stage 2."""
+        return self.bound >= 0
+
+    @property
+    def total(self) -> float:
+        """‖λ‖₁, at most Z."""
+        return self.bound * float(self.weights.sum())
+
+    def value(self, costs: Floats, active: Collection[str]) -> Floats:
+        """Return ⟨λ, B/T·1 − c(a)⟩ over active clients, (K,).
+
+        Args:
+            costs: Cost of each arm, equal for all clients, (K,).
+            active: Names of the active clients.
+        """
+        mask = np.fromiter((name in active for name in self.names), bool, len(self.names))
+        lam = self.bound * self.weights[mask]
+        v: Floats = float(lam @ self.rates[mask]) - float(lam.sum()) * costs
+        return v
+
+
+NO_DUAL = Dual(-1.0, (), np.zeros(0), 1.0, np.zeros(0))
+"""Dual variables before stage 2: none."""
+
+
+def open_dual(bound: float) -> Dual:
+    """Return dual variables without clients, all slack; `admit` adds clients."""
+    return replace(NO_DUAL, bound=bound)
+
+
+def admit(dual: Dual, remaining: Mapping[str, float], rounds_left: int) -> Dual:
+    """Add the clients without λ, with equal λ and a rate that lasts to the last round.
+
+    The new λ is Z/(N+1) if all clients join at once. The existing λ shrink by a common factor.
+
+    Args:
+        dual: Dual variables of the previous round.
+        remaining: Client -> remaining shares.
+        rounds_left: T − t, with this round.
+    """
+    new = tuple(sorted(remaining.keys() - set(dual.names)))
+    if not new:
+        return dual
+    room = len(dual.names) + 1
+    keep, each = room / (room + len(new)), 1 / (room + len(new))
+    weights = np.concatenate([keep * dual.weights, np.full(len(new), each)])
+    rates = np.concatenate([dual.rates, [remaining[name] / rounds_left for name in new]])
+    return Dual(dual.bound, dual.names + new, weights, keep * dual.slack, rates)
+
+
+def dismiss(dual: Dual, retired: Collection[str]) -> Dual:
+    """Remove retired clients; their weight becomes slack, and the remaining λ do not change."""
+    mask = np.fromiter((name not in retired for name in dual.names), bool, len(dual.names))
+    names = tuple(name for name in dual.names if name not in retired)
+    freed = float(dual.weights[~mask].sum())
+    return Dual(dual.bound, names, dual.weights[mask], dual.slack + freed, dual.rates[mask])
+
+
+def descend(dual: Dual, spent: Mapping[str, float], eta: float) -> Dual:
+    """Return Eq 8: λ_k ← Z·λ_k e^{−ηg_k}/(Σ_j λ_j e^{−ηg_j} + λ_slack) with g = B/T·1 − c(a_t).
+
+    Args:
+        dual: λ_t.
+        spent: Client -> shares spent this round; 0 for clients left out.
+        eta: η.
+    """
+    costs = np.fromiter((spent.get(name, 0.0) for name in dual.names), np.float64, len(dual.names))
+    g = np.clip(dual.rates - costs, -MAX_GRADIENT, MAX_GRADIENT)
+    scaled = dual.weights * np.exp(-eta * g)
+    total = float(scaled.sum()) + dual.slack
+    return replace(dual, weights=scaled / total, slack=dual.slack / total)
+
+
+def step_size(clients: int, rounds: int) -> float:
+    """Return η = 2 ln(N+1)/√T, since the simplex has N + 1 corners.
+
+    The authors' code has ln N, which is 0 for N = 1.
+    """
+    return 2 * float(np.log(clients + 1)) / float(np.sqrt(rounds))
+
 
 HISTORY, DUAL = "planner_history", "planner_dual"
 """Groups of a planner in the run's state."""

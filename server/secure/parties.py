@@ -1,27 +1,53 @@
-"""Trust of a run, resolved before its clients are invited, and its helpers."""
+"""Trust of a run: resolved before its clients are invited, its helpers, the sizes of its sums, and its privacy statement."""
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from math import prod, sqrt
 
 from flwr.serverapp import Grid
 
-from common.config.flatten import to_json
-from common.config.run import RunConfig
-from common.config.secure_sums import find_obstacle
-from common.errors import ConfigError, QuorumError
+from common.config.parse import to_json
+from common.config.run import RunConfig, count_cost, find_count_obstacle, find_obstacle
+from common.errors import ConfigError, QuorumError, RefusedError
 from common.options import kebab
+from common.privacy.options import ResolvedTrust
 from common.secure.cards import HelperCard, HelperRoster
+from common.secure.quantisation import integer_clip, noise_scale
+from common.secure.terms import MOST_NUMBERS
+from common.tasks.registry import TASKS
+from common.tasks.vocabulary import Vocabulary
 from common.text import count
-from common.wire.sums import HelperRequest
-from server.artifacts import RunDirectory
-from server.liveness import Liveness
-from server.secure.helper_exchange import HelperExchange
-from server.secure.helper_sums import HelperSums
-from server.secure.resolved_trust import with_noise_of_helpers, with_trust
+from common.wire.messages import HelperRequest
+from server.clients.enrolment import Enrolment
+from server.exchange.grid import Liveness
+from server.record.events import Event, Sum
+from server.record.folder import RunDirectory
+from server.record.privacy_statement import statement
+from server.record.result import Privacy
+from server.secure.helpers import HelperExchange
 from server.secure.store import SUMS, SumStore
-from server.sum_event import Sum
+from server.secure.sums import HelperSums
+
+
+def with_noise_of_helpers(config: RunConfig) -> RunConfig:
+    """Return the configuration without the mechanism that its task prefers for noise of clients."""
+    if config.privacy.mechanism != TASKS[config.task].defaults.get("privacy.mechanism"):
+        return config
+    return config.model_copy(update={"privacy": config.privacy.model_copy(update={"mechanism": "gaussian"})})
+
+
+def with_trust(config: RunConfig, trust: ResolvedTrust) -> RunConfig:
+    """Return the configuration under the resolved trust."""
+    privacy = config.privacy.model_copy(update={"trust": trust})
+    if trust == "local":
+        return config.model_copy(update={"privacy": privacy})
+    federation, fewest = config.federation, config.secure_sums.fewest
+    quorum = {"min_clients": max(federation.min_clients, fewest), "min_replies": max(federation.min_replies, fewest)}
+    update = {"privacy": privacy, "federation": federation.model_copy(update=quorum)}
+    return config.model_copy(update={**update, "secure_sums": config.secure_sums.model_copy(update={"renew": False})})
+
 
 log = logging.getLogger("fedloom.server")
 
@@ -192,3 +218,99 @@ def _choose(exchange: HelperExchange, config: RunConfig) -> HelperRoster | None:
 
 def _cards(exchange: HelperExchange) -> dict[str, HelperCard]:
     return {card.name: card for card in exchange.cards.values() if card}
+
+
+MOST_COUNTS = 1_000_000
+"""Maximum size of a vector of counts."""
+
+
+def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
+    """Return the reason why a run's vectors are too large for secure sums; empty if they are not."""
+    from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
+
+    spec, capabilities = TASKS[config.task], config.capabilities
+    model = parameters(build_model(spec, config.task_run(spec, vocabulary)))
+    private = spec.private(model, capabilities)
+    shared = sum(a.size for name, a in model.items() if name not in private)
+    clusters = capabilities.clusters
+    vectors = clusters or 1 + capabilities.needs_gradient + capabilities.needs_magnitude
+    numbers = shared * vectors + (2 * clusters or 1)  # with weights, and the choice of a cluster
+    if numbers > MOST_NUMBERS:
+        parts = f" for {clusters} clusters" if clusters else ""
+        return f"an update of {numbers:,} numbers{parts} exceeds the {MOST_NUMBERS:,} of a secure sum"
+    if config.task_options.count_offset is True and (counts := _size_of_counts(config, vocabulary)) > MOST_COUNTS:
+        return f"counts of {counts:,} numbers exceed the {MOST_COUNTS:,} of a secure sum (count-offset)"
+    return ""
+
+
+def check_counts(config: RunConfig) -> None:
+    """Check that a run without helpers needs no noise of them on its counts.
+
+    Raises:
+        ConfigError: It does.
+    """
+    options = config.task_options
+    if config.privacy.resolved_trust != "helpers" and options.count_offset and options.count_privacy.unit == "client":
+        raise ConfigError(
+            "count-epsilon is noise of helpers, and this run has none; start helpers, or remove count-offset"
+        )
+
+
+def resolve_counts(vocabulary: Vocabulary, config: RunConfig, clients: int) -> RunConfig:
+    """Return the configuration of a run, without counts where `auto` leaves them out.
+
+    Args:
+        vocabulary: Vocabulary of the task.
+        config: Configuration with the resolved trust.
+        clients: Number of expected clients.
+    """
+    options = config.task_options
+    if options.count_offset != "auto" or _carries_counts(config, vocabulary, clients):
+        return config
+    return config.model_copy(update={"task_options": options.model_copy(update={"count_offset": False})})
+
+
+def _carries_counts(config: RunConfig, vocabulary: Vocabulary, clients: int) -> bool:
+    """Return True if a run has secure sums of counts, whose noise is small enough."""
+    statistics, size = TASKS[config.task].counts, _size_of_counts(config, vocabulary)
+    is_summed = config.privacy.resolved_trust == "helpers" and not find_count_obstacle(config)
+    if statistics is None or not is_summed or size > MOST_COUNTS:
+        return False
+    if not statistics.used(config.task_options, config.model):
+        return False
+    rho, bound = count_cost(config), integer_clip(size)
+    try:
+        noise = noise_scale(rho, bound, statistics.sign) * sqrt(config.secure_sums.helpers) if rho else 0.0
+    except RefusedError:
+        return False
+    return clients * bound >= statistics.least_ratio * noise
+
+
+def _size_of_counts(config: RunConfig, vocabulary: Vocabulary) -> int:
+    statistics = TASKS[config.task].counts
+    if statistics is None or statistics.template is None:
+        return 0
+    return sum(prod(a.shape) for a in statistics.template(config.task_options, vocabulary).values())
+
+
+def describe_privacy(config: RunConfig, enrolment: Enrolment, sharing: int, events: Iterable[Event]) -> Privacy:
+    """Return the privacy statement of a run.
+
+    Args:
+        config: Configuration of the run.
+        enrolment: Clients and helpers of the run.
+        sharing: Number of clients that sent their metrics.
+        events: Events of the run.
+    """
+    spent = enrolment.roster.spent
+    if not enrolment.helpers:
+        return statement(config, spent, sharing)
+    helpers = {card.name: card.fingerprint for card in HelperRoster.read(enrolment.helpers, config.run_id).cards}
+    lost = [bool(event.lost) for event in events if isinstance(event, Sum)]
+    return replace(
+        statement(config, spent, sharing, [*helpers]),
+        trust="helpers",
+        helpers=helpers,
+        min_sum=config.secure_sums.min_sum,
+        sums={"opened": lost.count(False), "lost": lost.count(True)},
+    )

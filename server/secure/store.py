@@ -10,8 +10,8 @@ from common.files import write_atomically
 from common.secure.cards import HelperRoster
 from common.secure.masking import Unsigned
 from common.secure.terms import SumTerms
-from server import tensor_file
-from server.spool import Spool
+from server.record import folder as tensor_file
+from server.round.spool import Spool
 
 SUMS = "secure"
 """Name of the folder of a run's sums."""
@@ -97,7 +97,7 @@ class SumStore:
     def fix(self, fixed: FixedSum) -> None:
         """Write a sum whose set is final; the JSON file is the last one."""
         name = _name(fixed.terms.round, fixed.terms.channel)
-        self._write(f"{name}.safetensors", tensor_file.dump({"sum": fixed.total}, {}))
+        self._write(f"{name}.safetensors", tensor_file.dump_tensors({"sum": fixed.total}, {}))
         content = {"terms": fixed.terms.to_json(), "boxes": fixed.boxes, "steps": fixed.steps}
         self._write(f"{name}.json", json.dumps(content).encode())
 
@@ -106,7 +106,7 @@ class SumStore:
         name = _name(round_, channel)
         try:
             content = json.loads((self._folder / f"{name}.json").read_text("utf-8"))
-            total = tensor_file.load(self._folder / f"{name}.safetensors")[0]["sum"]
+            total = tensor_file.load_tensors(self._folder / f"{name}.safetensors")[0]["sum"]
             boxes = {client: tuple(sealed) for client, sealed in content["boxes"].items()}
             return FixedSum(SumTerms.from_json(content["terms"]), boxes, content["steps"], total)
         except (OSError, ValueError, KeyError, StateError, WireError, DataError):
@@ -114,7 +114,9 @@ class SumStore:
 
     def write_answer(self, terms: SumTerms, helper: int, numbers: Unsigned) -> None:
         """Write the answer of the helper at this place of the roster."""
-        self._write(f"{_name(terms.round, terms.channel)}.{helper}.safetensors", tensor_file.dump({"sum": numbers}, {}))
+        self._write(
+            f"{_name(terms.round, terms.channel)}.{helper}.safetensors", tensor_file.dump_tensors({"sum": numbers}, {})
+        )
 
     def answers(self, terms: SumTerms, helpers: int) -> dict[int, Unsigned]:
         """Return place in the roster -> answer, of helpers whose answer was written."""
@@ -122,7 +124,7 @@ class SumStore:
         for k in range(helpers):
             path = self._folder / f"{_name(terms.round, terms.channel)}.{k}.safetensors"
             try:
-                numbers = tensor_file.load(path)[0]["sum"]
+                numbers = tensor_file.load_tensors(path)[0]["sum"]
             except (StateError, KeyError):
                 continue
             if numbers.shape == (terms.size,):

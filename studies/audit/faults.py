@@ -8,18 +8,16 @@ from unittest.mock import patch
 
 from torch import Tensor
 
-from client.helper import desk
-from client.privacy.dp_sgd import sample_private_inputs
-from client.privacy.dp_sgd_noise import DpSgdNoise
+from client.privacy.dp_sgd import DpSgdNoise, sample_private_inputs
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
-from client.stacked_tensors import Tensors
+from client.secure.helper import helper_service as desk
 from client.training import descent
+from client.training.stacks import Tensors
 from common.arrays import Floats, Ints
-from common.privacy.mechanisms import gaussian
-from common.privacy.mechanisms.gaussian import Gaussian
-from common.privacy.mechanisms.laplace import Laplace
-from common.secure.discrete import Stream, discrete_gaussian
+from common.privacy.mechanisms import vector as gaussian
+from common.privacy.mechanisms.vector import Gaussian, Laplace
+from common.secure.noise import Stream, discrete_gaussian
 from studies.audit import sums
 from studies.audit.cases import HALVED, NOISELESS, REDRAWN, UNCHARGED, UNCLIPPED
 

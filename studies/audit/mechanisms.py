@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from common.privacy.mechanisms.privunit import PrivUnit
-from common.privacy.randomness import fresh_generator
-from common.privacy.zcdp import epsilon_of
+from common.privacy.accounts import epsilon_of
+from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms.vector import PrivUnit
 from studies.audit.bounds import epsilon_bound, mu_bound
 from studies.audit.cases import DELTA, Case
 from studies.audit.faults import inject

@@ -12,21 +12,20 @@ import torch
 from torch.func import grad, vmap
 
 from client.data.dataset import Dataset
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
-from client.stacked_tensors import Tensors
 from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
+from client.training.stacks import Tensors
 from common.arrays import Flags, Floats
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.models import parameters, tensors
+from common.privacy.mechanisms.base import fresh_generator
 from common.privacy.mechanisms.registry import build_account
-from common.privacy.randomness import fresh_generator
 from common.privacy.vectors import to_vector
 from common.tasks.sessions.vocabulary import Items
 from common.wire.messages import EnrolRequest, TrainRequest

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.secure.upload import SumPart
 from client.state import MemoryStore
 from client.tasks.registry import build_learner
@@ -19,7 +19,7 @@ from client.training.participant import Participant
 from common.arrays import Floats
 from common.config.parse import parse
 from common.privacy.mechanisms.registry import build_account
-from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.messages import TrainReply, TrainRequest
 from studies.audit.cases import DELTA, Case
 from studies.harness.experiment import Settings

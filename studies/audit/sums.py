@@ -9,20 +9,19 @@ from collections.abc import Callable
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from client.helper.book import book_in_memory
-from client.helper.desk import Desk
 from client.privacy.transforms import Update
-from client.secure.accept_terms import ExpectedSum
-from client.secure.blocks import Blocks
-from client.secure.join import TRAIN
-from client.secure.upload import SumPart
+from client.secure.helper.helper_service import HelperService
+from client.secure.helper.helper_state import book_in_memory
+from client.secure.sums import TRAIN
+from client.secure.terms import ExpectedSum
+from client.secure.upload import Blocks, SumPart
 from common.arrays import Array, Floats
 from common.secure.cards import HelperRoster
-from common.secure.discrete import Stream, discrete_gaussian
 from common.secure.layout import SumLayout
-from common.secure.quantise import decode, integer_clip, noise_scale
+from common.secure.noise import Stream, discrete_gaussian
+from common.secure.quantisation import decode, integer_clip, noise_scale
 from common.secure.terms import SumTerms
-from common.wire.sums import HelperRequest, OpenRequest, PrepareRequest
+from common.wire.messages import HelperRequest, OpenRequest, PrepareRequest
 from studies.audit.releases import CLIP, NAME, SIZE, AuditedClient
 
 RUN, AUDITED, COLLUDING = "audit", "audited", "colluding"
@@ -97,11 +96,13 @@ class AuditedSum:
         return SumPart(AUDITED, expected.accept(terms.to_json()), roster, self._template)
 
 
-def _opened(desk: Desk, terms: SumTerms, sealed: list[str]) -> Array:
+def _opened(desk: HelperService, terms: SumTerms, sealed: list[str]) -> Array:
     names, text = [AUDITED, COLLUDING], terms.to_json()
     desk.prepare(PrepareRequest(text, names, sealed))
     return desk.open(OpenRequest(text, names)).opened["sum"]
 
 
-def _desk(name: str, noise_key: NoiseKey) -> Desk:
-    return Desk(name, ec.generate_private_key(ec.SECP384R1()), book_in_memory(), noise_key=lambda terms: noise_key())
+def _desk(name: str, noise_key: NoiseKey) -> HelperService:
+    return HelperService(
+        name, ec.generate_private_key(ec.SECP384R1()), book_in_memory(), noise_key=lambda terms: noise_key()
+    )

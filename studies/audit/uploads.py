@@ -9,8 +9,8 @@ import numpy as np
 
 from client.data.dataset import AnyDataset
 from client.data.read import partition, read_all
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
@@ -18,12 +18,11 @@ from client.tasks.registry import CLIENT_TASKS, build_learner
 from client.tasks.rules.learner import RulesLearner
 from client.tasks.sessions.learner import SessionsLearner
 from common.arrays import Arrays, Floats, Ints
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.models import parameters
+from common.privacy.mechanisms.base import fresh_generator
 from common.privacy.mechanisms.registry import build_account
-from common.privacy.randomness import fresh_generator
 from common.wire.messages import EnrolRequest, TrainRequest
 from studies.audit.cases import CLIENTS, DELTA, Upload
 from studies.harness.experiment import Settings

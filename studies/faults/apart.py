@@ -6,14 +6,14 @@ from pathlib import Path
 
 import psutil
 
-from deploy.certificates import Certificates, ensure_certificates
-from deploy.keys import make_node_key, public_path
-from deploy.superlink import SuperLinkSettings, is_healthy
+from deploy.keys.certificates import Certificates, ensure_certificates
+from deploy.keys.nodes import make_node_key, public_path
+from deploy.superlink.superlink import SuperLinkSettings, is_healthy
 from studies.faults.federation import RUN, Federation
 
 HOST = "127.0.0.1"
 LEAVE_SECONDS = 30.0  # seconds in which a client or a SuperLink leaves after SIGTERM
-SUPEREXEC = "deploy.superexec"
+SUPEREXEC = "deploy.superlink.superexec"
 
 
 def words_of(process: psutil.Process) -> list[str]:
@@ -98,7 +98,7 @@ class Submitted(Served):
         state = ("--enable-supernode-auth", "--database", server / "superlink.sqlite", "--isolation", "subprocess")
         words = (*addresses, *tls, *state, "--disable-runtime-dependency-installation")
         variables = {"FLWR_HOME": str(server / "flwr"), "FEDLOOM_RUNS": str(self.folder / "runs")}
-        self.superlink = self.run_module("deploy.guarded_superlink", *words, **variables)
+        self.superlink = self.run_module("deploy.superlink.guard", *words, **variables)
         settings = SuperLinkSettings(server, files, port=int(self.ports[1]), control_port=int(self.ports[3]))
         self.wait(lambda: is_healthy(settings))
         super().run_server()

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from deploy.flower_programs import flower_environment
+from deploy.federation.fork_server import flower_environment
 from studies.faults.apart import Served, Submitted
 from studies.faults.federation import RUN, WAIT_SECONDS, Federation, StuckError
 from studies.faults.kinds import KINDS, OWN_SECONDS

@@ -13,11 +13,11 @@ from typing import Any
 
 import psutil
 
-from client.journal import read_journal
-from deploy.flower_programs import flower_environment
-from deploy.ports import free_port
-from server.process_records import FOLDER as RECORDS
-from server.process_records import read_records
+from client.owner.journal import read_journal
+from deploy.federation.fork_server import flower_environment
+from deploy.superlink.superlink import free_port
+from server.record.process import FOLDER as RECORDS
+from server.record.process import read_records
 
 RUN = "faults"
 WAIT_SECONDS = 600.0  # seconds until a run that does not go on counts as lost

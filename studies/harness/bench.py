@@ -13,10 +13,10 @@ from client.data.dataset import AnyDataset
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from deploy.simulation import simulate
-from server.artifacts import RunDirectory
-from server.events import Round
-from server.result import Result
+from deploy.simulation.grid import simulate
+from server.record.events import Round
+from server.record.folder import RunDirectory
+from server.record.result import Result
 from studies.harness.experiment import Experiment, Settings, label
 from studies.harness.row import NO_SEED, Metrics, RowKey, Trial
 from studies.harness.store import Store

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.flower_programs import flower_environment
+from deploy.federation.fork_server import flower_environment
 from studies.harness.study import ROOT
 
 HEAVY = frozenset({"torch", "torch_geometric", "sklearn", "scipy", "pandas", "pyarrow", "flwr", "matplotlib"})

@@ -10,7 +10,7 @@ import psutil
 from flwr.app import Message
 
 from common.wire.messages import ENROL, EVALUATE, TRAIN
-from deploy.simulation import InProcessGrid
+from deploy.simulation.grid import InProcessGrid
 from studies.harness.peak_memory import MEGABYTE, peak_megabytes
 
 

@@ -13,13 +13,12 @@ from pathlib import Path
 import psutil
 
 from common.errors import RunError
-from deploy.certificates import Certificates, make_authority, make_server_certificate
-from deploy.control import Control, RunConfig
-from deploy.flower_programs import flower_environment, flower_program
-from deploy.keys import make_node_key, public_path
-from deploy.ports import free_port
-from deploy.processes import Processes
-from deploy.superlink import SuperLinkSettings, start_superlink
+from deploy.federation.fork_server import flower_environment, flower_program
+from deploy.federation.processes import Processes
+from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
+from deploy.keys.nodes import make_node_key, public_path
+from deploy.superlink.control import Control, FlowerConfig
+from deploy.superlink.superlink import SuperLinkSettings, free_port, start_superlink
 from studies.harness.study import ROOT
 
 APP = ROOT / "studies" / "speed" / "noop_app"
@@ -91,7 +90,7 @@ def measure(case: Case) -> Timing:
             processes.start(f"client {i}", arguments, log=home / f"client-{i}.log", environment=environment)
         polling = "fedloom" if case.client.startswith("resident") else "stock"
         result = home / "seconds.json"
-        config: RunConfig = {"nodes": case.clients, "rounds": case.rounds, "polling": polling, "result": str(result)}
+        config: FlowerConfig = {"nodes": case.clients, "rounds": case.rounds, "polling": polling, "result": str(result)}
         run = control.submit(APP, config)
         memory: list[float] = []
         seconds = _wait(

@@ -5,9 +5,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from client.snapshot.folder import Manifest, SnapshotFolder, state_files
-from client.snapshot.stores import dump_stores, load_stores
 from client.state import MemoryStore
+from client.training.snapshot import Manifest, SnapshotFolder, dump_stores, load_stores, state_files
 
 
 def measure_snapshot(stores: Sequence[MemoryStore], run: str) -> dict[str, float]:

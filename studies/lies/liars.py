@@ -11,7 +11,7 @@ from client.session import Session
 from common.arrays import Arrays
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EVALUATE, TRAIN, EnrolReply, EvaluateReply, TrainReply
-from deploy.simulation import InProcessGrid
+from deploy.simulation.grid import InProcessGrid
 
 GIGABYTE = 10**9
 

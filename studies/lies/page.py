@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from common.text import count
-from server.round_limits import GRACE_SECONDS as USUAL_GRACE_SECONDS
+from server.exchange.grid import GRACE_SECONDS as USUAL_GRACE_SECONDS
 from studies.harness.claim import Claim, bullet_list
 from studies.harness.results import Results
 from studies.harness.table import Table

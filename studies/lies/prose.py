@@ -20,7 +20,7 @@ The reply of 1 GB has this size; the server weighs it before it decodes it. Betw
 beyond 256 MB unread (`FEDLOOM_MOST_UPLOAD`, `tests/contracts/test_fleet_exchange.py`). Silence is waited for {grace:g} s beyond
 the quorum's patience here, {wait:g} s between machines.
 In one process names belong to the first who enrols. Between machines a name belongs to a key
-(`tests/server/test_node_directory.py`). CI has each lie as a test for every method and planner
+(`tests/server/clients/test_node_directory.py`). CI has each lie as a test for every method and planner
 (`tests/contracts/test_lies.py`, `test_lies_in_tasks.py`)."""
 
 TABLE = """## Method by lie

@@ -14,12 +14,12 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.wire.messages import LOCAL
-from deploy.simulated_session import open_sessions
-from deploy.simulation import InProcessGrid
-from server import round_limits
-from server.artifacts import RunDirectory
-from server.events import Round
-from server.result import Result
+from deploy.simulation.clients import open_sessions
+from deploy.simulation.grid import InProcessGrid
+from server.exchange import grid as round_limits
+from server.record.events import Round
+from server.record.folder import RunDirectory
+from server.record.result import Result
 from server.run import run
 from studies.harness.bench import run_folder
 from studies.harness.row import Metrics, Trial, mean

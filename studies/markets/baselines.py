@@ -11,7 +11,7 @@ from sklearn.linear_model import ElasticNet
 
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph
-from client.tasks.markets.prepare import ReadyMarket
+from client.tasks.markets.learner import ReadyMarket
 from common.tasks.markets.counts import OtherMarketCounts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 

@@ -11,17 +11,16 @@ from scipy.sparse import csr_array
 
 from client.data.dataset import AnyDataset
 from client.tasks.markets.baseline import MarketBaseline
-from client.tasks.markets.data.counts import graph_counts
-from client.tasks.markets.data.graph import Graph, graph_of
+from client.tasks.markets.data.graph import Graph, graph_counts, graph_of
 from client.tasks.markets.data.markets import Market
 from client.tasks.markets.data.split import Held
-from client.tasks.markets.prepare import ReadyMarket, prepare
+from client.tasks.markets.learner import ReadyMarket, prepare
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, OtherMarketCounts, add_pairs
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.options import MarketsOptions
-from deploy.simulation import simulate
+from deploy.simulation.grid import simulate
 from studies.harness.bench import Bench, run_folder
 from studies.harness.experiment import Experiment, task_options
 from studies.harness.row import Metrics

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, TableSchema
 from client.data.tables.table import Table
-from client.tasks.markets.data.assemble import goods_of, to_dataset
 from client.tasks.markets.data.markets import Markets, no_rows
-from client.tasks.markets.data.records import Records
+from client.tasks.markets.data.reader import Records, goods_of, to_dataset
 from common.arrays import Ints
 
 INVOICE, ITEM, TITLE, QUANTITY, COUNTRY = "invoice", "item", "description", "quantity", "country"

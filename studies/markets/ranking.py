@@ -11,7 +11,7 @@ from client.tasks.markets.networks import similarity
 from common.arrays import Arrays
 from common.methods.pfgnn import PFGNN
 from common.tasks.markets.metrics import ranking_metrics
-from common.tasks.markets.models.cluster_pool import assignments, summarize, unpool
+from common.tasks.markets.model import assignments, summarize, unpool
 from studies.harness.bench import FinishedRun
 from studies.harness.row import Metrics, Trial
 from studies.markets.retail import MAIN, UNPOOLED

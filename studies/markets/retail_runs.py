@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 
 from client.data.dataset import AnyDataset
 from client.tasks.markets.baseline import MarketBaseline
-from client.tasks.markets.prepare import ReadyMarket, prepare
+from client.tasks.markets.learner import ReadyMarket, prepare
 from common.arrays import Arrays
 from common.tasks.markets.counts import add_pairs
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from client.data.dataset import AnyDataset
 from client.tasks.markets.data.reader import read_markets
-from client.tasks.markets.prepare import ReadyMarket, prepare
+from client.tasks.markets.learner import ReadyMarket, prepare
 from common.errors import ConfigError
 from common.tasks.markets.options import MarketsOptions
 from studies.harness.bench import Bench, FinishedRun

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from common.metrics.known import USED
+from common.metrics import USED
 from studies.harness.experiment import Experiment, Settings
 from studies.harness.row import RowKey
 

@@ -17,12 +17,12 @@ from torch.nn.functional import leaky_relu
 
 from client.tasks.ratings.data.split import Rated, SplitRater, arrived
 from common.methods.planners import BGTplanner, PlannerOptions, Uniform
-from common.tasks.ratings.metrics import rating_metrics
 from common.tasks.ratings.model import NEGATIVE_SLOPE, StarAttention
 from common.tasks.ratings.options import RatingsOptions
-from server.planning.context import item_matrix, singular_values
+from common.tasks.ratings.task import rating_metrics
 from server.planning.planner import Decision, RunBudget, Stop
 from server.planning.registry import build_planner
+from server.planning.reward import item_matrix, singular_values
 from studies.harness.row import Metrics
 from studies.ratings.paper_figures import BUDGET, ORDER
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from client.tasks.ratings.baseline import own_mean
 from client.tasks.ratings.data.split import Rated, SplitRater
-from common.tasks.ratings.metrics import LIKED, rating_metrics
 from common.tasks.ratings.options import RatingsOptions
+from common.tasks.ratings.task import LIKED, rating_metrics
 from studies.ratings.experiments import OWN
 
 Floats = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """Noise of rows of the ratings study."""
 
-from common.privacy.zcdp import rho_of
+from common.privacy.accounts import rho_of
 from studies.harness.experiment import Experiment, Settings
 from studies.ratings.paper_figures import DELTA
 

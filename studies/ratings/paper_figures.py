@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common.privacy.zcdp import epsilon_of
+from common.privacy.accounts import epsilon_of
 
 DELTA = 1e-5
 BUDGET = 10.0

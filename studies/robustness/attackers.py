@@ -10,13 +10,13 @@ from client.data.dataset import AnyDataset
 from client.session import Session
 from client.tasks.rules.data.homes import Home, as_edges
 from client.tasks.sessions.data.visitors import Visitor
-from client.training.cohort import train
+from client.training.local_round import train
 from client.training.participant import Participant
 from common.arrays import Arrays, scale
 from common.errors import FedloomError
 from common.tasks.registry import TASKS
 from common.wire.messages import EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
-from server.plausible import ALWAYS_POSSIBLE_WEIGHT
+from server.round.checks import ALWAYS_POSSIBLE_WEIGHT
 from studies.robustness.cases import (
     ALIE,
     FLIPPED,

@@ -13,15 +13,15 @@ from client.data.dataset import AnyDataset
 from client.data.read import partition, read_all
 from client.tasks.learner import Learner
 from client.tasks.registry import CLIENT_TASKS, build_learner
-from client.training.cohort_size import choose_cohort
+from client.training.participant import choose_cohort
 from common.config.parse import parse
 from common.errors import FedloomError
-from deploy.simulated_session import open_sessions
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
-from server.events import Round
+from deploy.simulation.clients import open_sessions
+from deploy.simulation.grid import InProcessGrid
+from server.record.events import Round
+from server.record.folder import RunDirectory
+from server.round.round import RoundStrategy
 from server.run import run
-from server.strategies.round import RoundStrategy
 from studies.harness.bench import run_folder
 from studies.harness.row import Metrics, Trial
 from studies.harness.store import Store

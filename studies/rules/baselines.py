@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from client.tasks.rules.data.split import SplitHome
-from common.tasks.rules.count_posterior import SMOOTHING
+from common.tasks.rules.counts import SMOOTHING
 from studies.rules.measure import Score, types_of
 
 Triples = NDArray[np.int64]

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import torch
 from torch.func import grad
 
-from client.stacked_tensors import Tensors
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
+from client.training.stacks import Tensors
 from common.models import tensors
 from common.tasks.rules.task import TASK
 from common.wire.messages import TrainRequest

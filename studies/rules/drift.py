@@ -5,7 +5,7 @@ from itertools import product
 
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Home, Homes
-from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.vocabulary import demo_catalogue
 from common.text import count
 from studies.harness.experiment import Experiment, Settings
 from studies.rules.curves import paper_settings

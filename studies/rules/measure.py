@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.tasks.rules.data.split import SplitHome
-from common.metrics.ranking import Mask
-from common.tasks.rules.metrics import home_metrics
+from common.tasks.rules.metrics import Mask, home_metrics
 from studies.rules.isolation import isolated, without_isolated
 
 Score = Callable[[SplitHome], NDArray[np.floating]]

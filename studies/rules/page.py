@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from common.tasks.count_statistics import LEAST_RATIO, LEAST_VISIBLE
+from common.tasks.counts import LEAST_RATIO, LEAST_VISIBLE
 from studies.harness.claim import bullet_list
 from studies.harness.experiment import TUNING_SEED
 from studies.harness.results import Results

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from client.data.read import read_all
 from client.tasks.rules.data.split import SplitHome, split_homes
 from common.arrays import Array, Arrays, Floats, Ints
-from common.privacy.zcdp import rho_of
-from common.secure.discrete import Stream, discrete_gaussian
-from common.secure.quantise import integer_clip, noise_scale, quantise
+from common.privacy.accounts import rho_of
+from common.secure.noise import Stream, discrete_gaussian
+from common.secure.quantisation import integer_clip, noise_scale, quantise
 from common.tasks.rules.counts import COUNTS, NOISE, label, offset_of, visible_share
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from client.helper.book import book_in_memory
-from client.helper.desk import Desk
+from client.secure.helper.helper_service import HelperService
+from client.secure.helper.helper_state import book_in_memory
 from common.arrays import Array, Floats, Ints
-from common.privacy.zcdp import rho_of
+from common.privacy.accounts import rho_of
 from common.secure.cards import HelperCard, HelperRoster
-from common.secure.discrete import Stream, discrete_gaussian
 from common.secure.masking import box_context, dtype_of, seal, total_mask
-from common.secure.quantise import centre, decode, integer_clip, noise_scale, quantise
+from common.secure.noise import Stream, discrete_gaussian
+from common.secure.quantisation import centre, decode, integer_clip, noise_scale, quantise
 from common.secure.terms import SumTerms
-from common.wire.sums import HelperRequest, OpenRequest, PrepareRequest
+from common.wire.messages import HelperRequest, OpenRequest, PrepareRequest
 
 HELPERS, MOST, BATCH = 2, 1_024, 16
 EPSILON, DELTA, ROUNDS = 1.0, 1e-5, 100
@@ -124,7 +124,7 @@ class Federation:
             decode(self.total, self.terms)
         return centre(self.total)
 
-    def ask(self, desk: Desk, place: int) -> Array:
+    def ask(self, desk: HelperService, place: int) -> Array:
         """Return the answer of a helper, the first (0) or second of the roster, on the sum of all boxes."""
         text, clients = self.terms.to_json(), sorted(self.boxes)
         desk.prepare(PrepareRequest(text, clients, [self.boxes[client][place] for client in clients]))
@@ -167,9 +167,9 @@ def measure(case: Case) -> dict[str, float]:
     }
 
 
-def _desk(number: int, noise_key: bytes) -> Desk:
+def _desk(number: int, noise_key: bytes) -> HelperService:
     node_key = ec.generate_private_key(ec.SECP384R1())
-    return Desk(f"helper-{number}", node_key, book_in_memory(), noise_key=lambda terms: noise_key)
+    return HelperService(f"helper-{number}", node_key, book_in_memory(), noise_key=lambda terms: noise_key)
 
 
 def _terms(size: int, roster: str) -> SumTerms:

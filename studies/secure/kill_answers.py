@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 
 from flwr.app import Message
 
-from common.secure.canonical import digest
-from common.secure.terms import SumTerms
+from common.secure.terms import SumTerms, digest
 from common.wire.codec import decode
-from common.wire.messages import TRAIN, TrainReply
-from common.wire.sums import OPEN, PREPARE, OpenReply, OpenRequest, PrepareRequest
+from common.wire.messages import OPEN, PREPARE, TRAIN, OpenReply, OpenRequest, PrepareRequest, TrainReply
 
 Place = tuple[str, int, str]
 """Helper, round and channel."""

@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.app import Error, Message
 
 from client.data.read import read_partition
-from client.helper.book import open_book
-from client.helper.desk import Desk
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.release import Releaser
-from client.secure.pins import Pins
+from client.secure.helper.helper_service import HelperService
+from client.secure.helper.helper_state import open_book
+from client.secure.terms import Pins
 from client.session import Session
 from client.state import DiskStore
 from client.tasks.learner import Learner
@@ -28,10 +28,10 @@ from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
 from common.secure.terms import SumTerms
 from common.tasks.vocabulary import Vocabulary
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
-from server.grid import LOST_CODES
-from server.result import Result
+from deploy.simulation.grid import InProcessGrid
+from server.exchange.grid import LOST_CODES
+from server.record.folder import RunDirectory
+from server.record.result import Result
 from server.run import run
 from studies.secure.kill_answers import Answers
 from studies.secure.kill_switch import SERVER, KilledError, KillSwitch
@@ -152,13 +152,13 @@ class KillFederation:
         releaser = Releaser(POLICY, partial(self.ledger, name), partial(_generator, number, count()))
         return Session(name, learner, DiskStore(folder / "state"), releaser, Pins.of(POLICY, folder / "helpers.json"))
 
-    def _open_desk(self, name: str) -> Desk:
+    def _open_desk(self, name: str) -> HelperService:
         def noise_key(terms: SumTerms) -> bytes:
             return hashlib.sha256(f"{name}|{terms.round}|{terms.channel}".encode()).digest()
 
         number = int(name.partition("-")[2])
         key = ec.derive_private_key(2 + number, ec.SECP384R1())
-        return Desk(name, key, open_book(self.switch.folder / name), noise_key=noise_key)
+        return HelperService(name, key, open_book(self.switch.folder / name), noise_key=noise_key)
 
 
 def _generator(number: int, releases: Iterator[int]) -> np.random.Generator:

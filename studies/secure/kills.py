@@ -14,7 +14,7 @@ from typing import Any
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.options import Scalar
-from server.result import Result
+from server.record.result import Result
 from studies.secure.kill_answers import Place
 from studies.secure.kill_federation import CLIENTS, KillFederation
 from studies.secure.kill_switch import KillSwitch

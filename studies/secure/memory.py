@@ -20,7 +20,7 @@ def measure_peak(numbers: int) -> float:
 
 def main() -> None:
     """Open a sum with the modules of `fedloom helper`, and print the peak of memory."""
-    for module in ("deploy.cli.app", "deploy.commands.helper_node"):
+    for module in ("deploy.cli.app", "deploy.federation.helper"):
         import_module(module)
     from common.secure.masking import seal
     from studies.secure.cost import Case, Federation

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.tasks.sessions.baseline import VisitHistory
-from client.tasks.sessions.data.split import SplitVisitor
+from client.tasks.sessions.data.visitors import SplitVisitor
 from common.tasks.sessions.counts import FADING, KEYS, VALUES, SharedRules, count_rules
 from common.tasks.sessions.vocabulary import Clicks
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from client.tasks.sessions.data.graphs import collate
-from client.tasks.sessions.data.split import SplitVisitor, cases_of
-from client.tasks.sessions.data.visitors import Case
-from common.tasks.sessions.metrics import ranks, session_metrics
+from client.tasks.sessions.data.visitors import Case, SplitVisitor, cases_of
+from client.tasks.sessions.learner import collate
 from common.tasks.sessions.model import SRGNN, build_session_model
 from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.task import ranks, session_metrics
 from studies.harness.row import Metrics
 from studies.sessions.loss import next_item_loss
 

@@ -6,21 +6,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from client.tasks.sessions.data.split import split_visitor
-from client.tasks.sessions.data.visitors import Visitor
+from client.tasks.sessions.data.visitors import Visitor, split_visitor
+from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.registry import CLIENT_METHODS
-from client.trainers.spec import ClientMethod
 from common.arrays import Array, Arrays
-from common.methods.fedga import FedGA
+from common.methods.base import MethodSpec
+from common.methods.fedavg import FedGA
 from common.methods.registry import METHODS
-from common.methods.spec import MethodSpec
 from common.tasks.sessions.task import TASK
 from server.aggregation.optimizers import OptimizerState
-from server.aggregation.round_results import Collected
-from server.strategies.fedga import FedGAStrategy
-from server.strategies.registry import SERVER_METHODS
-from server.strategies.spec import RoundParts, ServerMethod
+from server.aggregation.results import Collected
+from server.methods.fedga import FedGAStrategy
+from server.methods.registry import SERVER_METHODS
+from server.round.method import RoundParts, ServerMethod
 from studies.sessions.clicked_items import GROUPS, LEAST, METHOD, QUANTILES, names_of
 
 ReadVisitors = Callable[[], Sequence[Visitor]]

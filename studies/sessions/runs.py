@@ -10,9 +10,9 @@ import numpy as np
 
 from client.data.dataset import AnyDataset
 from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.split import SplitVisitor, split_visitor
-from common.tasks.sessions.metrics import ranks, session_metrics
+from client.tasks.sessions.data.visitors import SplitVisitor, split_visitor
 from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.task import ranks, session_metrics
 from studies.harness.bench import Bench, FinishedRun, Measure
 from studies.harness.experiment import TUNING_SEED, label, task_options
 from studies.harness.row import Metrics, RowKey, Trial, mean

@@ -26,8 +26,8 @@ from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from common.arrays import Floats
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.gaussian import Gaussian
-from common.privacy.randomness import fresh_generator
+from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms.vector import Gaussian
 from studies.speed import timing
 
 LIMIT = 3.0

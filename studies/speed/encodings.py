@@ -16,9 +16,9 @@ from client.tasks.registry import CLIENT_TASKS
 from common.config.federation import Encoding
 from common.config.parse import parse
 from common.tasks.registry import TASKS
-from deploy.simulation import simulate
-from server.artifacts import RunDirectory
-from server.events import Round
+from deploy.simulation.grid import simulate
+from server.record.events import Round
+from server.record.folder import RunDirectory
 from studies.speed import timing
 
 ENCODINGS = get_args(Encoding)

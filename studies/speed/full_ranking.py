@@ -17,8 +17,7 @@ from rich.table import Table
 
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph, Sparse, symmetric
-from common.tasks.markets.counts import OtherMarketCounts
-from common.tasks.markets.features import FEATURES
+from common.tasks.markets.counts import FEATURES, OtherMarketCounts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from studies.speed import timing
 

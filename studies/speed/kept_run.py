@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import ConfigError
-from server.artifacts import RunDirectory
-from server.events import Round
+from server.record.events import Round
+from server.record.folder import RunDirectory
 from studies.speed import timing
 
 

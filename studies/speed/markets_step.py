@@ -20,15 +20,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from client.stacked_tensors import Tensors
 from client.tasks.markets.data.graph import Graph, symmetric
-from client.tasks.markets.triples import TripleSource
-from client.trainers.optimizers import initialize_moments
-from client.trainers.pfgnn import PFGNNTrainer
-from client.trainers.pfgnn_objective import MarketObjective
+from client.tasks.markets.networks import TripleSource
+from client.trainers.pfgnn import MarketObjective, PFGNNTrainer
+from client.training.stacks import Tensors
+from client.training.steps import initialize_moments
 from common.methods.pfgnn import PFGNN
-from common.tasks.markets.models.cluster_pool import assignments, summarize, unpool
-from common.tasks.markets.models.sgc import MarketNetwork, Pooling
+from common.tasks.markets.model import MarketNetwork, Pooling, assignments, summarize, unpool
 from common.tasks.markets.options import MarketsOptions
 from studies.speed import timing
 

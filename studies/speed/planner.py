@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
-from server.planning.context import singular_values
 from server.planning.planner import Decision, Planner, RunBudget
 from server.planning.registry import build_planner
+from server.planning.reward import singular_values
 from server.planning.state import PlannerState
 from studies.speed import timing
 from studies.speed.timing import median_seconds

@@ -29,10 +29,10 @@ from client.data.read import partition, read_all
 from client.tasks.registry import CLIENT_TASKS
 from common.config.parse import parse
 from common.config.run import RunConfig
-from deploy import population
-from deploy.simulated_session import open_sessions
-from server.artifacts import RunDirectory
-from server.events import Round
+from deploy.simulation import blocks as population
+from deploy.simulation.clients import open_sessions
+from server.record.events import Round
+from server.record.folder import RunDirectory
 from server.run import run
 from studies.harness.measured_grid import MeasuredGrid
 from studies.harness.other_simulations import OTHERS, compare

@@ -19,19 +19,18 @@ from rich.console import Console
 from rich.table import Table
 from torch.func import grad_and_value
 
-from client.policy import Policy
-from client.privacy.dp_sgd import private_gradient, sample_private_inputs
-from client.privacy.dp_sgd_noise import DpSgdNoise
-from client.privacy.in_memory import in_memory
-from client.stacked_tensors import Tensors
+from client.owner.policy import Policy
+from client.privacy.dp_sgd import DpSgdNoise, private_gradient, sample_private_inputs
+from client.privacy.simulation import in_memory
 from client.tasks.registry import build_learner
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
+from client.training.stacks import Tensors
 from common.config.parse import parse
 from common.models import parameters, tensors
+from common.privacy.mechanisms.base import fresh_generator
 from common.privacy.mechanisms.registry import build_account
-from common.privacy.randomness import fresh_generator
-from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.messages import TrainRequest
 from studies.speed import timing
 from studies.speed.timing import median_ratio, time_in_turns, time_work

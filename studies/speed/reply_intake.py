@@ -22,12 +22,12 @@ from common.arrays import Arrays
 from common.config.parse import parse
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, EnrolRequest, TrainReply
-from server.enrolment import Enrolment
-from server.roster import EnrolledClient
-from server.state import RunState
-from server.strategies.registry import build_strategy
-from server.strategies.round import RoundStrategy
-from server.strategies.spec import RoundParts
+from server.clients.enrolment import Enrolment
+from server.clients.roster import EnrolledClient
+from server.methods.registry import build_strategy
+from server.round.method import RoundParts
+from server.round.round import RoundStrategy
+from server.round.state import RunState
 from studies.speed import timing
 
 NUMBERS, LIMIT_MB = 32_000, 400

@@ -26,9 +26,9 @@ from common.config.parse import parse
 from common.options import Scalar
 from common.tasks.sessions.vocabulary import Items
 from common.wire.messages import TRAIN
-from deploy.simulated_session import open_sessions
-from server.artifacts import RunDirectory
-from server.events import Round
+from deploy.simulation.clients import open_sessions
+from server.record.events import Round
+from server.record.folder import RunDirectory
 from server.run import run
 from studies.harness.measured_grid import MeasuredGrid
 from studies.harness.peak_memory import peak_megabytes

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import cross_entropy
 
-from client.tasks.sessions.data.graphs import ExampleBatch, collate
+from client.tasks.sessions.learner import ExampleBatch, collate
 from common.tasks.sessions.model import SRGNN, build_session_model
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Clicks

@@ -24,9 +24,9 @@ from client.app import app as client_app
 from client.data.read import read_all
 from common.config.parse import parse
 from common.config.run import RunConfig
-from deploy.simulation import simulate
-from server.artifacts import RunDirectory
-from server.events import Round
+from deploy.simulation.grid import simulate
+from server.record.events import Round
+from server.record.folder import RunDirectory
 from server.run import run
 from studies.speed import timing
 

@@ -20,10 +20,9 @@ import psutil
 
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import RunError
-from deploy.certificates import ensure_certificates
-from deploy.keys import make_node_key
-from deploy.nodes import add_key
-from deploy.ports import free_port
+from deploy.keys.certificates import ensure_certificates
+from deploy.keys.nodes import add_key, make_node_key
+from deploy.superlink.superlink import free_port
 from studies.harness.command import start_command, time_start
 from studies.speed import timing
 

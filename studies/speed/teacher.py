@@ -14,8 +14,8 @@ from torch import Tensor
 
 from common.logic import templates
 from common.logic.formula import Formula
+from common.logic.projection import Teacher
 from common.logic.semantics import satisfied
-from common.logic.teacher import Teacher
 from common.logic.templates import windows
 from studies.speed import timing
 

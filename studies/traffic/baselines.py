@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from client.tasks.traffic.prepare import Sensor
+from client.tasks.traffic.sensor import Sensor
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import satisfaction
+from common.tasks.traffic.properties import satisfaction
 
 RIDGE = 10.0
 """Added to the diagonal of the summed Gram matrix."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from client.tasks.traffic.prepare import Sensor
+from client.tasks.traffic.sensor import Sensor
 from common.arrays import Floats, Ints
 
 Break = Callable[[Floats, Sensor, np.random.Generator], Floats]

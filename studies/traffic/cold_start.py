@@ -9,12 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.series import Sensors, Series
-from client.tasks.traffic.prepare import Sensor, prepare
+from client.tasks.traffic.sensor import Sensor, prepare, with_pooled_property
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import Ranges, satisfaction
-from server.aggregation.pooled_properties import pool_neighbors
+from common.tasks.traffic.properties import Ranges, satisfaction
+from server.methods.fedstl import pool_neighbors
 from studies.harness.bench import Bench
 from studies.harness.row import Trial
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from client.tasks.traffic.prepare import Sensor, prepare
-from client.tasks.traffic.ridge import PENALTIES, Windows, complete_windows, ridge_weights
+from client.tasks.traffic.baseline import PENALTIES, Windows, complete_windows, ridge_weights
+from client.tasks.traffic.sensor import Sensor, prepare
 from common.arrays import Floats, Ints
 from common.models import build_model, tensors
 from common.tasks.traffic.options import TrafficOptions

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from common.tasks.count_statistics import LEAST_VISIBLE
+from common.tasks.counts import LEAST_VISIBLE
 from studies.harness.row import Row, in_order
 from studies.harness.table import Table
 

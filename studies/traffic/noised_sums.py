@@ -7,13 +7,13 @@ from statistics import fmean
 
 import numpy as np
 
-from client.tasks.traffic.errors import ridge_error
 from client.tasks.traffic.federated_ridge import with_federated_ridge
 from client.tasks.traffic.learner import TrafficLearner
+from client.tasks.traffic.metrics import ridge_error
 from common.arrays import Arrays, add
 from common.config.run import RunConfig
-from common.privacy.zcdp import rho_of
-from common.secure.quantise import integer_clip, noise_scale
+from common.privacy.accounts import rho_of
+from common.secure.quantisation import integer_clip, noise_scale
 from common.tasks.traffic.counts import (
     COVARIANCES,
     LAGS,

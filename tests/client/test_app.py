@@ -13,16 +13,14 @@ from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
 from client.settings import ClientSettings
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Ratings
-from client.tasks.ratings.data.writer import write_raters
-from common.config.flatten import to_json
-from common.config.parse import parse
+from client.tasks.ratings.data.raters import Ratings, write_raters
+from common.config.parse import parse, to_json
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError, public_reason
-from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.vector import Gaussian
 from common.privacy.options import PrivacyOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
-from common.tasks.ratings.demo import demo_products
-from common.tasks.rules.demo import demo_catalogue
+from common.tasks.ratings.vocabulary import demo_products
+from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, ENROL, REFUSED, CountsRequest, EnrolReply, EnrolRequest
 from tests.support.toys import instruction

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import sha256
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.errors import DataError, FedloomError, RefusedError, WireError
 from common.models import parameters

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from flwr.app import Error, RecordDict
 
-from client.hub import Hub
-from client.policy import Policy
-from common.config.flatten import to_json
+from client.hub.hub import Hub
+from client.owner.policy import Policy
+from common.config.parse import to_json
 from common.models import parameters
 from common.options import Scalar
 from common.wire.codec import arrays_of, decode, encode

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from common.locks import HeldError, exclusive, holder
+from common.files import HeldError, exclusive, holder
 
 HOLD = textwrap.dedent("""
     import sys, time
     from pathlib import Path
-    from common.locks import exclusive
+    from common.files import exclusive
     with exclusive(Path(sys.argv[1])):
         print("held", flush=True)
         time.sleep(float(sys.argv[2]))

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore
+from client.tasks.learner import training_loss
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
-from client.tasks.training_loss import training_loss
 from client.training.evaluation import TIE_WEIGHT
 from common.arrays import Arrays, group, sha256
 from common.config.run import RunConfig
@@ -21,9 +21,9 @@ from common.methods.fedstl import FedSTL
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
-from deploy.simulation import InProcessGrid, simulate
+from deploy.simulation.grid import InProcessGrid, simulate
 from server.aggregation.clusters import assign_clusters, pool_ranges, spread_copies
-from server.artifacts import RunDirectory
+from server.record.folder import RunDirectory
 from server.run import run
 from tests.support.build import learner_of
 from tests.support.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores, world

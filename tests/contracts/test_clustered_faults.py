@@ -14,10 +14,10 @@ from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.codec import encode
 from common.wire.messages import AssignReply
-from deploy.simulation import InProcessGrid
-from server.journal import Journal
+from deploy.simulation.grid import InProcessGrid
+from server.record.journal import Journal
+from server.round.state import Trained
 from server.run import run
-from server.state import Trained
 from tests.support.sensors import APART, Listening, heard, payload_name, road_config, road_grid, rounds_of, stores
 
 

@@ -8,10 +8,10 @@ from safetensors.numpy import load
 
 from client.session import MODEL
 from client.state import MemoryStore
-from common.tasks.traffic.ranges import POOLED
+from common.tasks.traffic.properties import POOLED
 from common.wire.messages import CLUSTER, AssignReply, EvaluateRequest, TrainRequest
-from server.aggregation.pooled_properties import pool_neighbors
-from server.artifacts import RunDirectory
+from server.methods.fedstl import pool_neighbors
+from server.record.folder import RunDirectory
 from server.run import run
 from tests.support.sensors import Listening, heard, road_config, sensor, session
 

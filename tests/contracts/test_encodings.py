@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from client.enrolment import fingerprint
-from client.hub import Hub
+from client.hub.hub import Hub
 from common.arrays import Arrays, norm, sub
-from common.config.flatten import to_json
+from common.config.parse import to_json
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
 from common.wire.encodings import SCALES, pack, unpack
 from common.wire.messages import TRAIN, EnrolRequest, TrainRequest
-from deploy.simulation import InProcessGrid
+from deploy.simulation.grid import InProcessGrid
 from server.run import run
 from studies.lies.liars import Lie, LyingGrid, filled, scaled, trained
 from tests.support.build import task_model
@@ -55,7 +55,7 @@ def test_the_model_is_almost_that_of_whole_numbers(method: str, encoding: str, s
 def test_a_hub_adds_up_what_its_clients_would_send(
     encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.admission.NAME", re.compile(".*"))
+    monkeypatch.setattr("server.clients.enrolment.NAME", re.compile(".*"))
     config = encoded(tmp_path, encoding)
     flat = NodeGrid({node: direct(session) for node, session in with_names(owners(5)).items()})
     single = trained_by(flat, config, tmp_path / "flat")

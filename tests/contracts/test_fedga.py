@@ -6,8 +6,8 @@ import pytest
 from common.arrays import Arrays, sha256
 from common.options import Scalar
 from common.wire.messages import TrainReply
-from server.aggregation.round_results import Replies, Reply
-from server.state import RunState
+from server.aggregation.results import Replies, Reply
+from server.round.state import RunState
 from tests.support.toys import Toy, configured, optimum, quadratics
 
 MODEL: Arrays = {"items": np.zeros((6, 3), np.float32), "bias": np.ones(4, np.float32)}

@@ -1,4 +1,4 @@
-"""Parts of Flower 1.39 that `client/node/fleet.py` uses."""
+"""Parts of Flower 1.39 that `client/node/flower.py` uses."""
 
 import inspect
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_conte
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 from flwr.supercore.runtime_version_compatibility import RuntimeVersionMetadata
 
-from client.node.version import VERSION_METADATA
+from client.node.flower import VERSION_METADATA
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

@@ -15,13 +15,12 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.proto.message_pb2 import PushObjectRequest
 
 from client.node.failures import NotAdmittedError, RunOverError, Server
-from client.node.fleet import Fleet
+from client.node.flower import Fleet
 from client.node.resident import run_resident
 from common.errors import ConnectError
-from deploy.certificates import make_authority
-from deploy.keys import load_private_key, make_node_key
-from deploy.ports import free_port
-from deploy.superlink import FLOWER_HOME, start_superlink
+from deploy.keys.certificates import make_authority
+from deploy.keys.nodes import load_private_key, make_node_key
+from deploy.superlink.superlink import FLOWER_HOME, free_port, start_superlink
 from studies.speed.noop_app.client_app import app
 from tests.support.superlinks import NOOP, ROOT, Federation, run_client, start_federation
 

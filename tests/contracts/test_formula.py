@@ -5,17 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.state import MemoryStore
-from common.config.flatten import flatten, from_json, to_json
-from common.config.parse import parse
+from common.config.parse import flatten, from_json, parse, to_json
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
 from common.privacy.claims import PROPERTIES
 from common.tasks.traffic.options import FORMULA
 from common.wire.messages import AssignReply, TrainRequest
-from server.privacy_statement import statement
+from server.record.privacy_statement import statement
 from server.run import run
 from tests.support.sensors import Listening, heard, road_config, road_grid, rounds_of
 

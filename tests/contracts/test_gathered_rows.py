@@ -14,16 +14,16 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
-from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.vocabulary import demo_items
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS
-from deploy import population
-from deploy.simulation import simulate
-from server.aggregation.round_results import Reply
-from server.artifacts import RunDirectory
-from server.result import Result
-from server.strategies.step import StepStrategy
+from deploy.simulation import blocks as population
+from deploy.simulation.grid import simulate
+from server.aggregation.results import Reply
+from server.record.folder import RunDirectory
+from server.record.result import Result
+from server.round.step import StepStrategy
 from tests.support.build import task_model
 from tests.support.sensors import rounds_of
 

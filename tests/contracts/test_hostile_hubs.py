@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 
-from client.hub import Hub
+from client.hub.hub import Hub
 from common.arrays import Arrays
 from common.node_names import NamedKey, write_names
 from common.wire.codec import RECORD, decode, encode
 from common.wire.hubs import Answer
 from common.wire.messages import ENROL, TRAIN, EnrolReply, TrainReply
-from server.hub_grid import HostedClient
-from server.result import Result
+from server.exchange.relays import HostedClient
+from server.record.result import Result
 from server.run import run
 from studies.lies.liars import Lie, filled
-from tests.server.test_node_directory import MARKS, NODES
+from tests.server.clients.test_node_directory import MARKS, NODES
 from tests.support.hubs import NodeGrid, lying, nodes_of, settings, with_answers
 from tests.support.owners import owners
 from tests.support.sensors import rounds_of

@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 
 from client.data.read import read_all
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.rules.learner import RulesLearner
-from common.config.flatten import read_names, to_json
-from common.config.parse import option_keys, parse
+from common.config.parse import option_keys, parse, read_names, to_json
 from common.errors import ConfigError, DataError, QuorumError, RefusedError, RunError
 from common.methods.registry import METHODS
 from common.options import Scalar
 from common.registry import Registry
 from common.tasks.registry import TASKS
 from common.tasks.spec import TaskSpec
-from deploy.simulation import simulate
-from server.result import Result
+from deploy.simulation.grid import simulate
+from server.record.result import Result
 from tests.support.plugins import install, method_of, misshapen, not_a_number, task_of, with_further_keys
 
 RUN: dict[str, Scalar] = {"rounds": 2, "federation.min-clients": 1, "federation.wait": 0.1, "run-id": "r"}

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from common.reply_sums import Folded
+from common.contribution import Folded
 from common.wire.codec import RECORD
-from common.wire.hub_sums import read_sum, write_sum
-from common.wire.hubs import sum_of
+from common.wire.hubs import read_sum, sum_of, write_sum
 from common.wire.messages import TRAIN
 from server.run import run
 from studies.lies.liars import Lie

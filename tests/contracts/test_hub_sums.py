@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from flwr.app import Message, RecordDict
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from common.arrays import norm
 from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.hubs import split_answers, sum_of
 from common.wire.messages import TRAIN
-from server.aggregation.folded_replies import FoldedReplies
+from server.aggregation.blocks import FoldedReplies
+from server.round import step
 from server.run import run
-from server.strategies import step
 from tests.support.hubs import NodeGrid, settings, split
 from tests.support.owners import Owners, model_of, noisy, owners
 from tests.support.sensors import rounds_of

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 from flwr.app import Message
 
-from client.policy import Policy
-from common.config.flatten import to_json
+from client.owner.policy import Policy
+from common.config.parse import to_json
 from common.config.run import RunConfig
 from common.errors import WireError
 from common.node_names import NamedKey, write_names
 from common.options import Scalar
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
-from server.admission import SUMS, HubAdmission
-from server.hub_grid import HostedClient, HubGrid
-from server.ledger_heads import read_heads
-from server.result import Result
+from server.clients.enrolment import SUMS, HubAdmission
+from server.clients.ledger_heads import read_heads
+from server.exchange.relays import HostedClient, HubGrid
+from server.record.result import Result
 from server.run import run
+from tests.server.clients.test_node_directory import MARKS, NODES
 from tests.server.simulated_nodes import INVITATION
-from tests.server.test_node_directory import MARKS, NODES
 from tests.support.hubs import NodeGrid, direct, nodes_of, settings, with_names
 from tests.support.owners import Owners, model_of, noisy, owners
 from tests.support.sensors import rounds_of
@@ -36,7 +36,7 @@ def hubs(people: Owners, together: int = 1) -> NodeGrid:
 def run_flat(config: RunConfig, folder: Path, monkeypatch: pytest.MonkeyPatch, people: Owners) -> Result:
     """Run the same clients on nodes of their own, under the same names."""
     with monkeypatch.context() as patch:
-        patch.setattr("server.admission.NAME", re.compile(".*"))
+        patch.setattr("server.clients.enrolment.NAME", re.compile(".*"))
         return run(NodeGrid({node: direct(s) for node, s in with_names(people).items()}), config, folder)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
@@ -22,13 +22,13 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
-from common.tasks.ratings.demo import demo_products
+from common.tasks.ratings.vocabulary import demo_products
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS, VALUES, compress, expand_reply
-from deploy.simulation import InProcessGrid, simulate
-from server.artifacts import RunDirectory
-from server.result import Result
+from deploy.simulation.grid import InProcessGrid, simulate
+from server.record.folder import RunDirectory
+from server.record.result import Result
 from server.run import run
 from tests.support.build import task_model
 from tests.support.sensors import rounds_of

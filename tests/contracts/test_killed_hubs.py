@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from client import state_blocks
-from client.hosted_state import HostedStore
-from client.hub import Hub
+from client.hub import state as state_blocks
+from client.hub.hub import Hub
+from client.hub.state import FOLDER, HostedStore, StateBlocks
 from client.state import Store
-from client.state_blocks import FOLDER, StateBlocks
 from common.config.run import RunConfig
 from common.options import Scalar
-from server.result import Result
+from server.record.result import Result
 from server.run import run
 from tests.support.hubs import NodeGrid, settings
 from tests.support.toy_sessions import toy_sessions

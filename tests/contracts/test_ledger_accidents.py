@@ -17,14 +17,14 @@ from client.privacy.ledger.database import LedgerDatabase
 from client.privacy.ledger.ledger import Ledger
 from client.session import Session
 from client.settings import ClientSettings
-from client.tasks.rules.data.writer import write_homes
+from client.tasks.rules.data.homes import write_homes
 from common.config.run import RunConfig
 from common.errors import QuorumError
 from common.options import Scalar
 from common.privacy.claims import COPIES
 from common.wire.messages import TRAIN
-from deploy.simulation import InProcessGrid
-from server.result import Result
+from deploy.simulation.grid import InProcessGrid
+from server.record.result import Result
 from tests.contracts.test_ledgers_in_runs import keyed_run
 from tests.support.hubs import NodeGrid, direct
 from tests.support.owners import noisy

@@ -7,22 +7,21 @@ from pathlib import Path
 import pytest
 from flwr.serverapp import Grid
 
-from client.hub import Hub
+from client.hub.hub import Hub
 from common.config.run import RunConfig
 from common.errors import QuorumError
 from common.node_names import NamedKey, write_names
 from common.wire.messages import TRAIN
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
-from server.checkpoints import Checkpoint, Checkpoints
-from server.hub_grid import HostedClient
-from server.ledger_heads import Heads, StoredHead, read_heads
-from server.refusal_event import Refusal
-from server.result import Result
+from deploy.simulation.grid import InProcessGrid
+from server.clients.ledger_heads import Heads, StoredHead, read_heads
+from server.exchange.relays import HostedClient
+from server.record.events import Refusal
+from server.record.folder import Checkpoint, Checkpoints, RunDirectory
+from server.record.result import Result
+from server.round.state import RunState
 from server.run import OnRound, run
-from server.state import RunState
 from studies.lies.liars import Lie, LyingGrid, trained
-from tests.server.test_node_directory import MARKS, NODES
+from tests.server.clients.test_node_directory import MARKS, NODES
 from tests.support.hubs import NodeGrid, nodes_of
 from tests.support.owners import PLANNERS, Owners, noisy, owners, total_of
 from tests.support.sensors import rounds_of

@@ -10,14 +10,14 @@ import pytest
 from client.session import Session
 from client.state import MemoryStore
 from common.config.run import RunConfig
+from common.contribution import MAX_PLAUSIBLE
 from common.methods.registry import METHODS
 from common.options import Scalar
-from common.reply_lengths import MAX_PLAUSIBLE
-from deploy.simulation import InProcessGrid
-from server import round_limits
-from server.artifacts import RunDirectory
-from server.events import Round
-from server.result import Result
+from deploy.simulation.grid import InProcessGrid
+from server.exchange import grid as round_limits
+from server.record.events import Round
+from server.record.folder import RunDirectory
+from server.record.result import Result
 from server.run import run
 from studies.lies.cases import lies_of
 from studies.lies.liars import Lie, LyingGrid, lies

@@ -15,11 +15,11 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.methods.planners import PLANNERS
 from common.options import Scalar
-from deploy.simulated_session import open_sessions
-from deploy.simulation import InProcessGrid
-from server import round_limits
-from server.artifacts import RunDirectory
-from server.result import Result
+from deploy.simulation.clients import open_sessions
+from deploy.simulation.grid import InProcessGrid
+from server.exchange import grid as round_limits
+from server.record.folder import RunDirectory
+from server.record.result import Result
 from server.run import run
 from studies.lies.cases import LIES
 from studies.lies.liars import LyingGrid, lies

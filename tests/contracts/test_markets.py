@@ -8,8 +8,8 @@ from client.data.read import partition, read_all
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.options import Scalar
-from deploy.simulation import simulate_clients
-from server.result import Result
+from deploy.simulation.grid import simulate_clients
+from server.record.result import Result
 
 DEMO = read_all("markets", "demo:1-5")
 

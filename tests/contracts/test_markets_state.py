@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.inference.choose_model import models_of_client
+from client.inference.model_choice import models_of_client
 from client.state import DiskStore, MemoryStore
 from common.arrays import sha256
 from common.config.parse import parse

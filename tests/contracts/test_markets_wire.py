@@ -10,7 +10,7 @@ from flwr.common.serde import message_to_proto
 from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.markets.learner import MarketsLearner
-from client.tasks.markets.triples import TripleSource
+from client.tasks.markets.networks import TripleSource
 from common.models import parameters
 from common.options import Scalar
 from common.wire.messages import AssignReply, CountsReply, TrainReply

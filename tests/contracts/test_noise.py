@@ -10,8 +10,8 @@ import pytest
 from client.data.read import read_all
 from common.config.parse import parse
 from common.options import Scalar
-from common.privacy.zcdp import rho_of
-from deploy.simulation import InProcessGrid, simulate
+from common.privacy.accounts import rho_of
+from deploy.simulation.grid import InProcessGrid, simulate
 from server.run import run
 from tests.support.owners import SHARING, model_of, noisy, owners, total_of
 from tests.support.sensors import road_config, rounds_of, sensor

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.state import MemoryStore
 from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.messages import TRAIN
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
-from server.events import Round
+from deploy.simulation.grid import InProcessGrid
+from server.record.events import Round
+from server.record.folder import RunDirectory
 from server.run import run
 from studies.lies.liars import LyingGrid, scaled, trained
 from tests.support.toy_sessions import toy_session, toy_sessions

@@ -8,8 +8,8 @@ from flwr.app import Message
 
 from common.arrays import scale, sha256
 from common.errors import QuorumError
-from server.roster import EnrolledClient
-from server.state import restore, to_checkpoint
+from server.clients.roster import EnrolledClient
+from server.round.state import restore, to_checkpoint
 from tests.support.strategies import NODES, Server, every_strategy, good, message_of, reply_of
 
 

@@ -7,17 +7,17 @@ import pytest
 import torch
 
 from client.data.read import read_all
-from client.inference.choose_model import fit_model, models_of_client
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.inference.model_choice import fit_model, models_of_client
+from client.inference.stored_models import adapt
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import ClientMemory, MemoryStore, Store
 from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
 from client.tasks.registry import build_learner
 from client.trainers.perfedavg import PerFedAvgTrainer
-from client.training.adaptation import adapt
-from client.training.cohort import train
+from client.training.local_round import train
 from client.training.participant import ADAPT, Participant, build_generator
 from common.arrays import Arrays, sha256
 from common.config.parse import parse
@@ -28,7 +28,7 @@ from common.models import parameters, tensors
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import EvaluateReply, TrainReply, TrainRequest
-from server.artifacts import RunDirectory
+from server.record.folder import RunDirectory
 from server.run import run
 from tests.support.build import learner_of, task_model
 from tests.support.sensors import MEASURES, Listening, heard, road_config, sensor, world

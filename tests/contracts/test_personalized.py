@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from client.inference.choose_model import models_of_client
+from client.inference.model_choice import models_of_client
 from client.state import MemoryStore
-from client.training.cohort import train
+from client.training.local_round import train
 from client.training.participant import Participant
 from common.arrays import Arrays, sha256
+from common.methods.base import MethodOptions
 from common.methods.fedavg import FedAvg
 from common.methods.fedstl import FedSTL
 from common.methods.personalized import Ditto, FedRep, Local
-from common.methods.spec import MethodOptions
 from common.wire.messages import CLUSTER, TrainReply, TrainRequest
 from tests.support.build import learner_of
 from tests.support.sensors import MEASURES, road_config, sensor, world

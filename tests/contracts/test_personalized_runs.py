@@ -8,10 +8,10 @@ import pytest
 from client.state import MemoryStore
 from common.options import Scalar
 from common.wire.messages import AssignReply, EnrolRequest, EvaluateReply, TrainReply
-from server.artifacts import RunDirectory
-from server.enrolment import Enrolment
+from server.clients.enrolment import Enrolment
+from server.record.folder import RunDirectory
+from server.round.state import RunState
 from server.run import run
-from server.state import RunState
 from tests.support.build import head_of, strategy_of
 from tests.support.sensors import MEASURES, Listening, heard, road_config, road_grid, sensor, session, world
 

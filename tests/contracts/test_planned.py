@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.session import MODEL, Session
 from common.arrays import sha256
 from common.errors import ConfigError, RefusedError, RunError
 from common.options import Scalar
-from common.privacy.zcdp import rho_of
+from common.privacy.accounts import rho_of
 from common.wire.messages import EvaluateReply, EvaluateRequest
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
-from server.evaluation import Evaluation, pool
-from server.journal import Journal
-from server.model_choice import BEST_MODEL
+from deploy.simulation.grid import InProcessGrid
+from server.aggregation.metrics import Evaluation, pool
+from server.record.folder import RunDirectory
+from server.record.journal import Journal
+from server.record.model_choice import BEST_MODEL
 from server.run import run
 from tests.support.owners import PLANNERS, SHARING, Owners, costs_of, listening, model_of, noisy, owners, total_of
 from tests.support.sensors import road_config, rounds_of, sensor

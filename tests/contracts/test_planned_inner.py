@@ -7,7 +7,7 @@ import pytest
 
 from client.data.dataset import AnyDataset
 from client.data.read import partition, read_all
-from client.privacy.in_memory import in_memory
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
@@ -18,7 +18,7 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
-from deploy.simulation import InProcessGrid
+from deploy.simulation.grid import InProcessGrid
 from server.run import run
 from tests.support.owners import PLANNERS, SHARING, costs_of, noisy, total_of
 from tests.support.sensors import MEASURES, QUICK, rounds_of, sensor

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.privacy.ledger.records import Slot
 from client.session import MODEL, Session
 from client.training.participant import Participant
 from common.config.run import RunConfig
 from common.errors import QuorumError, RefusedError
-from common.privacy.mechanisms.gaussian import Gaussian
-from server.artifacts import RunDirectory
-from server.evaluation import Evaluation
-from server.journal import Journal
+from common.privacy.mechanisms.vector import Gaussian
+from server.aggregation.metrics import Evaluation
 from server.planning.planner import RoundDecision, read_round_decision
 from server.planning.state import unpack_values
-from server.strategies.planned import PlannedStrategy
+from server.record.folder import RunDirectory
+from server.record.journal import Journal
+from server.round.plan import PlannedStrategy
 from tests.support.owners import PLANNERS, Owners, costs_of, listening, noisy, owners, total_of
 from tests.support.sensors import rounds_of
 

@@ -5,18 +5,17 @@ from pathlib import Path
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from client.hub import Hub
+from client.hub.hub import Hub
 from common.node_names import NamedKey, write_names
 from common.wire.messages import TRAIN
-from deploy.nodes import add_key, revoke_key
-from deploy.progress import round_line
-from server.artifacts import RunDirectory
-from server.events import Round
-from server.hub_grid import HostedClient
-from server.refusal_event import Refusal
-from server.roster import REVOKED
+from deploy.keys.nodes import add_key, revoke_key
+from deploy.pages.progress import round_line
+from server.clients.roster import REVOKED
+from server.exchange.relays import HostedClient
+from server.record.events import Refusal, Round
+from server.record.folder import RunDirectory
 from server.run import run
-from tests.server.test_node_directory import KEYS, MARKS, NODES
+from tests.server.clients.test_node_directory import KEYS, MARKS, NODES
 from tests.support.hubs import Node, NodeGrid, direct, nodes_of, settings
 from tests.support.owners import owners
 from tests.support.sensors import rounds_of

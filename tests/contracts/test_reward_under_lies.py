@@ -3,9 +3,9 @@
 import pytest
 
 from common.config.parse import parse
-from server.evaluation import Evaluation
+from server.aggregation.metrics import Evaluation
+from server.planning.reward import compute_reward
 from server.planning.state import pack_values
-from server.strategies.observed import compute_reward
 
 CONFIG = parse({"task": "rules", "method": "bgtplanner", "privacy.unit": "client", "privacy.epsilon": 8.0})
 

@@ -11,8 +11,8 @@ from common.arrays import scale
 from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.messages import TRAIN
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
+from deploy.simulation.grid import InProcessGrid
+from server.record.folder import RunDirectory
 from server.run import run
 from studies.lies.liars import LyingGrid, scaled, trained
 from tests.support.configurations import refusal

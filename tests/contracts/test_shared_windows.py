@@ -15,11 +15,11 @@ from common.tasks.traffic.shared_windows import Sample
 from common.tasks.traffic.task import TASK
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, EnrolRequest, TrainReply, TrainRequest
 from server.aggregation.clusters import pool_ranges, spread_copies
-from server.artifacts import RunDirectory
-from server.enrolment import Enrolment
-from server.state import RunState
-from server.strategies.fedstl_shared_windows import SharedWindowsStrategy
-from server.strategies.spec import RoundParts
+from server.clients.enrolment import Enrolment
+from server.methods.fedstl_shared_windows import SharedWindowsStrategy
+from server.record.folder import RunDirectory
+from server.round.method import RoundParts
+from server.round.state import RunState
 from tests.support.build import task_model
 from tests.support.sensors import (
     HISTORY,

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from flwr.app import Message
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from common.arrays import Arrays
 from common.errors import ConfigError, QuorumError, RefusedError, WireError
 from common.methods.fedstl import WINDOWS as SAMPLE
 from common.tasks.traffic.shared_windows import PREFIX, Sample
 from common.wire.codec import decode, encode
 from common.wire.messages import AssignReply, AssignRequest, TrainRequest
-from server.privacy_statement import statement
+from server.record.privacy_statement import statement
 from server.run import run
 from tests.support.sensors import (
     HISTORY,

@@ -10,10 +10,10 @@ from flwr.app import ArrayRecord, ConfigRecord, Message
 from common.arrays import all_finite, norm, scale, sha256
 from common.wire.codec import decode, encode
 from common.wire.messages import EvaluateReply, EvaluateRequest
-from server.evaluation import Evaluation
-from server.guard import Guard
-from server.loss_watch import LossWatch, median_loss
-from server.state import RunState
+from server.aggregation.lengths import Guard
+from server.aggregation.metrics import Evaluation
+from server.round.checks import LossWatch, median_loss
+from server.round.state import RunState
 from tests.support.strategies import MODEL, NAMES, NODES, Server, every_strategy, good, message_of, reply_of
 
 HUGE = {n: np.full_like(a, 3e38) for n, a in MODEL.items()}

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from common.arrays import add, scale, sha256, sub, zeros_like
-from server.artifacts import RunDirectory
-from server.evaluation import Evaluation
-from server.events import Round
-from server.exchange import Answer, summarize_exchange
-from server.journal import Journal
-from server.state import Trained, restore
+from server.aggregation.metrics import Evaluation
+from server.exchange.grid import Answer, summarize_exchange
+from server.record.events import Round
+from server.record.folder import RunDirectory
+from server.record.journal import Journal
+from server.round.state import Trained, restore
 from tests.support.strategies import (
     MODEL,
     NAMES,

@@ -11,7 +11,7 @@ from common.arrays import Arrays, sha256
 from common.errors import QuorumError
 from common.wire.codec import encode
 from common.wire.messages import SCHEMA, TrainReply
-from server.exchange import Answer, summarize_exchange
+from server.exchange.grid import Answer, summarize_exchange
 from tests.support.strategies import MODEL, NODES, Server, every_strategy, fingerprint, good, message_of, reply_of
 from tests.support.toys import instruction
 

@@ -14,11 +14,11 @@ from flwr.app import Message
 from common.arrays import Arrays, sha256
 from common.errors import QuorumError
 from common.wire.codec import encode
-from server.exchange import content_size
-from server.loss_watch import LossWatch
-from server.roster import EnrolledClient
-from server.spool import Spool
-from server.state import RunState
+from server.clients.roster import EnrolledClient
+from server.exchange.grid import content_size
+from server.round.checks import LossWatch
+from server.round.spool import Spool
+from server.round.state import RunState
 from tests.contracts.test_steps_taken_back import Judges, evaluate
 from tests.support.strategies import MODEL, NAMES, VARIANTS, Server, fingerprint, good, message_of, reply_of
 from tests.support.toys import instruction

@@ -11,11 +11,11 @@ from common.errors import ConfigError
 from common.options import Scalar
 from common.privacy.claims import PROPERTIES
 from common.tasks.traffic.options import MINED
-from common.tasks.traffic.template_parameters import STRUCTURE, pool_parameters
+from common.tasks.traffic.properties import STRUCTURE, pool_parameters
 from common.wire.messages import CLUSTER, AssignReply, TrainRequest
-from deploy.tasks.traffic.cluster_words import describe_clusters
-from server.artifacts import RunDirectory
-from server.privacy_statement import statement
+from deploy.tasks.traffic.words import describe_clusters
+from server.record.folder import RunDirectory
+from server.record.privacy_statement import statement
 from server.run import run
 from tests.support.build import task_model
 from tests.support.sensors import MEASURES, Listening, heard, road_config, road_grid

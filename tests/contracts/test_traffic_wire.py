@@ -7,7 +7,7 @@ import pytest
 from flwr.app import Message
 from flwr.common.serde import message_to_proto
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.state import MemoryStore
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.data.split import split_series

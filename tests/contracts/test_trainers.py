@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from client.stacked_tensors import stack
 from client.state import MemoryStore
 from client.tasks.rules.data.homes import Home
-from client.training.cohort import train
+from client.training.local_round import train
 from client.training.participant import Participant, build_generator
+from client.training.stacks import stack
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.errors import FedloomError

@@ -11,11 +11,10 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
-from common.privacy.zcdp import rho_of
-from common.wire.messages import COUNTS
-from common.wire.sums import OPEN
-from server.artifacts import RunDirectory
-from server.secure.sizes import resolve_counts
+from common.privacy.accounts import rho_of
+from common.wire.messages import COUNTS, OPEN
+from server.record.folder import RunDirectory
+from server.secure.parties import resolve_counts
 from tests.support.sum_runs import POLICY, SumFederation, noised, summed
 from tests.support.toys import CATALOGUE
 
@@ -100,7 +99,7 @@ def test_a_sum_that_is_mostly_noise_is_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Noise that `auto` admits beforehand hides the counts of thousands of clients with one rule each alone."""
-    monkeypatch.setattr("server.secure.summed_counts.LEAST_VISIBLE", 1.01)
+    monkeypatch.setattr("server.round.counts.LEAST_VISIBLE", 1.01)
     federation = SumFederation(tmp_path)
     config = summed(**AUTO, **{"tasks__rules__count-epsilon": 5000.0})
     assert federation.run(config).status == "completed"

@@ -11,16 +11,16 @@ from flwr.app import Message
 from safetensors.numpy import load
 
 from client.session import MODEL
-from client.training.own_cluster import CLUSTER
+from client.training.evaluation import CLUSTER
 from common.arrays import Arrays, group, sha256
 from common.errors import ConfigError
 from common.wire.codec import decode
 from common.wire.messages import ASSIGN, TRAIN, TrainReply
-from server.artifacts import RunDirectory
-from server.round_event import Round
-from server.secure import sizes
+from server.methods import ifca as clustered
+from server.record.folder import RunDirectory
+from server.record.journal import Round
+from server.secure import parties as sizes
 from server.secure.store import SumStore
-from server.strategies import clustered
 from tests.deploy.test_killed_sums import KilledError, kill
 from tests.support.sum_runs import MIN_SUM, SumFederation, noised, summed
 

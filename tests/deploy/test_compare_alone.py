@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from client.data.read import partition, read_all
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.session import Session
 from client.training import alone
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import RunError
 from common.wire.messages import EvaluateReply
-from deploy import simulated_session
-from deploy.alone import with_alone
-from deploy.resumable_simulation import simulate_measured
-from server.artifacts import RunDirectory
-from server.result import Result, Verdict
+from deploy.federation.compare import with_alone
+from deploy.simulation import clients as simulated_session
+from deploy.simulation.state import simulate_measured
+from server.record.folder import RunDirectory
+from server.record.result import Result, Verdict
 
 DATA = {"rules": "demo:0-30", "sessions": "demo:0-8", "ratings": "demo:0-8"}
 

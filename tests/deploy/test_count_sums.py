@@ -15,12 +15,11 @@ from common.options import Scalar
 from common.tasks.sessions.counts import KEYS, VALUES
 from common.tasks.sessions.vocabulary import Items
 from common.tasks.traffic.counts import LAGS, PAIRS
-from deploy.simulated_helper import open_desks
-from deploy.simulated_session import open_sessions
-from deploy.simulation import InProcessGrid, simulate
-from server.artifacts import RunDirectory
+from deploy.simulation.clients import open_desks, open_sessions
+from deploy.simulation.grid import InProcessGrid, simulate
+from server.record.folder import RunDirectory
 from server.run import run
-from server.secure import sizes
+from server.secure import parties as sizes
 from tests.support.count_runs import SENSORS, counting
 from tests.support.sensors import MEASURES
 from tests.support.sum_runs import SumFederation, summed
@@ -35,7 +34,7 @@ def data_of(task: str) -> Any:
 def model_of(task: str, trust: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return the arrays of the model of a run, the sums among them."""
     if task == "traffic":
-        monkeypatch.setattr("server.catalogue.demo_vocabulary", lambda name: MEASURES)
+        monkeypatch.setattr("server.run.demo_vocabulary", lambda name: MEASURES)
     assert simulate(parse(counting(task, trust)), data_of(task), folder).status == "completed"
     return RunDirectory(folder, "toy").load_model()[0]
 
@@ -106,7 +105,7 @@ def test_auto_starts_from_counts_where_owners_allow_them(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     if task == "traffic":
-        monkeypatch.setattr("server.catalogue.demo_vocabulary", lambda name: MEASURES)
+        monkeypatch.setattr("server.run.demo_vocabulary", lambda name: MEASURES)
     config = parse(counting(task, "helpers", **{f"tasks.{task}.count-offset": "auto"}))
     sessions, _ = open_sessions(partition(data_of(task), 0, unit=CLIENT_TASKS[task].unit), None)
     for session in sessions.values():

@@ -8,8 +8,8 @@ import pytest
 
 from common.config.run import RunConfig
 from common.errors import StateError
-from deploy.resumable_simulation import simulate_measured
-from tests.deploy.test_client_snapshot import KEPT, simulated, snapshot
+from deploy.simulation.state import simulate_measured
+from tests.deploy.simulation.test_client_snapshot import KEPT, simulated, snapshot
 from tests.support.toys import toy_dataset
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from client.node.replies import failure_reply
-from client.policy import Policy
+from client.node.flower import failure_reply
+from client.owner.policy import Policy
 from client.state import MemoryStore
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.errors import FedloomError, QuorumError
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
+from deploy.simulation.grid import InProcessGrid
+from server.record.folder import RunDirectory
 from server.run import run
 from tests.support.sensors import rounds_of, stores
 from tests.support.toy_sessions import toy_session, toy_sessions

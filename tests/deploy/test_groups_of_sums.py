@@ -14,10 +14,10 @@ from common.errors import ConfigError
 from common.models import parameters
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, TrainReply
-from server.artifacts import RunDirectory
-from server.catalogue import read_catalogue
-from server.secure.groups import assign
+from server.record.folder import RunDirectory
+from server.run import read_catalogue
 from server.secure.store import SumStore
+from server.secure.sums import assign
 from tests.deploy.test_killed_sums import KilledError, asked, kill
 from tests.support.build import task_model
 from tests.support.sum_runs import SumFederation, losing, noised, summed

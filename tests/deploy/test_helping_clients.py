@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from common.errors import QuorumError
-from common.node_keys import fingerprint
+from common.node_names import fingerprint
 from tests.support.helpers import node_keys
 from tests.support.sum_runs import POLICY, SumFederation, noised, summed
 

@@ -9,7 +9,7 @@ import pytest
 
 from client.data.read import read_all
 from client.tasks.registry import CLIENT_TASKS
-from deploy.ports import free_port
+from deploy.superlink.superlink import free_port
 
 HEAVY = ("torch", "torch_geometric", "sklearn", "scipy", "pandas", "pyarrow", "flwr", "matplotlib")
 
@@ -68,9 +68,9 @@ def test_a_light_command_imports_nothing_heavy(tmp_path: Path) -> None:
 def test_the_live_page_imports_nothing_heavy(tmp_path: Path) -> None:
     program = """
 import json, sys
-import deploy.ui.server
-from deploy.ui.run_detail import read_detail
-from deploy.ui.run_list import summarize
+import deploy.pages.live
+from deploy.pages.run_list import read_detail
+from deploy.pages.run_list import summarize
 from pathlib import Path
 from tests.support.ui import a_round, a_start, write_run
 write_run(Path(), "r1", [a_start(), a_round(1)])
@@ -91,7 +91,7 @@ OPTIONS: list[dict[str, str]] = [
 def test_a_client_of_generated_data_imports_only_what_it_uses(options: dict[str, str], tmp_path: Path) -> None:
     program = f"""
 import json, sys
-import deploy.commands.resident
+import deploy.federation.client
 from client.data.read import read_partition
 from client.tasks.registry import build_learner
 from common.config.parse import parse
@@ -109,7 +109,7 @@ def test_a_client_of_its_own_table_does_not_import_the_table_engine(task: str, t
     CLIENT_TASKS[task].write(path, demo)
     program = f"""
 import json, sys
-import deploy.commands.resident
+import deploy.federation.client
 from client.app import _build_learner
 from client.settings import ClientSettings
 from common.config.parse import parse
@@ -164,7 +164,7 @@ def test_a_server_without_a_planner_does_not_import_scipy(tmp_path: Path) -> Non
 def test_a_fork_server_for_a_server_alone_imports_no_pytorch(tmp_path: Path) -> None:
     program = """
 import sys
-from deploy import fork_server
+from deploy.federation import fork_server
 fork_server._import((*fork_server.SUPERLINK, *fork_server.SERVER_APP))
 print("server.run" in sys.modules, "torch" in sys.modules)
 """

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from common.config.run import RunConfig
-from common.reply_lengths import find_doubtful
-from deploy import population
-from deploy.simulation import simulate
-from server.aggregation.folded_replies import FoldedReplies
-from server.strategies import step
+from common.contribution import find_doubtful
+from deploy.simulation import blocks as population
+from deploy.simulation.grid import simulate
+from server.aggregation.blocks import FoldedReplies
+from server.round import step
 from tests.support.toys import toy_dataset
 
 

@@ -13,9 +13,8 @@ from client.data.dataset import AnyDataset
 from common.config.run import RunConfig
 from common.methods.registry import method_names
 from common.options import Scalar
-from deploy.client_snapshot import KeptState
-from deploy.resumable_simulation import simulate_measured
-from server.result import Result
+from deploy.simulation.state import KeptState, simulate_measured
+from server.record.result import Result
 from tests.contracts.test_lies_in_tasks import TASKS, configuration, parts
 from tests.support.kills import killed_at
 from tests.support.toys import toy_dataset

@@ -9,11 +9,10 @@ from flwr.app import Message
 
 from common.config.run import RunConfig
 from common.errors import QuorumError
-from common.wire.messages import TRAIN
-from common.wire.sums import OPEN
-from server.artifacts import RunDirectory
-from server.journal import Journal
-from server.secure import helper_sums
+from common.wire.messages import OPEN, TRAIN
+from server.record.folder import RunDirectory
+from server.record.journal import Journal
+from server.secure import sums as helper_sums
 from server.secure.store import SumStore
 from tests.support.sum_runs import SumFederation, SumGrid, losing, noised, summed
 

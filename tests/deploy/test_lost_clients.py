@@ -10,8 +10,8 @@ from flwr.app import Error, Message
 from common.config.run import RunConfig
 from common.errors import QuorumError
 from common.wire.messages import TRAIN
-from deploy.simulation import InProcessGrid
-from server.result import Result
+from deploy.simulation.grid import InProcessGrid
+from server.record.result import Result
 from server.run import run
 from tests.support.sensors import rounds_of, stores
 from tests.support.toy_sessions import toy_sessions

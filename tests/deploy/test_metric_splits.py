@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli.app import app
-from deploy.report.launch_record import Origin, origin_of
-from server.artifacts import RunDirectory
-from server.events import Round
+from deploy.federation.runs import Origin, origin_of
+from server.record.events import Round
+from server.record.folder import RunDirectory
 
 WITH_VALIDATION = ("--set", "tasks.ratings.validation-share=0.2")
 

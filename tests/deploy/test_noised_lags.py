@@ -20,16 +20,16 @@ from common.tasks.traffic.counts import (
     to_unit,
 )
 from common.tasks.traffic.task import TASK
-from deploy.simulation import simulate
-from server.artifacts import RunDirectory
-from server.secure import sizes
+from deploy.simulation.grid import simulate
+from server.record.folder import RunDirectory
+from server.secure import parties as sizes
 from tests.support.count_runs import SENSORS, counting
 from tests.support.sensors import MEASURES
 
 
 def test_noised_autocovariances_are_one_unit_vector_a_sensor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of helpers at a huge ε changes a sum of unit vectors by less than .01; every client leaves out its own."""
-    monkeypatch.setattr("server.catalogue.demo_vocabulary", lambda name: MEASURES)
+    monkeypatch.setattr("server.run.demo_vocabulary", lambda name: MEASURES)
     noise = {"privacy.unit": "client", "privacy.epsilon": 1e5, "privacy.metric-share": 0.0}
     seen: list[dict[str, Any]] = []
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flwr.common.config import flatten_dict
 
-from common.config.flatten import flatten
+from common.config.parse import flatten
 from common.config.run import RunConfig
 
 DELIBERATELY_ABSENT = {"run-id", "resume"}  # belong to one run: `flwr run` makes a new run each time

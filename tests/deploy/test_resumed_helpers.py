@@ -9,11 +9,10 @@ import pytest
 
 from client.data.dataset import AnyDataset, Dataset
 from common.config.run import RunConfig
-from deploy.client_snapshot import KeptState
-from deploy.resumable_simulation import HELPERS, simulate_measured
-from server.artifacts import RunDirectory
-from server.journal import Journal
-from server.result import Result
+from deploy.simulation.state import HELPERS, KeptState, simulate_measured
+from server.record.folder import RunDirectory
+from server.record.journal import Journal
+from server.record.result import Result
 from tests.support.kills import killed_at
 from tests.support.sum_runs import MIN_SUM
 from tests.support.toys import CATALOGUE, toy_homes

@@ -10,11 +10,10 @@ import pytest
 from common.config.run import RunConfig
 from common.errors import StateError
 from common.privacy.mechanisms.registry import build_account
-from deploy.client_snapshot import KeptState
-from deploy.resumable_simulation import simulate_measured
-from deploy.simulated_ledgers import FILE, LedgerFile
-from deploy.simulated_session import open_sessions
-from server.result import Result
+from deploy.simulation.clients import open_sessions
+from deploy.simulation.ledgers import FILE, LedgerFile
+from deploy.simulation.state import KeptState, simulate_measured
+from server.record.result import Result
 from tests.support.kills import killed_at
 from tests.support.toys import toy_dataset
 

@@ -8,10 +8,9 @@ import pytest
 
 from client.session import Session
 from common.config.run import RunConfig
-from deploy import population
-from deploy.client_snapshot import KeptState
-from deploy.resumable_simulation import simulate_measured
-from tests.deploy.test_client_snapshot import simulated, snapshot
+from deploy.simulation import blocks as population
+from deploy.simulation.state import KeptState, simulate_measured
+from tests.deploy.simulation.test_client_snapshot import simulated, snapshot
 from tests.support.kills import killed_at
 from tests.support.toys import toy_dataset
 

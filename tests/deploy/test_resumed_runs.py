@@ -13,10 +13,10 @@ from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.tasks.registry import TASKS
 from common.wire.messages import EvaluateReply, EvaluateRequest
-from deploy.simulation import InProcessGrid, simulate
-from server.artifacts import RunDirectory
-from server.journal import Journal
-from server.result import Result
+from deploy.simulation.grid import InProcessGrid, simulate
+from server.record.folder import RunDirectory
+from server.record.journal import Journal
+from server.record.result import Result
 from server.run import run
 from tests.support.sensors import rounds_of, stores
 from tests.support.toy_sessions import toy_sessions

@@ -13,9 +13,9 @@ from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.tasks.registry import TASKS
 from common.wire.messages import TRAIN
-from deploy.simulation import simulate
-from server.artifacts import RunDirectory
-from server.result import Result
+from deploy.simulation.grid import simulate
+from server.record.folder import RunDirectory
+from server.record.result import Result
 from tests.support.sum_runs import MIN_SUM, POLICY, SumFederation, noised, summed
 from tests.support.toys import toy_dataset
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from client.data.read import partition, read_all
-from client.own_rows import TOUCHED
 from client.state import ClientMemory, MemoryStore, StackedRow
-from client.training import cohort
+from client.training import local_round as cohort
+from client.training.stacks import TOUCHED
 from common.config.parse import parse
 from common.options import Scalar
-from deploy import population
-from deploy.resumable_simulation import simulate_measured
+from deploy.simulation import blocks as population
+from deploy.simulation.state import simulate_measured
 from tests.support.kills import killed_at
 
 HOMES, BLOCK = 34, 16

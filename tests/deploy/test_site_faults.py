@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from client.data.read import partition, read_all
-from client.tasks.traffic.data.site_faults import FAULTY, SOUND
+from client.tasks.traffic.data.generator import FAULTY, SOUND
 from common.config.parse import parse
-from deploy.alone import with_alone
-from deploy.resumable_simulation import simulate_measured
-from server.artifacts import RunDirectory
-from server.events import Round
-from server.result import Result
+from deploy.federation.compare import with_alone
+from deploy.simulation.state import simulate_measured
+from server.record.events import Round
+from server.record.folder import RunDirectory
+from server.record.result import Result
 
 
 def trained(tmp_path: Path, data: str, repair: str = "auto", *, alone: bool = True) -> Result:

@@ -10,10 +10,10 @@ import torch
 from client.data.read import partition, read_all
 from common.config.parse import parse
 from common.errors import RunError
-from deploy import population, shared_state
-from deploy.client_snapshot import KeptState
-from deploy.resumable_simulation import simulate_measured
-from deploy.shared_state import SharedMemory
+from deploy.simulation import blocks as population
+from deploy.simulation import shared_state
+from deploy.simulation.shared_state import SharedMemory
+from deploy.simulation.state import KeptState, simulate_measured
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -9,8 +9,7 @@ from flwr.app import Message
 
 from common.errors import QuorumError, RefusedError
 from common.wire.codec import decode, encode
-from common.wire.messages import TRAIN, TrainReply
-from common.wire.sums import HELPER, OPEN, PREPARE, HelperReply, OpenRequest
+from common.wire.messages import HELPER, OPEN, PREPARE, TRAIN, HelperReply, OpenRequest, TrainReply
 from tests.support.sum_runs import MIN_SUM, SumFederation, losing, noised, summed
 
 FIRST, FIRST_HELPER = 1, 5

@@ -14,10 +14,9 @@ from common.config.run import RunConfig
 from common.models import parameters
 from common.secure.terms import SumTerms
 from common.wire.codec import decode, encode
-from common.wire.messages import TRAIN, TrainReply, TrainRequest
-from common.wire.sums import OPEN, OpenReply
-from server.artifacts import RunDirectory
-from server.catalogue import read_catalogue
+from common.wire.messages import OPEN, TRAIN, OpenReply, TrainReply, TrainRequest
+from server.record.folder import RunDirectory
+from server.run import read_catalogue
 from tests.support.build import task_model
 from tests.support.sum_runs import SumFederation, noised, summed
 

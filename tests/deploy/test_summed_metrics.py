@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from flwr.app import Message
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.training.comparison import MEASURED, from_document
 from common.errors import QuorumError, RefusedError, RunError
-from common.metrics.spec import power_of
+from common.metrics import power_of
 from common.secure.terms import SumTerms
 from common.wire.codec import decode
-from common.wire.messages import EVALUATE, EvaluateReply, EvaluateRequest
-from common.wire.sums import OPEN
-from server.artifacts import RunDirectory
-from server.events import Round
+from common.wire.messages import EVALUATE, OPEN, EvaluateReply, EvaluateRequest
+from server.record.events import Round
+from server.record.folder import RunDirectory
 from tests.support.sum_runs import MIN_SUM, POLICY, SumFederation, noised, summed
 
 VALIDATED = {"tasks__rules__validation-share": 0.3}

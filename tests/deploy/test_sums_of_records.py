@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.options import Scalar
-from server.artifacts import RunDirectory
+from server.record.folder import RunDirectory
 from tests.support.sum_runs import SumFederation, summed
 
 TRUSTS = ("local", "helpers")

@@ -6,10 +6,10 @@ import pytest
 
 from client.data.read import read_all
 from common.config.parse import parse
-from common.metrics.known import USED
+from common.metrics import USED
 from common.tasks.registry import TASKS
-from deploy.report.noise_cost import noise_cost
-from deploy.simulation import simulate
+from deploy.pages.text import noise_cost
+from deploy.simulation.grid import simulate
 
 
 @pytest.mark.parametrize(("task", "data"), [("rules", "demo:0-12"), ("sessions", "demo:0-6"), ("traffic", "demo:0-2")])

@@ -12,7 +12,7 @@ import torch
 
 import fedloom
 from deploy.cli.app import app
-from server.artifacts import RunDirectory
+from server.record.folder import RunDirectory
 
 
 @pytest.fixture

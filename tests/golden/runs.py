@@ -1,6 +1,6 @@
 """Train every valid combination of task, method, model and noise; print the outcomes as JSON.
 
-Called by compare.py for both trees, so it uses only what both have: the command line and `deploy.simulation`.
+Called by compare.py for both trees, so it uses only what both have: the command line and `deploy.simulation.grid`.
 """
 
 import contextlib
@@ -98,7 +98,7 @@ def main() -> None:
     """Run all combinations whose name contains the second argument."""
     tree, only = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
     sys.path.insert(0, tree)
-    from deploy import resumable_simulation as simulation
+    from deploy.simulation import state as simulation
 
     simulation.simulate_measured = partial(simulation.simulate_measured, noise_seed=7)
     outcomes = {name: outcome(name, arguments) for name, arguments in combinations().items() if only in name}

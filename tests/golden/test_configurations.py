@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from common.config.flatten import from_json, to_json
-from common.config.parse import parse
+from common.config.parse import from_json, parse, to_json
 from common.errors import ConfigError
 from common.options import Scalar
 

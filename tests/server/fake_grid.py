@@ -7,9 +7,7 @@ from flwr.app import ArrayRecord, Error, Message, Metadata, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
-from server.exchange import Exchange
-from server.grid import PollingGrid
-from server.round_limits import RoundLimits
+from server.exchange.grid import Exchange, PollingGrid, RoundLimits
 
 LIMITS = RoundLimits(min_replies=2, deadline=60.0, patience=1.0)
 

@@ -7,7 +7,7 @@ from flwr.app import Error, Message, RecordDict
 
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
-from server.enrolment import Enrolment
+from server.clients.enrolment import Enrolment
 
 INVITATION = EnrolRequest("toy", '{"seed": 0}', "{}")
 

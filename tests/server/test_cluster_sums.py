@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from common.arrays import Arrays, norm
-from common.secure.clusters import mark, to_clusters, update_clip
-from common.secure.layout import SumLayout
-from server.secure.cluster_sums import ClusterSums
+from common.secure.layout import SumLayout, mark, to_clusters, update_clip
 from server.secure.protocol import Total
+from server.secure.sums import ClusterSums
 
 K, SMALLEST = 3, 5
 TEMPLATE = to_clusters({"update/w": np.zeros(4)}, 0, K)

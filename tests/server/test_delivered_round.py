@@ -7,29 +7,28 @@ import pytest
 import torch
 from safetensors.numpy import load
 
-from client.inference.choose_model import models_of_client
-from client.privacy.in_memory import in_memory
+from client.inference.model_choice import models_of_client
+from client.privacy.simulation import in_memory
 from client.session import MODEL, Session
 from client.state import ClientMemory, MemoryStore, Store
 from client.tasks.learner import Learner
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.registry import build_learner
-from client.training.kept_rounds import keep_round, return_to_round
+from client.training.state import keep_round, return_to_round
 from common.arrays import Arrays, sha256
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.methods.fedavg import FedAvg
 from common.options import Scalar
-from common.tasks.ratings.demo import demo_products
-from deploy.client_snapshot import KeptState
-from deploy.resumable_simulation import simulate_measured
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
-from server.evaluation import Evaluation
-from server.journal import Journal
-from server.model_choice import BEST_MODEL
-from server.result import Best, Result
+from common.tasks.ratings.vocabulary import demo_products
+from deploy.simulation.grid import InProcessGrid
+from deploy.simulation.state import KeptState, simulate_measured
+from server.aggregation.metrics import Evaluation
+from server.record.folder import RunDirectory
+from server.record.journal import Journal
+from server.record.model_choice import BEST_MODEL
+from server.record.result import Best, Result
 from server.run import run
 from tests.support.kills import killed_at
 from tests.support.owners import SHARING, listening

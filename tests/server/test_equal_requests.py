@@ -7,8 +7,8 @@ from flwr.app import RecordDict
 
 from common.wire.codec import decode
 from common.wire.messages import TrainRequest
-from server.roster import EnrolledClient
-from server.strategies.round import RequestKey
+from server.clients.roster import EnrolledClient
+from server.round.round import RequestKey
 from tests.support.strategies import MODEL, NODES, Server
 
 

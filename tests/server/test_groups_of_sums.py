@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from server.aggregation.round_results import Opened
-from server.secure.groups import assign, median_of
+from server.aggregation.results import Opened
+from server.secure.sums import assign, median_of
 
 NAMES = [f"c{k:02}" for k in range(11)]
 

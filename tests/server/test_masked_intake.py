@@ -16,9 +16,9 @@ from flwr.app import Message
 from common.errors import FedloomError
 from common.wire.codec import encode
 from common.wire.messages import TrainReply
-from server.aggregation.round_results import Load
-from server.roster import EnrolledClient
-from server.spool import Spool
+from server.aggregation.results import Load
+from server.clients.roster import EnrolledClient
+from server.round.spool import Spool
 from tests.support.mutations import mutated
 from tests.support.sum_runs import SumFederation, noised
 from tests.support.sum_server import SumServer
@@ -83,7 +83,7 @@ def test_a_run_on_disk_ends_with_the_model_of_a_run_in_memory(
 
     written = Spool.store
     monkeypatch.setattr(Spool, "store", store)
-    for module in ("server.strategies.intake", "server.secure.store"):
+    for module in ("server.round.intake", "server.secure.store"):
         monkeypatch.setattr(f"{module}.Spool", partial(Spool, most=0))
     assert SumFederation(tmp_path / "disk").run(config).model_sha256 == expected.model_sha256
     assert len(loads) == uploads

@@ -7,8 +7,8 @@ import pytest
 
 from common.arrays import norm
 from server.aggregation.lengths import measure
-from server.aggregation.round_results import Reply
-from server.strategies.norm_bound import shorten
+from server.aggregation.results import Reply
+from server.round.intake import shorten
 from tests.support.strategies import reply_of
 
 

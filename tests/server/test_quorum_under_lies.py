@@ -9,7 +9,7 @@ from flwr.app import Error, Message
 from common.errors import QuorumError
 from common.options import Scalar
 from common.wire.messages import TRAIN
-from deploy.simulation import InProcessGrid
+from deploy.simulation.grid import InProcessGrid
 from server.run import run
 from studies.lies.liars import LyingGrid, failed, filled, scaled, trained
 from tests.support.owners import PLANNERS, noisy, owners

@@ -1,6 +1,6 @@
 """Reasons of refusals: for the client's owner at its terminal, and for the server's owner as events."""
 
-from server.refusal_event import Refusal
+from server.record.events import Refusal
 from tests.server.simulated_nodes import Answer, World, yes
 
 

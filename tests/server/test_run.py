@@ -10,9 +10,9 @@ import pytest
 
 from common.config.run import RunConfig
 from common.errors import ConfigError
-from deploy.simulation import simulate
-from server.artifacts import LOCK_FILE, RunDirectory
-from server.journal import Journal
+from deploy.simulation.grid import simulate
+from server.record.folder import LOCK_FILE, RunDirectory
+from server.record.journal import Journal
 from tests.support.toys import CATALOGUE, configured, toy_dataset
 
 

@@ -1,6 +1,6 @@
 """Time in which a round that lost its clients is asked again, and the pauses in it."""
 
-from server.training import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, Patience
+from server.run import FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, Patience
 
 
 def test_patience_begins_with_the_first_failure_of_a_round() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from common.config.parse import parse
 from common.options import Scalar
-from server.privacy_statement import statement
+from server.record.privacy_statement import statement
 
 RENAMED = {
     "which records are held out for testing": "held-out records",

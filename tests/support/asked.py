@@ -3,16 +3,15 @@
 import numpy as np
 
 from client.data.dataset import Dataset
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.release import Releaser
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar

@@ -11,10 +11,10 @@ from common.config.run import RunConfig
 from common.models import build_model
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
-from server.state import RunState
-from server.strategies.registry import build_strategy
-from server.strategies.round import RoundStrategy
-from server.strategies.spec import RoundParts
+from server.methods.registry import build_strategy
+from server.round.method import RoundParts
+from server.round.round import RoundStrategy
+from server.round.state import RunState
 
 
 def task_model(config: RunConfig, vocabulary: Vocabulary) -> nn.Module:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from client.helper.book import Book, book_in_memory, open_book
-from client.helper.desk import Desk
+from client.secure.helper.helper_service import HelperService
+from client.secure.helper.helper_state import HelperState, book_in_memory, open_book
 from common.arrays import Array, Ints
 from common.secure.cards import HelperCard, HelperRoster
 from common.secure.masking import box_context, dtype_of, expand, seal
 from common.secure.terms import SumTerms
-from common.wire.sums import HelperRequest, OpenReply, OpenRequest, PrepareReply, PrepareRequest
+from common.wire.messages import HelperRequest, OpenReply, OpenRequest, PrepareReply, PrepareRequest
 from tests.support.helpers import node_keys, terms
 
 
@@ -66,17 +66,17 @@ class Helpers:
             desk.book.close()
         self.desks = [self._desk(n) for n in range(self.number)]
 
-    def _desk(self, number: int) -> Desk:
-        book: Book = open_book(self.folder / str(number)) if self.folder else book_in_memory()
-        return Desk(f"helper-{number}", node_keys(number + 1)[number], book)
+    def _desk(self, number: int) -> HelperService:
+        book: HelperState = open_book(self.folder / str(number)) if self.folder else book_in_memory()
+        return HelperService(f"helper-{number}", node_keys(number + 1)[number], book)
 
 
-def prepare(desk: Desk, about: SumTerms, uploads: Sequence[Upload], number: int = 0) -> PrepareReply:
+def prepare(desk: HelperService, about: SumTerms, uploads: Sequence[Upload], number: int = 0) -> PrepareReply:
     sealed = [upload.sealed[number] for upload in uploads]
     return desk.prepare(PrepareRequest(about.to_json(), [upload.client for upload in uploads], sealed))
 
 
-def open_sum(desk: Desk, about: SumTerms, uploads: Sequence[Upload]) -> OpenReply:
+def open_sum(desk: HelperService, about: SumTerms, uploads: Sequence[Upload]) -> OpenReply:
     return desk.open(OpenRequest(about.to_json(), [upload.client for upload in uploads]))
 
 

@@ -10,9 +10,9 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.options import Scalar
 from deploy.cli.app import app
-from deploy.model_service.app import build_app
-from deploy.model_service.load import open_model
-from deploy.simulation import simulate
+from deploy.serving.load import open_model
+from deploy.serving.service import build_app
+from deploy.simulation.grid import simulate
 from tests.support.asgi_client import AsgiClient
 
 TASKS: dict[str, dict[str, Scalar]] = {

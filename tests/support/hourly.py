@@ -8,16 +8,14 @@ import pytest
 from client.checks import write_about
 from client.data.read import read_partition
 from client.data.sources import fingerprint, resolve_source
-from client.hosted_state import HostedStore, flush_all
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.hub.state import FOLDER, HostedStore, StateBlocks, flush_all
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import DiskStore
-from client.state_blocks import FOLDER, StateBlocks
 from client.tasks.registry import build_learner
 from common.arrays import Arrays
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.models import parameters
 from common.tasks.traffic.vocabulary import SensorVariables

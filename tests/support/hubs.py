@@ -7,13 +7,13 @@ from pathlib import Path
 from flwr.app import Message, RecordDict
 
 from client.app import respond
-from client.hub import Hub
+from client.hub.hub import Hub
 from client.session import Session
 from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.hubs import Answer, is_from_hub, join_answers, split_answers
-from deploy.simulation import InProcessGrid
-from server.hub_grid import HostedClient
+from deploy.simulation.grid import InProcessGrid
+from server.exchange.relays import HostedClient
 from studies.lies.liars import Lie
 from tests.support.owners import Owners
 from tests.support.toys import CATALOGUE, configured

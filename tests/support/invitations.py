@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from common.config.parse import parse
-from common.tasks.rules.demo import demo_catalogue
-from deploy.certificates import make_authority
-from deploy.invitation import Invitation, make_invitation
+from common.tasks.rules.vocabulary import demo_catalogue
+from deploy.keys.certificates import make_authority
+from deploy.keys.invitation import Invitation, make_invitation
 
 
 def make_toy_invitation(folder: Path, server: str = "train.example.org:9092", **options: Any) -> Invitation:

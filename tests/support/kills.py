@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from deploy.simulated_ledgers import LedgerFile
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
+from deploy.simulation.grid import InProcessGrid
+from deploy.simulation.ledgers import LedgerFile
+from server.record.folder import RunDirectory
 
 STEPS: tuple[tuple[Any, str], ...] = (
     (os, "fsync"),

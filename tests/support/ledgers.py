@@ -7,9 +7,9 @@ from client.privacy.ledger.database import create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot, Terms
-from client.privacy.ledger.rollback import RollbackRecord
+from client.privacy.ledger.roll_back import RollbackRecord
 from common.privacy.accounts import Account, Zcdp
-from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.vector import Gaussian
 from common.privacy.options import Unit
 
 EPSILON, DELTA = 10.0, 1e-5

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from client.data.read import read_all
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import Store
 from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
 from client.tasks.registry import build_learner
-from client.training.cohort import train
+from client.training.local_round import train
 from client.training.participant import Participant
 from common.arrays import Arrays
 from common.config.parse import parse
@@ -19,10 +19,10 @@ from common.models import parameters
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import TrainReply, TrainRequest
-from server.aggregation.round_results import Replies, Reply
-from server.artifacts import RunDirectory
+from server.aggregation.results import Replies, Reply
+from server.record.folder import RunDirectory
+from server.round.state import RunState
 from server.run import run
-from server.state import RunState
 from tests.support.build import learner_of, strategy_of, task_model
 from tests.support.sensors import Listening, stores
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
@@ -19,11 +19,11 @@ from common.config.run import RunConfig
 from common.options import Scalar
 from common.privacy.mechanisms.registry import build_account
 from common.tasks.vocabulary import Vocabulary
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
-from server.evaluation import Evaluation
-from server.journal import Journal
-from server.result import Result
+from deploy.simulation.grid import InProcessGrid
+from server.aggregation.metrics import Evaluation
+from server.record.folder import RunDirectory
+from server.record.journal import Journal
+from server.record.result import Result
 from server.run import run
 from tests.support.sensors import rounds_of
 from tests.support.toys import CATALOGUE, configured, toy_homes

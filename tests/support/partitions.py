@@ -10,22 +10,21 @@ from typer.testing import CliRunner
 from client.app import open_session
 from client.checks import check_client
 from client.data.dataset import AnyDataset
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.session import Session
 from client.settings import ClientSettings
 from client.tasks.ratings.data.reader import read_raters
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
 from common.tasks.registry import read_vocabulary
 from common.wire.messages import EnrolRequest, TrainRequest
-from deploy.budget_checks import require_one_budget
 from deploy.cli.app import app
-from deploy.client_data import partition_source, read_catalogue, write_clients
-from deploy.federation import ClientSpec
-from deploy.partitioning import PARTITIONS
+from deploy.data.budgets import require_one_budget
+from deploy.data.partitions import PARTITIONS
+from deploy.data.sources import partition_source, read_catalogue, write_clients
+from deploy.federation.start import ClientSpec
 from tests.support.build import task_model
 
 EPSILON = 10.0

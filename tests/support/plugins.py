@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from client.stacked_tensors import Tensors
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.rules.task import TASK as RULES
+from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.registry import CLIENT_METHODS
-from client.trainers.spec import ClientMethod
+from client.training.stacks import Tensors
 from common.api import Arrays, MethodOptions, MethodSpec, sub
 from common.methods.registry import METHODS
 from common.tasks.registry import TASKS
 from server.api import Collected, OptimizerState, RoundParts, RoundStrategy, ServerMethod
-from server.strategies.registry import SERVER_METHODS
+from server.methods.registry import SERVER_METHODS
 
 REGISTRIES = (TASKS, CLIENT_TASKS, METHODS, SERVER_METHODS, CLIENT_METHODS)
 

@@ -10,8 +10,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from client.node.failures import Server
-from client.node.polling import Polling
-from client.node.resident import run_resident
+from client.node.resident import Polling, run_resident
 
 EAGER = Polling(first=0.001, cap=0.02)
 

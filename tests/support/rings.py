@@ -6,10 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from client.stacked_tensors import Tensors
-from client.trainers.gradient_descent import Descent
-from client.trainers.optimizers import initialize_moments
 from client.trainers.pfgnn import PFGNNTrainer
+from client.training.stacks import Tensors
+from client.training.steps import Descent, initialize_moments
 from common.methods.pfgnn import PFGNN
 
 N, D, K, C = 11, 6, 4, 3

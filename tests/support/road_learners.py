@@ -8,7 +8,7 @@ import torch
 
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.learner import TrafficLearner
-from client.tasks.traffic.prepare import Sensor
+from client.tasks.traffic.sensor import Sensor
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.models import tensors

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from server.artifacts import RunDirectory
-from server.events import Finish, Round, Start
-from server.result import Best, ClientResult, Privacy, Result
+from server.record.events import Finish, Round, Start
+from server.record.folder import RunDirectory
+from server.record.result import Best, ClientResult, Privacy, Result
 
 MakeRun = Callable[..., Path]
 """Writes a run folder and returns its path."""

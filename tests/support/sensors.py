@@ -9,8 +9,8 @@ from typing import TypeVar
 import numpy as np
 from flwr.app import Message, RecordDict
 
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
 from client.tasks.learner import Learner
@@ -20,13 +20,13 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
-from common.tasks.traffic.demo import demo_variables
+from common.tasks.traffic.vocabulary import demo_variables
 from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import PAYLOAD, RECORD, Handed, decode
 from common.wire.messages import Payload
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
-from server.events import Round
+from deploy.simulation.grid import InProcessGrid
+from server.record.events import Round
+from server.record.folder import RunDirectory
 from tests.support.build import task_model
 from tests.support.configurations import method_options
 

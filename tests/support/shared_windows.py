@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from common.config.run import RunConfig
 from common.options import Scalar
 from server.run import run

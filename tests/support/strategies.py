@@ -11,10 +11,10 @@ from common.arrays import Arrays, scale, sha256
 from common.config.run import RunConfig
 from common.wire.codec import encode
 from common.wire.messages import EnrolRequest, TrainReply
-from server.enrolment import Enrolment
-from server.roster import EnrolledClient
-from server.state import RunState, Trained
-from server.strategies.round import RoundStrategy
+from server.clients.enrolment import Enrolment
+from server.clients.roster import EnrolledClient
+from server.round.round import RoundStrategy
+from server.round.state import RunState, Trained
 from tests.support.build import strategy_of
 from tests.support.toys import METHODS, configured, instruction
 

@@ -12,11 +12,11 @@ import numpy as np
 from flwr.app import Context, Message, RecordDict
 
 from client.data.dataset import Dataset
-from client.helper.app import help_too
-from client.helper.book import book_in_memory
-from client.helper.desk import Desk
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
+from client.secure.helper.app import help_too
+from client.secure.helper.helper_service import HelperService
+from client.secure.helper.helper_state import book_in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
@@ -25,11 +25,11 @@ from common.config.run import RunConfig
 from common.options import Scalar
 from common.secure.terms import SumTerms
 from common.tasks.vocabulary import Vocabulary
-from deploy.simulation import InProcessGrid
-from server.artifacts import RunDirectory
-from server.result import Result
+from deploy.simulation.grid import InProcessGrid
+from server.record.events import Sum
+from server.record.folder import RunDirectory
+from server.record.result import Result
 from server.run import run
-from server.sum_event import Sum
 from tests.support.helpers import node_keys
 from tests.support.toys import configured, toy_homes
 
@@ -59,7 +59,7 @@ class SumGrid(InProcessGrid):
     before: Callable[[Message], None] = staticmethod(lambda message: None)
     after: Callable[[Message], Message | None] = staticmethod(lambda message: message)
 
-    also: Mapping[int, Desk] = MappingProxyType({})
+    also: Mapping[int, HelperService] = MappingProxyType({})
     """Clients that help, too."""
 
     def _answer(self, messages: Sequence[Message]) -> list[Message]:
@@ -157,10 +157,12 @@ def _generator(number: int, releases: Iterator[int]) -> np.random.Generator:
     return np.random.default_rng([number, next(releases)])
 
 
-def _desk(number: int, before: Desk | None = None, *, name: str = "", serves: Literal["only", "also"] = "only") -> Desk:
+def _desk(
+    number: int, before: HelperService | None = None, *, name: str = "", serves: Literal["only", "also"] = "only"
+) -> HelperService:
     def noise_key(terms: SumTerms) -> bytes:
         return hashlib.sha256(f"{number}|{terms.round}".encode()).digest()
 
     book = before.book if before else book_in_memory()
     key = node_keys(number + 1)[number]
-    return Desk(name or f"helper-{number}", key, book, serves=serves, noise_key=noise_key)
+    return HelperService(name or f"helper-{number}", key, book, serves=serves, noise_key=noise_key)

@@ -10,16 +10,14 @@ from flwr.app import Message
 
 from common.secure.masking import BOX
 from common.wire.codec import encode
-from common.wire.messages import TrainReply
-from common.wire.sums import OpenReply, PrepareReply
-from server.exchange import content_size
-from server.roster import EnrolledClient
-from server.secure.helper_exchange import HelperExchange
-from server.secure.helper_sums import HelperSums
-from server.secure.open_sum import Opening
+from common.wire.messages import OpenReply, PrepareReply, TrainReply
+from server.clients.roster import EnrolledClient
+from server.exchange.grid import content_size
+from server.round.spool import Spool
+from server.secure.helpers import HelperExchange
+from server.secure.protocol import Upload
 from server.secure.store import SumStore
-from server.secure.uploads import Upload
-from server.spool import Spool
+from server.secure.sums import HelperSums, Opening
 from tests.support.helpers import EXACT, roster, terms
 from tests.support.strategies import Server
 from tests.support.toys import instruction

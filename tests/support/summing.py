@@ -4,19 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from common.arrays import Arrays, Ints
-from common.config.flatten import to_json
+from common.config.parse import to_json
 from common.config.run import RunConfig
 from common.models import parameters
 from common.secure.layout import SumLayout
-from common.secure.quantise import integer_clip, noise_scale
+from common.secure.quantisation import integer_clip, noise_scale
 from common.secure.terms import SumTerms
-from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
-from common.wire.sums import SumReply
+from common.wire.messages import EnrolRequest, SumReply, TrainReply, TrainRequest
 from tests.support.asked import learner
 from tests.support.build import task_model
 from tests.support.desks import Helpers, open_sum, total

@@ -10,14 +10,12 @@ from pathlib import Path
 
 from client.node.failures import Server
 from client.node.resident import Answer, run_resident
-from deploy.certificates import Certificates, make_authority, make_server_certificate
-from deploy.child import Child
-from deploy.control import Control, RunConfig
-from deploy.keys import load_private_key, make_node_key, public_path
-from deploy.ports import free_port
-from deploy.processes import Processes
-from deploy.superlink import SuperLinkSettings, start_superlink
-from deploy.upload_limit import VARIABLE
+from deploy.federation.processes import Child, Processes
+from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
+from deploy.keys.nodes import load_private_key, make_node_key, public_path
+from deploy.superlink.control import Control, FlowerConfig
+from deploy.superlink.guard import VARIABLE
+from deploy.superlink.superlink import SuperLinkSettings, free_port, start_superlink
 
 ROOT = Path(__file__).resolve().parents[2]
 NOOP = ROOT / "studies" / "speed" / "noop_app"
@@ -45,7 +43,7 @@ class Federation:
     def play(self, rounds: int) -> int:
         """Run rounds of the no-op app with one node; return their number."""
         result = self.settings.folder / f"result-{time.monotonic_ns()}.json"
-        config: RunConfig = {"nodes": 1, "rounds": rounds, "polling": "fedloom", "result": str(result)}
+        config: FlowerConfig = {"nodes": 1, "rounds": rounds, "polling": "fedloom", "result": str(result)}
         run = self.control.submit(NOOP, config)
         end = time.monotonic() + 60
         while not (result.exists() and (status := self.control.status(run)).startswith("finished")):

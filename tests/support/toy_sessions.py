@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from client.data.dataset import Dataset
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import Store
 from client.tasks.learner import Learner

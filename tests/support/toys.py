@@ -8,12 +8,12 @@ import torch
 from flwr.app import Message, Metadata, RecordDict
 from torch import Tensor
 
-from client.stacked_tensors import Tensors
 from client.state import MemoryStore, Store
 from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from client.trainers.registry import build_trainer
-from client.training.cohort import train
+from client.training.local_round import train
 from client.training.participant import Participant
+from client.training.stacks import Tensors
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -22,9 +22,9 @@ from common.models import tensors
 from common.options import Scalar
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
-from server.aggregation.round_results import Replies, Reply
-from server.enrolment import Enrolment
-from server.state import RunState
+from server.aggregation.results import Replies, Reply
+from server.clients.enrolment import Enrolment
+from server.round.state import RunState
 from tests.support.build import strategy_of
 from tests.support.configurations import method_options
 

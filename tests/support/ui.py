@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy.ui.app import make_app
-from server.artifacts import RunDirectory
-from server.events import ClientRound, Event, Round, Start
+from deploy.pages.live import make_app
+from server.record.events import ClientRound, Event, Round, Start
+from server.record.folder import RunDirectory
 
 TOKEN = "t" * 43
 HOST = "127.0.0.1:8765"

@@ -11,10 +11,9 @@ import psutil
 import pytest
 
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.data.writer import write_homes
-from common.tasks.rules.demo import demo_catalogue
-from server.artifacts import RunDirectory
+from client.tasks.rules.data.homes import Homes, write_homes
+from common.tasks.rules.vocabulary import demo_catalogue
+from server.record.folder import RunDirectory
 from tests.support.exported_runs import export_of
 from tests.support.run_folders import make_forecasts, make_run
 from tests.support.ui import a_round, a_start, write_run

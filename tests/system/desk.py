@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 
-from deploy.flower_programs import flower_environment
-from deploy.ports import free_port, require_free_port
+from deploy.federation.fork_server import flower_environment
+from deploy.superlink.superlink import free_port, require_free_port
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 180.0  # seconds; two busy cores need 40 s for 10 s of work on an idle machine

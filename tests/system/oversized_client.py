@@ -5,7 +5,7 @@ from typing import Any
 
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from client.node import fleet
+from client.node import flower as fleet
 from deploy.cli.app import app
 
 MEGABYTES = int(sys.argv.pop(1))

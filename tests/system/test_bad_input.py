@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.vocabulary import demo_catalogue
 from deploy.cli import main
 
 

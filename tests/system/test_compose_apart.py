@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.data.writer import write_homes
-from common.tasks.rules.demo import demo_catalogue
-from deploy.ports import free_port
+from client.tasks.rules.data.homes import Homes, write_homes
+from common.tasks.rules.vocabulary import demo_catalogue
+from deploy.superlink.superlink import free_port
 from tests.support.files_left import files_in, files_in_container, require_nothing_left
 from tests.system.desk import until
 from tests.system.engine import Machine, docker, require_engine

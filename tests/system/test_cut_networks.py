@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from deploy.certificates import ensure_certificates
-from deploy.keys import make_node_key
-from deploy.ports import free_port
-from server.guard import RECENT_ROUNDS
+from deploy.keys.certificates import ensure_certificates
+from deploy.keys.nodes import make_node_key
+from deploy.superlink.superlink import free_port
+from server.aggregation.lengths import RECENT_ROUNDS
 from tests.system.desk import Command, Desk, until
 from tests.system.machines import Machines, connected_machines
 

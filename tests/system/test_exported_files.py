@@ -49,8 +49,8 @@ def test_answers_import_no_torch(export: Callable[..., Path]) -> None:
     program = f"""
 import sys
 from pathlib import Path
-from deploy.model_service.app import build_app
-from deploy.model_service.load import open_model
+from deploy.serving.service import build_app
+from deploy.serving.load import open_model
 model, serving, document = open_model(Path({str(path)!r}))
 build_app(model, serving, document.card, token="", hosts=())
 body = serving.request(devices=[{{"id": "a", "type": "Light"}}, {{"id": "b", "type": "Camera"}}])

@@ -6,8 +6,8 @@ import pytest
 
 from common.errors import ConfigError
 from common.options import Scalar
-from deploy.model_service.onnx_export import to_onnx
-from deploy.model_service.spec import Export, Serving
+from deploy.serving.onnx_export import to_onnx
+from deploy.serving.spec import Export, Serving
 from deploy.tasks.registry import DEPLOY_TASKS
 from deploy.tasks.spec import TrainedRun
 from tests.support.exports import ALL, describe, untrained

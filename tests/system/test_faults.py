@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from server.process_records import FOLDER, read_records
+from server.record.process import FOLDER, read_records
 from tests.system.desk import Command, Desk, until
 
 GOES_ON = "; the run goes on from round "

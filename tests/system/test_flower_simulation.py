@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from deploy.federation.fork_server import flower_environment, flower_program
+from deploy.federation.processes import Processes
 from deploy.files import write_file
-from deploy.flower_programs import flower_environment, flower_program
-from deploy.ports import free_port
-from deploy.processes import Processes
+from deploy.superlink.superlink import free_port
 from tests.system.desk import ROOT, until
 from tools.pages import blocks
 

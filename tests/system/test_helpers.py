@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import psutil
 import pytest
 
-from common.node_keys import fingerprint
-from deploy.certificates import make_authority, make_server_certificate
-from deploy.control import Control
-from deploy.keys import load_public_key, make_node_key, public_path
-from deploy.processes import Processes
-from deploy.superlink import SuperLinkSettings, start_superlink
+from common.node_names import fingerprint
+from deploy.federation.processes import Processes
+from deploy.keys.certificates import make_authority, make_server_certificate
+from deploy.keys.nodes import load_public_key, make_node_key, public_path
+from deploy.superlink.control import Control
+from deploy.superlink.superlink import SuperLinkSettings, start_superlink
 from tests.system.desk import ROOT, Command, Desk, until
 
 pytestmark = pytest.mark.system

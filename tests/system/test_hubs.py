@@ -12,15 +12,14 @@ from client.owner.status import read_status
 from client.session import Session
 from client.settings import ClientSettings
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.data.writer import write_homes
+from client.tasks.rules.data.homes import Homes, write_homes
 from common.config.parse import parse
 from common.node_names import read_names
-from common.tasks.rules.demo import demo_catalogue
-from deploy.certificates import ensure_certificates
+from common.tasks.rules.vocabulary import demo_catalogue
 from deploy.cli.app import app
-from deploy.keys import make_node_key
-from server.artifacts import RunDirectory
+from deploy.keys.certificates import ensure_certificates
+from deploy.keys.nodes import make_node_key
+from server.record.folder import RunDirectory
 from server.run import run
 from tests.support.hubs import NodeGrid, direct
 from tests.system.desk import Command, Desk
@@ -95,7 +94,7 @@ def dealt(folder: Path, hub: str) -> list[tuple[str, str, str]]:
 def run_flat(folder: Path, name: str, sources: list[tuple[str, str, str]], monkeypatch: pytest.MonkeyPatch) -> str:
     """Run the same clients, and the client by itself, on nodes of their own in this process; return the hash of the model."""
     sessions = [_open(folder, *source) for source in [*sources, ("alone", "", "demo:90-100")]]
-    monkeypatch.setattr("server.admission.NAME", re.compile(".*"))
+    monkeypatch.setattr("server.clients.enrolment.NAME", re.compile(".*"))
     config = parse(RunDirectory(folder / "runs", name).config())
     return run(NodeGrid({k: direct(s) for k, s in enumerate(sessions, start=1)}), config, folder / "flat").model_sha256
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.certificates import ensure_certificates
-from deploy.keys import make_node_key
+from deploy.keys.certificates import ensure_certificates
+from deploy.keys.nodes import make_node_key
 from tests.system.desk import Command, Desk, until
 from tests.system.machines import Machines, connected_machines
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.certificates import ensure_certificates
-from deploy.keys import make_node_key
-from server.process_records import FOLDER, read_records
+from deploy.keys.certificates import ensure_certificates
+from deploy.keys.nodes import make_node_key
+from server.record.process import FOLDER, read_records
 from tests.system.desk import Command, Desk, until
 
 pytestmark = pytest.mark.system

@@ -4,10 +4,9 @@ import signal
 
 import pytest
 
-from deploy.certificates import ensure_certificates
-from deploy.keys import make_node_key
-from deploy.nodes import add_key, read_key
-from server.presence import REVOKED
+from deploy.keys.certificates import ensure_certificates
+from deploy.keys.nodes import add_key, make_node_key, read_key
+from server.clients.presence import REVOKED
 from tests.system.desk import Command, Desk, until
 
 pytestmark = pytest.mark.system

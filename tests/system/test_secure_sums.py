@@ -13,22 +13,21 @@ from flwr.app import Context, Message
 from rich.console import Console
 
 from client.app import respond
-from client.helper.app import Respond, help_too, make_app
 from client.node.failures import Server
 from client.node.resident import run_resident
 from client.secure import upload
+from client.secure.helper.app import Respond, help_too, make_app
 from client.session import Session
 from common.arrays import Array, Ints
 from common.config.run import RunConfig
 from common.wire.codec import decode
 from common.wire.messages import TRAIN, TrainReply
-from deploy.certificates import Certificates, make_authority, make_server_certificate
-from deploy.federation import Order, train
-from deploy.keys import load_private_key, make_node_key, public_path
-from deploy.ports import free_port
-from deploy.processes import Processes
-from deploy.superlink import SuperLinkSettings
-from server.result import Result
+from deploy.federation.processes import Processes
+from deploy.federation.start import Order, train
+from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
+from deploy.keys.nodes import load_private_key, make_node_key, public_path
+from deploy.superlink.superlink import SuperLinkSettings, free_port
+from server.record.result import Result
 from tests.support.sum_runs import SumFederation, noised
 from tests.system.desk import ROOT, Desk
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.flower_programs import flower_program
-from deploy.ports import free_port
+from deploy.federation.fork_server import flower_program
+from deploy.superlink.superlink import free_port
 from tests.system.desk import Command, Desk, until
 from tests.system.machines import Machines, connected_machines
 

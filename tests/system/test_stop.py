@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from server.process_records import FOLDER, read_records
+from server.record.process import FOLDER, read_records
 from tests.system.desk import Command, Desk, until
 
 pytestmark = pytest.mark.system

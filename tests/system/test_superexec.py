@@ -7,10 +7,9 @@ import psutil
 import pytest
 
 from common.system_calls import is_linux
-from deploy.certificates import ensure_certificates
-from deploy.ports import free_port
-from deploy.processes import Processes
-from deploy.superlink import SuperLinkSettings, start_superlink
+from deploy.federation.processes import Processes
+from deploy.keys.certificates import ensure_certificates
+from deploy.superlink.superlink import SuperLinkSettings, free_port, start_superlink
 from tests.system.desk import Command, Desk, until
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not is_linux(), reason="processes end with each other on Linux")]
@@ -35,7 +34,7 @@ def superexec_of(superlink: psutil.Process) -> psutil.Process | None:
     """Return the SuperExec of a SuperLink, once it runs."""
     for process in superlink.children():
         try:
-            if process.exe() and process.cmdline()[:3] == [sys.executable, "-m", "deploy.superexec"]:
+            if process.exe() and process.cmdline()[:3] == [sys.executable, "-m", "deploy.superlink.superexec"]:
                 return process
         except psutil.Error:
             continue

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, expect
 
-from deploy.ports import free_port
-from server.artifacts import RunDirectory
-from server.events import ClientRound, Finish
+from deploy.superlink.superlink import free_port
+from server.record.events import ClientRound, Finish
+from server.record.folder import RunDirectory
 from tests.support.ui import a_round, a_start, write_run
 from tests.system.desk import Desk
 from tests.system.ui_browser import open_page, rounds_shown, serve

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from server.artifacts import RunDirectory
-from server.events import Finish
+from server.record.events import Finish
+from server.record.folder import RunDirectory
 from tests.support.run_folders import make_run
 from tests.support.ui import a_round, a_start, write_run
 from tests.system.desk import Desk, until

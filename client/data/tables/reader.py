@@ -1,29 +1,84 @@
-"""Tables as typed columns, whatever the form of their file."""
+"""Tables as typed columns, whatever the form of their file: text or Parquet."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.compute as pc
+import pyarrow.parquet
 from pyarrow import types
 
-from client.data.tables.cell_errors import LEAVE_EMPTY, LEAVE_OUT, CellError, escape
-from client.data.tables.cells import Cells
-from client.data.tables.delimited_text import Delimited
-from client.data.tables.formats import Content, load, suffix_of
-from client.data.tables.json_lines import SUFFIXES, JsonLines, is_object
-from client.data.tables.parquet import Parquet
-from client.data.tables.schema import DEFAULT_DIALECT, PARTITION_MARK, Column, Dialect, TableSchema
-from client.data.tables.table import Table, cell_error
+from client.data.tables.cells import LEAVE_EMPTY, LEAVE_OUT, CellError, Cells, escape
+from client.data.tables.files import EXPANDED_LIMIT, Content, load, suffix_of
+from client.data.tables.schema import (
+    DEFAULT_DIALECT,
+    PARTITION_MARK,
+    Column,
+    Dialect,
+    TableSchema,
+    match_titles,
+    normalize_title,
+)
+from client.data.tables.table import Table, cell_error, convert_distinct, to_flags, to_numbers, to_text
+from client.data.tables.text import SUFFIXES, Delimited, JsonLines, is_object
 from client.data.tables.times import Clock, to_times
-from client.data.tables.titles import match_titles, normalize_title
-from client.data.tables.values import convert_distinct, to_flags, to_numbers, to_text
 from common.arrays import Flags
 from common.errors import DataError
 from common.text import count
+
+BATCH = 2**12
+"""Rows decoded at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parquet(Cells):
+    """Parquet, of which only the columns that are needed are decoded."""
+
+    file: Any
+
+    @classmethod
+    def of(cls, content: Content) -> "Parquet":
+        """Read the names of the columns.
+
+        Raises:
+            DataError: The file is damaged.
+        """
+        with _decoding(content):
+            file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(content.data))
+            return cls(content, [name.strip() for name in file.schema_arrow.names], file)
+
+    def take(self, places: Sequence[int]) -> list[Any]:
+        """Return the columns at these places.
+
+        Raises:
+            DataError: The file is damaged, or its columns exceed `EXPANDED_LIMIT` bytes.
+        """
+        with _decoding(self.content):
+            names = [self.file.schema_arrow.names[place] for place in places]
+            batches, size = list[Any](), 0
+            for batch in self.file.iter_batches(BATCH, columns=names, use_threads=False):
+                batches.append(batch)
+                size += batch.nbytes
+                if size > EXPANDED_LIMIT:
+                    raise DataError(f"expands to more than {EXPANDED_LIMIT:,} bytes; split the file", self.content.path)
+            schema = batches[0].schema if batches else self.file.schema_arrow
+            table = pyarrow.Table.from_batches(batches, schema)
+            table.validate(full=True)
+            return [table.column(name).combine_chunks() for name in names]
+
+
+@contextmanager
+def _decoding(content: Content) -> Iterator[None]:
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
+        message = f"cannot be read as Parquet ({type(error).__name__}); is the file complete?"
+        raise DataError(message, content.path) from None
+
 
 MOST_COLUMNS, LONGEST_CELL = 1_000, 10**6
 """Columns of a table, and bytes of a cell."""

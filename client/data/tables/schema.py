@@ -1,13 +1,14 @@
-"""Columns that a task reads from a table, and how its owner's file spells them."""
+"""Columns that a task reads from a table, how its owner's file spells them, and which title names which."""
 
-from collections.abc import Callable, Iterable, Mapping
+import difflib
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Self, cast, get_args
+from typing import Any, Literal, Self, cast, get_args
 
+from client.data.tables.cells import Cells, escape
 from common.errors import ConfigError
-
-if TYPE_CHECKING:
-    from client.data.tables.table import Table
 
 Kind = Literal["text", "number", "time"]
 Decimal = Literal["auto", "point", "comma"]
@@ -86,7 +87,7 @@ class Dialect:
     decimal: Decimal = "auto"
     dates: Dates = "auto"
     partition: str = ""
-    observe: "Callable[[Table], None] | None" = field(default=None, compare=False, repr=False)
+    observe: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, columns: Iterable[str] = (), decimal: str = "auto", dates: str = "auto", partition: str = "") -> Self:
@@ -127,3 +128,121 @@ class Dialect:
 
 DEFAULT_DIALECT = Dialect()
 """Files whose form is detected."""
+
+
+IGNORED = re.compile(r"[\s_\-\"'\ufeff]")
+"""Characters of a title that do not count, nor does its case."""
+NEAR = 0.7
+"""Least similarity of a title that may be meant."""
+
+
+def normalize_title(title: str) -> str:
+    """Return a title without case, blanks, `_`, `-`, quotes and byte-order mark."""
+    return IGNORED.sub("", title.casefold())
+
+
+def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[str, int]:
+    """Return the place of each column of a table, by name; variables come last, in the file's order.
+
+    Raises:
+        DataError: A required column is missing, or two columns bear one name.
+    """
+    titled = ((name, _titled(cells, title)) for name, title in dialect.columns.items())
+    places = {name: found[0] for name, found in titled if found}
+    for column in schema.columns:
+        if column.name not in places and (found := _matched(cells, column, set(places.values()), dialect)):
+            places[column.name] = found[0]
+    _check_required(cells, schema, places)
+    _check_single(cells, schema, places)
+    variables = _variables(cells, schema, places) if schema.rest == "numbers" else {}
+    return {name: place for name, place in places.items() if name in schema.names} | variables
+
+
+def find_names(titles: Iterable[str], schema: TableSchema, dialect: Dialect) -> set[str]:
+    """Return the columns of the schema that titles name."""
+    plain = {normalize_title(title) for title in titles} - {""}
+    chosen = {name: normalize_title(title) for name, title in dialect.columns.items()}
+    return {c.name for c in schema.columns if not plain.isdisjoint((*_spellings(c), chosen.get(c.name, "")))}
+
+
+def _spellings(column: Column) -> list[str]:
+    return [normalize_title(text) for text in (column.name, *column.aliases)]
+
+
+def _titled(cells: Cells, title: str) -> list[int]:
+    """Return the places of titles that are spelt like this one; an equal title comes first."""
+    plain = normalize_title(title)
+    alike = [place for place, other in enumerate(cells.titles) if normalize_title(other) == plain]
+    return sorted(alike, key=lambda place: cells.titles[place] != title.strip())
+
+
+def _matched(cells: Cells, column: Column, taken: set[int], dialect: Dialect) -> list[int]:
+    spellings = _spellings(column)
+    found = [k for k, title in enumerate(cells.titles) if k not in taken and normalize_title(title) in spellings]
+    if len(found) > 1:
+        first, second = (escape(cells.titles[place]) for place in found[:2])
+        remedy = "rename one" if first == second else f"say --column {column.name}={_quoted(cells.titles[found[0]])}"
+        raise cells.header_error(f"'{first}' and '{second}' both name the column {column.name}; {remedy}", column.name)
+    if not found and column.name in dialect.columns:
+        shown = ", ".join([*map(escape, cells.titles[:20]), *["…"] * (len(cells.titles) > 20)])
+        asked = f"the title '{escape(dialect.columns[column.name])}' of --column {column.name}"
+        raise cells.header_error(f"no column has {asked}; the titles are {shown}", column.name)
+    return found
+
+
+def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:
+    """Refuse a table that lacks a column of the alternative it comes nearest to."""
+    if any(set(names) <= places.keys() for names in schema.alternatives):
+        return
+    nearest = max(schema.alternatives, key=lambda names: sum(name in places for name in names) / len(names))
+    name = next(name for name in nearest if name not in places)
+    column = next(column for column in schema.columns if column.name == name)
+    needed = ", or ".join(_listed(names) for names in schema.alternatives)
+    titles = [title for k, title in enumerate(cells.titles) if k not in places.values() and title]
+    free = {normalize_title(title): title for title in titles}
+    near = [title for text in _spellings(column) for title in difflib.get_close_matches(text, free, n=1, cutoff=NEAR)]
+    if near:
+        title = free[near[0]]
+        remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={_quoted(title)}"
+    else:
+        remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE"
+    raise cells.header_error(f"no column '{name}'; {remedy}", name)
+
+
+def _check_single(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:
+    """Accept columns of lists only where a cell may hold several values."""
+    for column in schema.columns:
+        title = cells.titles[places[column.name]] if column.name in places else ""
+        if title in cells.lists and not column.many:
+            what = f"of type {cells.lists[title]}, several values a cell, but '{column.name}' needs one"
+            raise cells.header_error(f"{what}; name another column with --column {column.name}=TITLE", escape(title))
+
+
+def _variables(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> dict[str, int]:
+    """Return every further column that has a title, under that title or the name that the owner gave it.
+
+    Raises:
+        DataError: Two have the same name.
+    """
+    renamed, variables = {place: name for name, place in places.items()}, dict[str, int]()
+    for place, title in enumerate(cells.titles):
+        name = renamed.get(place, title)
+        if not name or name in schema.names:
+            continue
+        if name in variables:
+            raise cells.header_error("two columns have this name; rename one", escape(name))
+        variables[name] = place
+    return variables
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > 8:
+        return f"{len(names)} columns"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _quoted(title: str) -> str:
+    shown = escape(title)
+    if re.search(r"[\"$`\\]", shown):
+        return shlex.quote(shown)
+    return f'"{shown}"' if re.search(r"[^\w.-]", shown) else shown

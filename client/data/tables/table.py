@@ -1,19 +1,188 @@
-"""Table of typed columns."""
+"""Table of typed columns, and cells of a column as text, numbers and codes, by Arrow."""
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow
+import pyarrow.compute as pc
+from pyarrow import types
 
-from client.data.tables.cell_errors import CELL_LENGTH, CellError, escape
-from client.data.tables.cells import Cells
-from client.data.tables.codes import Codes
-from client.data.tables.values import to_codes
+from client.data.tables.cells import CELL_LENGTH, LEAVE_OUT, CellError, Cells, Codes, escape
+from client.data.tables.schema import Decimal
 from common.arrays import Flags, Floats, Ints
 from common.errors import DataError
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
+"""Cells without a value among numbers and times, in lower case."""
+
+LONG = 10_000
+"""Number of cells from which on equal texts are converted once."""
+
+PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+GROUPED = r"^[+-]?((\d+|\d{1,3}(MARK\d{3})+|\d{1,3}([ \x{a0}\x{202f}']\d{3})+)(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?$"
+"""Numbers with thousands separators: MARK, a blank or an apostrophe."""
+FORMS = {
+    "point": GROUPED.replace("MARK", ",").replace("POINT", r"\."),
+    "comma": GROUPED.replace("MARK", r"\.").replace("POINT", ","),
+}
+INFINITE = r"(?i)^[+-]?inf(inity)?$"
+
+
+def to_text(column: Any) -> Any:
+    """Return a column as text without blanks around it, null where nothing is left.
+
+    Floats that are all whole become whole numbers, as they were before a missing value made floats of them.
+
+    Raises:
+        CellError: The cells are records, lists of such, or bytes.
+    """
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if types.is_floating(column.type):
+        column = _whole(pc.if_else(pc.is_nan(column), None, column))
+    try:
+        if types.is_list(column.type) or types.is_large_list(column.type):
+            column = _joined(column)
+        text = pc.utf8_trim_whitespace(column.cast(pyarrow.string()))
+    except (pyarrow.ArrowException, TypeError):
+        remedy = "write text, numbers or times, one a cell"
+        raise CellError(np.ones(len(column), bool), f"is of type {column.type}", remedy) from None
+    blank = pc.equal(text, "")
+    return pc.if_else(blank, None, text) if pc.any(blank).as_py() else text
+
+
+def to_numbers(column: Any, decimal: Decimal, comma_separated: bool) -> Any:
+    """Return a column as floats, null where a value is missing.
+
+    Args:
+        column: Text or numbers.
+        decimal: Decimal mark; `auto` takes a comma for it where no cell can be read otherwise.
+        comma_separated: True if commas stand between cells.
+
+    Raises:
+        CellError: Cells are no finite numbers, or their decimal mark is not settled.
+    """
+    if types.is_integer(column.type) or types.is_float64(column.type):
+        numbers = column.cast(pyarrow.float64(), safe=False)
+        return _finite(pc.if_else(pc.is_nan(numbers), None, numbers), column)
+    plain = try_cast(column, pyarrow.float64()) if decimal != "comma" and types.is_string(column.type) else None
+    if plain is not None and pc.all(pc.is_finite(plain)).as_py() is not False:
+        return plain
+    text = drop_missing(to_text(column))
+    plain = try_cast(text, pyarrow.float64()) if decimal != "comma" else None
+    if plain is None or pc.any(pc.is_nan(plain)).as_py():
+        plain = try_cast(_plain_text(text, decimal, comma_separated), pyarrow.float64())
+    return _finite(plain, text)
+
+
+def convert_distinct(text: Any, convert: Callable[[Any], Any]) -> Any:
+    """Convert each distinct text of a long column once if there are few; otherwise every cell.
+
+    Raises:
+        CellError: Cells are refused by `convert`.
+    """
+    sample = text.slice(0, LONG // 10)
+    if not types.is_string(text.type) or len(text) < LONG or pc.count_distinct(sample).as_py() > len(sample) // 2:
+        return convert(text)
+    coded = text.dictionary_encode()
+    try:
+        return convert(coded.dictionary).take(coded.indices)
+    except CellError as error:
+        wrong = np.append(error.wrong, False)[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        raise CellError(wrong, error.problem, error.remedy) from None
+
+
+def drop_missing(text: Any) -> Any:
+    """Return text with null for what stands for a missing value."""
+    missing = pc.is_in(pc.utf8_lower(text), value_set=pyarrow.array(MISSING))
+    return pc.if_else(missing, None, text)
+
+
+def try_cast(text: Any, kind: Any) -> Any:
+    """Return a column in another type; None if a cell does not allow it."""
+    try:
+        return text.cast(kind)
+    except pyarrow.ArrowInvalid:
+        return None
+
+
+def to_flags(condition: Any) -> Flags:
+    """Return an Arrow condition as flags, false where it is null."""
+    values: Flags = condition.fill_null(False).to_numpy(zero_copy_only=False)
+    return values
+
+
+def match_cells(text: Any, pattern: str) -> Any:
+    """Return the cells that match a pattern, null where there is none."""
+    return pc.match_substring_regex(text, pattern)
+
+
+def to_codes(column: Any) -> tuple[Codes, list[str]]:
+    """Return codes by first appearance, −1 for null, and the texts for which they stand."""
+    coded = column.dictionary_encode()
+    return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
+
+
+def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:
+    """Return numbers with a decimal point and no thousands separators.
+
+    Raises:
+        CellError: Cells are no numbers, or the decimal mark is not settled.
+    """
+    fits = {mark: pc.sum(match_cells(text, form)).as_py() or 0 for mark, form in FORMS.items()}
+    commas, filled = to_flags(pc.match_substring(text, ",")), len(text) - text.null_count
+    mark = decimal if decimal != "auto" else max(fits, key=lambda form: fits[form])
+    if decimal == "auto" and commas.any() and min(fits.values()) == filled:
+        problem = "has a decimal comma or a thousands separator"
+        raise CellError(commas, problem, "say --decimal comma or --decimal point")
+    if fits[mark] < filled:
+        raise _no_number(text, mark)
+    if decimal == "auto" and mark == "comma" and comma_separated:
+        raise CellError(commas, "has a decimal comma", "say --decimal comma")
+    text = pc.replace_substring_regex(text, f"[{'.' if mark == 'comma' else ','} \u00a0\u202f']", "")
+    return pc.replace_substring(text, ",", ".")
+
+
+def _no_number(text: Any, mark: str) -> CellError:
+    wrong = to_flags(pc.invert(match_cells(text, FORMS[mark])))
+    first = text[int(wrong.argmax())].as_py()
+    sign = next((c for c in first if c == "%" or unicodedata.category(c) == "Sc"), "")
+    if pc.match_substring_regex(first, INFINITE).as_py():
+        return CellError(wrong, "is an infinite number", LEAVE_OUT)
+    if sign:
+        return CellError(wrong, f"has the sign {sign}", f"write numbers without {sign}")
+    return CellError(wrong, "is not a number", f"write digits such as 4.5, or {LEAVE_OUT}")
+
+
+def _finite(numbers: Any, column: Any) -> Any:
+    """Return numbers of which none is infinite."""
+    endless = to_flags(pc.is_inf(numbers))
+    if endless.any():
+        named = match_cells(column.cast(pyarrow.string()), INFINITE)[int(endless.argmax())].as_py()
+        raise CellError(endless, "is an infinite number" if named else "is too large a number", LEAVE_OUT)
+    return numbers
+
+
+def _whole(column: Any) -> Any:
+    """Return floats as whole numbers if all of them are."""
+    whole = try_cast(column, pyarrow.int64())
+    return column if whole is None else whole
+
+
+def _joined(column: Any) -> Any:
+    """Return lists as text with commas between their parts.
+
+    Raises:
+        TypeError: A part holds a comma itself.
+    """
+    parts = column.flatten().cast(pyarrow.string())
+    if pc.any(pc.match_substring(parts, ",")).as_py():
+        raise TypeError("ambiguous")
+    return pc.binary_join(column.cast(pyarrow.list_(pyarrow.string())), ",")
 
 
 @dataclass(frozen=True, eq=False)

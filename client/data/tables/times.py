@@ -8,9 +8,9 @@ import pyarrow
 import pyarrow.compute as pc
 from pyarrow import types
 
-from client.data.tables.cell_errors import LEAVE_OUT, CellError
+from client.data.tables.cells import LEAVE_OUT, CellError
 from client.data.tables.schema import Dates
-from client.data.tables.values import PLAIN, drop_missing, match_cells, to_flags, to_text, try_cast
+from client.data.tables.table import PLAIN, drop_missing, match_cells, to_flags, to_text, try_cast
 from common.arrays import Flags, Floats
 
 Clock = Literal["utc", "wall"]

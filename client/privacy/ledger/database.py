@@ -1,19 +1,61 @@
-"""SQLite file of a ledger: opening, transactions and error messages.
+"""SQLite file of a ledger: tables, transactions and error messages; released bytes until they have arrived."""
 
-The write-ahead log is used with `synchronous=FULL`: a committed charge is on the disk, at the price of one fsync.
-"""
-
+import hashlib
 import os
+import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
-from client.privacy.ledger.schema import MARK, SCHEMA, VERSIONS
 from common.errors import LedgerError
 from common.files import sync_folder
+
+MARK = 0x6C6F6F6D
+"""SQLite application id of a ledger."""
+
+PLAIN, WITH_INCREASES, WITH_TRUST = VERSIONS = (1, 2, 3)
+"""Values of `user_version`; a program that cannot read a version refuses the ledger.
+
+A ledger gets version 2 when its budget is first raised, or first limited after releases, and version 3 with its first
+release to a secure sum.
+"""
+
+SCHEMA = f"""
+BEGIN;
+PRAGMA application_id = {MARK};
+PRAGMA user_version = {PLAIN};
+CREATE TABLE ledger (lineage TEXT NOT NULL);
+CREATE TABLE accounts (
+  unit TEXT PRIMARY KEY, account TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, link TEXT NOT NULL,
+  epsilon_now REAL NOT NULL, delta_now REAL NOT NULL
+) STRICT;
+CREATE TABLE releases (
+  sequence INTEGER PRIMARY KEY, time TEXT NOT NULL,
+  run TEXT NOT NULL, round INTEGER NOT NULL, phase TEXT NOT NULL, kind TEXT NOT NULL,
+  unit TEXT NOT NULL, mechanism TEXT NOT NULL, neighbours TEXT NOT NULL, sensitivity REAL NOT NULL, noise REAL NOT NULL,
+  account TEXT NOT NULL, cost REAL NOT NULL CHECK (cost > 0), status TEXT NOT NULL, link TEXT NOT NULL
+) STRICT;
+CREATE INDEX slots ON releases (run, round, phase, kind);
+"""
+"""Statements that create a ledger; the transaction is left open."""
+
+INCREASES = (
+    "CREATE TABLE IF NOT EXISTS raises (sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, unit TEXT NOT NULL,"
+    " epsilon_before REAL NOT NULL, epsilon REAL NOT NULL CHECK (epsilon != epsilon_before), link TEXT NOT NULL) STRICT"
+)
+"""Statement that adds the table of budget increases.
+
+Its rows are numbered and chained together with those of `releases`.
+"""
+
+TRUST = "ALTER TABLE releases ADD COLUMN trust TEXT NOT NULL DEFAULT 'local'"
+"""Statement that adds the trust of a release (see `Terms.trust`)."""
+
 
 MEMORY = ":memory:"
 """Path of a ledger that ends with the process, for simulations."""
@@ -189,3 +231,104 @@ def _advice(error: sqlite3.Error) -> str:
     if "readonly" in text or "unable to open" in text:
         return _ELSEWHERE
     return "free disk space" if "full" in text or "I/O" in text else _RESTORE
+
+
+class ReplayCache(Protocol):
+    """Released bytes by the sequence number of their ledger entry."""
+
+    def put(self, sequence: int, content: bytes) -> None:
+        """Store the bytes of an entry."""
+
+    def get(self, sequence: int) -> bytes | None:
+        """Return the bytes of an entry; None if they are not stored, or damaged."""
+
+    def drop(self, sequences: Iterable[int]) -> None:
+        """Delete the bytes of these entries, if they are stored."""
+
+
+class MemoryReplayCache:
+    """Replay cache that ends with the process, for simulations."""
+
+    def __init__(self, contents: Mapping[int, bytes]) -> None:
+        self._contents = dict(contents)
+
+    def put(self, sequence: int, content: bytes) -> None:
+        """See `ReplayCache`."""
+        self._contents[sequence] = content
+
+    def get(self, sequence: int) -> bytes | None:
+        """See `ReplayCache`."""
+        return self._contents.get(sequence)
+
+    def drop(self, sequences: Iterable[int]) -> None:
+        """See `ReplayCache`."""
+        for sequence in sequences:
+            self._contents.pop(sequence, None)
+
+
+class DiskReplayCache:
+    """Replay cache in files `<folder>/<sequence>`: SHA-256 of the bytes, then the bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, sequence: int, content: bytes) -> None:
+        """See `ReplayCache`.
+
+        Raises:
+            LedgerError: The file cannot be written.
+        """
+        try:
+            self.folder.mkdir(exist_ok=True, mode=0o700)
+            self._path(sequence).write_bytes(hashlib.sha256(content).digest() + content)
+        except OSError as error:
+            raise LedgerError(
+                f"cannot write {error.filename or self.folder}: {error.strerror}; free disk space for released bytes"
+            ) from None
+
+    def get(self, sequence: int) -> bytes | None:
+        """See `ReplayCache`."""
+        try:
+            stored = self._path(sequence).read_bytes()
+        except OSError:
+            return None
+        digest, content = stored[:32], stored[32:]
+        return content if hashlib.sha256(content).digest() == digest else None
+
+    def drop(self, sequences: Iterable[int]) -> None:
+        """See `ReplayCache`."""
+        with suppress(OSError):  # a file that stays behind does no harm
+            for name in {path.name for path in self.folder.iterdir()} & {str(sequence) for sequence in sequences}:
+                (self.folder / name).unlink()
+
+    def _path(self, sequence: int) -> Path:
+        return self.folder / str(sequence)
+
+
+@dataclass(frozen=True)
+class LedgerCopy:
+    """Copy of a ledger in memory."""
+
+    content: bytes
+    """Content of its database."""
+    cached: Mapping[int, bytes] = field(default_factory=dict)
+    """Sequence number -> cached bytes."""
+
+
+def open_storage(place: Path | str | LedgerCopy) -> tuple[LedgerDatabase, ReplayCache]:
+    """Open an existing ledger, a new one in `MEMORY`, or a copy.
+
+    Raises:
+        LedgerError: The ledger is missing or damaged.
+    """
+    if isinstance(place, LedgerCopy):
+        return LedgerDatabase(MEMORY, content=place.content), MemoryReplayCache(place.cached)
+    cache = MemoryReplayCache({}) if place == MEMORY else DiskReplayCache(Path(f"{place}-kept"))
+    return LedgerDatabase(place, secrets.token_hex(16)), cache
+
+
+def copy_storage(database: LedgerDatabase, cache: ReplayCache) -> LedgerCopy:
+    """Return a copy of a ledger in memory."""
+    with database.reading() as db:
+        sequences = [n for (n,) in db.execute("SELECT sequence FROM releases")]
+    return LedgerCopy(database.content(), {n: content for n in sequences if (content := cache.get(n)) is not None})

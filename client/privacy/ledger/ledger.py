@@ -9,19 +9,16 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from client.privacy.claim import read_claim
-from client.privacy.ledger import queries
-from client.privacy.ledger.accounts import account_name, open_account
-from client.privacy.ledger.limits import UNLIMITED, Limits, check_affordable, check_alone
+from client.privacy.ledger import records as queries
+from client.privacy.ledger.accounts import UNLIMITED, Limits, account_name, check_affordable, check_alone, open_account
+from client.privacy.ledger.database import LedgerCopy, copy_storage, open_storage
 from client.privacy.ledger.records import LedgerEntry, Slot, Terms, new_entry
-from client.privacy.ledger.rollback import LedgerHead, RollbackRecord
-from client.privacy.ledger.storage import LedgerCopy, copy_storage, open_storage
-from client.privacy.ledger.verify import check_head, check_on_opening, current_head
+from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord, check_head, check_on_opening, current_head
 from common.errors import RefusedError
 from common.privacy.accounts import Account, parse_account
 from common.privacy.claims import Claim
-from common.privacy.mechanisms.spec import AccountedMechanism
+from common.privacy.mechanisms.base import AccountedMechanism, check_positive
 from common.privacy.options import Unit
-from common.privacy.validation import check_positive
 
 
 class Ledger:

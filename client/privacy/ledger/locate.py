@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import is_demo, split_test_file
 from client.privacy.ledger.database import LedgerDatabase, create
-from client.privacy.ledger.rollback import LedgerHead, RollbackRecord, read_heads
+from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord, read_heads
 from common.errors import LedgerError
 from common.privacy.accounts import Account
 from common.privacy.options import Unit

@@ -1,23 +1,33 @@
-"""Recommendations of related items by a finished model; on the client, from its own market."""
+"""Recommendations of related items by a finished model; on the client, from its own market.
+
+An exported network gives the same list without torch.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from client.lists.items import UNSEEN, ItemFilter
-from client.lists.order import best_first
-from client.lists.reasons import LEARNT, about
-from client.tasks.markets.baseline import MarketBaseline
-from client.tasks.markets.data.counts import graph_counts
+from client.tasks.lists import LEARNT, UNSEEN, ItemFilter, about, best_first
+from client.tasks.markets.baseline import FULL_WEIGHT, MarketBaseline, shrinkage_weight
 from client.tasks.markets.data.features import item_features
-from client.tasks.markets.data.graph import Graph, graph_of, propagated
+from client.tasks.markets.data.graph import Graph, graph_counts, graph_of, propagated
 from client.tasks.markets.data.markets import Market
+from client.tasks.spec import Network
 from common.arrays import Arrays, Floats32, Ints
 from common.config.run import RunConfig
 from common.errors import DataError, StateError
-from common.tasks.markets.counts import DEGREES, KEYS, VALUES, OtherMarketCounts, add_pairs, includes
-from common.tasks.markets.features import FEATURES
+from common.tasks.markets.counts import (
+    COLD_FEATURES,
+    DEGREES,
+    FEATURES,
+    GRAPH_FEATURES,
+    KEYS,
+    VALUES,
+    OtherMarketCounts,
+    add_pairs,
+    includes,
+)
 from common.tasks.markets.task import TASK
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.text import hint
@@ -189,3 +199,39 @@ def _elsewhere(trained: Arrays, graph: Graph, items: int) -> OtherMarketCounts:
         return OtherMarketCounts.zeros(len(graph.items))
     sums, own = {name: trained[name] for name in SUMS}, graph_counts(graph, items)
     return OtherMarketCounts.of(add_pairs([sums, own], [1.0, -1.0]) if includes(sums, own) else sums, graph.items)
+
+
+def companions_by(
+    network: Network, config: RunConfig, goods: MarketCatalogue, statics: Arrays, market: Market, item: int, top: int
+) -> list[Companion]:
+    """Return the items that `companions` returns, by an exported network."""
+
+    def score(graph: Graph, place: int) -> Floats32:
+        if config.model == "paper":
+            inputs = paper_inputs(config, goods, graph, place)
+        else:
+            inputs = scorer_inputs(market_baseline(config, goods, statics, graph), place)
+        scores: Floats32 = network(inputs)
+        return scores
+
+    return list_companions(config, goods, statics, market, item, top, score)
+
+
+def scorer_inputs(baseline: MarketBaseline, place: int) -> Arrays:
+    """Return both groups of features of all n items with one, and the shrinkage weight κ of their sum."""
+    query, n = np.array([place]), len(baseline.degree)
+    kappa = shrinkage_weight(baseline.degree[query], baseline.reach)
+    graph, cold = np.zeros((len(GRAPH_FEATURES), n), np.float32), np.zeros((len(COLD_FEATURES), n), np.float32)
+    if kappa[0] > 0:
+        graph[:] = [x[0] for x in baseline.graph_features(query)]
+    if kappa[0] < FULL_WEIGHT:
+        cold[:] = [x[0] for x in baseline.cold_features(query)]
+    return {"graph": graph, "cold": cold, "kappa": kappa}
+
+
+def paper_inputs(config: RunConfig, goods: MarketCatalogue, graph: Graph, place: int) -> Arrays:
+    """Return the propagated features of the n items and the place of the query among them."""
+    inputs = {"propagated": smooth_features(config, goods, graph), "place": np.array([place])}
+    if config.options_of(TASK).network == "spe":
+        inputs |= {"items": graph.items, "degrees": np.diff(graph.weights.indptr).astype(np.float32)}
+    return inputs

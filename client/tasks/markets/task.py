@@ -2,10 +2,7 @@
 
 from client.data.sources import Source
 from client.tasks.markets.data.generator import demo_markets
-from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.published_folder import is_published
-from client.tasks.markets.data.writer import write_markets
-from client.tasks.markets.schema import SCHEMA
+from client.tasks.markets.data.markets import SCHEMA, Markets, is_published, write_markets
 from client.tasks.spec import ClientTask
 from common.registry import imported
 from common.tasks.markets.task import TASK as SPEC
@@ -30,8 +27,8 @@ TASK = ClientTask(
     learner=imported("client.tasks.markets.learner:MarketsLearner"),
     published=is_published,
     generate=demo_markets,
-    warnings=imported("client.tasks.markets.data.warnings:warn"),
+    warnings=imported("client.tasks.markets.data.split:warn"),
     client_per_unit=True,
     public_units=True,
-    summarize=imported("client.tasks.markets.data.summary:summarize"),
+    summarize=imported("client.tasks.markets.data.reader:summarize"),
 )

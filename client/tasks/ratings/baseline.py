@@ -13,7 +13,7 @@ from client.tasks.ratings.data.split import Rated
 from common.arrays import Floats, Ints
 from common.privacy.mechanisms.registry import build_account, build_mechanism
 from common.privacy.options import PrivacyOptions
-from common.secure.quantise import integer_clip, noise_scale
+from common.secure.quantisation import integer_clip, noise_scale
 from common.tasks.ratings.options import RatingsOptions
 
 TYPICAL = 40

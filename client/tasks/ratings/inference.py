@@ -1,16 +1,17 @@
-"""Recommendations of unrated products by a finished model, on the client, from one person's ratings."""
+"""Recommendations of unrated products by a finished model, on the client, from one person's ratings.
+
+An exported network gives the same list without torch.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from client.lists.items import UNSEEN, ItemFilter
-from client.lists.order import best_first
-from client.lists.reasons import LEARNT
-from client.lists.titles import NO_TITLES, Titles, title_of
+from client.tasks.lists import LEARNT, NO_TITLES, UNSEEN, ItemFilter, Titles, best_first, title_of
 from client.tasks.ratings.baseline import own_mean
 from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.split import Rated, SplitRater
+from client.tasks.spec import Network
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
 from common.tasks.ratings.options import RatingsOptions
@@ -54,7 +55,7 @@ def suggestions(
         chosen: Products that the list may contain.
         titles: Titles that reasons name instead of ids.
     """
-    from client.inference.choose_model import fit_client_only
+    from client.inference.model_choice import fit_client_only
     from client.tasks.ratings.learner import RatingsLearner
 
     learner = RatingsLearner(config.task_run(TASK, products), Ratings((rater,), products))
@@ -101,3 +102,14 @@ def _reason(product: int, products: ProductCatalogue, rater: Rater, model: Array
     vectors = model[EMBEDDING] / np.maximum(np.linalg.norm(model[EMBEDDING], axis=1, keepdims=True), 1e-12)
     nearest = int(liked[int((vectors[liked] @ vectors[product]).argmax())])
     return f"like '{title_of(products.items[nearest], titles)}', which you rate highly"
+
+
+def suggestions_by(
+    network: Network, config: RunConfig, products: ProductCatalogue, statics: Arrays, rater: Rater, top: int
+) -> list[Suggestion]:
+    """Return the products that `suggestions` returns, by an exported network."""
+    own = {"items": rater.items, "values": rated(rater, products).values}
+    if config.model == "paper":
+        del own["values"]  # its attention reads which products are rated
+    shares = network(own).astype(np.float64)
+    return list_products(shares, config.options_of(TASK), products, statics, rater, top, UNSEEN)

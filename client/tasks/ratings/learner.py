@@ -7,16 +7,15 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from client.stacked_tensors import Tensors
 from client.tasks.learner import shell
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.split import Rated, SplitRater, arrived, split_rater
+from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
-from common.tasks.ratings.metrics import LIKED, f1, rating_metrics
 from common.tasks.ratings.options import RatingsOptions
-from common.tasks.ratings.task import TASK
+from common.tasks.ratings.task import LIKED, TASK, f1, rating_metrics
 from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest

@@ -2,10 +2,7 @@
 
 from client.data.sources import Source
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.published_folder import is_published
-from client.tasks.ratings.data.raters import Ratings
-from client.tasks.ratings.data.writer import write_raters
-from client.tasks.ratings.schema import SCHEMA
+from client.tasks.ratings.data.raters import SCHEMA, Ratings, is_published, write_raters
 from client.tasks.spec import ClientTask
 from common.registry import imported
 from common.tasks.ratings.task import TASK as SPEC
@@ -31,5 +28,5 @@ TASK = ClientTask(
     published=is_published,
     takes_splits=True,
     generate=demo_raters,
-    summarize=imported("client.tasks.ratings.data.summary:summarize"),
+    summarize=imported("client.tasks.ratings.data.reader:summarize"),
 )

@@ -4,9 +4,7 @@ from pathlib import Path
 
 from client.data.sources import Source
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.data.writer import write_homes
-from client.tasks.rules.schema import SCHEMA
+from client.tasks.rules.data.homes import SCHEMA, Homes, write_homes
 from client.tasks.spec import ClientTask
 from common.registry import imported
 from common.tasks.rules.task import TASK as SPEC
@@ -23,7 +21,7 @@ def read(source: Source, catalogue: RuleCatalogue | None, seed: int) -> Homes:
 def published(folder: Path) -> bool:
     """Return True if the folder is a public set in its published form."""
     from client.tasks.rules.data.home_assistant.reader import is_home_assistant
-    from client.tasks.rules.data.ifttt import is_recrules
+    from client.tasks.rules.data.reader import is_recrules
 
     return is_recrules(folder) or is_home_assistant(folder)
 
@@ -39,5 +37,5 @@ TASK = ClientTask(
     learner=imported("client.tasks.rules.learner:RulesLearner"),
     generate=demo_homes,
     published=published,
-    summarize=imported("client.tasks.rules.data.summary:summarize"),
+    summarize=imported("client.tasks.rules.data.reader:summarize"),
 )

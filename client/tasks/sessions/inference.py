@@ -1,17 +1,17 @@
-"""Recommendations of next items by a finished model; on the client, from a visitor's own sessions."""
+"""Recommendations of next items by a finished model; on the client, from a visitor's own sessions.
+
+Importing it must not import torch.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from client.lists.items import ItemFilter
-from client.lists.order import best_first
-from client.lists.reasons import LEARNT, about
-from client.lists.titles import NO_TITLES, Titles, title_of
-from client.tasks.sessions.baseline import VisitHistory
+from client.tasks.lists import LEARNT, NO_TITLES, ItemFilter, Titles, about, best_first, title_of
+from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features, history_scores
+from client.tasks.sessions.data.graph import graph_arrays
 from client.tasks.sessions.data.visitors import Visits
-from client.tasks.sessions.ranking import history_scores
 from common.arrays import Arrays, Floats, Ints
 from common.config.run import RunConfig
 from common.errors import DataError
@@ -127,3 +127,15 @@ def clicks_of(text: str, items: Items) -> Clicks:
     if not names:
         raise DataError("the session is empty; give item names separated by commas")
     return np.array([place[name] for name in names], np.int64)
+
+
+def network_inputs(
+    config: RunConfig, items: Items, statics: Arrays, clicks: Clicks, history: Sequence[Clicks]
+) -> Arrays:
+    """Return the session's graph and, for the default model, features of the visitor's history."""
+    graph = graph_arrays([clicks], config.options_of(TASK).max_length)
+    if config.model == "paper":
+        return graph
+    rules = SharedRules(statics[KEYS], statics[VALUES], len(items.items)) if KEYS in statics else None
+    index, value = FeatureRows.of([history_features(clicks, VisitHistory.of(history), rules)]).pad()
+    return {**graph, "index": index, "value": value}

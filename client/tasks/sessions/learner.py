@@ -1,6 +1,7 @@
-"""Sessions learner: session graphs, next-item cross-entropy, metrics (algorithms.md §2.6, §2.8)."""
+"""Sessions learner: session graphs, next-item cross-entropy, metrics (algorithms.md §2.5 to §2.8)."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,25 +9,78 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
-from client.stacked_tensors import Tensors, cross_entropies, stack
-from client.tasks.gathered_rows import GatheredBatch
-from client.tasks.learner import means, shell
-from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features
-from client.tasks.sessions.blend_inputs import blend_flags, features_of_split, pad_features
-from client.tasks.sessions.data.graphs import GRAPH, collate
-from client.tasks.sessions.data.split import cases_of, split_visitor
-from client.tasks.sessions.data.visitors import Case, Visits
-from client.tasks.sessions.ranking import TOP, compute_ranks, held_out, history_hits, visitor_means
-from client.tasks.sessions.sampled_items import WEIGHTS, gather_items, own_items, sampled_loss, select_blended
+from client.tasks.learner import GatheredBatch, means, shell
+from client.tasks.sessions.baseline import (
+    TOP,
+    FeatureRows,
+    VisitHistory,
+    compute_ranks,
+    held_out,
+    history_features,
+    history_hits,
+    visitor_means,
+)
+from client.tasks.sessions.blend import (
+    WEIGHTS,
+    blend_flags,
+    features_of_split,
+    gather_items,
+    own_items,
+    pad_features,
+    sampled_loss,
+    select_blended,
+)
+from client.tasks.sessions.data.graph import GRAPH, graph_arrays
+from client.tasks.sessions.data.visitors import Case, Visits, cases_of, split_visitor
+from client.training.stacks import Tensors, cross_entropies, stack
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, add_rules, count_rules
-from common.tasks.sessions.metrics import session_metrics
 from common.tasks.sessions.options import SessionsOptions
-from common.tasks.sessions.task import TASK
+from common.tasks.sessions.task import TASK, session_metrics
 from common.tasks.sessions.vocabulary import Clicks, Items
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
+
+
+@dataclass(frozen=True)
+class ExampleBatch:
+    """Batch of E examples with N clicks, K edges and M − 1 distinct items of examples."""
+
+    nodes: Tensor
+    """A padding node, then the distinct items of each example as rows of the embedding (item + 1), M."""
+    edges: Tensor
+    """From node to node, 2 × K: one edge for an example's pair of items, however often they follow."""
+    w_in: Tensor
+    """A_in = (M D_col⁻¹)ᵀ at each edge, K."""
+    w_out: Tensor
+    """A_out = D_row⁻¹ M at each edge, K."""
+    clicks: Tensor
+    """Node of each click, example after example, N."""
+    owner: Tensor
+    """Its example, from 1, N; 0 where clicks are padded to another client's."""
+    last: Tensor
+    """Node of each example's last click, E; the padding node of one without clicks."""
+    target: Tensor
+    """The next item, E."""
+    weights: Tensor
+    """1, and 0 where a client's examples are padded to another's, E."""
+
+    @property
+    def graph(self) -> tuple[Tensor, ...]:
+        """Arrays that `GRAPH` names."""
+        return tuple(getattr(self, name) for name in GRAPH)
+
+
+def collate(prefixes: Sequence[Clicks], targets: Sequence[int], max_length: int) -> ExampleBatch:
+    """Return the graphs of all examples; of a longer prefix, the last `max_length` clicks count."""
+    arrays = graph_arrays(prefixes, max_length)
+    return ExampleBatch(
+        **{name: torch.from_numpy(a) for name, a in arrays.items()},
+        target=torch.from_numpy(np.array(targets, np.int64)),
+        weights=torch.ones(len(prefixes)),
+    )
+
 
 SCORE_CASES = 512
 """Number of test cases scored together; with 40,000 items their logits take 80 MB."""

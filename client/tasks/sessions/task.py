@@ -2,9 +2,7 @@
 
 from client.data.sources import Source
 from client.tasks.sessions.data.generator import demo_visitors
-from client.tasks.sessions.data.visitors import Visits
-from client.tasks.sessions.data.writer import write_visitors
-from client.tasks.sessions.schema import SCHEMA
+from client.tasks.sessions.data.visitors import SCHEMA, Visits, write_visitors
 from client.tasks.spec import ClientTask
 from common.registry import imported
 from common.tasks.sessions.task import TASK as SPEC
@@ -28,8 +26,8 @@ TASK = ClientTask(
     write=write_visitors,
     learner=imported("client.tasks.sessions.learner:SessionsLearner"),
     generate=demo_visitors,
-    published=imported("client.tasks.sessions.data.published_folder:is_published"),
+    published=imported("client.tasks.sessions.data.public_sets:is_published"),
     test_file=True,
     takes_splits=True,
-    summarize=imported("client.tasks.sessions.data.summary:summarize"),
+    summarize=imported("client.tasks.sessions.data.reader:summarize"),
 )

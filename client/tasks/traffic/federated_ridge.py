@@ -1,18 +1,35 @@
-"""Average of a sensor's own ridge forecast with a federated ridge forecast.
+"""Ridge forecasts of a sensor: its own alone, and their average with a federated ridge forecast."""
 
-Both have equal weight, since neither is better at every origin. A weight fitted to the past had larger errors in the next month
-(docs/results/traffic.md).
-"""
-
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from client.tasks.traffic.prepare import Sensor
-from client.tasks.traffic.ridge import Windows
-from common.arrays import Arrays, Floats
+from client.tasks.traffic.baseline import Windows
+from client.tasks.traffic.sensor import Sensor
+from common.arrays import Arrays, Floats, Ints
 from common.tasks.traffic.counts import LAGS, PAIRS, SUMS, check_lags, lag_sums, linear_forecast, without_part
 from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.vocabulary import SensorVariables
+
+
+@dataclass(frozen=True)
+class OwnRidge:
+    """Forecaster by a sensor's own ridge regression, which needs no model.
+
+    Args:
+        options: Options of the task.
+        variables: Vocabulary of the run.
+    """
+
+    options: TrafficOptions
+    variables: SensorVariables
+    residual: bool = field(default=True, init=False)
+
+    def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
+        """Return the profile plus the ridge forecast, N × P × D."""
+        forecast: Floats = sensor.profile[first[:, None] + np.arange(self.options.horizon)] + sensor.ridge[first]
+        return forecast
+
 
 ROUNDING = 1e-9
 """Relative rounding error of a sum of squares."""

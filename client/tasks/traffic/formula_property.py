@@ -10,14 +10,13 @@ import numpy as np
 from client.tasks.traffic.data.split import Scaler
 from common.arrays import Arrays, Flags, Floats, Ints
 from common.errors import ConfigError
-from common.logic.diagnosis import CAP, is_plannable, read_formula
-from common.logic.formula import Formula
-from common.logic.rescale import normalized, rescaled
+from common.logic.formula import Formula, normalized, rescaled
+from common.logic.parser import CAP, is_plannable, read_formula
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
 if TYPE_CHECKING:
-    from common.logic.teacher import Teacher
+    from common.logic.projection import Teacher
 
 log = logging.getLogger("fedloom.client")
 
@@ -60,7 +59,7 @@ class Stated:
     @cached_property
     def teacher(self) -> "Teacher | None":
         """Projection to the closest satisfying forecast, in standard deviations; None without a formula."""
-        from common.logic.teacher import Teacher  # it imports torch
+        from common.logic.projection import Teacher  # it imports torch
 
         return Teacher.of(self.scaled, self.names, self.steps, cap=CAP) if self.scaled is not None else None
 

@@ -1,4 +1,4 @@
-"""Forecasts of a sensor by a finished model, in the units of the data, on the client."""
+"""Forecasts of a sensor by a finished model or an exported network, in the units of the data, on the client."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -7,19 +7,20 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.traffic.cold_start import with_pooled_property
+from client.tasks.spec import Network
+from client.tasks.traffic.baseline import fit_ridge, profile
+from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.data.split import split_series
 from client.tasks.traffic.federated_ridge import average_forecasts, with_federated_ridge
 from client.tasks.traffic.intervals import next_bounds
-from client.tasks.traffic.judgement import correct, limits
-from client.tasks.traffic.prepare import Sensor, prepare
-from client.tasks.traffic.profile import profile
-from client.tasks.traffic.repair import without_faults
-from client.tasks.traffic.ridge import fit_ridge
+from client.tasks.traffic.metrics import correct, limits
+from client.tasks.traffic.sensor import Sensor, prepare, with_pooled_property, without_faults
 from common.arrays import Arrays, Flags, Floats, Ints
+from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import rows_per_week
+from common.tasks.traffic.properties import rows_per_week
+from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import DAY, HOUR, SensorVariables
 
 STUCK_SECONDS = 3 * HOUR
@@ -190,3 +191,38 @@ def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Senso
 def _longest_run(column: Floats) -> int:
     edges = np.flatnonzero(np.diff(column)) + 1
     return int(np.diff([0, *edges, len(column)]).max(initial=0))
+
+
+@dataclass(frozen=True)
+class ServedForecaster:
+    """Exported forecaster.
+
+    Args:
+        network: The exported network.
+        options: Options of the task.
+        variables: Vocabulary of the run.
+        residual: True if forecasts are residuals of the weekly profile.
+    """
+
+    network: Network
+    options: TrafficOptions
+    variables: SensorVariables
+    residual: bool
+
+    def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
+        """Return forecasts in standard deviations, N × P × D; see `TrafficLearner.forecasts`."""
+        past = first[:, None] + np.arange(-self.options.history, 0)
+        future = first[:, None] + np.arange(self.options.horizon)
+        inputs, base = sensor.inputs.astype(np.float32), sensor.base.astype(np.float32)
+        made = self.network({"history": inputs[past] - base[past]}) + base[future]
+        return np.asarray(made + sensor.ridge[first].astype(np.float32) if sensor.ridge.size else made, np.float64)
+
+
+def forecast_by(
+    network: Network, config: RunConfig, variables: SensorVariables, statics: Arrays, series: Series, horizon: int
+) -> Forecast:
+    """Return the forecast that `forecast` returns, by an exported network."""
+    options, residual = config.options_of(TASK), config.model == "default"
+    sensor = with_pooled_property(prepare(series, variables, options, residual=residual), statics, options)
+    served = ServedForecaster(network, options, variables, residual)
+    return forecast(served, sensor, {}, horizon, statics)

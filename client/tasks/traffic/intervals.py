@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from client.tasks.traffic.prepare import Sensor
+from client.tasks.traffic.sensor import Sensor
 from common.arrays import Flags, Floats, Ints
 from common.tasks.traffic.vocabulary import DAY
 

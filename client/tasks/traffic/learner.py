@@ -1,34 +1,75 @@
-"""Traffic learner: windows of series, objective F = MSE + λ·L_p (Eq 2), property of the past."""
+"""Traffic learner: windows of series as tensors, objective F = MSE + λ·L_p (Eq 2), property of the past."""
 
+from collections.abc import Sequence
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import functional_call
 
-from client.stacked_tensors import Tensors
-from client.tasks.learner import means_over_windows, shell
-from client.tasks.step_targets import StepTargets
-from client.tasks.traffic.cold_start import with_pooled_property
+from client.tasks.learner import StepTargets, means_over_windows, shell
 from client.tasks.traffic.data.series import Sensors
-from client.tasks.traffic.errors import forecast_error, ridge_error
 from client.tasks.traffic.federated_ridge import compute_sums, includes, with_federated_ridge
+from client.tasks.traffic.formula_targets import Lessons, find_doubt
 from client.tasks.traffic.intervals import split_coverage
-from client.tasks.traffic.lessons import Lessons
-from client.tasks.traffic.metrics import baseline_metrics, forecast_metrics
-from client.tasks.traffic.past_days import find_doubt
-from client.tasks.traffic.prepare import Sensor, prepare, warn_too_short
-from client.tasks.traffic.tensors import bounds_by_time, join_ridges, join_sensors, select_windows
+from client.tasks.traffic.metrics import baseline_metrics, forecast_error, forecast_metrics, ridge_error
+from client.tasks.traffic.sensor import Sensor, prepare, warn_too_short, with_pooled_property
+from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints, add, scale, sub
 from common.models import tensors
 from common.tasks.spec import TaskRun
 from common.tasks.traffic.counts import SUMS
+from common.tasks.traffic.model import violation
 from common.tasks.traffic.options import TrafficOptions, compared_variables
-from common.tasks.traffic.property_loss import violation
+from common.tasks.traffic.shared_windows import Sample
 from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import Metrics, TrainRequest
+
+
+def join_sensors(sensors: Sequence[Sensor]) -> Tensors:
+    """Concatenate the sensors; no window crosses from one sensor to the next."""
+    offsets = np.cumsum([0, *(len(sensor.values) for sensor in sensors)])[:-1]
+    starts = [sensor.train + offset for sensor, offset in zip(sensors, offsets, strict=True)]
+    arrays: dict[str, list[NDArray[Any]]] = {
+        "values": [sensor.values for sensor in sensors],
+        "inputs": [sensor.inputs for sensor in sensors],
+        "base": [sensor.base for sensor in sensors],
+        "seen": [sensor.observed for sensor in sensors],
+    }
+    batch = {name: torch.from_numpy(np.concatenate(parts, dtype=np.float32)) for name, parts in arrays.items()}
+    batch |= bounds_by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
+    if all(sensor.ridge.size for sensor in sensors):
+        batch["ridge"] = join_ridges(sensors)
+    return {**batch, "starts": torch.from_numpy(np.concatenate(starts).astype(np.int64))}
+
+
+def join_ridges(sensors: Sequence[Sensor]) -> torch.Tensor:
+    """Concatenate the ridge forecasts of the sensors' windows."""
+    return torch.from_numpy(np.concatenate([sensor.ridge for sensor in sensors], dtype=np.float32))
+
+
+def bounds_by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Floats]]) -> Tensors:
+    """Return the bounds at every reading of every sensor, from its tables of bounds by row of the week."""
+    low, high = zip(
+        *((low[s.clock], high[s.clock]) for s, (low, high) in zip(sensors, tables, strict=True)), strict=True
+    )
+    bounds = {"low": low, "high": high}
+    return {name: torch.from_numpy(np.concatenate(columns, dtype=np.float32)) for name, columns in bounds.items()}
+
+
+def select_windows(sensors: Sequence[Sensor], batch: Tensors, options: TrafficOptions, windows: int) -> Sample:
+    """Select at most `windows` training windows, evenly spaced."""
+    first = batch["starts"][torch.linspace(0, len(batch["starts"]) - 1, min(windows, len(batch["starts"]))).long()]
+    past, future = first[:, None] + torch.arange(-options.history, 0), first[:, None] + torch.arange(options.horizon)
+    history, base, target = (batch["inputs"] - batch["base"])[past], batch["base"][future], batch["values"][future]
+    base = base + batch["ridge"][first] if "ridge" in batch else base
+    clock = np.concatenate([sensor.clock for sensor in sensors])[future.numpy()]
+    return Sample(history.numpy(), base.numpy(), target.numpy(), clock)
+
 
 BLOCK_WINDOWS = 1024  # windows forecast together
 PROPERTY_WINDOWS = 256  # about so many training windows, evenly spaced, for the property violation of a model

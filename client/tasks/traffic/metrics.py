@@ -1,12 +1,61 @@
-"""Metrics of one sensor's forecasts and baselines on held-out windows."""
+"""Metrics of one sensor's forecasts and baselines on held-out windows: errors, judgement by its property."""
+
+from collections.abc import Callable
 
 import numpy as np
 
-from client.tasks.traffic.judgement import correct, excess
-from client.tasks.traffic.prepare import Sensor
-from common.arrays import Floats, Ints
-from common.tasks.traffic.ranges import satisfaction
+from client.tasks.traffic.sensor import Sensor
+from common.arrays import Flags, Floats, Ints
+from common.tasks.traffic.properties import satisfaction
 from common.wire.messages import Metrics
+
+
+def forecast_error(sensor: Sensor, split: str, horizon: int, forecast: Callable[[Ints], Floats]) -> float:
+    """Return the MSE of forecasts, a function of the first targets."""
+    first = sensor.starts(split)
+    if not len(first):
+        return float("nan")
+    _, places = sensor.targets(first, horizon)
+    return sensor.error(forecast(first), places)
+
+
+def ridge_error(sensor: Sensor, split: str, horizon: int) -> float:
+    """Return the MSE of the profile plus the ridge forecast; NaN without a ridge regression."""
+    if not sensor.ridge.size:
+        return float("nan")
+    _, places = sensor.targets(sensor.starts(split), horizon)
+    return forecast_error(sensor, split, horizon, lambda first: sensor.profile[places] + sensor.ridge[first])
+
+
+def judged(sensor: Sensor, first: Ints) -> Flags:
+    """Return True for each forecast that the sensor's property judges, by its first target, N."""
+    return sensor.stated.judged(sensor.slots[first]) if sensor.stated else np.ones(first.shape, bool)
+
+
+def correct(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
+    """Return the closest satisfying forecasts, N × P × D; unchanged where they are not judged."""
+    if not sensor.stated:
+        return sensor.ranges.project(forecasts, sensor.clock[first[:, None] + np.arange(forecasts.shape[1])])
+    corrected, counts = forecasts.astype(np.float64), judged(sensor, first)
+    if counts.any():
+        corrected[counts] = sensor.stated.correct(forecasts[counts])
+    return corrected
+
+
+def excess(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
+    """Return the distance of each judged forecast to the closest satisfying one, at most N × P × D."""
+    if not sensor.stated:
+        return sensor.ranges.excess(forecasts, sensor.clock[first[:, None] + np.arange(forecasts.shape[1])])
+    counts = judged(sensor, first)
+    return np.abs(correct(sensor, forecasts[counts], first[counts]) - forecasts[counts])
+
+
+def limits(sensor: Sensor, forecast: Floats, first: int) -> tuple[Floats, Floats]:
+    """Return lower and upper bounds of each reading of one forecast, P × D; NaN under a formula."""
+    if sensor.stated:
+        nothing = np.full_like(forecast, np.nan)
+        return nothing, nothing
+    return sensor.ranges.limits(forecast, sensor.clock[first : first + len(forecast)])
 
 
 def forecast_metrics(sensor: Sensor, forecast: Floats, first: Ints, weight: float) -> Metrics:

@@ -2,12 +2,8 @@
 
 from client.data.sources import Source
 from client.tasks.spec import ClientTask
-from client.tasks.traffic.data.generator import demo_series
-from client.tasks.traffic.data.published_folder import is_published
-from client.tasks.traffic.data.series import Sensors
-from client.tasks.traffic.data.site_faults import breaking_series
-from client.tasks.traffic.data.writer import write_series
-from client.tasks.traffic.schema import SCHEMA, SUFFIXES
+from client.tasks.traffic.data.generator import breaking_series, demo_series
+from client.tasks.traffic.data.series import SCHEMA, SUFFIXES, Sensors, is_published, write_series
 from common.registry import imported
 from common.tasks.traffic.task import TASK as SPEC
 from common.tasks.traffic.vocabulary import SensorVariables
@@ -33,5 +29,5 @@ TASK = ClientTask(
     generate=demo_series,
     variants={"breaking": breaking_series},
     suffixes=SUFFIXES,
-    summarize=imported("client.tasks.traffic.data.summary:summarize"),
+    summarize=imported("client.tasks.traffic.data.reader:summarize"),
 )

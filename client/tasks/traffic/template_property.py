@@ -8,14 +8,15 @@ import torch
 from torch import Tensor
 
 from common.arrays import Arrays, Floats
-from common.logic import inference, properties
-from common.logic.diagnosis import is_plannable
+from common.logic import inference
+from common.logic import inference as properties
 from common.logic.formula import Formula, conjunction
+from common.logic.inference import Property
 from common.logic.mining import MinedProperty, mine
-from common.logic.properties import Property
+from common.logic.parser import is_plannable
 from common.logic.templates import Window, windows
 from common.tasks.traffic.options import TrafficOptions, compared_variables
-from common.tasks.traffic.template_parameters import PAIRED, STRUCTURE, TEMPLATE, VARIABLES, WINDOWS
+from common.tasks.traffic.properties import PAIRED, STRUCTURE, TEMPLATE, VARIABLES, WINDOWS
 from common.tasks.traffic.vocabulary import SensorVariables
 
 Build = Callable[[Sequence[str], Sequence[Window], Mapping[str, Tensor]], Property]

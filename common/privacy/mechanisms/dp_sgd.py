@@ -8,11 +8,9 @@ import functools
 from dataclasses import dataclass
 
 from common.errors import RefusedError
-from common.privacy.accounts import Rdp, fixed_order
-from common.privacy.cost import PrivacyCost
-from common.privacy.mechanisms.spec import MechanismSpec
+from common.privacy.accounts import PrivacyCost, Rdp, fixed_order
+from common.privacy.mechanisms.base import MechanismSpec, check_positive
 from common.privacy.options import PrivacyOptions
-from common.privacy.validation import check_positive
 
 MAX_MULTIPLIER = 1e6
 """Largest noise multiplier of the search."""

@@ -1,13 +1,11 @@
 """Built-in mechanisms, and the mechanism and account of a run's options."""
 
 from common.privacy.accounts import Account
-from common.privacy.mechanisms.discrete_gaussian import DISCRETE_GAUSSIAN
+from common.privacy.mechanisms.base import AccountedMechanism, Mechanism, MechanismSpec
 from common.privacy.mechanisms.dp_sgd import DP_SGD
-from common.privacy.mechanisms.gaussian import GAUSSIAN
-from common.privacy.mechanisms.laplace import LAPLACE
-from common.privacy.mechanisms.privunit import PRIVUNIT
-from common.privacy.mechanisms.spec import AccountedMechanism, Mechanism, MechanismSpec
+from common.privacy.mechanisms.vector import GAUSSIAN, LAPLACE, PRIVUNIT
 from common.privacy.options import PrivacyOptions
+from common.secure.noise import DISCRETE_GAUSSIAN
 
 VECTOR_MECHANISMS: tuple[MechanismSpec[Mechanism], ...] = (GAUSSIAN, LAPLACE, PRIVUNIT)
 """Mechanisms for one vector, by `privacy.mechanism`."""

@@ -1,4 +1,4 @@
-"""Counts of users per pair of items and per item, summed over markets.
+"""Counts of users per pair of items and per item, summed over markets, and the features of a pair.
 
 Counts are sparse: sorted keys a·V + b with a < b, one value per key, and one degree per item. A client sends them only if its
 policy allows it.
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Array, Arrays, Floats32, Ints
 from common.errors import WireError
-from common.tasks.sparse_counts import MIN_COUNT, check_sparse, sum_by_key
+from common.tasks.counts import MIN_COUNT, check_sparse, sum_by_key
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -131,3 +131,41 @@ class OtherMarketCounts:
         ends = np.concatenate([a[is_sold], b[is_sold]]), np.concatenate([b[is_sold], a[is_sold]])
         values: Floats32 = np.tile(counts[VALUES][is_sold], 2)
         return cls(csr_array((values, ends), shape=(size, size)), counts[DEGREES][items])
+
+
+GRAPH_FEATURES = (
+    "walk",
+    "far_walk",
+    "common",
+    "rare_common",
+    "overlap",
+    "degree",
+    "strength",
+    "text",
+    "elsewhere",
+    "neighbor_text",
+)
+"""Features of candidate b for a query a with neighbors.
+
+Count-weighted walk of two hops and of three; common neighbors, plain and weighted by 1/log degree (Adamic-Adar); cosine of
+the neighbor sets; degree and strength of b; text similarity; users of the pair in other markets, if counts are shared; mean
+text similarity of b with the neighbors of a.
+"""
+
+COLD_FEATURES = (
+    "new_degree",
+    "new_text",
+    "new_elsewhere",
+    "new_degree_elsewhere",
+    "new_detour",
+    "new_text_walk",
+    "new_text_elsewhere",
+)
+"""Features of candidate b for a query a that is new in the market.
+
+Degree of b; text similarity; from other markets: users of the pair, degree of b, and a walk of one hop there and one here. From
+the ten items with texts nearest to that of a: a walk of one hop here, and their mean users with b in other markets.
+"""
+
+FEATURES = GRAPH_FEATURES + COLD_FEATURES
+"""All F features; one of the two groups is zero for each query."""

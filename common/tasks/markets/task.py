@@ -4,15 +4,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common.methods.pfgnn import PFGNN
-from common.metrics.known import LOSS, MODEL_FAMILIES, MRR, NDCG
-from common.metrics.spec import MetricFamily, share
-from common.tasks.comparison import Comparison
-from common.tasks.count_statistics import pair_statistics
+from common.metrics import LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, share
+from common.tasks.counts import pair_statistics
 from common.tasks.markets.counts import add_pairs, check_pairs, dense_pairs, to_dense, to_sparse
-from common.tasks.markets.demo import demo_market_catalogue
 from common.tasks.markets.options import MarketsOptions
-from common.tasks.markets.vocabulary import MarketCatalogue
-from common.tasks.spec import Objective, TaskRun, TaskSpec
+from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue
+from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
 
 if TYPE_CHECKING:
     from torch import nn
@@ -24,7 +21,7 @@ TOPS = (10, 20)
 
 def build_model(run: TaskRun[MarketsOptions, MarketCatalogue]) -> "nn.Module":
     """Return the paper's network of the options, or the default pair scorer."""
-    from common.tasks.markets.models.build import build_market_model
+    from common.tasks.markets.model import build_market_model
 
     pfgnn = run.method if isinstance(run.method, PFGNN) else None
     return build_market_model(run.vocabulary, run.options, paper=run.model == "paper", pfgnn=pfgnn)

@@ -1,10 +1,11 @@
-"""Vocabulary of the markets task."""
+"""Vocabulary of the markets task, and that of the generated demo markets."""
 
+from functools import cache
 from typing import Self
 
 from pydantic import model_validator
 
-from common.tasks.vocabulary import Vocabulary, check_names
+from common.tasks.vocabulary import SHELVES, Vocabulary, check_names
 
 
 class MarketCatalogue(Vocabulary):
@@ -38,3 +39,23 @@ class MarketCatalogue(Vocabulary):
         """Return title and description of the item of that index; empty if it has neither."""
         parts = [texts[item] for texts in (self.titles, self.descriptions) if texts]
         return " ".join(part for part in parts if part.strip())
+
+
+@cache
+def demo_market_catalogue() -> MarketCatalogue:
+    """Return the demo's catalogue, shelf by shelf; on a shelf, kind by kind."""
+    titles, descriptions = [], []
+    for shelf, (kinds, things) in SHELVES.items():
+        for kind in kinds.split(", "):
+            for thing in things.split(", "):
+                titles.append(f"{kind[0].upper()}{kind[1:]} {thing}")
+                descriptions.append(
+                    f"From our {shelf} shelf: {thing}, {kind}. Goes with everything {kind} for {shelf}."
+                )
+    ids = tuple(f"P{number:04d}" for number in range(1, len(titles) + 1))
+    return MarketCatalogue(items=ids, titles=tuple(titles), descriptions=tuple(descriptions))
+
+
+def set_size() -> int:
+    """Return the number of items of a set (one kind on one shelf); sets are consecutive and of equal size."""
+    return len(next(iter(SHELVES.values()))[1].split(", "))

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from common.methods.spec import Capabilities
+from common.methods.base import Capabilities
 from common.tasks.spec import ModelVariant, NamedRows, TaskOptions
 
 

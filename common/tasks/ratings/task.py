@@ -1,14 +1,14 @@
 """Ratings task: ratings of unseen items, relative to each rater's own mean (algorithms.md §4)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from common.metrics.known import LOSS, MODEL_FAMILIES
-from common.metrics.spec import error, share
-from common.tasks.comparison import Comparison
-from common.tasks.ratings.demo import demo_products
+import numpy as np
+from numpy.typing import NDArray
+
+from common.metrics import LOSS, MODEL_FAMILIES, error, share
 from common.tasks.ratings.options import RatingsOptions
-from common.tasks.ratings.vocabulary import ProductCatalogue
-from common.tasks.spec import Objective, TaskRun, TaskSpec
+from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
+from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
 
 if TYPE_CHECKING:
     from torch import nn
@@ -93,3 +93,36 @@ TASK = TaskSpec(
     comparison=Comparison("rmse", "raters", "own mean"),
     records_per_example=1_000,  # an example is a rater, whose number of ratings is private
 )
+
+
+Shares = NDArray[np.floating[Any]]
+
+LIKED = 0.5
+"""Smallest rating, and smallest prediction, that counts as liked."""
+
+
+def rating_metrics(predicted: Shares, truth: Shares) -> tuple[dict[str, float], dict[str, float]]:
+    """Return RMSE, MAE, loss (squared error) and F1, and the weights that pool them over clients.
+
+    The weighted mean over clients (of squares for RMSE) equals the metric of all ratings together. The weight of
+    F1 = 2TP/(2TP + FP + FN) is its denominator. Metrics are absent without ratings, F1 is absent without a positive.
+
+    Args:
+        predicted: Predicted ratings, n.
+        truth: True ratings, n.
+    """
+    if not len(truth):
+        return {}, {}
+    error = np.asarray(predicted, np.float64) - truth
+    square = float(np.mean(error**2))
+    metrics = {"rmse": square**0.5, "mae": float(np.mean(np.abs(error))), "loss": square}
+    weights = dict.fromkeys(metrics, float(len(truth)))
+    score, weight = f1(predicted, truth)
+    return (metrics | {"f1": score}, weights | {"f1": weight}) if weight else (metrics, weights)
+
+
+def f1(predicted: Shares, truth: Shares) -> tuple[float, float]:
+    """Return F1 = 2TP/(2TP + FP + FN) of liked items and its denominator; (0, 0) without a positive."""
+    predicted_liked, truly_liked = np.asarray(predicted) >= LIKED, np.asarray(truth) >= LIKED
+    hits, weight = 2.0 * int((predicted_liked & truly_liked).sum()), float(predicted_liked.sum() + truly_liked.sum())
+    return (hits / weight if weight else 0.0), weight

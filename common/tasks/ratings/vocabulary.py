@@ -1,6 +1,7 @@
-"""Vocabulary of the ratings task."""
+"""Vocabulary of the ratings task, and that of the generated demo raters."""
 
 import math
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -46,3 +47,20 @@ class ProductCatalogue(Vocabulary):
     def unscaled(self, shares: Values) -> Values:
         """Return shares of the scale in the data's units; inverse of `scaled`."""
         return self.low + shares * (self.high - self.low)
+
+
+MOODS = (
+    "Quiet, Last, Burning, Hidden, Broken, Silver, Northern, "
+    "Endless, Borrowed, Forgotten, Crooked, Golden, Empty, Secret, Restless"
+)
+SUBJECTS = (
+    "Harbour, Summer, Orchard, Letter, Bridge, Winter, Lighthouse, Promise, "
+    "Garden, Island, Mirror, Journey, Tower, Song, River, Door"
+)
+
+
+@cache
+def demo_products() -> ProductCatalogue:
+    """Return 240 films rated with one to five stars; as with MovieLens, r/5 is the share of the scale."""
+    names = (f"The {mood} {subject}" for subject in SUBJECTS.split(", ") for mood in MOODS.split(", "))
+    return ProductCatalogue(items=tuple(names), low=0, high=5)

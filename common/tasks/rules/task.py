@@ -3,17 +3,14 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES
-from common.metrics.spec import error, share
+from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, error, share
 from common.privacy.options import PrivacyOptions
-from common.tasks.comparison import Comparison
-from common.tasks.count_statistics import CountStatistics
+from common.tasks.counts import CountStatistics
 from common.tasks.rules.counts import add_counts, check_counts, label, visible_share, zeros
-from common.tasks.rules.demo import demo_catalogue
 from common.tasks.rules.metrics import SHOWN_TOPS, TOPS
 from common.tasks.rules.options import RulesOptions
-from common.tasks.rules.vocabulary import RuleCatalogue
-from common.tasks.spec import Objective, TaskRun, TaskSpec
+from common.tasks.rules.vocabulary import RuleCatalogue, demo_catalogue
+from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
 from common.text import count
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Counts of sequential rules i → j (j is clicked after i in a session), summed over clients.
+"""Counts of sequential rules i → j (j is clicked after i in a session), and the features of an item.
 
 Each ordered pair of clicks of a session adds 1/distance (Ludewig & Jannach 2018). Counts are sparse: sorted keys i·V + j.
 """
@@ -11,8 +11,8 @@ import numpy as np
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
+from common.tasks.counts import MIN_COUNT, check_sparse, sum_by_key
 from common.tasks.sessions.vocabulary import Clicks
-from common.tasks.sparse_counts import MIN_COUNT, check_sparse, sum_by_key
 
 KEYS, VALUES, DENSE = "rules.keys", "rules.values", "rules.dense"
 FADING = 0.8
@@ -92,3 +92,11 @@ class SharedRules:
             return items, totals
         best = np.argsort(-totals, kind="stable")[:MAX_RULE_ITEMS]
         return items[best], totals[best]
+
+
+FEATURES = ("own_frequency", "own_bigram", "session_recency", "last_item", "shared_rules")
+"""The F features of an item.
+
+log(1 + visits); log(1 + visits right after the last item); .8^(clicks ago) if the session has it; 1 if it is the last
+item; log(1 + summed sequential rules) if counts are shared.
+"""

@@ -1,27 +1,64 @@
-"""Sessions task: next item of a session by SR-GNN or TAGNN (algorithms.md §2)."""
+"""Sessions task: next item of a session by SR-GNN or TAGNN (algorithms.md §2), and its metrics."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
-from common.metrics.spec import share
-from common.tasks.comparison import Comparison
-from common.tasks.count_statistics import pair_statistics
+import numpy as np
+from numpy.typing import NDArray
+
+from common.arrays import Ints
+from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, share
+from common.tasks.counts import pair_statistics
 from common.tasks.sessions.counts import add_rules, check_rules, dense_rules, to_dense, to_sparse
-from common.tasks.sessions.demo import demo_items
-from common.tasks.sessions.metrics import TOPS
 from common.tasks.sessions.options import SessionsOptions
-from common.tasks.sessions.vocabulary import Items
-from common.tasks.spec import Objective, TaskRun, TaskSpec
+from common.tasks.sessions.vocabulary import Items, demo_items
+from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
 
 if TYPE_CHECKING:
     from torch import nn
 
+Floats = NDArray[np.floating[Any]]
+
+TOPS = (10, 20)
+
+
+def ranks(logits: Floats, targets: Ints) -> Floats:
+    """Return the 1-based rank of each case's target among all items, E from E × V.
+
+    Ties get the mean of their ranks. The rank is NaN if a logit of the case is NaN (diverged model).
+    """
+    target_logits = logits[np.arange(len(targets)), targets][:, None]
+    ahead, equal = (logits > target_logits).sum(1), (logits == target_logits).sum(1)
+    places: Floats = np.where(np.isnan(logits).any(1), np.nan, ahead + (equal + 1) / 2)
+    return places
+
+
+def session_metrics(places: Floats, losses: Floats) -> dict[str, float]:
+    """Return means over E cases of HR@N, MRR@N (0 beyond N), NDCG@20 and the loss; {} without cases.
+
+    A NaN rank makes every ranking metric NaN.
+
+    Args:
+        places: Rank of each target, E.
+        losses: −log probability of each target, E.
+    """
+    if not len(places):
+        return {}
+    metrics = {f"hr{top}": _mean_within(places, top, np.ones_like(places)) for top in TOPS}
+    metrics |= {f"mrr{top}": _mean_within(places, top, 1 / places) for top in TOPS}
+    metrics["ndcg20"] = _mean_within(places, 20, 1 / np.log2(places + 1))
+    metrics["loss"] = float(np.mean(losses))
+    return metrics
+
+
+def _mean_within(places: Floats, top: int, values: Floats) -> float:
+    """Return the mean of `values`, with 0 for ranks beyond `top`."""
+    return float(np.mean(np.where(places > top, 0, np.where(np.isnan(places), np.nan, values))))
+
 
 def build_model(run: TaskRun[SessionsOptions, Items]) -> "nn.Module":
     """Return the session network; by default blended with features of the visitor's history."""
-    from common.tasks.sessions.history_blend import LocalBlend
-    from common.tasks.sessions.model import build_session_model
+    from common.tasks.sessions.model import LocalBlend, build_session_model
 
     network = build_session_model(len(run.vocabulary.items), run.options)
     return network if run.model == "paper" else LocalBlend(network)

@@ -1,11 +1,12 @@
-"""Vocabulary of the sessions task."""
+"""Vocabulary of the sessions task, and that of the generated demo visitors."""
 
+from functools import cache
 from typing import Self
 
 from pydantic import model_validator
 
 from common.arrays import Ints
-from common.tasks.vocabulary import Vocabulary, check_names
+from common.tasks.vocabulary import SHELVES, Vocabulary, check_names
 
 Clicks = Ints
 """Items of one session in order, as indices into `Items.items`, shape (L,)."""
@@ -21,3 +22,24 @@ class Items(Vocabulary):
     def _names_are_usable(self) -> Self:
         check_names("an item", self.items)
         return self
+
+
+SHELVES_PER_DEPARTMENT = 2
+"""Number of consecutive shelves of a department."""
+
+DEPARTMENTS = len(SHELVES) // SHELVES_PER_DEPARTMENT
+
+
+@cache
+def demo_items() -> Items:
+    """Return the demo's items, shelf by shelf; department i starts at index i·`department_size()`."""
+    return Items(items=tuple(f"{kind} {thing}" for words in SHELVES.values() for kind, thing in _shelf(*words)))
+
+
+def department_size() -> int:
+    """Return the number of items of a department, equal for all departments."""
+    return len(demo_items().items) // DEPARTMENTS
+
+
+def _shelf(kinds: str, things: str) -> list[tuple[str, str]]:
+    return [(kind, thing) for kind in kinds.split(", ") for thing in things.split(", ")]

@@ -13,7 +13,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Flags, Floats, Ints, add, check_like
 from common.errors import WireError
-from common.tasks.traffic.ranges import POOLED
+from common.tasks.traffic.properties import POOLED
 from common.tasks.traffic.vocabulary import SensorVariables
 
 SUMS = LAGS, PAIRS = "lags.products", "lags.pairs"

@@ -5,7 +5,7 @@ from typing import Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from common.errors import ConfigError
-from common.logic.diagnosis import read_formula
+from common.logic.parser import read_formula
 from common.privacy.claims import PROPERTIES
 from common.tasks.spec import TaskOptions
 from common.tasks.traffic.vocabulary import DAY, SensorVariables

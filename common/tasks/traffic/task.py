@@ -4,13 +4,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common.errors import ConfigError
-from common.logic.diagnosis import read_formula
-from common.metrics.known import LOSS, MODEL_FAMILIES
-from common.metrics.spec import MetricFamily, MetricSpec, error, share
+from common.logic.parser import read_formula
+from common.metrics import LOSS, MODEL_FAMILIES, MetricFamily, MetricSpec, error, share
 from common.privacy.claims import PROPERTIES
-from common.tasks.comparison import Comparison
-from common.tasks.count_statistics import CountStatistics
-from common.tasks.spec import Objective, TaskRun, TaskSpec
+from common.tasks.counts import CountStatistics
+from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
 from common.tasks.traffic.counts import (
     add_lags,
     check_lags,
@@ -20,10 +18,9 @@ from common.tasks.traffic.counts import (
     to_unit,
     visible_share,
 )
-from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.options import TrafficOptions, compared_variables
-from common.tasks.traffic.ranges import POOLED
-from common.tasks.traffic.vocabulary import SensorVariables
+from common.tasks.traffic.properties import POOLED
+from common.tasks.traffic.vocabulary import SensorVariables, demo_variables
 
 if TYPE_CHECKING:
     from torch import nn

@@ -1,4 +1,4 @@
-"""Vocabulary of the traffic task."""
+"""Vocabulary of the traffic task, and that of the generated demo sensors."""
 
 from typing import Self
 
@@ -37,3 +37,8 @@ class SensorVariables(Vocabulary):
 def duration(seconds: int) -> str:
     """Return the duration in words: `60 minutes`, `1 second`."""
     return count(seconds, "second") if seconds % 60 else count(seconds // 60, "minute")
+
+
+def demo_variables() -> SensorVariables:
+    """Return the demo's variable: vehicles per hour."""
+    return SensorVariables(variables=("volume",))

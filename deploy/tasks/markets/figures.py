@@ -1,15 +1,115 @@
-"""Bars by market, as in the paper's Figure 3: the model of each run beside untrained baselines."""
+"""Figures by market: bars as in the paper's Figure 3, and metrics by the size of the market."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
-from deploy.report.metric_table import measure
-from deploy.report.run import RunRecord, labels
-from deploy.report.sections import Section, figure_of, section
-from deploy.report.svg import COLORS, SERIES, svg
-from deploy.tasks.markets.figures_by_size import BASELINE_ALPHA, BASELINES, sizes
+from deploy.pages.figures import COLORS, INK, SERIES, svg
+from deploy.pages.metrics import measure
+from deploy.pages.view import RunRecord, Section, figure, figure_of, labels, section
+
+METRIC = "mrr20"
+
+BASELINES = {"walk_": "random walk", "shared_": "popularity and other markets", "degree_": "popularity"}
+"""Prefix of a baseline's metrics -> its name."""
+
+BASELINE_ALPHA = 0.45
+"""Opacity of the baselines."""
+
+MAX_NAMED = 8
+"""Maximum number of markets whose names are drawn."""
+
+WIDE_RATIO = 300
+"""Ratio of the largest market to the smallest from which only powers of ten are labeled."""
+
+Points = dict[str, tuple[int, float]]
+"""Market -> number of its training pairs, and the metric."""
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Points of a model or baseline, one for each market, in one colour."""
+
+    label: str
+    points: Points
+    colour: str
+    alpha: float
+
+
+def sizes(histories: Sequence[RunRecord]) -> list[dict[str, str]]:
+    """Return the figure of runs of task markets; none if sizes are equal, or hidden by DP noise."""
+    names = ["model"] if len(histories) == 1 else labels(histories)
+    plain = [(k, h) for k, h in enumerate(histories) if not h.noisy and _points(h, METRIC)]
+    models = [Dots(names[k], _points(h, METRIC), COLORS[k % SERIES], 1.0) for k, h in plain]
+    if len({pairs for dots in models for pairs, _ in dots.points.values()}) < 2:
+        return []
+    cold = any(h.config.get("tasks.markets.protocol") == "cold" for _, h in plain)
+    prefix = "degree_" if cold else "walk_"  # no walk starts at an item whose pairs are all held out
+    points = next(filter(None, (_points(h, f"{prefix}{METRIC}") for _, h in plain)), {})
+    colour = COLORS[(len(histories) + list(BASELINES).index(prefix)) % SERIES]
+    baseline = Dots(BASELINES[prefix], points, colour, BASELINE_ALPHA)
+    gain = f"; strokes: its gain over {baseline.label}" if points and len(models) == 1 else ""
+    m = measure(METRIC)
+    caption = f"Each market by the number of its training pairs{gain}."
+    return [figure(f"{m.label} by size of market", m.better, _draw_sizes(models, baseline), caption)]
+
+
+def _points(history: RunRecord, key: str) -> Points:
+    """Return the points of markets with training pairs; others have no place on a logarithmic axis."""
+    clients = history.result.clients if history.result else {}
+    return {
+        history.called(name): (client.examples, client.metrics[key])
+        for name, client in clients.items()
+        if client.examples and key in client.metrics
+    }
+
+
+def _draw_sizes(models: Sequence[Dots], baseline: Dots) -> str:
+    """Draw the models' dots, and the baseline's, paler; strokes join the two if there is one model."""
+    groups = [*models, baseline] if baseline.points else models
+
+    def draw(axes: Axes) -> None:
+        for k, dots in enumerate(groups):
+            pairs, values = zip(*dots.points.values(), strict=True)
+            colour, alpha, label = dots.colour, dots.alpha, dots.label
+            axes.plot(pairs, values, "o", color=colour, markersize=5.5, alpha=alpha, label=label, zorder=9 - k)
+        if len(models) == 1:
+            _stroke(axes, models[0], baseline)
+        _name(axes, groups)
+        _scale(axes, [pairs for dots in groups for pairs, _ in dots.points.values()])
+        axes.set_ylim(0, 1.1 * max(value for dots in groups for _, value in dots.points.values()) or 1)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=2)
+
+    return svg(draw, f"{measure(METRIC).label} of each market by its training pairs", 3.3)
+
+
+def _scale(axes: Axes, pairs: Sequence[int]) -> None:
+    axes.set_xscale("log")
+    axes.margins(x=0.12)  # room for names above the outermost dots
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(pairs) < WIDE_RATIO * min(pairs) else (1,)))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.minorticks_off()
+    axes.set_xlabel("training pairs")
+
+
+def _stroke(axes: Axes, model: Dots, baseline: Dots) -> None:
+    for market in sorted(model.points.keys() & baseline.points.keys()):
+        pairs, value = model.points[market]
+        axes.vlines(pairs, baseline.points[market][1], value, color=model.colour, linewidth=1.0)
+
+
+def _name(axes: Axes, groups: Sequence[Dots]) -> None:
+    """Write each market's name above its highest dot, if there are few markets."""
+    highest: Points = {}
+    for dots in groups:
+        for market, point in dots.points.items():
+            highest[market] = max(highest.get(market, point), point, key=lambda p: p[1])
+    for market, point in highest.items() if len(highest) <= MAX_NAMED else ():
+        axes.annotate(market, point, (0, 5), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
+
 
 METRICS = ("mrr20", "ndcg20", "seen_mrr20", "seen_ndcg20")
 """Metrics with bars, if a run measured them."""

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from client.data.dataset import AnyDataset
 from common.options import Scalar
-from deploy.model_service.spec import MAX_NAME, Export, ModelAnswer, RankingRequest, ServedModel, Serving
+from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, RankingRequest, ServedModel, Serving
 from deploy.tasks.spec import TrainedRun
 
 MAX_TITLE = 1000
@@ -19,8 +19,8 @@ class CompanionRequest(RankingRequest):
 
 def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     """Return the scorer or network of a run; with data, the personalized one of their client."""
-    from client.inference.trained_network import trained_network
-    from client.tasks.markets.onnx_network import exportable_network, exportable_scorer
+    from client.inference.model_choice import trained_network
+    from client.tasks.markets.export import exportable_network, exportable_scorer
     from common.tasks.markets.task import TASK
     from deploy.tasks.markets.model_choice import model_of
 
@@ -36,8 +36,7 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
 
 def answer(model: ServedModel, request: CompanionRequest) -> ModelAnswer:
     """Return items of a market that go with an item."""
-    from client.tasks.markets.inference import item_named
-    from client.tasks.markets.network_answers import companions_by
+    from client.tasks.markets.inference import companions_by, item_named
 
     market = model.find(request.market, "market", "export the model with --data and --market")
     item = item_named(request.item, model.vocabulary)

@@ -8,15 +8,14 @@ from deploy.tasks.query import HIDE, item_options, read_filter, serving_in
 from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 
 if TYPE_CHECKING:
-    from deploy.report.run import RunRecord
-    from deploy.report.sections import Section
+    from deploy.pages.view import RunRecord, Section
 
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return items of a market that go with an item."""
     from client.tasks.markets.inference import companions, item_named, labelled, seen_companions
     from deploy.tasks.markets.model_choice import model_of
-    from deploy.tasks.units import find_unit
+    from deploy.tasks.run import find_unit
 
     market = find_unit(run.read(""), query["market"], run.data, "market")
     if not query["item"]:
@@ -41,7 +40,7 @@ def every_item(run: TrainedRun, query: Mapping[str, str]) -> Iterator[Mapping[st
     """Yield a query for each item with a record in the market, or for the named item."""
     import numpy as np
 
-    from deploy.tasks.units import find_unit
+    from deploy.tasks.run import find_unit
 
     market = find_unit(run.read(""), query["market"], run.data, "market")
     sold = np.unique(np.concatenate([market.ratings[:, 1], market.pairs.ravel()])).tolist()

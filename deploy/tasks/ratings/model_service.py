@@ -7,7 +7,7 @@ from client.data.dataset import AnyDataset
 from client.tasks.ratings.data.raters import Rater
 from common.errors import ConfigError, DataError
 from common.tasks.ratings.vocabulary import ProductCatalogue
-from deploy.model_service.spec import MAX_NAME, Export, ModelAnswer, RankingRequest, ServedModel, Serving, places_of
+from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, RankingRequest, ServedModel, Serving, places_of
 from deploy.tasks.spec import TrainedRun
 
 MAX_RATINGS = 20_000
@@ -26,11 +26,10 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     Raises:
         ConfigError: The paper's model is exported without a person's ratings.
     """
-    from client.inference.choose_model import fit_client_only
-    from client.inference.trained_network import trained_network
+    from client.inference.model_choice import fit_client_only, trained_network
     from client.tasks.ratings.baseline import adjust_to_noise, normal_scores
+    from client.tasks.ratings.export import ScoredRatings, StarRatings, exportable
     from client.tasks.ratings.learner import RatingsLearner
-    from client.tasks.ratings.onnx_network import ScoredRatings, StarRatings, exportable
     from common.tasks.ratings.task import TASK
 
     config, products = run.config, run.vocabulary
@@ -51,7 +50,7 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
 
 def answer(model: ServedModel, request: RatingsRequest) -> ModelAnswer:
     """Return products that a person has not rated."""
-    from client.tasks.ratings.network_answers import suggestions_by
+    from client.tasks.ratings.inference import suggestions_by
 
     rater = rater_of(request, model.vocabulary) if request.ratings else model.find(request.user, "user", "give ratings")
     found = suggestions_by(model.network, model.config, model.vocabulary, model.statics, rater, request.top)

@@ -9,7 +9,7 @@ from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return products that a person has not rated."""
     from client.tasks.ratings.inference import suggestions
-    from deploy.tasks.units import find_unit
+    from deploy.tasks.run import find_unit
 
     rater = find_unit(run.read(""), query["user"], run.data, "user")
     chosen, notes = read_filter(query, run.vocabulary.items, HIDE)

@@ -6,23 +6,13 @@ from pydantic import Field
 
 from client.data.dataset import AnyDataset
 from client.tasks.rules.data.homes import Device, Home, as_edges
-from client.tasks.rules.lists.answers import list_rules
-from client.tasks.rules.lists.shown import ListOptions
-from client.tasks.rules.network_answers import network_inputs
+from client.tasks.rules.inference import list_rules, network_inputs
+from client.tasks.rules.lists import ListOptions
 from common.errors import DataError
 from common.options import Scalar
 from common.tasks.rules.counts import COUNTS
 from common.tasks.rules.vocabulary import RuleCatalogue, relation_name
-from deploy.model_service.spec import (
-    MAX_NAME,
-    Export,
-    ModelAnswer,
-    RankingRequest,
-    Request,
-    ServedModel,
-    Serving,
-    places_of,
-)
+from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, RankingRequest, Request, ServedModel, Serving, places_of
 from deploy.tasks.spec import TrainedRun
 
 MAX_DEVICES, MAX_RULES = 200, 2000
@@ -60,8 +50,8 @@ class RulesRequest(RankingRequest):
 
 def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     """Return the rule recommender of a run."""
-    from client.inference.trained_network import trained_network
-    from client.tasks.rules.onnx_network import exportable
+    from client.inference.model_choice import trained_network
+    from client.tasks.rules.export import exportable
 
     network, statics = trained_network(run.config, run.vocabulary, run.model)
     return Export(exportable(network, run.vocabulary), run.config, run.vocabulary, statics)

@@ -8,10 +8,10 @@ from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return rules to add to a home."""
-    from client.inference.baseline_choice import describe_choice
     from client.tasks.rules.inference import recommend
-    from client.tasks.rules.lists.shown import ListOptions
-    from deploy.tasks.units import find_unit
+    from client.tasks.rules.lists import ListOptions
+    from client.training.comparison import describe_choice
+    from deploy.tasks.run import find_unit
 
     home = find_unit(run.read(""), query["user"], run.data, "user")
     options = ListOptions(top, parse_share("diverse", query.get("diverse", "")))

@@ -6,9 +6,9 @@ import numpy as np
 from pydantic import Field
 
 from client.data.dataset import AnyDataset
-from client.tasks.sessions.network_answers import network_inputs
+from client.tasks.sessions.inference import network_inputs
 from common.errors import DataError
-from deploy.model_service.spec import MAX_NAME, Export, ModelAnswer, RankingRequest, ServedModel, Serving, places_of
+from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, RankingRequest, ServedModel, Serving, places_of
 from deploy.tasks.spec import TrainedRun
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class SessionRequest(RankingRequest):
 
 def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     """Return the session network of a run."""
-    from client.inference.trained_network import trained_network
-    from client.tasks.sessions.onnx_network import exportable
+    from client.inference.model_choice import trained_network
+    from client.tasks.sessions.export import exportable
     from common.tasks.sessions.task import TASK
 
     network, statics = trained_network(run.config, run.vocabulary, run.model)
@@ -40,7 +40,7 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
 
 def answer(model: ServedModel, request: SessionRequest) -> ModelAnswer:
     """Return the next items of a session."""
-    from client.lists.items import ItemFilter
+    from client.tasks.lists import ItemFilter
     from client.tasks.sessions.inference import list_items
 
     clicks, history = _session(model, request)

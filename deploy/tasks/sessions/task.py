@@ -17,10 +17,10 @@ SHOWN_CLICKS = 3
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return the next items of a session."""
-    from client.inference.baseline_choice import describe_choice
-    from client.lists.titles import label_of
+    from client.tasks.lists import label_of
     from client.tasks.sessions.inference import next_items, seen_items
-    from deploy.tasks.units import find_unit
+    from client.training.comparison import describe_choice
+    from deploy.tasks.run import find_unit
 
     visitor = find_unit(run.read(query["test"]), query["user"], run.data, "user")
     anonymous = bool(query["session"]) and not query["user"]

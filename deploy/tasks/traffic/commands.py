@@ -1,7 +1,6 @@
-"""`fedloom forecast` and `fedloom properties`."""
+"""`fedloom forecast`, `fedloom properties` and `fedloom data`."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,25 +9,9 @@ import typer
 from common.errors import ConfigError
 from deploy.cli import options as o
 from deploy.cli.signature import spread
+from deploy.tasks.traffic.task import SensorRequest
 
 SUFFIXES = (".svg", ".png", ".pdf")
-
-
-@dataclass(frozen=True)
-class SensorRequest:
-    """A sensor, and the model that is applied to it."""
-
-    site: Annotated[str, typer.Option(help="Use this sensor of the data; default: the first.")] = ""
-    run: Annotated[
-        str,
-        typer.Option(
-            help="Use this finished run, by name or folder; default: the newest that trained on the data, or else the newest."
-        ),
-    ] = ""
-    client: Annotated[
-        str, typer.Option(help="Use the model that this client stored; default: who trained on the data.")
-    ] = ""
-    state_dir: o.StateDir = o.STATE
 
 
 @spread
@@ -41,7 +24,7 @@ def properties(source: o.DataRequest, sensor: SensorRequest, sets: o.Sets = None
     A sensor with less than two weeks of training data takes the pooled property of similar clients from a finished FedSTL run.
     """
     from deploy.cli.output import print_object, say
-    from deploy.tasks.traffic.inference import infer_property
+    from deploy.tasks.traffic.forecast import infer_property
     from deploy.tasks.traffic.property import as_json, as_lines
 
     found = infer_property(source, sensor, sets or [])
@@ -72,8 +55,7 @@ def forecast(
     this place, its private layers are used. Profile and property are fitted to all readings. Nothing leaves this machine.
     """
     from deploy.cli.output import print_object, say
-    from deploy.tasks.traffic.forecast import draw
-    from deploy.tasks.traffic.inference import compute_forecast
+    from deploy.tasks.traffic.forecast import compute_forecast, draw
 
     if plot and plot.suffix not in SUFFIXES:
         raise ConfigError(f"--plot {plot}: the suffix is none of {', '.join(SUFFIXES)}; use one of them")
@@ -89,3 +71,37 @@ def forecast(
         return
     for line in [*view.as_lines(), f"figure: {path}"]:
         say(line)
+
+
+data = typer.Typer(help="Make data sets.", no_args_is_help=True, add_completion=False, suggest_commands=False)
+
+
+@data.callback()
+def group() -> None:
+    """Make data sets."""
+
+
+@data.command()
+def sumo(
+    out: Annotated[Path, typer.Option(help="Write the table (CSV) here.")] = Path("sumo.csv"),
+    edges: Annotated[int, typer.Option(min=1, help="Record so many edges, the busiest.")] = 100,
+    seconds: Annotated[int, typer.Option(min=1, help="Record so many seconds, after a warm-up.")] = 3600,
+    seed: Annotated[int, typer.Option(min=0, help="Seed the simulation; one seed gives one table.")] = 0,
+    json: o.AsJson = False,
+) -> None:
+    """Simulate traffic on a grid of streets with SUMO and record six variables of each edge.
+
+    Vehicles are cars, trucks and motorcycles.
+
+    Needs the extra `sumo` of fedloom. A catalogue for training on steps of one second is written beside the table:
+    `fedloom simulate --task traffic --data sumo.csv --catalogue sumo.json --set tasks.traffic.history=40
+    --set tasks.traffic.horizon=10 --set tasks.traffic.slice=latest --set tasks.traffic.property=difference`.
+    """
+    from client.tasks.traffic.data.sumo import record_sumo
+    from deploy.cli.output import note, print_object
+
+    record_sumo(out, edges=edges, seconds=seconds, seed=seed)
+    catalogue = out.with_suffix(".json")
+    note(f"{edges} edges, {seconds} seconds, six variables: {out}; catalogue: {catalogue}")
+    if json:
+        print_object({"table": str(out), "catalogue": str(catalogue)})

@@ -1,8 +1,8 @@
-"""A sensor's forecast as a table, as JSON and as a figure."""
+"""A sensor's forecast as a table, as JSON and as a figure; property and forecast for the command line."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -10,14 +10,31 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
-from client.tasks.traffic.inference import Forecast
+from client.inference.model_choice import fit_model
+from client.tasks.traffic.data.series import Sensors, Series
+from client.tasks.traffic.federated_ridge import with_federated_ridge
+from client.tasks.traffic.inference import Forecast, forecast
 from client.tasks.traffic.intervals import MIN_ERRORS
+from client.tasks.traffic.learner import TrafficLearner
+from client.tasks.traffic.metrics import limits
+from client.tasks.traffic.sensor import Sensor, is_cold_start, prepare, with_pooled_property
+from common.arrays import Arrays, Floats
+from common.config.parse import parse, read_overrides
+from common.errors import DataError
+from common.tasks.traffic.counts import STATICS
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.vocabulary import DAY
-from deploy.tasks.traffic.clock import digits_for, number
-from deploy.tasks.traffic.property import describe_satisfaction
-from deploy.tasks.traffic.rows import forecast_rows
-from deploy.tasks.traffic.stated_property import describe_unjudged
+from common.tasks.traffic.task import TASK
+from common.tasks.traffic.vocabulary import DAY, SensorVariables
+from deploy.cli.options import DataRequest
+from deploy.cli.output import note
+from deploy.tasks.spec import ForecastExample, TrainedRun
+from deploy.tasks.traffic.forecaster import find_forecaster, find_series, pooled_for, read_sensors
+from deploy.tasks.traffic.model_service import forecast_rows
+from deploy.tasks.traffic.property import describe_satisfaction, describe_unjudged
+from deploy.tasks.traffic.words import digits_for, number
+
+if TYPE_CHECKING:
+    from deploy.tasks.traffic.task import SensorRequest
 
 DAYS_BEFORE = 3
 """Days of readings in a figure before the forecast."""
@@ -159,3 +176,89 @@ _STYLE = {
     "axes.edgecolor": "#b9b6b0",
     "lines.linewidth": 1.6,
 }
+
+
+def infer_property(
+    source: DataRequest, request: "SensorRequest", sets: list[str]
+) -> tuple[Sensor, SensorVariables, TrafficOptions]:
+    """Return the sensor with its property, its variables and the options of the property.
+
+    Raises:
+        ConfigError: An option is wrong, or the run does not exist.
+        DataError: The data cannot be read, or lack the sensor.
+    """
+    config = parse({"method": "fedstl", "task": TASK.name, **read_overrides(sets)})
+    dataset, options = read_sensors(source, None), config.options_of(TASK)
+    sensor = prepare(find_series(request.site, dataset, source.data), dataset.vocabulary, options, residual=True)
+    if is_cold_start(sensor, options):
+        run, pooled = pooled_for(source.data, request, dataset.vocabulary, options.property)
+        sensor = with_pooled_property(sensor, pooled, options)
+        if sensor.pooled:
+            note(f"{source.data}: with the property of similar clients of run {run}")
+    return sensor, dataset.vocabulary, options
+
+
+def compute_forecast(source: DataRequest, request: "SensorRequest", horizon: int, checkpoint: str = "") -> ForecastView:
+    """Return the forecast of the sensor, by the model of that checkpoint.
+
+    Raises:
+        ConfigError: The run does not exist, or its model forecasts fewer steps.
+        DataError: The data cannot be read, lack the sensor, or are too few for the model.
+    """
+    trained = find_forecaster(source, request, checkpoint)
+    learner, forecaster = trained.learner, trained.forecaster(by_checkpoint=bool(checkpoint))
+    sensor = next(one for one in learner.sensors if not request.site or one.series.name == request.site)
+    sensor = with_pooled_property(sensor, trained.pooled, learner.options)
+    try:
+        made = forecast(forecaster, sensor, trained.model, horizon, trained.pooled)
+    except DataError as error:
+        raise DataError(f"'{sensor.series.name}': {error}", source.data) from None
+    return ForecastView(trained.run, trained.variables.variables, trained.config.options_of(TASK), made)
+
+
+COUNT = 3
+"""Number of sensors."""
+
+NOTE = "Held-out readings from {first}; the interval is the property of the sensor's past."
+
+FORMULA_NOTE = "Held-out readings from {first}."
+
+
+def held_out_forecasts(run: TrainedRun) -> list[ForecastExample]:
+    """Return the last held-out forecast of the first sensors that hold readings out."""
+    trained = dict(run.model)
+    pooled = {name: trained.pop(name) for name in STATICS if name in trained}
+    dataset: Sensors = run.read("")
+    found: list[ForecastExample] = []
+    for series in dataset.units:
+        if len(found) == COUNT:
+            break
+        found += _forecast(run, dataset, series, trained, pooled)
+    return found
+
+
+def _forecast(
+    run: TrainedRun, dataset: Sensors, series: Series, trained: Arrays, pooled: Arrays
+) -> list[ForecastExample]:
+    """Return the forecast of one sensor's first variable; empty if the sensor holds nothing out."""
+    learner = TrafficLearner(run.config.task_run(TASK, dataset.vocabulary), replace(dataset, units=(series,)))
+    [sensor], options = learner.sensors, learner.options
+    if not len(sensor.test):
+        return []
+    model = fit_model(run.config, learner, trained, pooled)
+    sensor = with_pooled_property(with_federated_ridge(sensor, pooled, options), pooled, options)
+    first = sensor.test[-1:]
+    student = learner.forecasts(model, sensor, first)[0]
+    truth, places = sensor.targets(first, options.horizon)
+    low, high = limits(sensor, student, int(first[0]))
+    truth, student, low, high = (sensor.scaler.unscale(table)[:, 0] for table in (truth[0], student, low, high))
+    times = sensor.series.times(sensor.step)[places[0]].astype("datetime64[m]")
+    digits = digits_for(float(np.ptp(truth)))
+    note = (FORMULA_NOTE if sensor.stated else NOTE).format(first=str(times[0]).replace("T", " "))
+    clock = [str(time)[11:] for time in times]
+    values = (_values(table, digits) for table in (student, low, high, truth))
+    return [ForecastExample(f"{series.name}: {dataset.vocabulary.variables[0]}", note, digits, clock, *values)]
+
+
+def _values(table: Floats, digits: int) -> list[float | None]:
+    return [round(float(value), digits + 2) if np.isfinite(value) else None for value in table]

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from client.data.read import read_all
-from client.inference.baseline_choice import describe_choice, prefers_baseline
-from client.inference.choose_model import fit_model, has_own_parameters
+from client.inference.model_choice import fit_model, has_own_parameters
 from client.inference.stored_models import SINCE, StoredModel
 from client.tasks.traffic.data.series import Sensors, Series
+from client.tasks.traffic.federated_ridge import OwnRidge
 from client.tasks.traffic.inference import Forecaster
 from client.tasks.traffic.learner import TrafficLearner
-from client.tasks.traffic.own_ridge import OwnRidge
+from client.training.comparison import describe_choice, prefers_baseline
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -22,14 +22,13 @@ from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import SensorVariables
 from deploy.cli.options import DataRequest
 from deploy.cli.output import note
-from deploy.commands.checkpoint import load_checkpoint
-from deploy.commands.runs import find_run, newest, newest_or_none, stored_options
-from deploy.commands.stored_models import find_stored_model
-from deploy.tasks.units import find_unit
-from server.artifacts import RunDirectory
+from deploy.federation.runs import find_run, newest, newest_or_none, stored_options
+from deploy.serving.models import find_stored_model, load_checkpoint
+from deploy.tasks.run import find_unit
+from server.record.folder import RunDirectory
 
 if TYPE_CHECKING:
-    from deploy.tasks.traffic.commands import SensorRequest
+    from deploy.tasks.traffic.task import SensorRequest
 
 FITTED = "its clients have private layers; those of this sensor are trained here, for one round on its own data"
 

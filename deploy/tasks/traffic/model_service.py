@@ -1,23 +1,44 @@
-"""Export and local serving of the traffic task."""
+"""Export and local serving of the traffic task; importing it must not import torch."""
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 from pydantic import Field
 
 from client.data.dataset import AnyDataset
 from common.errors import ConfigError, DataError
+from common.options import Scalar
 from common.tasks.traffic.vocabulary import SensorVariables
-from deploy.model_service.spec import MAX_NAME, Export, ModelAnswer, Request, ServedModel, Serving
+from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, Request, ServedModel, Serving
 from deploy.tasks.spec import TrainedRun
-from deploy.tasks.traffic.rows import forecast_rows
 
 if TYPE_CHECKING:
     from client.tasks.traffic.data.series import Series
+    from client.tasks.traffic.inference import Forecast
     from common.arrays import Arrays
     from common.config.run import RunConfig
+
+
+def forecast_rows(made: "Forecast", variables: Sequence[str]) -> list[dict[str, Scalar | None]]:
+    """Return one row for each step and variable; a value that does not exist is None."""
+    tables = {"forecast": made.student, "corrected": made.corrected, "low": made.low, "high": made.high}
+    columns = {**tables, "profile": made.profile, "low80": made.low80, "high80": made.high80}
+    return [
+        {"time": str(made.times[t]), "variable": variable}
+        | {name: _finite(float(table[t, d])) for name, table in columns.items()}
+        | {"marked": bool(made.marked[t, d])}
+        for t in range(len(made.times))
+        for d, variable in enumerate(variables)
+    ]
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
 
 MAX_READINGS = 100_000
 """A body of 1 MiB holds fewer."""
@@ -39,8 +60,8 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     Raises:
         ConfigError: Clients have private layers or models of clusters, and there are no data.
     """
-    from client.inference.trained_network import trained_network
-    from client.tasks.traffic.onnx_network import exportable
+    from client.inference.model_choice import trained_network
+    from client.tasks.traffic.export import exportable
     from common.tasks.traffic.task import TASK
 
     config, vocabulary, model, statics = _model(run, dataset)
@@ -51,7 +72,7 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
 
 def _model(run: TrainedRun, dataset: AnyDataset | None) -> "tuple[RunConfig, SensorVariables, Arrays, Arrays]":
     """Return configuration, vocabulary, parameters and statistics as `fedloom forecast` chooses them."""
-    from client.inference.choose_model import fit_model, has_own_parameters, models_of_run
+    from client.inference.model_choice import fit_model, has_own_parameters, models_of_run
     from client.tasks.traffic.learner import TrafficLearner
     from common.tasks.traffic.counts import STATICS
     from common.tasks.traffic.task import TASK
@@ -73,7 +94,7 @@ def _model(run: TrainedRun, dataset: AnyDataset | None) -> "tuple[RunConfig, Sen
 
 def answer(model: ServedModel, request: ForecastRequest) -> ModelAnswer:
     """Return the forecast after the last reading."""
-    from client.tasks.traffic.network_answers import forecast_by
+    from client.tasks.traffic.inference import forecast_by
 
     series = _read(model, request) if request.readings else model.find(request.site, SITE, "give readings")
     made = forecast_by(model.network, model.config, model.vocabulary, model.statics, series, request.horizon)
@@ -83,7 +104,7 @@ def answer(model: ServedModel, request: ForecastRequest) -> ModelAnswer:
 def _read(model: ServedModel, request: ForecastRequest) -> "Series":
     """Read the readings as a table of one sensor, by the task's reader."""
     from client.data.read import read_all
-    from client.tasks.traffic.schema import TIME
+    from client.tasks.traffic.data.series import TIME
 
     variables = model.vocabulary.variables
     if any(len(row) != 1 + len(variables) for row in request.readings):

@@ -1,17 +1,267 @@
-"""A sensor's property as text and as JSON, with the share of days that satisfy it."""
+"""A sensor's property: its ranges and formula as text and as JSON, with the share of days that satisfy it."""
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from client.tasks.traffic.cold_start import is_cold_start
+import numpy as np
+import torch
+
+from client.tasks.traffic.formula_property import Stated, past_days
+from client.tasks.traffic.formula_targets import JudgedWindows, judge_windows
 from client.tasks.traffic.inference import held_later
-from client.tasks.traffic.prepare import Sensor
+from client.tasks.traffic.sensor import Sensor, is_cold_start
+from common.errors import DataError
+from common.logic.formula import Always, And, Atom, Formula, Variable, with_digits
+from common.logic.mining import mine
 from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.properties import Differences
 from common.tasks.traffic.vocabulary import SensorVariables, duration
-from deploy.tasks.traffic.clock import percent
-from deploy.tasks.traffic.ranges import by_clock
-from deploy.tasks.traffic.stated_property import describe_stated, stated_json, stated_lines
+from deploy.tasks.traffic.words import FloatTable, Stretch, describe_formula, digits_for, number, percent, stretches
+
+MERGE_SHARE = 0.05
+"""Share of a variable's span by which neighbouring bounds may differ to be merged."""
+
+
+@dataclass(frozen=True)
+class Clause(ABC):
+    """Property of a variable in a stretch of the day.
+
+    Bounds are rounded outwards: the statement is never stronger than the inferred one.
+
+    Args:
+        stretch: Stretch of the day.
+        variable: Name of the variable, or both names.
+        low: Lower bound.
+        high: Upper bound; infinite if there is none.
+        digits: Number of significant decimals.
+    """
+
+    stretch: Stretch
+    variable: str
+    low: float
+    high: float
+    digits: int
+
+    @property
+    @abstractmethod
+    def formula(self) -> Formula:
+        """Formula over a trace that begins at midnight."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """Sentence without its full stop."""
+
+
+@dataclass(frozen=True)
+class ClockRange(Clause):
+    """Range of a variable (template 1).
+
+    Args:
+        positive: True if no reading is negative; a lower bound of 0 or less is then left out.
+    """
+
+    positive: bool
+
+    @property
+    def formula(self) -> Formula:
+        """Formula □ (x ≤ high ∧ x ≥ low)."""
+        x = Variable(self.variable)
+        return Always(self.stretch.first, self.stretch.last, (x <= self.high) & (x >= self.low))
+
+    @property
+    def words(self) -> str:
+        """Sentence `… the volume stays within 5 and 10`."""
+        low, high = number(self.low, self.digits), number(self.high, self.digits)
+        stays = f"stays at {low}" if self.low == self.high else f"stays within {low} and {high}"
+        open_below = self.positive and self.low <= 0 and self.low != self.high
+        return f"{self.stretch.when} the {self.variable} {f'does not exceed {high}' if open_below else stays}"
+
+
+@dataclass(frozen=True)
+class ClockDifference(Clause):
+    """Difference of two variables (template 4): x₁ − c·x₂ > low, c the ratio of their standard deviations.
+
+    Args:
+        names: Names of x₁ and x₂.
+        ratio: Ratio c.
+    """
+
+    names: tuple[str, str]
+    ratio: float
+
+    @property
+    def formula(self) -> Formula:
+        """Formula □ (x₁ − c·x₂ > low)."""
+        difference = Variable(self.names[0]) - self.ratio * Variable(self.names[1])
+        return Always(self.stretch.first, self.stretch.last, Atom(difference, ">", self.low))
+
+    @property
+    def words(self) -> str:
+        """Sentence `… the cars stays above 3.2 times the trucks less 5`."""
+        than = f"{self.ratio:g} times the {self.names[1]}"
+        more = "plus" if self.low > 0 else "less"
+        return f"{self.stretch.when} the {self.names[0]} stays above {than} {more} {number(abs(self.low), self.digits)}"
+
+
+def by_clock(sensor: Sensor, variables: tuple[str, ...]) -> list[Clause]:
+    """Return the sensor's property, variable by variable.
+
+    Raises:
+        DataError: No reading was observed from which a property could be inferred.
+    """
+    if not sensor.usable.any():
+        raise DataError(f"'{sensor.series.name}' {_describe_gap(sensor, variables)}, or give more of its past")
+    if isinstance(sensor.ranges, Differences):
+        return list(_differences(sensor, sensor.ranges, variables))
+    low, high = (sensor.scaler.unscale(bound) for bound in (sensor.ranges.low, sensor.ranges.high))
+    clauses: list[Clause] = []
+    for d, variable in enumerate(variables):
+        positive = bool((sensor.series.values[:, d] >= 0).all())
+        clauses += _ranges(np.stack([low[:, d], high[:, d]]), variable, positive, sensor.step)
+    return clauses
+
+
+def _describe_gap(sensor: Sensor, variables: tuple[str, ...]) -> str:
+    """Return the reason why a sensor without usable readings has none, and a remedy."""
+    past = sensor.observed[: sensor.past]
+    missing = [f"'{name}'" for d, name in enumerate(variables) if not past[:, d].any()]
+    if len(missing) == len(variables):
+        return "has no reading in its training part; leave it out"
+    if missing:
+        return f"has no reading of {' and '.join(missing)} in its training part; leave that column out"
+    return "has no moment in its training part at which all its variables were read; leave a column out"
+
+
+def _ranges(table: FloatTable, variable: str, positive: bool, step: int) -> Iterator[Clause]:
+    """Iterate over the ranges of a variable, from its bounds by the row of the week, 2 × W."""
+    span = float(table.max() - table.min())
+    digits = digits_for(span)
+    bounds = np.stack([np.floor(table[0] * 10**digits), np.ceil(table[1] * 10**digits)]) / 10**digits
+    for stretch, (low, high) in stretches(bounds, step, MERGE_SHARE * span):
+        yield ClockRange(stretch, variable, float(low.min()), float(high.max()), digits, positive)
+
+
+def _differences(sensor: Sensor, inferred: Differences, variables: tuple[str, ...]) -> Iterator[Clause]:
+    """Iterate over the differences in the units of x₁; the bound is lowered by the rounding error of c."""
+    (first, second), scaler = inferred.pair, sensor.scaler
+    exact = scaler.std[first] / scaler.std[second]
+    ratio = float(f"{exact:.3g}")
+    bound = inferred.low[:, 0] * scaler.std[first] + scaler.mean[first] - exact * scaler.mean[second]
+    bound = bound - abs(ratio - exact) * float(np.abs(sensor.series.values[:, second]).max())
+    digits = digits_for(float(np.ptp(sensor.series.values[:, first])))
+    rounded = np.floor(bound * 10**digits) / 10**digits
+    names = variables[first], variables[second]
+    for stretch, (low,) in stretches(rounded[None], sensor.step, MERGE_SHARE * float(np.ptp(bound))):
+        yield ClockDifference(stretch, " over ".join(names), float(low.min()), np.inf, digits, names, ratio)
+
+
+MOST_MINED = 3
+"""Number of the tightest properties that are listed."""
+
+NONE = "no property: it needs 14 complete days of readings in training"
+
+
+def stated_lines(sensor: Sensor, phi: Stated) -> list[str]:
+    """Return the formula, its words, and the share of past and later windows that satisfy it."""
+    if phi.formula is None:
+        return [f"{sensor.series.name}: {NONE}"]
+    anchor = "midnight" if phi.at_midnight else "the first reading of a forecast"
+    source = "formula for every sensor" if phi.written is not None else "property of its training part"
+    return [
+        f"{sensor.series.name}: {source} (reading 0 is {anchor}, {duration(sensor.step)} a step)",
+        "",
+        *_parts(sensor, phi, phi.formula),
+        "",
+        *describe_stated(sensor, phi),
+        *([] if phi.written is not None else _tightest(sensor, phi)),
+    ]
+
+
+def stated_json(sensor: Sensor, phi: Stated) -> dict[str, Any]:
+    """Return the formula as JSON; shares without any window are null."""
+    past, later = _past_and_later(sensor)
+    return {
+        "site": sensor.series.name,
+        "formula": None if phi.formula is None else str(phi.formula),
+        "words": _words(sensor, phi),
+        "anchor": "midnight" if phi.at_midnight else "forecast",
+        "held": None if math.isnan(past.share) else past.share,
+        "past_days": len(past.first),
+        "worst_day": _moment(sensor, past) if len(past.first) else None,
+        "worst_robustness": float(past.robustness.min()) if len(past.first) else None,
+        "held_later": None if math.isnan(later.share) else later.share,
+        "later_days": len(later.first),
+    }
+
+
+def _parts(sensor: Sensor, phi: Stated, formula: Formula) -> list[str]:
+    """Return one line for each conjunct: its text and its words."""
+    shown = _shown(formula)
+    parts = shown.parts if isinstance(shown, And) else (shown,)
+    width = max(len(str(part)) for part in parts)
+    words = (describe_formula(part, sensor.step, at_midnight=phi.at_midnight) for part in parts)
+    return [f"  {part!s:{width}}  {text}" for part, text in zip(parts, words, strict=True)]
+
+
+def _tightest(sensor: Sensor, phi: Stated) -> list[str]:
+    """Return the tightest properties of any template, with their slack."""
+    days = past_days(phi, sensor.values, sensor.slots, sensor.usable)
+    found = mine(torch.from_numpy(days), phi.names)[:MOST_MINED]
+    about = (f"  template {m.template}, windows of {m.width}: slack {m.slack:.2f} standard deviations" for m in found)
+    return ["", "tightest properties of its past", *about]
+
+
+def _shown(phi: Formula) -> Formula:
+    """Return φ with numbers of four significant digits."""
+    return with_digits(phi, 4)
+
+
+def _words(sensor: Sensor, phi: Stated) -> str:
+    shown = None if phi.formula is None else _shown(phi.formula)
+    return describe_formula(shown, sensor.step, at_midnight=phi.at_midnight) if shown is not None else NONE
+
+
+def describe_stated(sensor: Sensor, phi: Stated) -> list[str]:
+    """Return sentences, without full stops, on the share of windows that satisfy the formula."""
+    if phi.formula is None:
+        return [NONE]
+    (past, later), windows = _past_and_later(sensor), "days" if phi.at_midnight else "windows"
+    if not len(past.first):
+        return [f"no complete {windows[:-1]} in its training part, so none was judged"]
+    lines = [f"satisfied on {percent(past.share)} of {len(past.first)} complete {windows} of its training part"]
+    if not past.satisfied.all():
+        missing = f"{-past.robustness.min():.3g}"
+        lines.append(f"worst on {_moment(sensor, past)}: {missing} beyond a bound")
+    if len(later.first):
+        lines.append(f"satisfied on {percent(later.share)} of {len(later.first)} complete {windows} after it")
+    return lines
+
+
+def describe_unjudged(sensor: Sensor, phi: Stated) -> str:
+    """Return the reason why the forecast after the last reading is not corrected; empty if it is."""
+    step, day = sensor.step, phi.day
+    reading = (int(sensor.slots[-1]) + 1) % day
+    if not phi.at_midnight or reading == 0:
+        return ""
+    clock = f"{reading * step // 3600:02d}:{reading * step % 3600 // 60:02d}"
+    return (
+        f"not corrected: the formula judges forecasts that begin at midnight, and this one begins at {clock};"
+        " end the data at midnight, or train with tasks.traffic.anchor=forecast"
+    )
+
+
+def _past_and_later(sensor: Sensor) -> tuple[JudgedWindows, JudgedWindows]:
+    return judge_windows(sensor, 0, sensor.past), judge_windows(sensor, sensor.past, len(sensor.values))
+
+
+def _moment(sensor: Sensor, windows: JudgedWindows) -> str:
+    time = sensor.series.times(sensor.step)[windows.first[windows.worst]].astype("datetime64[m]")
+    return str(time).replace("T", " ").removesuffix(" 00:00")
 
 
 def as_lines(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) -> list[str]:

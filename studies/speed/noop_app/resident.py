@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from client.node.channel import Channel
 from client.node.failures import Server
+from client.node.flower import Channel
 from client.node.resident import leave_on_signals, run_resident
-from deploy.keys import load_private_key
+from deploy.keys.nodes import load_private_key
 from studies.speed.noop_app.client_app import app
 
 CALLS, start = Counter[str](), Channel.start

@@ -18,10 +18,12 @@ def main(grid: Grid, context: Context) -> None:
     config = context.run_config
     nodes = _wait_for_nodes(grid, int(config["nodes"]))
     if config["polling"] == "fedloom":
-        from server.grid import PollingGrid  # only this arm needs fedloom in its path
-        from server.hub_grid import HubGrid
-        from server.round_limits import RoundLimits
-        from server.uploads import prompt_pull
+        from server.exchange.flower import prompt_pull
+        from server.exchange.grid import (
+            PollingGrid,  # only this arm needs fedloom in its path
+            RoundLimits,
+        )
+        from server.exchange.relays import HubGrid
 
         limits = RoundLimits(min_replies=len(nodes), deadline=600.0, patience=60.0)
         seconds = _rounds(PollingGrid(HubGrid(grid, prompt_pull(grid, 600.0)), limits), nodes, config)

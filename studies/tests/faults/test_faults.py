@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from client.journal import RequestEntry, RequestJournal
+from client.owner.journal import RequestEntry, RequestJournal
 from studies.faults import __main__ as study
 from studies.faults.__main__ import PAGE, RESULTS, TASKS, make_further_plans, make_plans
 from studies.faults.apart import Served

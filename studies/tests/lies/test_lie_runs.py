@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from server.artifacts import RunDirectory
+from server.record.folder import RunDirectory
 from studies.harness.results import Results
 from studies.harness.row import Trial
 from studies.harness.store import Store

@@ -6,10 +6,9 @@ from scipy.sparse import csr_array
 
 from client.data.read import read_all
 from client.tasks.markets.data.graph import Graph, symmetric
-from client.tasks.markets.prepare import ReadyMarket, prepare
+from client.tasks.markets.learner import ReadyMarket, prepare
+from common.tasks.markets.counts import FEATURES, no_counts
 from common.tasks.markets.counts import counts_of as summed_counts
-from common.tasks.markets.counts import no_counts
-from common.tasks.markets.features import FEATURES
 from common.tasks.markets.options import MarketsOptions
 from studies.markets.baselines import RIDGE, SCORES, counts_of, measure, slim
 from studies.markets.experiments import BASELINES

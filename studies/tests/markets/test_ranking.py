@@ -7,7 +7,7 @@ from common.config.parse import parse
 from common.methods.pfgnn import PFGNN
 from common.models import parameters
 from common.tasks.markets.metrics import ranking_metrics
-from common.tasks.markets.models.cluster_pool import assignments
+from common.tasks.markets.model import assignments
 from studies.markets.ranking import UnpooledRanking
 from tests.support.build import learner_of
 from tests.support.market_learners import DEMO, learner

@@ -3,7 +3,7 @@
 import pytest
 
 from common.config.parse import parse
-from common.privacy.zcdp import epsilon_of, rho_of
+from common.privacy.accounts import epsilon_of, rho_of
 from studies.harness.experiment import Experiment
 from studies.ratings.experiments import (
     EARLY,

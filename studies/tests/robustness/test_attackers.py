@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from client.session import Session
-from deploy.simulated_session import open_sessions
+from deploy.simulation.clients import open_sessions
 from studies.harness.results import Results
 from studies.harness.row import Trial
 from studies.harness.store import Store

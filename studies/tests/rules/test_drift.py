@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from common.config.parse import parse
-from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.vocabulary import demo_catalogue
 from studies.harness.bench import Bench
 from studies.harness.results import Results
 from studies.harness.row import About, Row, RowKey, Trial

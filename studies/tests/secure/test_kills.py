@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from client.helper.book import Book
 from client.privacy.ledger.ledger import Ledger
+from client.secure.helper.helper_state import HelperState
 from studies.secure.kill_federation import HELPERS
 from studies.secure.kills import KILLS_A_RUN, KINDS, ROUNDS, RUNS, Plan, measure, plans
 
@@ -32,7 +32,7 @@ def test_a_hundred_kills_strike_each_kind_of_process() -> None:
 
 
 def test_a_helper_without_its_book_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Book, "enter", lambda *_: secrets.token_bytes(32))
+    monkeypatch.setattr(HelperState, "enter", lambda *_: secrets.token_bytes(32))
     plan = Plan(1, has_noise=True, has_lost_clients=False)
     assert measure(plan).second_sums == ROUNDS * HELPERS
 

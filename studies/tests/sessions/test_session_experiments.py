@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from client.data.read import read_all
-from client.tasks.sessions.data.split import split_visitor
+from client.tasks.sessions.data.visitors import split_visitor
 from common.config.parse import parse
 from common.tasks.sessions.options import SessionsOptions
 from studies.harness.bench import Bench

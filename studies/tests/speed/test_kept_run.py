@@ -8,8 +8,8 @@ import pytest
 from client.data.read import read_all
 from common.config.parse import parse
 from common.errors import ConfigError
-from deploy.simulation import simulate
-from server.result_file import write_result
+from deploy.simulation.grid import simulate
+from server.record.folder import write_result
 from studies.speed.kept_run import describe
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.data.series import Sensors
-from client.tasks.traffic.prepare import prepare
+from client.tasks.traffic.sensor import prepare
 from common.config.parse import parse
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from client.data.column_codec import NoColumnError, decode_column, encode_column
+from client.data.child_reader import NoColumnError, decode_column, encode_column
 from client.data.dataset import Dataset
 from client.tasks.ratings.data.raters import Rater
 from common.arrays import Array
-from common.tasks.ratings.demo import demo_products
+from common.tasks.ratings.vocabulary import demo_products
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from client.data.read import read_all
+from client.tasks.markets.data.markets import write_markets
 from client.tasks.markets.data.reader import read_markets
-from client.tasks.markets.data.writer import write_markets
+from client.tasks.ratings.data.raters import write_raters
 from client.tasks.ratings.data.reader import read_raters
-from client.tasks.ratings.data.writer import write_raters
+from client.tasks.rules.data.homes import write_homes
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.writer import write_homes
 from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.writer import write_visitors
+from client.tasks.sessions.data.visitors import write_visitors
 from client.tasks.traffic.data.reader import read_series
-from client.tasks.traffic.data.writer import write_series
+from client.tasks.traffic.data.series import write_series
 from common.tasks.traffic.vocabulary import SensorVariables
 from tests.support.digests import digest
 from tests.support.raters import folder_of

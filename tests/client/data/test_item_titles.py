@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from client.data.item_titles import read_titles
-from client.lists.titles import label_of, title_of
+from client.data.read import read_titles
+from client.tasks.lists import label_of, title_of
 from common.errors import DataError
 
 HEADER = "item_id:token\tmovie_title:token_seq\trelease_year:float\n"

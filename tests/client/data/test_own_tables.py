@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from client.data.read import find_own_tables, read_all
-from client.data.tables.formats import TABLES
+from client.data.tables.files import TABLES
 from client.tasks.registry import CLIENT_TASKS
 from common.tasks.registry import TASKS
 

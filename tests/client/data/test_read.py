@@ -8,12 +8,11 @@ import pytest
 from client.data.dataset import AnyDataset
 from client.data.read import demo_partition, read_all, read_partition, with_test
 from client.data.sources import fingerprint
-from client.tasks.rules.data.homes import Home
+from client.tasks.rules.data.homes import Home, write_homes
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.writer import write_homes
 from client.tasks.rules.task import TASK
 from common.errors import ConfigError, DataError
-from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.vocabulary import demo_catalogue
 
 
 def homes(part: AnyDataset) -> tuple[Home, ...]:

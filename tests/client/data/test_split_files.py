@@ -8,13 +8,13 @@ import pyarrow.parquet
 import pytest
 
 from client.data.read import find_own_tables, partition_read, read_all
+from client.data.tables.files import clients_in, split_files, splits_of
 from client.data.tables.schema import Dialect
-from client.data.tables.split_files import clients_in, split_files, splits_of
 from client.tasks.ratings.data.split import split_rater
 from common.errors import ConfigError, DataError
 from common.tasks.ratings.options import RatingsOptions
-from deploy.client_data import partition_source
-from deploy.data_check import check_data
+from deploy.data.check import check_data
+from deploy.data.sources import partition_source
 from tests.support.tables import TABLES
 
 Row = tuple[str, str, float, int]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from client.inference.choose_model import fit_model, has_own_parameters
+from client.inference.model_choice import fit_model, has_own_parameters
 from common.arrays import Arrays, add_prefix
 from common.models import parameters
 from tests.support.weekly_sensor import weekly_config, weekly_learner

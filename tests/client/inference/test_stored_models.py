@@ -8,7 +8,7 @@ import pytest
 
 from client.inference.stored_models import newest_stored
 from client.session import MODEL
-from common.tasks.traffic.ranges import POOLED
+from common.tasks.traffic.properties import POOLED
 from tests.support.hourly import HOURLY, take_part
 
 

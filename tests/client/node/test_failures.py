@@ -8,12 +8,11 @@ from pathlib import Path
 import grpc
 import pytest
 
-from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, diagnose
-from client.node.grpc_status import explain
+from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, diagnose, explain
 from common.errors import ConfigError, ConnectError
-from deploy.certificates import Certificates, make_authority, make_server_certificate
-from deploy.keys import load_private_key, make_node_key
-from deploy.ports import free_port
+from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
+from deploy.keys.nodes import load_private_key, make_node_key
+from deploy.superlink.superlink import free_port
 
 Serve = Callable[..., str]
 
@@ -94,7 +93,7 @@ def test_expired_certificate(tmp_path: Path, serve: Serve) -> None:
 def test_a_certificate_of_the_future_is_waited_for_since_the_clock_may_be_set(
     tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deploy.certificates._CLOCK_SLACK", timedelta(days=-400))
+    monkeypatch.setattr("deploy.keys.certificates._CLOCK_SLACK", timedelta(days=-400))
     make_authority(tmp_path)
     later = make_server_certificate(tmp_path, days=800)
     fault = diagnose(Server(serve(later), later.ca.read_bytes()))

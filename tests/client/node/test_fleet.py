@@ -8,9 +8,9 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
-from client.node.fleet import FETCH_SECONDS, Fleet
+from client.node.flower import FETCH_SECONDS, Fleet
 from common.errors import WireError
-from deploy.ports import free_port
+from deploy.superlink.superlink import free_port
 
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
 

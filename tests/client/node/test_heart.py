@@ -11,11 +11,9 @@ import grpc
 import pytest
 from flwr.app import ArrayRecord, Message, RecordDict
 
-from client.node import heart
-from client.node.failures import NotAdmittedError, Server
-from client.node.fleet import Fleet
-from client.node.heart import Heart
-from client.node.place import Place
+from client.node import flower as heart
+from client.node.failures import NotAdmittedError, Place, Server
+from client.node.flower import Fleet, Heart
 from tests.client.node.conftest import NODE_ID
 
 

@@ -9,7 +9,7 @@ from client.node.failures import NotAdmittedError, ServerAwayError
 from client.node.observer import Observer
 from common.errors import RefusedError
 from common.wire.messages import REFUSED
-from deploy.ports import free_port
+from deploy.superlink.superlink import free_port
 from tests.support.residents import RunningResident, app_of, echo, wait_until
 
 

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from client.node.polling import Polling, retry_pauses
+from client.node.resident import Polling, retry_pauses
 
 
 def test_waits_grow_from_first_to_cap() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from client.node.failures import Server, ServerAwayError, diagnose
-from deploy.certificates import make_authority
+from deploy.keys.certificates import make_authority
 
 
 @pytest.mark.parametrize("encrypted", [True, False])

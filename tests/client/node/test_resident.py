@@ -5,12 +5,12 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 from client.node.failures import NotAdmittedError
-from client.node.fleet import Fleet
-from client.node.polling import Polling
+from client.node.flower import Fleet
+from client.node.resident import Polling
 from common.errors import DataError, RefusedError
 from common.wire.codec import encode
 from common.wire.messages import ENROL, EnrolRequest
-from deploy.ports import free_port
+from deploy.superlink.superlink import free_port
 from tests.support.residents import RunningResident, app_of, echo, wait_until
 
 
@@ -29,7 +29,7 @@ def test_messages_are_answered_in_sequence_and_state_is_stored(fake: Any) -> Non
 
 def test_an_invitation_sets_the_longest_pause_and_heartbeats_go_on(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an invitation for 30 s the client asks a few times, then rests; its node stays alive."""
-    monkeypatch.setattr("client.node.heart.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("client.node.flower.IDLE_SECONDS", 0.2)
     calm = Polling(first=0.5, growth=100.0, cap=0.5, courtesy=0.0, jitter=0.0)
     fake.post(encode(EnrolRequest("toy", "{}", "{}", poll_cap=30.0)), ENROL)
     client = RunningResident(app_of(echo), fake.address, polling=calm)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from client.journal import RequestEntry
+from client.owner.journal import RequestEntry
 from client.owner.sentences import RoundLog, refusal, round_line
 
 TRAINED = RequestEntry(

@@ -9,13 +9,12 @@ from flwr.app import Context, Message, RecordDict
 
 from client.app import handle, open_session
 from client.checks import check_client
-from client.journal import RequestJournal, read_journal
 from client.node.failures import NotAdmittedError, ServerAwayError
 from client.owner.control import OwnerControl, RunningClient, pause
+from client.owner.journal import RequestJournal, read_journal
 from client.owner.view import OwnerView
 from client.settings import ClientSettings
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.errors import RefusedError
 from common.models import build_model, parameters
 from common.tasks.registry import TASKS, demo_vocabulary

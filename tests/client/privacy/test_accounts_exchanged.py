@@ -3,12 +3,11 @@
 import pytest
 
 from client.privacy.budget import settings_for
-from common.config.flatten import to_json
+from common.config.parse import to_json
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Pure, Rdp, Zcdp, fixed_order
+from common.privacy.accounts import Account, Pure, Rdp, Zcdp, fixed_order, rho_of
 from common.privacy.mechanisms.registry import build_account
 from common.privacy.options import PrivacyOptions
-from common.privacy.zcdp import rho_of
 from common.wire.messages import EnrolReply, EnrolRequest, TrainRequest
 from tests.support.asked import Asked, configured
 from tests.support.toys import CATALOGUE

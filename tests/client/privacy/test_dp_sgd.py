@@ -13,9 +13,8 @@ from scipy.stats import beta
 from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 
-from client.privacy.dp_sgd import JOINS, private_gradient, sample_private_inputs
-from client.privacy.dp_sgd_noise import DpSgdNoise
-from client.stacked_tensors import Tensors
+from client.privacy.dp_sgd import JOINS, DpSgdNoise, private_gradient, sample_private_inputs
+from client.training.stacks import Tensors
 from common.models import parameters, tensors
 from common.wire.messages import TrainRequest
 from tests.support.accountants import epsilon_rdp

@@ -7,25 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.policy import Policy
-from client.privacy.dp_sgd_noise import DpSgdNoise
+from client.owner.policy import Policy
+from client.privacy.dp_sgd import DpSgdNoise
+from client.privacy.ledger.accounts import Limits
 from client.privacy.ledger.database import MEMORY
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.limits import Limits
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from client.privacy.release import Releaser
-from client.stacked_tensors import stack
 from client.state import MemoryStore
 from client.training.descent import _sample_inputs
 from client.training.participant import Participant
-from common.config.flatten import to_json
+from client.training.stacks import stack
+from common.config.parse import to_json
 from common.errors import RefusedError, WireError
 from common.models import tensors
-from common.privacy.accounts import Rdp, Zcdp
-from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.accounts import Rdp, Zcdp, epsilon_of, rho_of
+from common.privacy.mechanisms.vector import Gaussian
 from common.privacy.options import Unit
-from common.privacy.zcdp import epsilon_of, rho_of
 from common.tasks.rules.counts import COUNTS
 from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest
 from tests.support.asked import Asked, configured, learner

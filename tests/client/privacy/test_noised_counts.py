@@ -6,20 +6,19 @@ import numpy as np
 import pytest
 
 from client.data.read import read_all
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.markets.learner import MarketsLearner
 from common.arrays import Arrays
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.models import parameters
 from common.options import Scalar
+from common.privacy.accounts import rho_of, sigma_of
 from common.privacy.mechanisms.registry import build_account
-from common.privacy.zcdp import rho_of, sigma_of
 from common.tasks.markets.counts import KEYS, VALUES, no_counts
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.vocabulary import Vocabulary

@@ -7,23 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
-from client.privacy.pseudo_items import draw_items
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
+from client.privacy.update_steps import draw_items
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.learner import RatingsLearner
 from common.arrays import norm
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
+from common.privacy.accounts import rho_of, sigma_of
 from common.privacy.claims import ITEM_IDS, SAME_ITEMS
-from common.privacy.zcdp import rho_of, sigma_of
-from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.vocabulary import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
 from common.wire.sparse_rows import expand_reply
 from tests.support.build import learner_of, task_model

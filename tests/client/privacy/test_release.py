@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from common.arrays import norm, sub
-from common.config.flatten import to_json
-from common.config.parse import parse
+from common.config.parse import parse, to_json
 from common.errors import ConfigError, RefusedError
+from common.privacy.accounts import rho_of
 from common.privacy.mechanisms.registry import build_account
-from common.privacy.zcdp import rho_of
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainRequest
 from tests.support.asked import Asked, configured
 from tests.support.toys import CATALOGUE

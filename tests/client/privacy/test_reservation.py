@@ -8,10 +8,10 @@ from unittest.mock import patch
 
 import pytest
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.privacy import budget
-from client.privacy.dp_sgd_noise import DpSgdNoise
-from client.privacy.reservation import Reservation
+from client.privacy.budget import Reservation
+from client.privacy.dp_sgd import DpSgdNoise
 from client.tasks.rules.learner import RulesLearner
 from common.errors import RefusedError, StateError
 from common.privacy.accounts import Account

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from client.privacy.payload import finite_or_zeros, sort_bounds
-from client.privacy.pseudo_items import AddPseudoItems
-from client.privacy.reservation import Reservation
+from client.privacy.budget import Reservation, finite_or_zeros, sort_bounds
 from client.privacy.transforms import (
     AdditiveNoise,
     InternalNoise,
@@ -17,8 +15,9 @@ from client.privacy.transforms import (
     Work,
     to_sparse_rows,
 )
+from client.privacy.update_steps import AddPseudoItems
 from client.training.failures import DivergedError, ZerosOnFailure
-from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.vector import Gaussian
 from common.wire.messages import TrainRequest
 from tests.support.asked import Asked, configured
 

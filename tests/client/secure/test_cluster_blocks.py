@@ -5,16 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from client.helper import desk
 from client.privacy.transforms import Update
-from client.secure.blocks import Blocks
-from client.training.own_cluster import CLUSTER
+from client.secure.helper import helper_service as desk
+from client.secure.upload import Blocks
+from client.training.evaluation import CLUSTER
 from common.arrays import Arrays, add_prefix, group, norm
 from common.config.run import RunConfig
 from common.errors import RefusedError, WireError
-from common.secure.clusters import mark, to_clusters, update_clip
-from common.secure.layout import SumLayout
-from common.secure.quantise import decode, integer_clip, quantise
+from common.secure.layout import SumLayout, mark, to_clusters, update_clip
+from common.secure.quantisation import decode, integer_clip, quantise
 from common.secure.terms import SumTerms
 from common.wire.messages import AssignRequest, TrainRequest
 from tests.support.asked import configured

@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from client.helper import desk
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.privacy.transforms import update_of
-from client.secure.blocks import Blocks
+from client.secure.helper import helper_service as desk
+from client.secure.upload import Blocks
 from client.tasks.counts import COUNTS
 from common.arrays import Arrays
-from common.config.run import RunConfig
-from common.config.secure_sums import count_cost
+from common.config.run import RunConfig, count_cost
 from common.errors import RefusedError
-from common.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
-from common.privacy.zcdp import rho_of
-from common.secure.quantise import decode, noise_scale
+from common.privacy.accounts import rho_of
+from common.secure.noise import DiscreteGaussian
+from common.secure.quantisation import decode, noise_scale
 from common.secure.terms import SumTerms
 from common.tasks.rules.counts import zeros
 from common.wire.messages import CountsRequest

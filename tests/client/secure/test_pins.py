@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.secure.pins import Pins
+from client.secure.terms import Pins
 from common.errors import RefusedError, StateError, WireError
 from common.secure.cards import HelperCard, make_card
 from tests.support.helpers import card, exchange_key, node_keys, roster

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from client.helper import desk
 from client.privacy.transforms import update_of
-from client.secure.blocks import Blocks
+from client.secure.helper import helper_service as desk
+from client.secure.upload import Blocks
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import RefusedError, WireError
-from common.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
 from common.secure.cards import MOST
 from common.secure.layout import SumLayout
-from common.secure.quantise import decode, integer_clip
+from common.secure.noise import DiscreteGaussian
+from common.secure.quantisation import decode, integer_clip
 from common.secure.terms import MOST_CLIENTS, MOST_NOISE, MOST_NUMBERS, SumTerms
 from common.wire.messages import AssignRequest, TrainReply
 from tests.support.asked import Asked, configured

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from client.stacked_tensors import Tensors
-from client.trainers.optimizers import initialize_moments
 from client.trainers.pfgnn import PFGNNTrainer
+from client.training.stacks import Tensors
+from client.training.steps import initialize_moments
 from common.methods.pfgnn import PFGNN
 from tests.support.rings import K, N, ring, run, start
 

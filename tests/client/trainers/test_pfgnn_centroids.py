@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from client.trainers.pfgnn_centroids import initialize_centroids
+from client.trainers.pfgnn import initialize_centroids
 
 
 def source(seed: int = 0) -> torch.Generator:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from client.trainers.proximal import apply_proximal
+from client.training.steps import apply_proximal
 from common.methods.pfgnn import PFGNN
 from common.tasks.markets.task import TASK
 from tests.support.rings import C, ring, run, start

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from client.stacked_tensors import Tensors
-from client.trainers.pfgnn_objective import MarketObjective, StepDraw
+from client.trainers.pfgnn import MarketObjective, StepDraw
+from client.training.stacks import Tensors
 from common.methods.pfgnn import PFGNN
 
 N, D, K, C, B = 200, 6, 4, 3, 10

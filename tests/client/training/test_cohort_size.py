@@ -10,14 +10,14 @@ from client.data.read import read_all
 from client.tasks.learner import Learner
 from client.tasks.rules.learner import RulesLearner
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
-from client.training import cohort_size
-from client.training.cohort_size import STEP_BYTES, HasWideRows, split_cohort
+from client.training import participant as cohort_size
+from client.training.participant import STEP_BYTES, HasWideRows, split_cohort
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.tasks.sessions.vocabulary import Items
-from deploy import population
-from deploy.simulation import simulate
-from server.artifacts import RunDirectory
+from deploy.simulation import blocks as population
+from deploy.simulation.grid import simulate
+from server.record.folder import RunDirectory
 from tests.support.build import learner_of
 from tests.support.toys import CATALOGUE, configured, toy_homes
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from client.state import ClientMemory, MemoryStore, StackedRow
-from client.training.cohort import train
-from client.training.folded_cohort import train_folded
+from client.training.local_round import train, train_folded
 from client.training.participant import Participant
 from common.arrays import sha256
 from common.config.run import RunConfig
@@ -18,7 +17,7 @@ from tests.support.toys import CATALOGUE, METHODS, configured, toy_homes
 
 HOMES = toy_homes(6)
 CONFIGS = {method: configured(method, **({"optimizer": "adam"} if method != "fedrule" else {})) for method in METHODS}
-SOURCES = "client.training.cohort_state.MOST_SOURCES"
+SOURCES = "client.training.state.MOST_SOURCES"
 
 
 def cohort(config: RunConfig, stores: list[MemoryStore]) -> list[Participant]:

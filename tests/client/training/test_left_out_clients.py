@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from client.snapshot.stores import dump_stores, load_stores
 from client.state import MemoryStore
-from client.training import cohort
-from client.training.stored_stacks import split_histories
+from client.training import local_round as cohort
+from client.training.snapshot import dump_stores, load_stores
+from client.training.state import split_histories
 from tests.client.training.test_sharing_cohort import (
     CLIENTS,
     EVERYONE,

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from client.stacked_tensors import stack
 from client.state import MemoryStore
-from client.trainers.gradient_descent import plain_gradient
+from client.training.descent import stack_on_rows
 from client.training.participant import Participant, build_generator
-from client.training.rows_of_block import stack_on_rows
+from client.training.stacks import stack
+from client.training.steps import plain_gradient
 from common.models import parameters, tensors
 from common.tasks.rules.counts import COUNTS
 from common.tasks.rules.vocabulary import RuleCatalogue

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from client.own_rows import TOUCHED
-from client.snapshot.stores import dump_stores, load_stores
 from client.state import MemoryStore, StackedRow
-from client.training import cohort
-from client.training.folded_cohort import FoldedCohort, train_folded
+from client.training import local_round as cohort
+from client.training.local_round import FoldedCohort, train_folded
 from client.training.participant import Participant
+from client.training.snapshot import dump_stores, load_stores
+from client.training.stacks import TOUCHED
 from common.arrays import Arrays
 from common.config.run import RunConfig
+from common.contribution import BlockReply
 from common.models import parameters
-from common.reply_sums import BlockReply
 from common.wire.messages import TrainRequest
 from tests.client.training.test_rows_of_block import WIDE
 from tests.support.build import learner_of, task_model

@@ -3,7 +3,7 @@
 import pytest
 
 from common.config.parse import parse
-from common.config.secure_sums import find_obstacle
+from common.config.run import find_obstacle
 from common.options import Scalar
 from tests.support.configurations import refusal
 

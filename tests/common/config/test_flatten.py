@@ -2,8 +2,7 @@
 
 import pytest
 
-from common.config.flatten import flatten, from_json, to_json
-from common.config.parse import option_keys, parse
+from common.config.parse import flatten, from_json, option_keys, parse, to_json
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS, method_names
 from tests.support.configurations import BARE, refusal

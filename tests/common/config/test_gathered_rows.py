@@ -2,9 +2,8 @@
 
 import pytest
 
-from common.config.alone import configure_alone
-from common.config.gathered_rows import names_rows, resolve_rows
-from common.config.parse import parse
+from common.config.parse import configure_alone, parse
+from common.config.run import names_rows, resolve_rows
 from common.options import Scalar
 from common.tasks.sessions.vocabulary import Items
 from tests.support.configurations import refusal

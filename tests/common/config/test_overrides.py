@@ -2,8 +2,7 @@
 
 import pytest
 
-from common.config.overrides import read_overrides
-from common.config.parse import parse
+from common.config.parse import parse, read_overrides
 from common.errors import ConfigError
 from common.options import Scalar
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from common.config import retired
-from common.config.overrides import read_overrides
-from common.config.parse import option_keys, parse
+from common.config.parse import option_keys, parse, read_overrides
 from common.config.retired import REMOVED, RENAMED
 from common.errors import ConfigError
 from common.options import Scalar
-from deploy.commands.config_file import read_config_file
+from deploy.federation.request import read_config_file
 from tests.support.configurations import refusal
 
 

@@ -6,7 +6,6 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from common.logic.clauses import CAP
 from common.logic.formula import (
     Always,
     And,
@@ -21,8 +20,8 @@ from common.logic.formula import (
     Until,
     Variable,
 )
-from common.logic.projections import Policy
-from common.logic.teacher import Teacher
+from common.logic.normal_forms import CAP
+from common.logic.projection import Policy, Teacher
 
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "<", ">")
 

@@ -5,8 +5,7 @@ import time
 import pytest
 
 from common.errors import ConfigError
-from common.logic.diagnosis import read_formula
-from common.logic.parse import parse
+from common.logic.parser import parse, read_formula
 
 NAMES = ("volume", "occupancy")
 

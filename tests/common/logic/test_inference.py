@@ -11,12 +11,11 @@ from torch import Tensor
 
 from common.errors import DataError
 from common.logic import inference
-from common.logic.inference import smallest_cover
-from common.logic.properties import Property
+from common.logic.formula import STRICT
+from common.logic.inference import Property, smallest_cover
 from common.logic.semantics import satisfied
-from common.logic.strict import STRICT
 from common.logic.templates import windows
-from common.tasks.traffic.template_parameters import pool_parameters
+from common.tasks.traffic.properties import pool_parameters
 from tests.common.logic.drawn import traces
 
 NAMES = ("x", "y")

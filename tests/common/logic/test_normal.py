@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Until, Variable, horizon
-from common.logic.normal import normal_form
+from common.logic.normal_forms import normal_form
 from common.logic.semantics import robustness, satisfied
 from tests.common.logic.drawn import atoms, formulas, traces
 

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from common.errors import ConfigError
 from common.logic.formula import Always, And, Eventually, Formula, Implies, Not, Or, Until, Variable
-from common.logic.parse import parse
+from common.logic.parser import parse
 from tests.common.logic.drawn import formulas, linear_atoms
 
 x, y = Variable("x"), Variable("y")

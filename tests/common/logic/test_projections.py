@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from common.errors import ConfigError
-from common.logic.clauses import Interval
-from common.logic.projections import Bounds, clamp, separate
+from common.logic.normal_forms import Interval
+from common.logic.projection import Bounds, clamp, separate
 
 
 def test_every_client_has_its_own_box_under_vmap() -> None:

@@ -5,10 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from common.logic.formula import Atom, Formula, Linear, horizon
-from common.logic.rescale import rescaled
+from common.logic.formula import Atom, Formula, Linear, horizon, rescaled
+from common.logic.projection import Teacher
 from common.logic.semantics import robustness
-from common.logic.teacher import Teacher
 from tests.common.logic.drawn import atoms, formulas
 
 NAMES = ("x", "y")

@@ -9,9 +9,8 @@ from torch import Tensor
 from common.errors import ConfigError, DataError
 from common.logic import templates
 from common.logic.formula import Always, Eventually, Formula, Implies, Or, Until, Variable
-from common.logic.projections import property_loss
+from common.logic.projection import Teacher, property_loss
 from common.logic.semantics import robustness, satisfied
-from common.logic.teacher import Teacher
 from common.logic.templates import windows
 from tests.common.logic.drawn import closest
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from common.methods.fedavg import FedAvg
-from common.methods.fedga import FedGA
+from common.methods.fedavg import FedAvg, FedGA
 
 
 def test_the_step_is_constant_by_default() -> None:

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from common.arrays import Floats
 from common.errors import RefusedError
-from common.privacy.clipping import Order, clip
+from common.privacy.vectors import Order, clip
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 VECTORS = arrays(np.float64, st.integers(1, 20), elements=NUMBERS)

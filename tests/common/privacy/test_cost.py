@@ -6,14 +6,11 @@ from typing import get_args
 import pytest
 
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Pure, Rdp, Zcdp, fixed_order
-from common.privacy.cost import PrivacyCost
+from common.privacy.accounts import Account, PrivacyCost, Pure, Rdp, Zcdp, fixed_order
+from common.privacy.mechanisms.base import AccountedMechanism
 from common.privacy.mechanisms.dp_sgd import DP_SGD, DpSgd
-from common.privacy.mechanisms.gaussian import Gaussian
-from common.privacy.mechanisms.laplace import Laplace
-from common.privacy.mechanisms.privunit import PrivUnit
 from common.privacy.mechanisms.registry import VECTOR_MECHANISMS, select_spec
-from common.privacy.mechanisms.spec import AccountedMechanism
+from common.privacy.mechanisms.vector import Gaussian, Laplace, PrivUnit
 from common.privacy.options import MechanismName, PrivacyOptions, Unit
 
 ACCOUNTS: tuple[Account, ...] = (Zcdp(), Pure(), Rdp(7), Rdp(fixed_order(10, 1e-5)))

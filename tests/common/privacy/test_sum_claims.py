@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from common.privacy.claims import COVERED, UNCOVERED, UNCOVERED_SUMS, Claim
+from common.privacy.claims import COVERED, UNCOVERED, UNCOVERED_SUMS, Claim, describe_sums
 from common.privacy.options import PrivacyOptions, Unit
-from common.privacy.sum_claims import describe_sums
 
 NOISED = (
     "noise on sums of at least 5 clients: (ε = 2, δ = 1e-05) for any two contents of this client's data, against the server,"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.privacy.zcdp import epsilon_of, rho_of, rho_of_pure, sigma_of
+from common.privacy.accounts import epsilon_of, rho_of, rho_of_pure, sigma_of
 from tests.support.accountants import closed_epsilon, closed_rho, epsilon_prv, epsilon_rdp
 
 # dp-accounting 0.6.0, at noise multiplier z = √(n / 2ρ):

@@ -8,10 +8,10 @@ from dataclasses import asdict, replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from common import node_keys
+from common import node_names as node_keys
 from common.errors import WireError
-from common.secure.canonical import canonical
 from common.secure.cards import HelperCard, HelperRoster, make_card
+from common.secure.terms import canonical
 from tests.support.helpers import card, exchange_key, roster
 from tests.support.helpers import node_keys as keys
 

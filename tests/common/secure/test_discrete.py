@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare, norm
 
 from common.errors import RefusedError
-from common.secure.discrete import Stream, discrete_gaussian
+from common.secure.noise import Stream, discrete_gaussian
 
 DRAWS = 1_000_000
 KEY = bytes(range(32))

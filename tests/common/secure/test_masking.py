@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from common.errors import WireError
-from common.secure.discrete import Stream, discrete_gaussian
 from common.secure.masking import box_context, dtype_of, expand, seal, total_mask, unseal
-from common.secure.quantise import centre
+from common.secure.noise import Stream, discrete_gaussian
+from common.secure.quantisation import centre
 
 CONTEXT = box_context("run", 3, "train", "anna", "council", "t" * 64, "r" * 64)
 SIZE = 50

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from common.errors import RefusedError
-from common.secure.quantise import centre, decode, fixed_point, fixed_scale, integer_clip, noise_scale, quantise
+from common.secure.quantisation import centre, decode, fixed_point, fixed_scale, integer_clip, noise_scale, quantise
 from tests.support.helpers import EXACT, terms
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True, width=64)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import WireError
-from common.secure.canonical import canonical
-from common.secure.terms import SumTerms
+from common.secure.terms import SumTerms, canonical
 from tests.support.helpers import EXACT, TERMS, terms
 
 NAMED = {"noise": "", "min_sum": "(min_sum|most)"}

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Error, RecordDict
 
+from common.contribution import Folded
 from common.errors import WireError
-from common.reply_sums import Folded
 from common.wire.codec import RECORD, decode, encode
-from common.wire.hub_sums import read_sum, write_sum
-from common.wire.hubs import address, addressees, is_from_hub, join_answers, split_answers, sum_of
+from common.wire.hubs import address, addressees, is_from_hub, join_answers, read_sum, split_answers, sum_of, write_sum
 from common.wire.messages import FAILED, REFUSED, EvaluateReply, TrainReply, TrainRequest
 
 REQUEST = TrainRequest(3, "toy:0", {"w": np.arange(4, dtype=np.float32)})

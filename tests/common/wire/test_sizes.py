@@ -13,7 +13,7 @@ from common.wire.codec import Handed, decode, encode, size_without_arrays
 from common.wire.messages import EvaluateReply, TrainReply
 from common.wire.sizes import CODES, StackedArray, blob_sizes
 from common.wire.sparse_rows import compress, named_rows, stacked_sizes
-from server.exchange import content_size
+from server.exchange.grid import content_size
 
 
 def array_of(name: str, array: Array) -> StackedArray:

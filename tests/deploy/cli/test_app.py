@@ -15,9 +15,8 @@ from click import Command, Context
 from typer.testing import CliRunner
 
 from common.errors import ConfigError
-from deploy.cli.app import app, load
+from deploy.cli.app import PANELS, app, load
 from deploy.cli.commands import COMMANDS, CommandRef
-from deploy.cli.panels import PANELS
 from tests.support.run_folders import make_run
 
 

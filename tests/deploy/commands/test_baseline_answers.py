@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from client.lists.reasons import LEARNT
-from common.config.flatten import flatten
-from common.config.parse import parse
+from client.tasks.lists import LEARNT
+from common.config.parse import flatten, parse
 from common.models import parameters
 from common.options import Scalar
 from common.tasks.registry import demo_vocabulary
 from deploy.cli.app import app
 from deploy.tasks.registry import DEPLOY_TASKS
-from server.artifacts import RunDirectory
-from tests.deploy.test_summary import RESULT
+from server.record.folder import RunDirectory
+from tests.deploy.pages.test_summary import RESULT
 from tests.support.build import task_model
 from tests.support.exports import untrained
 

@@ -13,10 +13,9 @@ from common.errors import ConfigError, DataError, LedgerError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import BESIDE, UNBOUNDED, UNCOVERED
 from common.privacy.mechanisms.dp_sgd import DpSgd
-from common.privacy.mechanisms.gaussian import Gaussian
-from common.privacy.mechanisms.laplace import Laplace
+from common.privacy.mechanisms.vector import Gaussian, Laplace
 from deploy.cli.app import app
-from deploy.partitioning import PARTITIONS, Partitioning
+from deploy.data.partitions import PARTITIONS, Partitioning
 from tests.support.ledgers import ledger_of, spend_on
 
 

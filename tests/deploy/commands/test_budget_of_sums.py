@@ -10,8 +10,8 @@ from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from common.privacy.accounts import Zcdp
 from common.privacy.claims import UNBOUNDED
-from common.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
-from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.vector import Gaussian
+from common.secure.noise import DiscreteGaussian
 from deploy.cli.app import app
 
 

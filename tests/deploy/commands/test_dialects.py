@@ -13,9 +13,9 @@ from client.data.read import read_all, read_partition
 from client.data.tables.schema import Dialect
 from client.settings import ClientSettings
 from common.errors import ConfigError
-from deploy import federation
 from deploy.cli.app import app
-from deploy.client_data import partition_source, stored_clients, write_clients
+from deploy.data.sources import partition_source, stored_clients, write_clients
+from deploy.federation import start as federation
 from tests.support.digests import digest
 
 ROWS = ("ann;tee;4,5;31/05/2024", "bob;tee;2;01/06/2024", "ann;gin;1,250;01/06/2024", "cyd;rum;3;05/06/2024")

@@ -7,9 +7,9 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from common.node_keys import fingerprint
+from common.node_names import fingerprint
 from deploy.cli.app import app
-from deploy.keys import load_public_key, make_node_key
+from deploy.keys.nodes import load_public_key, make_node_key
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -13,12 +13,11 @@ from client.node.failures import Server
 from common.config.parse import parse
 from common.errors import ConfigError, DataError
 from common.tasks.ratings.vocabulary import ProductCatalogue
-from deploy.certificates import make_authority
 from deploy.cli.app import app
-from deploy.invitation import Invitation, read_invitation
-from deploy.keys import load_public_key
-from deploy.nodes import list_nodes
-from deploy.server_order import FILE, store_order
+from deploy.federation.status import FILE, store_order
+from deploy.keys.certificates import make_authority
+from deploy.keys.invitation import Invitation, read_invitation
+from deploy.keys.nodes import list_nodes, load_public_key
 from tests.support.invitations import make_toy_invitation, write_changed
 
 pytestmark = pytest.mark.usefixtures("here")

@@ -12,18 +12,16 @@ from client.app import open_session
 from client.data.read import read_all
 from client.session import Session
 from client.settings import ClientSettings
-from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.writer import write_markets
-from common.config.flatten import to_json
-from common.config.parse import parse
+from client.tasks.markets.data.markets import Markets, write_markets
+from common.config.parse import parse, to_json
 from common.errors import ConfigError, DataError, RefusedError
 from common.options import Scalar
-from common.privacy.zcdp import rho_of
+from common.privacy.accounts import rho_of
 from common.tasks.ratings.vocabulary import ProductCatalogue
-from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.messages import EnrolRequest
 from deploy.cli.app import app
-from deploy.simulation import simulate
+from deploy.simulation.grid import simulate
 
 LATE: Markets = read_all("markets", "demo:5-6")
 ITEM = LATE.vocabulary.items[int(LATE.units[0].ratings[0, 1])]

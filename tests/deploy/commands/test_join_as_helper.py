@@ -6,15 +6,14 @@ import pytest
 from flwr.app import Context, RecordDict
 from typer.testing import CliRunner
 
-from client.helper.app import Respond
+from client.secure.helper.app import Respond
 from common.errors import ConfigError
-from common.node_keys import fingerprint
+from common.node_names import fingerprint
 from common.secure.cards import HelperCard
 from common.wire.codec import decode, encode
-from common.wire.messages import ENROL
-from common.wire.sums import HELPER, HelperReply, HelperRequest
+from common.wire.messages import ENROL, HELPER, HelperReply, HelperRequest
 from deploy.cli.app import app
-from deploy.keys import load_private_key, make_node_key
+from deploy.keys.nodes import load_private_key, make_node_key
 from tests.support.toys import instruction
 
 pytestmark = pytest.mark.usefixtures("here")

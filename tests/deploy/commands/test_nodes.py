@@ -9,7 +9,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from deploy.cli.app import app
-from deploy.nodes import list_nodes
+from deploy.keys.nodes import list_nodes
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -10,17 +10,16 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.data.read import read_all
-from common.config.flatten import flatten
-from common.config.parse import parse
+from common.config.parse import flatten, parse
 from common.errors import ConfigError, DataError
 from common.options import Scalar
 from common.tasks.registry import demo_vocabulary
 from deploy.cli.app import app
 from deploy.commands.recommend import find_answering
-from deploy.commands.runs import find_run, newest
-from deploy.simulation import simulate
-from server.artifacts import RunDirectory
-from tests.deploy.test_summary import RESULT
+from deploy.federation.runs import find_run, newest
+from deploy.simulation.grid import simulate
+from server.record.folder import RunDirectory
+from tests.deploy.pages.test_summary import RESULT
 
 
 @pytest.fixture(scope="module", params=["default", "paper"])

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from common.errors import ConfigError
 from deploy.cli.app import app
-from server.artifacts import RunDirectory
+from server.record.folder import RunDirectory
 from tests.support.run_folders import make_forecasts, make_run
 
 

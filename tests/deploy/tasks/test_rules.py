@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from common.errors import ConfigError
-from deploy.commands.answer_formats import format_of, to_yaml
+from deploy.pages.answers import format_of, to_yaml
 from deploy.tasks.ratings.task import TASK as RATINGS
 from deploy.tasks.rules.task import TASK
 from deploy.tasks.spec import Answers

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from client.data.read import read_all
 from common.config.parse import parse
 from deploy.cli.app import app
-from deploy.simulation import simulate
+from deploy.simulation.grid import simulate
 
 
 @pytest.fixture(scope="module")

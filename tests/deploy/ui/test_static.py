@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy.ui import app
+from deploy.pages import live as app
 
 STATIC = app.HERE / "static"
-PAGE, SCRIPT, STYLE = app.HERE / "page.html", STATIC / "page.js", STATIC / "page.css"
+PAGE, SCRIPT, STYLE = app.HERE / "live.html", STATIC / "page.js", STATIC / "page.css"
 
 VENDORED = {
     "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",

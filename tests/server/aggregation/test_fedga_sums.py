@@ -11,8 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from common.arrays import Arrays, sha256
 from common.wire.sparse_rows import named_rows
-from server.aggregation.fedga_sums import BLOCK_SIZE, Share, Sums, fold
-from server.aggregation.fednova import mean_update
+from server.aggregation.results import BLOCK_SIZE, Share, Sums, fold, mean_update
 
 UPDATES = hnp.arrays(np.float32, 5, elements=st.floats(-(2.0**20), 2.0**20, width=32))
 SHARES = st.lists(

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from common.arrays import Arrays
+from common.contribution import BlockReply, ClientBlock, Folded
 from common.errors import ConfigError
-from common.methods.spec import Capabilities
-from common.reply_sums import BlockReply, ClientBlock, Folded
+from common.methods.base import Capabilities
 from common.wire.messages import TrainReply
-from server.aggregation.folded_replies import collect, select_whole
-from server.aggregation.round_results import Collected, Replies, Reply
+from server.aggregation.blocks import collect, select_whole
+from server.aggregation.results import Collected, Replies, Reply
 
 STEPS = (3, 3, 1, 1, 2)
 RNG = np.random.default_rng(4)

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from common.reply_lengths import typical
-from common.reply_sums import BlockReply
+from common.contribution import BlockReply, typical
 from common.wire.messages import TrainReply
 from server.aggregation.lengths import Excess, allowances, find_excess, measure, references, scale_update
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from common.arrays import Arrays
-from server.aggregation import outliers
-from server.aggregation.outliers import find_outliers
-from server.aggregation.round_results import Load
+from server.aggregation import lengths as outliers
+from server.aggregation.lengths import find_outliers
+from server.aggregation.results import Load
 
 
 def vectors(**values: tuple[float, float]) -> dict[str, Load]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.arrays import Arrays, mean, sha256
-from server.aggregation.round_results import Rate, Replies, Reply
+from server.aggregation.results import Rate, Replies, Reply
 from tests.support.strategies import NAMES, VARIANTS, Server, good, reply_of
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.planning.allocator import exploitation, probabilities
+from server.planning.bandit import exploitation, probabilities
 
 values = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=8).map(np.array)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.methods.planners import ArmOptions
-from server.planning.arms import build_offer, cost_levels
+from server.planning.planner import build_offer, cost_levels
 
 budgets = st.dictionaries(st.sampled_from("abcdefg"), st.floats(-1, 20) | st.sampled_from([math.nan, math.inf, 0.0]))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.planning.constrainer import NO_DUAL, Dual, admit, descend, dismiss, open_dual, step_size
+from server.planning.state import NO_DUAL, Dual, admit, descend, dismiss, open_dual, step_size
 
 shares = st.floats(0, 50, allow_subnormal=False)
 budgets = st.dictionaries(st.sampled_from([f"client-{i}" for i in range(8)]), shares, min_size=1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from common.errors import RunError
-from server.planning.context import item_matrix, largest_table, singular_values
+from server.planning.reward import item_matrix, largest_table, singular_values
 
 RNG = np.random.default_rng(1)
 

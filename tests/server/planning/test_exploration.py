@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.planning.exploration import (
-    best_mix,
-    confidence,
-    limit_t0,
-    price_bound,
-    select_candidates,
-    select_due,
-    stage_of,
-)
+from server.planning.bandit import best_mix, confidence, limit_t0, price_bound, select_candidates, select_due, stage_of
 
 COSTS = np.array([1.0, 1.125, 1.25])
 

@@ -6,7 +6,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from common.arrays import Floats
-from server.planning.predictor import Kernel, Observations, posterior
+from server.planning.bandit import Kernel, Observations, posterior
 
 RNG = np.random.default_rng(3)
 SEEN = Observations(RNG.uniform(0, 1, (30, 3)), RNG.normal(0, 1, 30), np.arange(1.0, 31.0))

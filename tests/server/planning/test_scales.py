@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from server.planning.scales import identity_scales, standardize
+from server.planning.bandit import identity_scales, standardize
 
 
 def test_standardized_arms_contexts_and_rewards() -> None:

@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.methods.planners import ADAP, ADPML, FedSGD, FixedArm, PlannerOptions, RandomArm, Uniform
-from server.planning.adap import AdaptiveNoise, count_decays
+from server.clients.roster import cohort
 from server.planning.planner import Decision, Planner, RunBudget, Stop
-from server.planning.registry import build_planner
-from server.planning.schedules import growing_costs
+from server.planning.registry import AdaptiveNoise, build_planner, count_decays, growing_costs
 from server.planning.state import PlannerState
-from server.sampling import cohort
 
 RNG = np.random.default_rng(0)
 

@@ -5,10 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from common.arrays import sha256
-from server.artifacts import RunDirectory
-from server.checkpoints import Checkpoint
-from server.planning.constrainer import admit, descend, open_dual
-from server.planning.state import PlannerState, empty_state, from_groups, to_groups
+from server.planning.state import PlannerState, admit, descend, empty_state, from_groups, open_dual, to_groups
+from server.record.folder import Checkpoint, RunDirectory
 
 
 def test_a_loaded_state_equals_the_saved_one(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from common.methods.planners import ArmOptions, BGTplanner
-from server.planning.arms import cost_levels
 from server.planning.bgt import BanditPlanner
-from server.planning.planner import Decision, RunBudget, Stop
+from server.planning.planner import Decision, RunBudget, Stop, cost_levels
 from server.planning.state import PlannerState, from_groups, to_groups
 
 NAMES = ("ann", "bob", "cyd")

@@ -12,8 +12,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from common.secure.cards import HelperRoster
 from common.wire.codec import decode, encode
-from common.wire.messages import Payload
-from common.wire.sums import (
+from common.wire.messages import (
     HELPER,
     OPEN,
     PREPARE,
@@ -21,13 +20,13 @@ from common.wire.sums import (
     HelperRequest,
     OpenReply,
     OpenRequest,
+    Payload,
     PrepareReply,
     PrepareRequest,
 )
-from server.grid import PollingGrid
-from server.hub_grid import HubGrid
-from server.round_limits import RoundLimits
-from server.uploads import prompt_pull
+from server.exchange.flower import prompt_pull
+from server.exchange.grid import PollingGrid, RoundLimits
+from server.exchange.relays import HubGrid
 from tests.support.desks import Upload, open_sum, prepare, total
 from tests.support.helpers import EXACT, terms
 

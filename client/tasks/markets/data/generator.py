@@ -12,7 +12,7 @@ import numpy as np
 from client.tasks.markets.data.markets import Market, as_ratings, no_rows
 from common.arrays import Floats, Ints
 from common.errors import DataError
-from common.tasks.markets.demo import demo_market_catalogue, set_size
+from common.tasks.markets.vocabulary import demo_market_catalogue, set_size
 
 SIZES = {"north": 1500, "coast": 700, "hills": 320, "lakes": 150, "isles": 80, "cape": 45}
 """Buyers of each market, the largest first."""

@@ -12,7 +12,7 @@ import numpy as np
 from client.data.partition import own_rng
 from client.tasks.ratings.data.raters import Rater
 from common.arrays import Floats
-from common.tasks.ratings.demo import demo_products
+from common.tasks.ratings.vocabulary import demo_products
 
 TASTES = 3
 """Hidden dimensions."""

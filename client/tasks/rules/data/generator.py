@@ -1,21 +1,95 @@
-"""Embedded demo homes like the paper's smart-home data: 11 device types, 163 trigger-action pairs.
+"""Embedded demo homes like the paper's smart-home data: 11 device types, 163 trigger-action pairs."""
 
-Rules per home are heavy-tailed around 2.65. Homes are of different kinds (`demo_words.HOUSEHOLDS`), so clients' tastes
-differ; a home's kind shows in its devices and its other rules, and rules come with their opposites, so that there is
-something to learn from a home's graph.
-"""
-
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from client.tasks.rules.data import demo_households
 from client.tasks.rules.data.homes import Device, Home, as_edges
 from common.arrays import Floats
-from common.tasks.rules.demo import ACTIONS, PAIRS, STATES, demo_catalogue
-from common.tasks.rules.vocabulary import relation_parts
+from common.tasks.rules.vocabulary import ACTIONS, PAIRS, STATES, demo_catalogue, relation_parts
+
+COUNTERPARTS = {
+    "opens": "closes",
+    "detects motion": "sees no motion",
+    "unlocks": "locks",
+    "turns on": "turns off",
+    "starts cleaning": "finishes cleaning",
+    "gets too warm": "gets too cold",
+    "switches to home": "switches to away",
+    "turn on": "turn off",
+    "brighten": "dim",
+    "unlock": "lock",
+    "turn up": "turn down",
+    "set home mode on": "set away mode on",
+    "pause": "start cleaning with",
+}
+"""States and actions with their opposites, since rules often come in such pairs."""
+
+PLACES: dict[str, tuple[str, ...]] = {
+    "Contact sensor": ("Front door", "Back door", "Garage door", "Bedroom window", "Kitchen window", "Fridge"),
+    "Motion sensor": ("Hall", "Stairs", "Garage", "Bathroom", "Kitchen", "Landing"),
+    "Camera": ("Porch", "Drive", "Garden", "Living room", "Nursery", "Garage"),
+    "Door lock": ("Front", "Back", "Garage", "Patio"),
+    "Light": ("Hall", "Porch", "Living room", "Kitchen", "Bedroom", "Bathroom", "Stairs", "Garage", "Study"),
+    "Smart plug": ("Coffee machine", "Fan", "Heater", "Television", "Bedside lamp", "Christmas tree"),
+    "Light strip": ("Kitchen", "Living room", "Desk", "Stairs"),
+    "Wall switch": ("Hall", "Bedroom", "Living room", "Garage", "Landing"),
+    "Robot vacuum": ("Upstairs", "Downstairs"),
+    "Thermostat": ("Living room", "Bedroom", "Upstairs"),
+    "Leak sensor": ("Washing machine", "Bathroom", "Cellar", "Dishwasher"),
+}
+"""Places of a device of each type, likeliest first; further devices are numbered."""
+
+
+@dataclass(frozen=True)
+class Household:
+    """A kind of household; what is not named has weight 1."""
+
+    share: float
+    """Share of all homes."""
+    owns: Mapping[str, float]
+    """Weight of a device type when buying."""
+    likes: Mapping[str, float]
+    """Weight of a state or action when writing a rule."""
+
+
+HOUSEHOLDS = (
+    Household(
+        0.3,
+        {"Contact sensor": 5, "Camera": 6, "Door lock": 4, "Motion sensor": 3},
+        {"start recording on": 9, "take a snapshot with": 6, "sound the siren of": 6, "lock": 6, "flash": 3}
+        | {"stays open": 4, "detects a person": 5, "stays unlocked": 5, "detects a sound": 3, "turn off": 0.3},
+    ),
+    Household(
+        0.3,
+        {"Light": 8, "Light strip": 4, "Wall switch": 4, "Motion sensor": 5, "Contact sensor": 2},
+        {"turn on": 5, "turn off": 5, "dim": 4, "brighten": 4, "toggle": 4, "play a colour scene on": 4, "flash": 0.2}
+        | {"detects motion": 3, "sees no motion": 3, "is pressed twice": 4, "start recording on": 0.1},
+    ),
+    Household(
+        0.2,
+        {"Thermostat": 6, "Smart plug": 6, "Contact sensor": 3, "Door lock": 2},
+        {"turn up": 8, "turn down": 8, "set away mode on": 8, "set home mode on": 8, "gets too warm": 6}
+        | {"gets too cold": 6, "switches to away": 5, "switches to home": 5, "flash": 0.2, "start recording on": 0.2},
+    ),
+    Household(
+        0.1,
+        {"Robot vacuum": 8, "Door lock": 4, "Smart plug": 3, "Light": 2},
+        {"start cleaning with": 9, "pause": 9, "dock": 9, "starts cleaning": 4, "finishes cleaning": 4, "locks": 4},
+    ),
+    Household(
+        0.1,
+        {"Leak sensor": 8, "Camera": 3, "Smart plug": 4, "Light strip": 2, "Light": 3},
+        {"detects a leak": 9, "hears a smoke alarm": 6, "gets stuck": 3, "sound the siren of": 4}
+        | {"flash": 6, "unlock": 4},
+    ),
+)
+"""Guards, lighters, savers, tidiers and carers."""
+
 
 Rule = tuple[int, int, int]
 
@@ -37,9 +111,7 @@ def demo_homes(start: int, stop: int, seed: int, specialisation: float = 1.0) ->
 
 
 def _home(number: int, rng: np.random.Generator, specialisation: float) -> Home:
-    kind = int(
-        rng.choice(len(demo_households.HOUSEHOLDS), p=[household.share for household in demo_households.HOUSEHOLDS])
-    )
+    kind = int(rng.choice(len(HOUSEHOLDS), p=[household.share for household in HOUSEHOLDS]))
     size = min(LARGEST, 1 + int(rng.lognormal(0.2, 1.1)))
     devices = _devices(kind, 2 + int(rng.poisson(0.5 + 1.2 * np.sqrt(size))), rng, specialisation)
     return Home(f"home-{number:05d}", devices, as_edges(_rules(_taste(specialisation)[kind], devices, size, rng)))
@@ -47,7 +119,7 @@ def _home(number: int, rng: np.random.Generator, specialisation: float) -> Home:
 
 def _devices(kind: int, count: int, rng: np.random.Generator, specialisation: float) -> tuple[Device, ...]:
     types = demo_catalogue().entities
-    owns = np.array([demo_households.HOUSEHOLDS[kind].owns.get(name, 1.0) for name in types]) ** specialisation
+    owns = np.array([HOUSEHOLDS[kind].owns.get(name, 1.0) for name in types]) ** specialisation
     names: set[tuple[str, int]] = set()
     for entity in rng.choice(len(types), size=count, p=owns / owns.sum()).tolist():
         names.add((_name(types[entity], names, rng), entity))
@@ -55,7 +127,7 @@ def _devices(kind: int, count: int, rng: np.random.Generator, specialisation: fl
 
 
 def _name(kind: str, taken: set[tuple[str, int]], rng: np.random.Generator) -> str:
-    places = demo_households.PLACES[kind]
+    places = PLACES[kind]
     used = {name for name, _ in taken}
     nouns = [f"{place} {kind.lower()}" for place in places] + [f"{kind} {k}" for k in range(2, len(taken) + 3)]
     free = [noun for noun in nouns if noun not in used]
@@ -92,11 +164,11 @@ def _nearness(devices: tuple[Device, ...]) -> Floats:
 def _taste(specialisation: float) -> Floats:
     """Return weights of relations from trigger to action types, (kinds, F, F, R); 0 is senseless."""
     catalogue = demo_catalogue()
-    taste = np.zeros((len(demo_households.HOUSEHOLDS), *[len(catalogue.entities)] * 2, len(catalogue.relations)))
+    taste = np.zeros((len(HOUSEHOLDS), *[len(catalogue.entities)] * 2, len(catalogue.relations)))
     for r, relation in enumerate(catalogue.relations):
         state, action = relation_parts(relation)
         popularity = 1.0 / (1 + PAIRS[state].index(action))
-        for k, household in enumerate(demo_households.HOUSEHOLDS):
+        for k, household in enumerate(HOUSEHOLDS):
             likes = [household.likes.get(name, 1.0) ** specialisation for name in (state, action)]
             taste[k, :, :, r] = popularity * likes[0] * likes[1]
         for (u, trigger), (v, target) in product(enumerate(catalogue.entities), repeat=2):
@@ -109,6 +181,6 @@ def _taste(specialisation: float) -> Floats:
 def _opposites() -> dict[int, int]:
     """Return relation -> relation of the opposite state and action, if both are in the catalogue."""
     index: dict[Any, int] = {relation_parts(name): r for r, name in enumerate(demo_catalogue().relations)}
-    flipped = demo_households.COUNTERPARTS | {b: a for a, b in demo_households.COUNTERPARTS.items()}
+    flipped = COUNTERPARTS | {b: a for a, b in COUNTERPARTS.items()}
     pairs = {r: (flipped.get(state), flipped.get(action)) for (state, action), r in index.items()}
     return {r: index[pair] for r, pair in pairs.items() if pair in index}

@@ -1,13 +1,43 @@
-"""A home as a graph: nodes are devices, edges are rules."""
+"""A home as a graph, nodes are devices, edges are rules; its table, one rule a row as in the Wyze data set."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from client.data.dataset import Dataset
+from client.data.tables.files import write_private_csv
+from client.data.tables.schema import Column, TableSchema
 from common.tasks.rules.vocabulary import SEPARATOR, Edges, RuleCatalogue, relation_parts
+
+USER, TRIGGER, TRIGGER_ID, STATE, VERB, ACTION, ACTION_ID = COLUMNS = (
+    "user_id",
+    "trigger_device",
+    "trigger_device_id",
+    "trigger_state",
+    "action",
+    "action_device",
+    "action_device_id",
+)
+
+SCHEMA = TableSchema(
+    columns=(
+        Column(USER, "text", ("user", "home", "homeid")),
+        Column(TRIGGER, "text"),
+        Column(TRIGGER_ID, "text"),
+        Column(STATE, "text", ("triggerstateid",), blank="missing"),
+        Column(VERB, "text", ("actionid",), blank="missing"),
+        Column(ACTION, "text", blank="missing"),
+        Column(ACTION_ID, "text", blank="missing"),
+    ),
+    unit=USER,
+)
+"""Columns of rules.
+
+A row without state and action declares one or two devices of the user, who may have no rules."""
+
 
 ENTITY_ID = re.compile(r"[a-z_]+\.[a-z0-9_]+")
 """Name of a device in Home Assistant, such as `light.hall`."""
@@ -71,3 +101,16 @@ def _label(device: Device, catalogue: RuleCatalogue) -> str:
     kind, name = catalogue.entities[device.entity], device.name
     name = name.partition(".")[2] if ENTITY_ID.fullmatch(name) else name
     return name if kind.casefold() in name.casefold() else f"{kind} {name}"
+
+
+def write_homes(path: Path, dataset: Homes) -> None:
+    """Write homes as CSV, readable by the owner only; `read_homes` with the vocabulary inverts it."""
+    write_private_csv(path, COLUMNS, (row for home in dataset.units for row in _rows(home, dataset.vocabulary)))
+
+
+def _rows(home: Home, catalogue: RuleCatalogue) -> Iterator[tuple[str, ...]]:
+    names = [(catalogue.entities[device.entity], device.name) for device in home.devices]
+    for trigger, action, relation in home.rules.tolist():
+        yield (home.name, *names[trigger], *relation_parts(catalogue.relations[relation]), *names[action])
+    for idle in sorted(set(range(len(names))) - set(home.rules[:, :2].ravel().tolist())):
+        yield (home.name, *names[idle], "", "", "", "")

@@ -1,4 +1,4 @@
-"""Rules as rows: the form of every source of rules before it has a vocabulary."""
+"""Rules as rows, the form of every source of rules before it has a vocabulary, and homes under one."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,21 @@ import numpy as np
 import pyarrow
 import pyarrow.compute as pc
 
-from client.data.tables.codes import Codes, index_names, recode, sort_unique
-from client.data.tables.table import Table
-from client.data.tables.values import to_codes, to_flags
-from client.tasks.rules.schema import ACTION, ACTION_ID, COLUMNS, STATE, TRIGGER, TRIGGER_ID, USER, VERB
+from client.data.tables.cells import Codes, combine_codes, index_names, recode, sort_unique
+from client.data.tables.table import Table, to_codes, to_flags
+from client.tasks.rules.data.homes import (
+    ACTION,
+    ACTION_ID,
+    COLUMNS,
+    STATE,
+    TRIGGER,
+    TRIGGER_ID,
+    USER,
+    VERB,
+    Device,
+    Home,
+    Homes,
+)
 from common.arrays import Flags
 from common.errors import VocabularyError
 from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name, relation_parts
@@ -154,3 +165,40 @@ def _pairs(first: Codes, second: Codes, names: Sequence[str], others: Sequence[s
     absent = int((distinct == NONE).any())
     found = [divmod(code, len(others)) for code in distinct[absent:].tolist()]
     return place.astype(np.int64) - absent, [(names[a], others[b]) for a, b in found]
+
+
+def to_dataset(rows: RuleRows, catalogue: RuleCatalogue) -> Homes:
+    """Return the homes of rows in any order, by name; the catalogue has their device types and relations."""
+    entity = {name: k for k, name in enumerate(catalogue.entities)}
+    user, device = _ranks(rows.users), _ranks(rows.devices)
+    devices = [Device(name, entity[kind]) for name, kind in sorted(rows.devices)]
+
+    owner = user[rows.user] * len(devices)  # a node is a home and a device: home · devices + device
+    trigger, action = owner + device[rows.trigger], owner + device[rows.action]
+    nodes = sort_unique(np.concatenate([trigger, action[rows.action != NONE]]))
+    starts = np.searchsorted(nodes, len(devices) * np.arange(len(rows.users) + 1))
+
+    is_rule = rows.relation != NONE
+    index = {name: k for k, name in enumerate(catalogue.relations)}
+    relation = np.array([index[name] for name in rows.relations], np.int64)[rows.relation[is_rule]]
+    places = (np.searchsorted(nodes, ends[is_rule]) for ends in (trigger, action))
+    rules = np.stack([*places, relation], axis=1)
+    rules = rules[np.unique(combine_codes(*rules.T), return_index=True)[1]]
+    first = np.searchsorted(rules[:, 0], starts)
+    rules[:, :2] -= np.repeat(starts[:-1], np.diff(first))[:, None]
+
+    owned = [devices[k] for k in (nodes % len(devices)).tolist()]
+    homes = tuple(
+        Home(name, tuple(owned[starts[k] : starts[k + 1]]), rules[first[k] : first[k + 1]])
+        for k, name in enumerate(sorted(rows.users))
+    )
+    duplicates = int(is_rule.sum()) - len(rules)
+    notes = (f"{duplicates} duplicate rule{'s' * (duplicates != 1)} dropped",) if duplicates else ()
+    return Homes(homes, catalogue, notes)
+
+
+def _ranks(names: Sequence[str] | Sequence[tuple[str, str]]) -> Codes:
+    """Return the place of each name in their order."""
+    ranks = np.empty(len(names), np.int64)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    return ranks

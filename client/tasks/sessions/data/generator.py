@@ -12,8 +12,7 @@ import numpy as np
 
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
 from common.arrays import Floats, Ints
-from common.tasks.sessions.demo import DEPARTMENTS, department_size
-from common.tasks.sessions.vocabulary import Clicks
+from common.tasks.sessions.vocabulary import DEPARTMENTS, Clicks, department_size
 
 ERRANDS = 6
 """Errands per department."""

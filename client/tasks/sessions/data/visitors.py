@@ -1,12 +1,35 @@
-"""Sessions as the client holds them."""
+"""Sessions as the client holds them and as click logs do: columns, table, and the split by (seed, name) alone."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 
 from client.data.dataset import Dataset
+from client.data.partition import floor_share, own_rng
+from client.data.tables.files import write_private_csv
+from client.data.tables.schema import Column, TableSchema
 from common.arrays import Ints
+from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Clicks, Items
+
+USER, ITEM, ITEMS, TIME, SESSION, SPLIT = ("user", "item", "items", "timestamp", "session", "split")
+
+SCHEMA = TableSchema(
+    columns=(
+        Column(USER, "text", ("userid", "visitor", "visitorid"), required=False, blank="missing"),
+        Column(ITEM, "text", ("itemid", "product"), required=False, blank="missing"),
+        Column(ITEMS, "text", ("itemidlist",), required=False, blank="missing", many=True),
+        Column(TIME, "time", ("time", "datetime", "date", "ts"), required=False, blank="missing"),
+        Column(SESSION, "text", ("sessionid",), required=False, blank="missing"),
+        Column(SPLIT, "text", required=False, blank="missing"),
+    ),
+    layouts=((ITEM, SESSION), (ITEM, USER, TIME), (ITEMS, USER)),
+    unit=USER,
+)
+"""A row with a user and nothing else declares a user, who may have no clicks."""
 
 
 @dataclass(frozen=True)
@@ -39,3 +62,67 @@ def as_clicks(items: list[int]) -> Clicks:
     """Return a session from a list of indices."""
     clicks: Ints = np.array(items, np.int64)
     return clicks
+
+
+@dataclass(frozen=True)
+class SplitVisitor:
+    """A visitor's sessions to train on, in their order, and the cases it holds out."""
+
+    visitor: Visitor
+    train: tuple[Clicks, ...]
+    validation: tuple[Case, ...]
+    test: tuple[Case, ...]
+
+
+def split_visitor(visitor: Visitor, options: SessionsOptions, seed: int) -> SplitVisitor:
+    """Hold out whole sessions at random: the first share for test, the next, of the rest, for validation.
+
+    A visitor that brings test cases holds out no session for test. Shares are rounded down, so one session is always
+    left for training; the test sessions do not depend on the validation share.
+    """
+    order = own_rng(seed, visitor.name).permutation(len(visitor.sessions))
+    test = 0 if visitor.test else floor_share(options.test_share, len(order))
+    kept = test + floor_share(options.validation_share, len(order) - test)
+    return SplitVisitor(
+        visitor,
+        train=_chosen(visitor, order[kept:]),
+        validation=_all_cases(_chosen(visitor, order[test:kept])),
+        test=visitor.test or _all_cases(_chosen(visitor, order[:test])),
+    )
+
+
+def cases_of(session: Clicks) -> tuple[Case, ...]:
+    """Return the n − 1 examples (clicks so far, next click) of a session of n clicks (§2.5)."""
+    return tuple(Case(session[:k], int(session[k])) for k in range(1, len(session)))
+
+
+def _chosen(visitor: Visitor, places: np.ndarray) -> tuple[Clicks, ...]:
+    return tuple(visitor.sessions[k] for k in sorted(places.tolist()))
+
+
+def _all_cases(sessions: Sequence[Clicks]) -> tuple[Case, ...]:
+    return tuple(case for session in sessions for case in cases_of(session))
+
+
+def write_visitors(path: Path, dataset: Visits) -> None:
+    """Write visitors as CSV, readable by the owner only; `read_visitors` with the vocabulary inverts it.
+
+    Times are running numbers. The column `split` is `train`, or `case` for a test case, which is a session of its own
+    whose last click is asked for. A visitor with neither is a row with a user and nothing else.
+    """
+    rows = (row for visitor in dataset.units for row in _rows(visitor, dataset.vocabulary))
+    write_private_csv(path, (USER, ITEM, TIME, SESSION, SPLIT), rows)
+
+
+def _rows(visitor: Visitor, items: Items) -> Iterator[tuple[str | int, ...]]:
+    clock = count()
+    for number, (split, clicks) in enumerate(_sessions(visitor), start=1):
+        for item in clicks.tolist():
+            yield visitor.name, items.items[item], next(clock), number, split
+    if not (visitor.sessions or visitor.test):
+        yield visitor.name, "", "", "", ""
+
+
+def _sessions(visitor: Visitor) -> Iterator[tuple[str, Clicks]]:
+    yield from (("train", session) for session in visitor.sessions)
+    yield from (("case", np.append(case.prefix, case.target)) for case in visitor.test)

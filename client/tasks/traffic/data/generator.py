@@ -1,16 +1,12 @@
-"""Embedded demo sites: sixteen weeks of hourly volumes of roads of three kinds.
+"""Embedded demo sites: sixteen weeks of hourly volumes of roads of three kinds, sound or broken."""
 
-Commuter roads have two peaks on working days, freight roads a broad day and quiet weekends, leisure roads their best hours
-at weekends. All share the holidays and the weather, which drifts from day to day; each has a level, hours, a drift and
-incidents of its own. Because of the drift, yesterday's deviation predicts today's.
-"""
-
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from client.tasks.traffic.data.series import Series
-from common.arrays import Floats, Ints
+from common.arrays import Flags, Floats, Ints
 
 WEEKS = 16
 DAYS = 7 * WEEKS
@@ -114,3 +110,48 @@ def _incidents(rng: np.random.Generator) -> Floats:
     for begin in rng.integers(HOURS, size=rng.poisson(INCIDENTS)).tolist():
         share[begin : begin + int(rng.integers(2, 6))] *= rng.uniform(0.1, 0.6)
     return share
+
+
+SOUND, INTERRUPTED, FAULTY = range(3)
+"""Fault of site k, by k modulo 3: none, most of the training part lost, wrong readings afterwards."""
+
+END_OF_TRAINING = 24 * 90
+"""Hour at which the demo's training part ends."""
+
+WEEK = 24 * 7
+KEPT_WEEKS = 2
+WRONG_SHARE = 0.1
+"""Share of wrong readings, each too high by twice the largest reading."""
+
+STREAM = 7
+"""Stream of random numbers of the faults, apart from those of the sites."""
+
+
+def breaking_series(start: int, stop: int, seed: int) -> tuple[Series, ...]:
+    """Generate sites number start … stop−1 with their faults; site k depends on (seed, k) only."""
+    sites = enumerate(demo_series(start, stop, seed), start)
+    return tuple(_break(site, k % 3, np.random.default_rng([seed, k, STREAM])) for k, site in sites)
+
+
+def _break(site: Series, fault: int, rng: np.random.Generator) -> Series:
+    values = site.values.copy()
+    lost, wrong = _lost(fault, rng), _wrong(fault, rng)
+    values[wrong] += 2 * values.max()
+    values[lost] = 0
+    return replace(site, values=values, observed=site.observed & ~(lost | wrong)[:, None])
+
+
+def _lost(fault: int, rng: np.random.Generator) -> Flags:
+    """Return the hours without readings: all of the training part but some weeks in a row."""
+    lost = np.zeros(HOURS, bool)
+    if fault == INTERRUPTED:
+        first = WEEK * int(rng.integers(END_OF_TRAINING // WEEK - KEPT_WEEKS))
+        lost[:END_OF_TRAINING] = True
+        lost[first : first + KEPT_WEEKS * WEEK] = False
+    return lost
+
+
+def _wrong(fault: int, rng: np.random.Generator) -> Flags:
+    """Return the hours with wrong readings: some of those after the training part."""
+    drawn: Floats = rng.random(HOURS)
+    return (drawn < WRONG_SHARE) & (np.arange(HOURS) >= END_OF_TRAINING) & (fault == FAULTY)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from client.data.read import find_own_tables, read_all
-from client.data.tables.formats import load
+from client.data.tables.files import load
 from client.data.tables.reader import detect_cells, read_table
-from client.tasks.markets.schema import SCHEMA as MARKETS
-from client.tasks.ratings.schema import SCHEMA
-from client.tasks.sessions.schema import SCHEMA as SESSIONS
+from client.tasks.markets.data.markets import SCHEMA as MARKETS
+from client.tasks.ratings.data.raters import SCHEMA
+from client.tasks.sessions.data.visitors import SCHEMA as SESSIONS
 from common.errors import DataError
 
 HEADER = "user_id:token\titem_id:token\trating:float\ttimestamp:float"

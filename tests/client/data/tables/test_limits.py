@@ -9,12 +9,13 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from client.data.tables import formats, parquet
-from client.data.tables.cell_errors import CellError
-from client.data.tables.formats import load
+from client.data.tables import files as formats
+from client.data.tables import reader as parquet
+from client.data.tables.cells import CellError
+from client.data.tables.files import load
 from client.data.tables.reader import read_table
-from client.data.tables.values import LONG, convert_distinct, to_numbers
-from client.tasks.ratings.schema import SCHEMA
+from client.data.tables.table import LONG, convert_distinct, to_numbers
+from client.tasks.ratings.data.raters import SCHEMA
 from common.errors import DataError
 
 

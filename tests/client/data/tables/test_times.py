@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pyarrow
 import pytest
 
-from client.data.tables.cell_errors import CellError
+from client.data.tables.cells import CellError
 from client.data.tables.schema import Dates
 from client.data.tables.times import Clock, to_times
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from client.data.tables.delimited_text import Delimited
-from client.data.tables.formats import Content
-from client.data.tables.schema import Column, Dialect, TableSchema
-from client.data.tables.titles import find_names, match_titles, normalize_title
+from client.data.tables.files import Content
+from client.data.tables.schema import Column, Dialect, TableSchema, find_names, match_titles, normalize_title
+from client.data.tables.text import Delimited
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import ConfigError, DataError
 

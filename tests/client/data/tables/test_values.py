@@ -7,11 +7,10 @@ import numpy as np
 import pyarrow
 import pytest
 
-from client.data.tables.cell_errors import CellError
-from client.data.tables.codes import combine_codes, index_names, recode, sort_unique
+from client.data.tables.cells import CellError, combine_codes, index_names, recode, sort_unique
+from client.data.tables.files import write_private_csv
 from client.data.tables.schema import Decimal
-from client.data.tables.values import to_codes, to_numbers, to_text
-from client.data.tables.writer import write_private_csv
+from client.data.tables.table import to_codes, to_numbers, to_text
 
 
 def numbers(*cells: str, decimal: Decimal = "auto", commas: bool = False) -> list[float | None]:

@@ -12,8 +12,7 @@ from common.errors import RefusedError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import UNBOUNDED
 from common.privacy.mechanisms.dp_sgd import DpSgd
-from common.privacy.mechanisms.gaussian import Gaussian
-from common.privacy.mechanisms.laplace import Laplace
+from common.privacy.mechanisms.vector import Gaussian, Laplace
 from tests.support.ledgers import DELTA, EPSILON, Maker, opened, record_of, terms_of
 
 

@@ -11,9 +11,8 @@ import pytest
 from client.privacy.ledger.database import create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.rollback import RollbackRecord
-from common.privacy.accounts import Zcdp
-from common.privacy.zcdp import rho_of
+from client.privacy.ledger.roll_back import RollbackRecord
+from common.privacy.accounts import Zcdp, rho_of
 
 PARTS = 400
 
@@ -21,10 +20,10 @@ RELEASING = """
 import hashlib, os, random, secrets, signal, sys, time
 from pathlib import Path
 from client.privacy.ledger.ledger import Ledger, Slot
-from client.privacy.ledger.rollback import RollbackRecord
+from client.privacy.ledger.roll_back import RollbackRecord
 from common.errors import RefusedError
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.vector import Gaussian
 
 folder, run, first, last = Path(sys.argv[1]), sys.argv[2], 0, int(sys.argv[3])
 sent = os.open(folder / f"sent-{run}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -76,14 +75,14 @@ release(1, last)
 ANSWERING = """
 import hashlib, os, random, signal, sys, time
 from pathlib import Path
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.privacy.release import Releaser
 from client.privacy.ledger.locate import open_ledger
 from client.session import Session
 from client.state import DiskStore
-from common.config.flatten import to_json
+from common.config.parse import to_json
 from common.models import parameters
-from common.privacy.zcdp import rho_of
+from common.privacy.accounts import rho_of
 from common.wire.codec import encode
 from common.wire.messages import EnrolRequest, TrainRequest
 from tests.support.asked import configured, learner

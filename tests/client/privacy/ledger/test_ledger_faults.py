@@ -9,7 +9,7 @@ import pytest
 
 from client.privacy.ledger.records import Slot
 from common.errors import LedgerError, StateError
-from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.vector import Gaussian
 from tests.support.ledgers import opened, spend
 
 

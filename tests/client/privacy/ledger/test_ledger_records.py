@@ -16,7 +16,7 @@ from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot, Terms
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
-from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.vector import Gaussian
 from tests.support.ledgers import DELTA, Maker, opened, terms_of
 
 

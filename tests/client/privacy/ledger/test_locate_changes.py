@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from client.privacy.ledger.locate import find_all_ledgers
-from client.privacy.ledger.rollback import read_heads
+from client.privacy.ledger.roll_back import read_heads
 from common.errors import LedgerError
 from tests.support.ledgers import ledger_of, spend_on
 

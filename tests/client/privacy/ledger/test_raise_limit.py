@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from client.privacy.claim import read_statements
+from client.privacy.ledger.accounts import increase_budget
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.raise_limit import increase_budget
 from client.privacy.ledger.records import Slot
 from common.errors import ConfigError, LedgerError, RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
-from common.privacy.mechanisms.gaussian import Gaussian
-from common.privacy.mechanisms.laplace import Laplace
+from common.privacy.mechanisms.vector import Gaussian, Laplace
 from common.privacy.options import Unit
 from tests.support import ledgers
 from tests.support.ledgers import record_of

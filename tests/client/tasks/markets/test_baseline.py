@@ -5,12 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from client.tasks.markets.baseline import MarketBaseline, scorer_features
+from client.tasks.markets.baseline import FULL_WEIGHT, MarketBaseline, scorer_features, shrinkage_weight
 from client.tasks.markets.data.graph import Graph, symmetric
-from client.tasks.markets.shrinkage import FULL_WEIGHT, shrinkage_weight
-from common.tasks.markets.counts import OtherMarketCounts, counts_of
-from common.tasks.markets.features import COLD_FEATURES, FEATURES, GRAPH_FEATURES
-from common.tasks.markets.models.pair_scorer import INITIAL_WEIGHTS, PairScorer
+from common.tasks.markets.counts import COLD_FEATURES, FEATURES, GRAPH_FEATURES, OtherMarketCounts, counts_of
+from common.tasks.markets.model import INITIAL_WEIGHTS, PairScorer
 
 SIZE = 12
 ALL = np.arange(SIZE)

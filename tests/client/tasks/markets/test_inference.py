@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from client.lists.items import ItemFilter
-from client.tasks.markets.data.counts import graph_counts
-from client.tasks.markets.data.graph import graph_of
+from client.tasks.lists import ItemFilter
+from client.tasks.markets.data.graph import graph_counts, graph_of
 from client.tasks.markets.data.markets import Market, as_ratings, no_rows
 from client.tasks.markets.inference import companions, item_named, labelled, seen_companions
 from common.arrays import Arrays
@@ -14,8 +13,7 @@ from common.config.run import RunConfig
 from common.errors import DataError, StateError
 from common.models import parameters
 from common.options import Scalar
-from common.tasks.markets.counts import add_pairs, counts_of
-from common.tasks.markets.features import COLD_FEATURES, FEATURES
+from common.tasks.markets.counts import COLD_FEATURES, FEATURES, add_pairs, counts_of
 from common.tasks.markets.vocabulary import MarketCatalogue
 from tests.support.build import learner_of, task_model
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from client.tasks.markets.baseline import shrinkage_weight
 from client.tasks.markets.data.markets import Market, Markets, no_rows
-from client.tasks.markets.shrinkage import shrinkage_weight
 from common.models import parameters, tensors
 from common.options import Scalar
-from common.tasks.markets.counts import DEGREES, KEYS
-from common.tasks.markets.features import FEATURES, GRAPH_FEATURES
+from common.tasks.markets.counts import DEGREES, FEATURES, GRAPH_FEATURES, KEYS
 from tests.support.build import learner_of
 from tests.support.market_learners import DEMO, build_config, learner, one_and_rest, request
 

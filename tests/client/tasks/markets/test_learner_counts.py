@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from client.tasks.markets.data.counts import bounded_counts
+from client.tasks.markets.data.graph import bounded_counts
 from client.tasks.markets.data.markets import Market, Markets, no_rows
-from common.tasks.markets.counts import DEGREES, KEYS, VALUES, add_pairs, check_pairs, no_counts
-from common.tasks.markets.features import FEATURES
+from common.tasks.markets.counts import DEGREES, FEATURES, KEYS, VALUES, add_pairs, check_pairs, no_counts
 from tests.support.build import learner_of
 from tests.support.market_learners import DEMO, build_config, learner, one_and_rest
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from client.data.read import read_all
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
 from client.tasks.learner import Learner
@@ -18,7 +18,7 @@ from client.tasks.markets.inference import companions
 from client.tasks.markets.learner import MarketsLearner
 from client.tasks.markets.networks import embed
 from client.tasks.registry import build_learner
-from client.training.cohort import train
+from client.training.local_round import train
 from client.training.participant import Participant
 from common.arrays import Arrays
 from common.config.parse import parse
@@ -28,7 +28,7 @@ from common.models import parameters, tensors
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import TrainReply, TrainRequest
-from server.artifacts import RunDirectory
+from server.record.folder import RunDirectory
 from server.run import run
 from tests.support.build import learner_of
 from tests.support.sensors import Listening, heard

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from client.tasks.markets.text_neighbors import NEAREST, text_neighbors
+from client.tasks.markets.baseline import NEAREST, text_neighbors
 
 
 def test_the_nearest_texts_have_shares_by_their_similarity_and_a_query_is_not_among_them() -> None:

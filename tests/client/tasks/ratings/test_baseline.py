@@ -9,8 +9,8 @@ from sklearn.linear_model import Ridge
 
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
 from client.tasks.ratings.data.split import Rated
+from common.privacy.accounts import rho_of
 from common.privacy.options import MechanismName, PrivacyOptions
-from common.privacy.zcdp import rho_of
 from common.tasks.ratings.options import RatingsOptions
 
 OPTIONS = RatingsOptions(prior=0.7, prior_weight=3, offset=0.1, offset_weight=0, slope=0.05, slope_weight=10)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from client.inference.choose_model import fit_client_only
-from client.lists.items import ItemFilter
+from client.inference.model_choice import fit_client_only
+from client.tasks.lists import ItemFilter
 from client.tasks.ratings.baseline import own_mean
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import Rated

@@ -17,8 +17,8 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters, tensors
 from common.options import Scalar
-from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.metrics import rating_metrics
+from common.tasks.ratings.task import rating_metrics
+from common.tasks.ratings.vocabulary import demo_products
 from common.wire.messages import TrainRequest
 from tests.support.build import learner_of
 from tests.support.raters import folder_of

@@ -7,12 +7,11 @@ import pytest
 
 from client.tasks.rules.data.homes import Home, as_edges
 from client.tasks.rules.inference import recommend
-from client.tasks.rules.lists.shown import ListOptions
+from client.tasks.rules.lists import ListOptions
 from common.config.parse import parse
 from common.errors import DataError
 from common.models import parameters
-from common.tasks.rules.demo import ACTIONS, STATES, demo_catalogue
-from common.tasks.rules.vocabulary import OPPOSITES, RuleCatalogue, relation_parts
+from common.tasks.rules.vocabulary import ACTIONS, OPPOSITES, STATES, RuleCatalogue, demo_catalogue, relation_parts
 from tests.support.build import task_model
 from tests.support.toys import CATALOGUE, toy_homes
 

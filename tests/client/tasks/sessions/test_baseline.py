@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from client.tasks.sessions.baseline import FeatureRows, ItemFeatures, VisitHistory, history_features
-from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, count_rules
-from common.tasks.sessions.features import FEATURES
+from common.tasks.sessions.counts import FEATURES, KEYS, VALUES, SharedRules, count_rules
 
 A, B, C, D = range(4)
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from client.lists.items import ItemFilter
+from client.tasks.lists import ItemFilter
 from client.tasks.sessions.data.visitors import as_clicks
 from client.tasks.sessions.inference import clicks_of, next_items
 from common.config.parse import parse

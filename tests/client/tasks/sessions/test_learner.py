@@ -5,13 +5,12 @@ import pytest
 import torch
 from torch.func import grad
 
-from client.privacy.dp_sgd import CHUNK, private_gradient, sample_private_inputs
-from client.privacy.dp_sgd_noise import DpSgdNoise
-from client.stacked_tensors import Tensors, row, stack
+from client.privacy.dp_sgd import CHUNK, DpSgdNoise, private_gradient, sample_private_inputs
 from client.tasks.sessions.baseline import FeatureRows
-from client.tasks.sessions.blend_inputs import features_of_split, pad_features
+from client.tasks.sessions.blend import features_of_split, pad_features
 from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
 from client.tasks.sessions.learner import SessionsLearner
+from client.training.stacks import Tensors, row, stack
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig

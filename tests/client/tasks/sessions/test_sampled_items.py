@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch.func import grad
 
-from client.stacked_tensors import Tensors, row, stack
-from client.tasks.gathered_rows import GatheredBatch
+from client.tasks.learner import GatheredBatch
+from client.tasks.sessions.blend import WEIGHTS
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
 from client.tasks.sessions.learner import SessionsLearner
-from client.tasks.sessions.sampled_items import WEIGHTS
+from client.training.stacks import Tensors, row, stack
 from common.config.parse import parse
 from common.models import parameters, tensors
 from common.tasks.sessions.vocabulary import Items

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from client.tasks.traffic.cold_start import is_cold_start, with_pooled_property
-from client.tasks.traffic.prepare import Sensor, prepare
+from client.tasks.traffic.sensor import Sensor, is_cold_start, prepare, with_pooled_property
 from common.arrays import Arrays
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import POOLED, satisfaction
+from common.tasks.traffic.properties import POOLED, satisfaction
 from common.wire.messages import TrainRequest
 from tests.support.build import learner_of
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, road_config, sensor, world

@@ -6,17 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.policy import Policy
+from client.owner.policy import Policy
 from client.tasks.traffic.federated_ridge import compute_sums, with_federated_ridge
 from client.tasks.traffic.inference import forecast
-from client.tasks.traffic.prepare import prepare
+from client.tasks.traffic.sensor import prepare
 from common.arrays import add
 from common.errors import ConfigError, WireError
 from common.options import Scalar
 from common.tasks.traffic.counts import LAGS, PAIRS, SUMS, linear_forecast
 from common.tasks.traffic.options import TrafficOptions
 from common.wire.messages import TrainRequest
-from deploy.simulation import InProcessGrid
+from deploy.simulation.grid import InProcessGrid
 from server.run import run
 from tests.support.build import learner_of
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, road_config, road_grid, rounds_of, sensor, stores, world

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from client.tasks.traffic.cold_start import is_cold_start
-from client.tasks.traffic.errors import forecast_error
+from client.tasks.traffic.federated_ridge import OwnRidge
 from client.tasks.traffic.inference import forecast, held_later
-from client.tasks.traffic.own_ridge import OwnRidge
+from client.tasks.traffic.metrics import forecast_error
+from client.tasks.traffic.sensor import is_cold_start
 from common.errors import ConfigError, DataError
 from common.models import parameters
-from common.tasks.traffic.ranges import POOLED
+from common.tasks.traffic.properties import POOLED
 from tests.support.weekly_sensor import WEEKS, double_last_days, week, weekly_config, weekly_learner
 
 

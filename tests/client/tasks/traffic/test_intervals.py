@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.intervals import MAX_EARLIER, bounds, coverage, earlier_windows
-from client.tasks.traffic.prepare import Sensor
+from client.tasks.traffic.sensor import Sensor
 from common.tasks.traffic.vocabulary import HOUR
 
 HOURLY = cast(Sensor, SimpleNamespace(step=HOUR))

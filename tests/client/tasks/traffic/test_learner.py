@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from client.tasks.learner import training_loss
 from client.tasks.traffic.learner import TrafficLearner
-from client.tasks.traffic.prepare import Sensor
-from client.tasks.training_loss import training_loss
+from client.tasks.traffic.sensor import Sensor
 from common.arrays import Arrays
 from common.config.run import RunConfig
-from common.tasks.traffic.ranges import Ranges
+from common.tasks.traffic.properties import Ranges
 from tests.support.road_learners import (
     CONFIG,
     DAYS,

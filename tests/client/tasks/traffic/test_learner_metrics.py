@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from client.stacked_tensors import Tensors
 from client.tasks.traffic.data.series import Series
-from common.tasks.traffic.ranges import satisfaction
+from client.training.stacks import Tensors
+from common.tasks.traffic.properties import satisfaction
 from common.wire.messages import TrainRequest
 from tests.support.road_learners import CONFIG, DAYS, PAPER, forecast_of, learner, random_model, series_with_gaps
 from tests.support.sensors import HISTORY, HORIZON, road_config, sensor, world

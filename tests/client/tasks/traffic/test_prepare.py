@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from client.tasks.traffic.baseline import profile
 from client.tasks.traffic.data.series import Series
-from client.tasks.traffic.prepare import Sensor, prepare
-from client.tasks.traffic.profile import profile
+from client.tasks.traffic.sensor import Sensor, prepare
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import calibrate, groups_of, infer
+from common.tasks.traffic.properties import calibrate, groups_of, infer
 from common.tasks.traffic.vocabulary import SensorVariables
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from client.tasks.traffic.profile import profile
+from client.tasks.traffic.baseline import profile
 
 WEEK = 168
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from client.tasks.traffic.prepare import fit_ridge, prepare
-from client.tasks.traffic.ridge import FOLDS, PENALTIES, Windows, ridge_forecasts
+from client.tasks.traffic.baseline import FOLDS, PENALTIES, Windows, ridge_forecasts
+from client.tasks.traffic.sensor import fit_ridge, prepare
 from common.tasks.traffic.options import TrafficOptions
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 

@@ -5,17 +5,17 @@ import pytest
 import torch
 
 from client.state import MemoryStore
+from client.tasks.learner import training_loss
 from client.tasks.traffic.inference import forecast
-from client.tasks.traffic.judgement import correct, excess, judged
 from client.tasks.traffic.learner import TrafficLearner
-from client.tasks.traffic.prepare import Sensor
-from client.tasks.training_loss import training_loss
-from client.training.cohort import train
+from client.tasks.traffic.metrics import correct, excess, judged
+from client.tasks.traffic.sensor import Sensor
+from client.training.local_round import train
 from client.training.participant import Participant
 from common.arrays import Arrays, sub
 from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.logic.parse import parse
+from common.logic.parser import parse
 from common.logic.semantics import robustness, satisfied
 from common.models import tensors
 from common.options import Scalar

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from client.tasks.traffic.formula_property import past_days
-from client.tasks.traffic.judgement import correct, excess
+from client.tasks.traffic.formula_targets import judge_windows
 from client.tasks.traffic.learner import TrafficLearner
-from client.tasks.traffic.past_days import judge_windows
-from client.tasks.traffic.prepare import Sensor
+from client.tasks.traffic.metrics import correct, excess
+from client.tasks.traffic.sensor import Sensor
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import ConfigError, WireError
@@ -19,7 +19,7 @@ from common.logic.semantics import satisfied
 from common.models import tensors
 from common.options import Scalar
 from common.tasks.traffic.options import TEMPLATES
-from common.tasks.traffic.template_parameters import check_parameters
+from common.tasks.traffic.properties import check_parameters
 from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import CLUSTER, TrainRequest
 from tests.support.build import learner_of

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import kstest, norm
 
-from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.vector import Gaussian
 
 
 def test_gaussian_noise_has_its_distribution() -> None:

@@ -7,13 +7,10 @@ import pytest
 
 from common.arrays import Floats
 from common.errors import RefusedError
-from common.privacy.mechanisms.gaussian import Gaussian
-from common.privacy.mechanisms.laplace import Laplace
-from common.privacy.mechanisms.privunit import PrivUnit
+from common.privacy.mechanisms.base import Mechanism, fresh_generator
 from common.privacy.mechanisms.registry import build_mechanism
-from common.privacy.mechanisms.spec import Mechanism
+from common.privacy.mechanisms.vector import Gaussian, Laplace, PrivUnit
 from common.privacy.options import PrivacyOptions
-from common.privacy.randomness import fresh_generator
 
 MECHANISMS: list[Mechanism] = [Gaussian(2.0, 1.5), Laplace(4.0, 1.5), PrivUnit(4.0, 1.5, 5)]
 WITHIN = np.array([0.3, -0.2, 0.0, 0.1, 0.4])

@@ -3,8 +3,7 @@
 import pytest
 
 from common.errors import DataError
-from common.tasks.markets.demo import demo_market_catalogue, set_size
-from common.tasks.markets.vocabulary import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue, set_size
 
 
 def test_a_catalogue_survives_json() -> None:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, mean_absolute_error, mean_squared_error, root_mean_squared_error
 
-from common.tasks.ratings.metrics import f1, rating_metrics
+from common.tasks.ratings.task import f1, rating_metrics
 from common.wire.messages import EvaluateReply
-from server.evaluation import summarize
+from server.aggregation.metrics import summarize
 
 SHARES = st.sampled_from([0.0, 0.2, 0.4, 0.5, 0.6, 1.0])
 PAIRS = st.lists(st.tuples(SHARES, SHARES), min_size=1, max_size=12)

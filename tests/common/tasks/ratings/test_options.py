@@ -6,8 +6,7 @@ from pydantic import ValidationError
 
 from common.config.parse import parse
 from common.errors import ConfigError, DataError
-from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.vocabulary import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
 
 FILMS = ProductCatalogue(items=("Jaws", "Alien"), low=0.5, high=4)
 

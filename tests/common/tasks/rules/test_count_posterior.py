@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from common.tasks.rules.count_posterior import LEAST_NOISE, SMOOTHING, Prior, expect, fit_prior
+from common.tasks.rules.counts import LEAST_NOISE, SMOOTHING, Prior, expect, fit_prior
 
 RNG = np.random.default_rng(0)
 COUNTS = np.where(RNG.random(4000) < 0.9, 0, RNG.geometric(0.05, 4000)).astype(np.float32)

@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 
-from common.tasks.rules.count_posterior import SMOOTHING
 from common.tasks.rules.counts import COUNTS as KEY
-from common.tasks.rules.counts import NOISE, OWN, label, offset_of, visible_share
+from common.tasks.rules.counts import NOISE, OWN, SMOOTHING, label, offset_of, visible_share
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 CATALOGUE = RuleCatalogue(

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from common.tasks.sessions import attention as session_attention
-from common.tasks.sessions.attention import softmax_by_session, target_scores
+from common.tasks.sessions import model as session_attention
+from common.tasks.sessions.model import softmax_by_session, target_scores
 
 OWNERS = torch.tensor([1, 1, 1, 1, 2, 2, 0, 3, 0])
 """Four clicks, two and one, of the first three of four sessions, and padding."""

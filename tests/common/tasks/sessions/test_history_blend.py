@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from common.tasks.sessions.features import FEATURES
-from common.tasks.sessions.history_blend import INITIAL_WEIGHT, LocalBlend
+from common.tasks.sessions.counts import FEATURES
+from common.tasks.sessions.model import INITIAL_WEIGHT, LocalBlend
 
 
 class Constant(nn.Module):

@@ -5,7 +5,7 @@ from math import isnan, log2
 import numpy as np
 import pytest
 
-from common.tasks.sessions.metrics import ranks, session_metrics
+from common.tasks.sessions.task import ranks, session_metrics
 
 
 def test_ranks_count_from_one() -> None:

@@ -9,8 +9,7 @@ from hypothesis.extra import numpy as hn
 from common.logic.inference import infer_intra_task
 from common.logic.semantics import satisfied
 from common.logic.templates import intra_task
-from common.tasks.traffic.differences import Differences, to_differences
-from common.tasks.traffic.ranges import Ranges, groups_of, infer, satisfaction
+from common.tasks.traffic.properties import Differences, Ranges, groups_of, infer, satisfaction, to_differences
 from tests.common.logic.drawn import closest
 
 numbers = st.floats(-8, 8, allow_subnormal=False, width=32)

@@ -7,8 +7,8 @@ from torch.func import grad, vmap
 
 from client.tasks.traffic.data.series import Series
 from common.logic.templates import intra_task
-from common.tasks.traffic.differences import Differences
-from common.tasks.traffic.property_loss import violation
+from common.tasks.traffic.model import violation
+from common.tasks.traffic.properties import Differences
 from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import TrainRequest
 from tests.common.logic.drawn import closest

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from common.tasks.traffic.ranges import Ranges, calibrate, groups_of, infer, satisfaction
+from common.tasks.traffic.properties import Ranges, calibrate, groups_of, infer, satisfaction
 from server.aggregation.clusters import pool_ranges
 
 WEEK = 168

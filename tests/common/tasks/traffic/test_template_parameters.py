@@ -5,8 +5,8 @@ import pytest
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.logic import properties
-from common.tasks.traffic.template_parameters import (
+from common.logic import inference as properties
+from common.tasks.traffic.properties import (
     WEAKER_DOWN,
     WEAKER_UP,
     check_parameters,

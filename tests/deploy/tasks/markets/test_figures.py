@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from deploy.report.launch_record import Origin
-from deploy.report.run import RunRecord, read
+from deploy.federation.runs import Origin
+from deploy.pages.view import RunRecord, read
 from deploy.tasks.markets.figures import bars
-from server.result import ClientResult
+from server.record.result import ClientResult
 from tests.support.run_folders import MakeRun
 
 MARKETS = {"uk": 0.6, "jp": 0.3}

@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deploy.report.run import RunRecord, read
-from deploy.tasks.markets.figures import bars
-from deploy.tasks.markets.figures_by_size import MAX_NAMED, sizes
-from server.result import ClientResult
+from deploy.pages.view import RunRecord, read
+from deploy.tasks.markets.figures import MAX_NAMED, bars, sizes
+from server.record.result import ClientResult
 from tests.support.run_folders import MakeRun
 
 FOUR = {"in": (10, 0.8, 0.2), "jp": (100, 0.6, 0.4), "uk": (1000, 0.4, 0.4), "us": (10000, 0.5, 0.6)}

@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 
 from client.data.read import read_all
 from client.inference.stored_models import SINCE, newest_stored
-from client.lists.order import two_digits
 from client.state import DiskStore
-from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.writer import write_markets
+from client.tasks.lists import two_digits
+from client.tasks.markets.data.markets import Markets, write_markets
 from client.tasks.markets.inference import companions, item_named
 from common.arrays import Arrays
 from common.config.parse import parse
@@ -21,9 +20,9 @@ from common.errors import ConfigError
 from common.options import Scalar
 from common.tasks.markets.counts import KEYS
 from deploy.cli.app import app
-from deploy.commands.runs import stored_options
-from deploy.simulation import simulate
-from server.artifacts import RunDirectory
+from deploy.federation.runs import stored_options
+from deploy.simulation.grid import simulate
+from server.record.folder import RunDirectory
 
 LATE: Markets = read_all("markets", "demo:5-6")
 GOODS = LATE.vocabulary

@@ -12,7 +12,7 @@ from common.config.parse import parse
 from common.errors import ConfigError, DataError
 from common.options import Scalar
 from deploy.cli.app import app
-from deploy.simulation import simulate
+from deploy.simulation.grid import simulate
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 
 from client.inference.stored_models import SINCE
 from common.arrays import Arrays
-from common.config.flatten import flatten
+from common.config.parse import flatten
 from common.errors import ConfigError, DataError
 from common.models import parameters
-from common.tasks.traffic.ranges import POOLED
+from common.tasks.traffic.properties import POOLED
 from deploy.cli.app import app
-from server.artifacts import RunDirectory
-from tests.deploy.test_summary import RESULT
+from server.record.folder import RunDirectory
+from tests.deploy.pages.test_summary import RESULT
 from tests.support.build import task_model
 from tests.support.hourly import HOURLY, configured, take_part
 

@@ -9,7 +9,7 @@ import pytest
 
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.inference import Forecast
-from client.tasks.traffic.prepare import prepare
+from client.tasks.traffic.sensor import prepare
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import SensorVariables
 from deploy.tasks.traffic.forecast import ForecastView, draw

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.data.series import Series
-from client.tasks.traffic.prepare import Sensor, prepare
+from client.tasks.traffic.sensor import Sensor, prepare
 from common.errors import DataError
-from common.logic.parse import parse
+from common.logic.parser import parse
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import SensorVariables
-from deploy.tasks.traffic.clock import digits_for, number
-from deploy.tasks.traffic.property import as_json, as_lines
-from deploy.tasks.traffic.ranges import by_clock
+from deploy.tasks.traffic.property import as_json, as_lines, by_clock
+from deploy.tasks.traffic.words import digits_for, number
 
 START = np.datetime64("2024-01-01T00:00", "m")
 """A Monday."""

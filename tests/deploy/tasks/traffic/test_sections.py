@@ -5,9 +5,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from deploy.report.run import RunRecord, read
-from deploy.tasks.traffic.figures import before_and_after, by_round
-from deploy.tasks.traffic.sections import is_forecaster, learning, teaching
+from deploy.pages.view import RunRecord, read
+from deploy.tasks.traffic.sections import before_and_after, by_round, is_forecaster, learning, teaching
 from tests.support.run_folders import MakeRun
 
 

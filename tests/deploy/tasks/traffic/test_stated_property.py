@@ -8,14 +8,14 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from common.config.flatten import flatten
+from common.config.parse import flatten
 from common.config.parse import parse as parse_options
-from common.logic.parse import parse
+from common.logic.parser import parse
 from common.models import parameters
 from deploy.cli.app import app
-from deploy.tasks.traffic.formula_words import describe_formula
-from server.artifacts import RunDirectory
-from tests.deploy.test_summary import RESULT
+from deploy.tasks.traffic.words import describe_formula
+from server.record.folder import RunDirectory
+from tests.deploy.pages.test_summary import RESULT
 from tests.support.build import task_model
 from tests.support.hourly import HOURLY
 

@@ -7,15 +7,19 @@ from typing import Any
 
 import pyarrow
 
-from client.tasks.rules.data.home_assistant import tally as reasons
-from client.tasks.rules.data.home_assistant.calls import calls, count_conditions
-from client.tasks.rules.data.home_assistant.document import Block, load_yaml
-from client.tasks.rules.data.home_assistant.events import Part, events, first_of
-from client.tasks.rules.data.home_assistant.registry import FILES, HomeRegistry, read_registry
-from client.tasks.rules.data.home_assistant.tally import Tally
-from client.tasks.rules.data.home_assistant.types import device_type, domain_of, table
+from client.tasks.rules.data.home_assistant import document as reasons
+from client.tasks.rules.data.home_assistant.automations import Part, calls, count_conditions, events, first_of
+from client.tasks.rules.data.home_assistant.document import Block, Tally, load_yaml
+from client.tasks.rules.data.home_assistant.registry import (
+    FILES,
+    HomeRegistry,
+    device_type,
+    domain_of,
+    read_registry,
+    table,
+)
+from client.tasks.rules.data.homes import COLUMNS
 from client.tasks.rules.data.rows import RuleRows, encode_rows
-from client.tasks.rules.schema import COLUMNS
 from common.errors import DataError
 
 SUFFIXES = (".yaml", ".yml")

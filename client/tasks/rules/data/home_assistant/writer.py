@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from client.tasks.rules.data.home_assistant.events import ENTITY
-from client.tasks.rules.data.home_assistant.types import CHANGES, SUN, domain_of, service_name, state_value
+from client.tasks.rules.data.home_assistant.automations import ENTITY
+from client.tasks.rules.data.home_assistant.registry import CHANGES, SUN, domain_of, service_name, state_value
 from common.text import printable
 
 NOTHING = "# no rule\n[]\n"

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest, norm
 
-from client.tasks.markets.data.counts import MOST, PASSING, bounded_counts, graph_counts, noised
-from client.tasks.markets.data.graph import graph_of
+from client.tasks.markets.data.graph import MOST, PASSING, bounded_counts, graph_counts, graph_of, noised
 from client.tasks.markets.data.markets import Market, as_ratings, no_rows
 from common.errors import DataError
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, add_pairs, check_pairs
@@ -56,7 +55,7 @@ def test_lists_name_nobody_to_bound() -> None:
 def test_private_counts_are_those_that_dense_noise_lets_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a lower bar, so that there is something to count: every pair is there as often and as high as its own noise says."""
     bar, noise, draws, size = 1.0, 0.5, 4000, 6
-    monkeypatch.setattr("client.tasks.markets.data.counts.PASSING", bar)
+    monkeypatch.setattr("client.tasks.markets.data.graph.PASSING", bar)
     counts = bounded_counts(ratings([{0, 1}, {0, 1}, {0, 1}, {2, 3}]), size, np.random.default_rng(0))
     exact = dict(zip(counts[KEYS].tolist(), counts[VALUES].tolist(), strict=True))
     rng = np.random.default_rng(1)

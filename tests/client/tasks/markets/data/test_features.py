@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from client.tasks.markets.data.features import hashed_ids, item_features, weighted_words
-from common.tasks.markets.demo import demo_market_catalogue, set_size
 from common.tasks.markets.options import MarketsOptions
-from common.tasks.markets.vocabulary import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue, set_size
 
 TEXTS = ("Steel cup set", "Steel cup", "Garden rake, long", "", "Steel cup set")
 GOODS = MarketCatalogue(

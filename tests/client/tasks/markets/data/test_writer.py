@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from client.data.read import read_all
-from client.tasks.markets.data.markets import Markets
+from client.tasks.markets.data.markets import Markets, write_markets
 from client.tasks.markets.data.reader import read_markets
-from client.tasks.markets.data.writer import write_markets
 
 
 @pytest.mark.parametrize("source", ["demo:3-6", "pairs"])

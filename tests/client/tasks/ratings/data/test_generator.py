@@ -3,7 +3,7 @@
 import numpy as np
 
 from client.tasks.ratings.data.generator import FEWEST, demo_cinema, demo_raters
-from common.tasks.ratings.demo import demo_products
+from common.tasks.ratings.vocabulary import demo_products
 
 RATERS = demo_raters(0, 300, seed=0)
 RATINGS = np.concatenate([rater.ratings for rater in RATERS])

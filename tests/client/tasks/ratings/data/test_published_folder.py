@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from client.data.read import find_own_tables, partition
-from client.tasks.ratings.data.published_folder import is_published
-from client.tasks.ratings.data.raters import Ratings
+from client.tasks.ratings.data.raters import Ratings, is_published
 from client.tasks.ratings.data.reader import read_raters
 
 Writer = Callable[..., Path]

@@ -13,8 +13,7 @@ from client.tasks.ratings.data.raters import FREE, TEST, TRAIN, Ratings
 from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.task import TASK
 from common.errors import DataError, NothingYetError, VocabularyError
-from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.vocabulary import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
 
 Writer = Callable[..., Path]
 HEADER = "user,item,rating,timestamp"

@@ -8,12 +8,10 @@ import pytest
 from client.data.dataset import AnyDataset
 from client.data.read import demo_partition, read_all, read_partition
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import FREE, TEST, TRAIN, VALIDATION, Rater, Ratings
+from client.tasks.ratings.data.raters import FREE, TEST, TRAIN, VALIDATION, Rater, Ratings, write_raters
 from client.tasks.ratings.data.reader import read_raters
-from client.tasks.ratings.data.writer import write_raters
 from client.tasks.ratings.task import TASK
-from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.vocabulary import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
 
 PRODUCTS = ProductCatalogue(items=("cup, blue", 'the "best" cup', "7"), low=-1, high=1)
 

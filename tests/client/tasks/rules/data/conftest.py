@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from client.tasks.rules.schema import COLUMNS
+from client.tasks.rules.data.homes import COLUMNS
 
 ROOT = Path(__file__).parents[5]
 

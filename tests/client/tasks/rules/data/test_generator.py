@@ -7,8 +7,7 @@ import pytest
 
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Home
-from common.tasks.rules.demo import ACTIONS, STATES, demo_catalogue
-from common.tasks.rules.vocabulary import relation_parts
+from common.tasks.rules.vocabulary import ACTIONS, STATES, demo_catalogue, relation_parts
 
 CATALOGUE = demo_catalogue()
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.tasks.rules.data.ifttt import Setup, channels, is_recrules, read_recrules, split_channel
-from client.tasks.rules.data.reader import read_homes
+from client.tasks.rules.data.reader import Setup, channels, is_recrules, read_homes, read_recrules, split_channel
 from common.errors import DataError
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.tasks.rules.data.homes import Device, Home, as_edges
-from client.tasks.rules.data.negatives import sample_pool
+from client.tasks.rules.data.split import sample_pool
 
 RELATIONS = 4
 

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from client.data.tables.reader import read_table
-from client.tasks.rules.data.assemble import to_dataset
-from client.tasks.rules.data.homes import Homes
+from client.tasks.rules.data.homes import SCHEMA, Homes
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.rows import RuleRows, derive_catalogue, join_rows, to_rows
-from client.tasks.rules.schema import SCHEMA
+from client.tasks.rules.data.rows import RuleRows, derive_catalogue, join_rows, to_dataset, to_rows
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.vocabulary import RuleCatalogue
 

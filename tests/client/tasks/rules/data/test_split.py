@@ -9,9 +9,8 @@ from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Device, Home, as_edges
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.data.split import split_home, split_homes
-from common.tasks.rules.demo import demo_catalogue
 from common.tasks.rules.options import RulesOptions
-from common.tasks.rules.vocabulary import Edges
+from common.tasks.rules.vocabulary import Edges, demo_catalogue
 from studies.rules.isolation import isolated
 
 RELATIONS = len(demo_catalogue().relations)

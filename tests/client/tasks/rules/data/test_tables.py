@@ -8,12 +8,10 @@ import pyarrow.parquet
 import pytest
 
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Home, Homes, describe
+from client.tasks.rules.data.homes import COLUMNS, Home, Homes, describe, write_homes
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.writer import write_homes
-from client.tasks.rules.schema import COLUMNS
 from common.errors import DataError
-from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.vocabulary import demo_catalogue
 
 RULE = "ann,Light,lamp 1,turns on,turn off,Plug,plug 1"
 TableWriter = Callable[..., Path]

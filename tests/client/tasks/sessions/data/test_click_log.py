@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from client.data.tables.reader import read_table
-from client.tasks.sessions.data.click_log import log_of_clicks
+from client.tasks.sessions.data.log import DAY, log_of_clicks
 from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.sessionize import DAY
-from client.tasks.sessions.schema import SCHEMA
+from client.tasks.sessions.data.visitors import SCHEMA
 
 Writer = Callable[..., Path]
 

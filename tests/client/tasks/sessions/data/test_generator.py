@@ -9,10 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from client.tasks.sessions.data.generator import demo_visitors
-from client.tasks.sessions.data.split import split_visitor
-from client.tasks.sessions.data.visitors import Case, Visitor
-from common.tasks.sessions.demo import demo_items
+from client.tasks.sessions.data.visitors import Case, Visitor, split_visitor
 from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.vocabulary import demo_items
 
 Line = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 

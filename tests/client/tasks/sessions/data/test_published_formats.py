@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.tasks.sessions.data.published_formats import (
+from client.tasks.sessions.data.public_sets import (
     DIGINETICA,
     GOWALLA,
     LASTFM,

@@ -12,8 +12,7 @@ from client.tasks.sessions.data.reader import read_visitors
 from client.tasks.sessions.data.visitors import Visitor, Visits
 from client.tasks.sessions.task import TASK
 from common.errors import DataError, VocabularyError
-from common.tasks.sessions.demo import demo_items
-from common.tasks.sessions.vocabulary import Items
+from common.tasks.sessions.vocabulary import Items, demo_items
 
 Writer = Callable[..., Path]
 HEADER = "user,item,timestamp"

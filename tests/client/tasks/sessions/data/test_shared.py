@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from client.tasks.sessions.data.split import split_visitor
-from client.tasks.sessions.data.visitors import Visits
+from client.tasks.sessions.data.visitors import Visits, split_visitor
 from common.tasks.sessions.options import SessionsOptions
 from studies.sessions.diversity import jaccard_distance, visited
 

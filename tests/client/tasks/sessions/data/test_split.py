@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from client.tasks.sessions.data.split import cases_of, split_visitor
-from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
+from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks, cases_of, split_visitor
 from common.tasks.sessions.options import SessionsOptions
 
 TEN = tuple(as_clicks([k, k + 10, k + 20]) for k in range(10))

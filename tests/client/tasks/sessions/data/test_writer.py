@@ -4,11 +4,8 @@ from pathlib import Path
 
 from client.tasks.sessions.data.generator import demo_visitors
 from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.split import cases_of
-from client.tasks.sessions.data.visitors import Visitor, Visits, as_clicks
-from client.tasks.sessions.data.writer import write_visitors
-from common.tasks.sessions.demo import demo_items
-from common.tasks.sessions.vocabulary import Items
+from client.tasks.sessions.data.visitors import Visitor, Visits, as_clicks, cases_of, write_visitors
+from common.tasks.sessions.vocabulary import Items, demo_items
 
 ITEMS = Items(items=("cup, blue", 'the "best" cup', "7"))
 

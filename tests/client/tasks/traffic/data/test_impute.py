@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.tasks.traffic.data.impute import fill, in_runs
+from client.tasks.traffic.data.readings import fill, in_runs
 
 NAN = float("nan")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.tasks.traffic.data.published_folder import is_published
+from client.tasks.traffic.data.series import is_published
 
 Writer = Callable[..., Path]
 

@@ -14,8 +14,7 @@ from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.task import TASK
 from common.errors import DataError, VocabularyError
-from common.tasks.traffic.demo import demo_variables
-from common.tasks.traffic.vocabulary import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables, demo_variables
 
 Writer = Callable[..., Path]
 HEADER = "timestamp,site,volume"

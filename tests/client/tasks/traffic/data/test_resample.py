@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from client.tasks.traffic.data.readings import Readings
-from client.tasks.traffic.data.resample import adds_up, coarser, intervals, tidy
+from client.tasks.traffic.data.readings import Readings, adds_up, coarser, intervals, tidy
 
 QUARTER = 900
 

@@ -5,8 +5,7 @@ import pytest
 
 from client.data.read import demo_partition, read_all, read_partition
 from client.data.sources import split_variant
-from client.tasks.traffic.data.generator import demo_series
-from client.tasks.traffic.data.site_faults import (
+from client.tasks.traffic.data.generator import (
     END_OF_TRAINING,
     FAULTY,
     INTERRUPTED,
@@ -15,6 +14,7 @@ from client.tasks.traffic.data.site_faults import (
     WEEK,
     WRONG_SHARE,
     breaking_series,
+    demo_series,
 )
 from client.tasks.traffic.data.split import split_series
 from client.tasks.traffic.task import TASK

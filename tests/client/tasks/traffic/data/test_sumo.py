@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.data.reader import read_series
-from client.tasks.traffic.data.series import Sensors
+from client.tasks.traffic.data.series import Sensors, write_series
 from client.tasks.traffic.data.sumo import MEASURES, VARIABLES, record_sumo
-from client.tasks.traffic.data.writer import write_series
 from common.errors import ConfigError, DataError
 from common.tasks.traffic.vocabulary import SensorVariables
 

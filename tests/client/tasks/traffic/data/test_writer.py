@@ -8,10 +8,8 @@ import pytest
 
 from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.reader import read_series
-from client.tasks.traffic.data.series import Sensors, Series
-from client.tasks.traffic.data.writer import write_series
-from common.tasks.traffic.demo import demo_variables
-from common.tasks.traffic.vocabulary import SensorVariables
+from client.tasks.traffic.data.series import Sensors, Series, write_series
+from common.tasks.traffic.vocabulary import SensorVariables, demo_variables
 
 Writer = Callable[..., Path]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from client.tasks.rules.data.home_assistant.types import CHANGES, state_name, state_value, table
+from client.tasks.rules.data.home_assistant.registry import CHANGES, state_name, state_value, table
 from client.tasks.rules.data.home_assistant.writer import ProposedRule, write_automations
 from client.tasks.rules.data.homes import describe
 from client.tasks.rules.data.reader import read_homes

@@ -1,0 +1,293 @@
+"""Text files as columns: delimited text, and JSON lines with an object a line."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, ClassVar, Literal
+
+import pyarrow
+import pyarrow.csv
+import pyarrow.json
+
+from client.data.tables.cells import Cells
+from client.data.tables.files import LINE_LIMIT, Content, suffix_of
+from client.data.tables.schema import Dialect, TableSchema, find_names
+from common.errors import DataError
+from common.text import count
+
+DELIMITERS = ("\t", ";", ",", "|")
+TWO_COLONS, UNIT_SEPARATOR = "::", "\x1f"
+"""MovieLens' delimiter, and the character that stands in for it."""
+
+ATOMIC = re.compile(r"(?P<title>.+):(?P<type>token|token_seq|float|float_seq)")
+"""Title in an atomic file of RecBole, with its type."""
+FIGURE = re.compile(r"[+-]?[.,]?\d\S*")
+"""Begin of a number or a time."""
+
+csv.field_size_limit(LINE_LIMIT)
+
+
+@dataclass(frozen=True, eq=False)
+class Delimited(Cells):
+    """Delimited text.
+
+    Args:
+        body: Bytes before the first row.
+    """
+
+    body: int = 0
+
+    unit: ClassVar[Literal["line", "row"]] = "line"
+
+    @classmethod
+    def of(cls, content: Content, schema: TableSchema, dialect: Dialect) -> "Delimited":
+        """Find the delimiter that separates the most titles of the schema, and the header."""
+        content, delimiter = _separated(content, schema, dialect)
+        file = io.BytesIO(content.data)
+        try:
+            line, cells = next((record for record in _records(file, delimiter) if any(record[1])), (1, []))
+        except csv.Error:  # an open quote, about which the rows will say more
+            line, text = next(content.lines())
+            file.seek(content.data.index(text.encode()) + len(text.encode()))
+            cells = _split(text, delimiter)
+        titles = [cell.strip() for cell in cells]
+        titles, lists = _without_types(titles)
+        if _is_headerless(titles, schema, dialect):
+            return cls(content, schema.positions[: len(titles)], delimiter=delimiter)
+        return cls(content, titles, file.tell(), header_line=line, delimiter=delimiter, lists=lists)
+
+    def take(self, places: Sequence[int]) -> list[Any]:
+        """Return the columns at these places as text.
+
+        Raises:
+            DataError: A row has more or fewer cells than the header.
+        """
+        body = pyarrow.py_buffer(self.content.data)[self.body :]
+        if not len(body):
+            return [pyarrow.array([], pyarrow.string())] * len(places)
+        names, ragged = [str(place) for place in range(len(self.titles))], list[Any]()
+
+        def skip(row: Any) -> str:
+            if row.actual_columns > 1 or row.text.strip():
+                ragged.append(row)
+            return "skip"
+
+        read = pyarrow.csv.ReadOptions(use_threads=False, block_size=min(len(body), 2**30), column_names=names)
+        parse = pyarrow.csv.ParseOptions(
+            delimiter=self.delimiter,
+            quote_char=False if self.delimiter == "\t" else '"',
+            newlines_in_values=b'"' in self.content.data,
+            invalid_row_handler=skip,
+        )
+        convert = pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pyarrow.string()), include_columns=[names[place] for place in places]
+        )
+        try:
+            table = pyarrow.csv.read_csv(pyarrow.BufferReader(body), read, parse, convert)
+        except pyarrow.ArrowException as error:
+            message = f"cannot be read as delimited text ({type(error).__name__}); save it again as CSV"
+            raise DataError(message, self.content.path) from None
+        if ragged:
+            raise self._error(ragged, table.num_rows)
+        return [column.combine_chunks() for column in table.columns]
+
+    def place_of(self, row: int) -> int:
+        """Return the one-based line of a row counted from 0; lines of blanks alone are no rows."""
+        return self._line(row, blanks=len(self.titles) == 1)
+
+    def _line(self, number: int, *, blanks: bool) -> int:
+        file = io.BytesIO(self.content.data)
+        before = self.content.data.count(b"\n", 0, file.seek(self.body))
+        lines = (line for line, cells in _records(file, self.delimiter) if blanks or len(cells) > 1 or cells[0].strip())
+        try:
+            return next(islice(lines, number, None), 0) + before
+        except csv.Error:
+            return 0
+
+    def _error(self, ragged: Sequence[Any], rows: int) -> DataError:
+        first = ragged[0]
+        what = f"{first.actual_columns} cells, but the first line has {first.expected_columns}"
+        if first.text.count('"') % 2 and self.delimiter != "\t":
+            what, remedy = "a quote opens and is not closed", "close it, or double the quotes within cells"
+        else:
+            remedy = "correct the rows, or leave them out"
+        message = f"{what} ({len(ragged):,} of {count(rows + len(ragged), 'row')}); {remedy}"
+        return DataError(message, self.content.path, self._line(first.number - 1, blanks=True))
+
+
+def _records(file: io.BytesIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each record after the file's position, and the record's first line, from 1."""
+    quote = None if delimiter == "\t" else '"'
+    reader = csv.reader((line.decode() for line in iter(file.readline, b"")), delimiter=delimiter, quotechar=quote)
+    before = 0
+    for cells in reader:
+        if cells:
+            yield before + 1, cells
+        before = reader.line_num
+
+
+def _separated(content: Content, schema: TableSchema, dialect: Dialect) -> tuple[Content, str]:
+    """Return the delimiter, one character, and the text in which it stands between cells.
+
+    Blanks and two colons separate cells in published sets alone, whose names promise neither commas nor tabs.
+    """
+    line = content.first_line()
+    marks = [mark for mark in DELIMITERS if mark in line]
+    if marks:
+        return content, max(marks, key=lambda mark: len(find_names(_split(line, mark), schema, dialect)))
+    if suffix_of(content.path) in (".csv", ".tsv"):
+        return content, ","
+    if TWO_COLONS in line:
+        return replace(content, data=content.data.replace(TWO_COLONS.encode(), UNIT_SEPARATOR.encode())), UNIT_SEPARATOR
+    return replace(content, data=re.sub(rb"(?m)^ +| +$|(?<= ) +", b"", content.data)), " "
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    return next((cells for _, cells in _records(io.BytesIO(line.encode()), delimiter)), [])
+
+
+def _without_types(titles: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the titles of an atomic file without their types, and the types of lists; others unchanged."""
+    typed = [ATOMIC.fullmatch(title) for title in titles]
+    if not all(typed):
+        return titles, {}
+    pairs = [(found["title"], found["type"]) for found in typed if found]
+    return [title for title, _ in pairs], {title: kind for title, kind in pairs if kind.endswith("_seq")}
+
+
+def _is_headerless(cells: Sequence[str], schema: TableSchema, dialect: Dialect) -> bool:
+    """Return True if the cells can be a row: by their number, and by those of numbers and times."""
+    columns = {column.name: column for column in schema.columns}
+    named = [(columns[name], cell) for name, cell in zip(schema.positions, cells, strict=False) if name in columns]
+    figures = [cell for column, cell in named if column.kind != "text"]
+    needed = [k for k, name in enumerate(schema.positions, start=1) if name in columns and columns[name].required]
+    fits = max(needed, default=1) <= len(cells) <= len(schema.positions) and not find_names(cells, schema, dialect)
+    return fits and bool(figures) and all(map(FIGURE.match, figures))
+
+
+SUFFIXES = (".jsonl", ".ndjson")
+SAMPLE = 1_000
+"""Objects whose keys are the titles, and whose values tell the types."""
+
+TYPES = {
+    frozenset(): pyarrow.string(),
+    frozenset({str}): pyarrow.string(),
+    frozenset({int}): pyarrow.int64(),
+    frozenset({float}): pyarrow.float64(),
+    frozenset({int, float}): pyarrow.float64(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class JsonLines(Cells):
+    """JSON lines.
+
+    Args:
+        types: Title -> Arrow type of its values; None if they are of several kinds.
+    """
+
+    types: dict[str, Any]
+
+    @classmethod
+    def of(cls, content: Content) -> "JsonLines":
+        """Read the keys of the first objects.
+
+        Raises:
+            DataError: One of these lines is no object.
+        """
+        kinds: dict[str, set[type]] = {}
+        for _, record in islice(_json_records(content), SAMPLE):
+            for title, value in record.items():
+                kinds.setdefault(title, set()).update({type(value)} - {type(None)})
+        return cls(content, list(kinds), {title: TYPES.get(frozenset(found)) for title, found in kinds.items()})
+
+    def take(self, places: Sequence[int]) -> list[Any]:
+        """Return the columns at these places.
+
+        Raises:
+            DataError: A line is no object, or a value is an object or a list of such.
+        """
+        names = [self.titles[place] for place in places]
+        return self._of_one_type(names) or self._of_several(names)
+
+    def place_of(self, row: int) -> int:
+        """Return the one-based line of a row counted from 0."""
+        return next(islice(self.content.lines(), row, None))[0]
+
+    def _of_one_type(self, names: Sequence[str]) -> list[Any]:
+        """Return the columns, or nothing if not each line is an object with values of the expected types."""
+        if any(self.types[name] is None for name in names):
+            return []
+        data = self.content.data
+        read = pyarrow.json.ReadOptions(use_threads=False, block_size=min(len(data), 2**30))
+        schema = pyarrow.schema([(name, self.types[name]) for name in names])
+        parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        try:
+            table = pyarrow.json.read_json(pyarrow.BufferReader(data), read, parse)
+        except pyarrow.ArrowException:
+            return []
+        lines = data.count(b"\n") + (not data.endswith(b"\n"))
+        return [table.column(name).combine_chunks() for name in names] if table.num_rows == lines else []
+
+    def _of_several(self, names: Sequence[str]) -> list[Any]:
+        columns: dict[str, list[str | None]] = {name: [] for name in names}
+        for line, record in _json_records(self.content):
+            for name, column in columns.items():
+                try:
+                    column.append(_text(record.get(name)))
+                except ValueError as error:
+                    raise DataError(str(error), self.content.path, line, name, unit="row") from None
+        return [pyarrow.array(column, pyarrow.string()) for column in columns.values()]
+
+
+def is_object(line: str) -> bool:
+    """Return True if a line is a JSON object."""
+    return line.startswith("{") and _object(line) is not None
+
+
+def _json_records(content: Content) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line, text in content.lines():
+        record = _object(text)
+        if record is None:
+            remedy = 'write {"name": value, …} on a line of its own'
+            raise DataError(f"not a JSON object; {remedy}", content.path, line, unit="row")
+        yield line, record
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _text(value: object) -> str | None:
+    """Return a value as a delimited file would show it.
+
+    Raises:
+        ValueError: It is an object, holds one, or is no text that can be written.
+    """
+    match value:
+        case None | str():
+            text = value
+        case bool():
+            text = str(value).lower()
+        case float():
+            text = str(int(value)) if value.is_integer() else repr(value)
+        case int():
+            text = str(value)
+        case list():
+            parts = [_text(part) or "" for part in value]
+            if any("," in part for part in parts):
+                raise ValueError("a list of texts with commas; write one row for each of them")
+            text = ",".join(parts)
+        case _:
+            raise ValueError("an object; write its values as columns of their own")
+    if text is not None and not text.isascii():
+        text.encode()
+    return text

@@ -1,0 +1,1 @@
+"""Hub: one node that answers for several clients."""

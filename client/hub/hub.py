@@ -1,0 +1,192 @@
+"""Hub: one node that answers for several clients.
+
+Each has its own data, policy, ledger, state and name.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from flwr.app import Message
+
+from client.app import decode_request, dispatch
+from client.hub.cohorts import Cohort, HubSum, TrainCohorts, split
+from client.hub.state import flush_all
+from client.node.flower import failure, failure_reply, log
+from client.session import Session
+from client.training.local_round import train
+from client.training.participant import Participant
+from common.config.run import RunConfig, reason_for_replies
+from common.contribution import Lengths, typical
+from common.errors import RefusedError, RunError, WireError
+from common.methods.base import MethodOptions
+from common.wire.codec import encode
+from common.wire.hubs import Answer, addressees, asks_for_sums, join_answers
+from common.wire.messages import LOCAL, EnrolReply, HelperReply, HelperRequest, Payload, TrainReply, TrainRequest
+
+WRITERS = 16
+"""Number of ledgers that are written at a time: the waits for the disk overlap."""
+
+GONE = WireError("this hub does not host such a client")
+
+
+SUMS_ONLY = "this client's owner lets a hub send its update inside sums alone"
+
+
+class Hub:
+    """Clients of one node; each answers as it would on a node of its own.
+
+    Args:
+        sessions: Clients by their names at the hub.
+        together: Largest number of clients that train stacked; 1 gives the bits of single clients.
+        sums_only: Clients whose update leaves the hub inside a sum with another one, or not at all.
+        workers: Training of cohorts in other processes; None trains them one after another in this one.
+    """
+
+    def __init__(
+        self,
+        sessions: Mapping[str, Session],
+        together: int,
+        sums_only: Collection[str] = (),
+        workers: TrainCohorts | None = None,
+    ) -> None:
+        self.sessions, self._together, self._sums_only = dict(sessions), together, frozenset(sums_only)
+        self._workers = workers
+        self._typical: tuple[str, Lengths] = "", {}
+
+    def respond(self, message: Message) -> Message:
+        """Return the answers of the clients that a message is for; a failure of all is an answer too."""
+        try:
+            names, request = addressees(message.content) or [*self.sessions], decode_request(message)
+            total = self._open_sum(message, request)
+            if isinstance(request, HelperRequest):
+                return Message(encode(HelperReply(card="")), reply_to=message)
+            answers = self.answer(message.metadata.message_type, request, names, total)
+            return Message(join_answers(answers, total.blob() if total else None), reply_to=message)
+        except Exception as error:
+            return failure_reply(message, error)
+
+    def answer(
+        self, kind: str, request: Payload, names: Sequence[str], total: HubSum | None = None
+    ) -> dict[str, Answer]:
+        """Return each client's answer to one request; `total` takes the arrays of training replies."""
+        here = {name: self.sessions[name] for name in names if name in self.sessions}
+        if isinstance(request, TrainRequest):
+            answers = self._train(kind, request, here, total)
+        else:
+            answers = {name: _attempt(kind, partial(self._reply, name, request)) for name in here}
+        return {name: answers[name] if name in answers else failure(kind, GONE) for name in names}
+
+    def _open_sum(self, message: Message, request: Payload) -> HubSum | None:
+        """Return the sum of a request that asks for one.
+
+        Clients that train one by one send single replies, which have the bits of single nodes.
+        """
+        if not isinstance(request, TrainRequest) or self._together == 1 or not asks_for_sums(message.content):
+            return None
+        enrolment, lengths = self._typical
+        return HubSum(request, lengths if enrolment == request.enrolment else {}, self._sums_only)
+
+    def _reply(self, name: str, request: Payload) -> Payload:
+        reply = dispatch(self.sessions[name], request)
+        if isinstance(reply, EnrolReply) and name in self._sums_only:
+            _check_sums(self.sessions[name].config(reply.enrolment))
+        return reply
+
+    def _participant(self, name: str, request: TrainRequest, total: HubSum | None) -> Participant:
+        if total is None and name in self._sums_only:
+            raise RefusedError(SUMS_ONLY)
+        return self.sessions[name].participant(request)
+
+    def _train(
+        self, kind: str, request: TrainRequest, sessions: Mapping[str, Session], total: HubSum | None
+    ) -> dict[str, Answer]:
+        """Train in cohorts; see `split`."""
+        answers: dict[str, Answer] = {}
+        ready: list[tuple[str, Participant]] = []
+        for name in sessions:
+            try:
+                ready.append((name, self._participant(name, request, total)))
+            except Exception as error:
+                answers[name] = failure(kind, error)
+        cohorts = [*split(ready, self._together)]
+        for cohort, outcomes in zip(cohorts, self._outcomes_of(cohorts), strict=True):
+            released = self._release(cohort, outcomes, encodes=total is None)
+            released |= flush_all({name: sessions[name].store for name, _ in cohort})
+            replies = {name: reply for name, reply in released.items() if isinstance(reply, TrainReply)}
+            if total and replies:
+                released |= total.fold(sessions[cohort[0][0]].config(request.enrolment), replies)
+            answers |= {name: _answer(kind, outcome) for name, outcome in released.items()}
+        if total:
+            self._typical = request.enrolment, typical(total.lengths)
+        return answers
+
+    def _release(
+        self, cohort: Cohort, outcomes: Sequence[TrainReply | Exception], *, encodes: bool
+    ) -> dict[str, TrainReply | Exception]:
+        """Return what leaves each client of a trained cohort; its ledgers wait for the disk together."""
+
+        def release(member: tuple[tuple[str, Participant], TrainReply | Exception]) -> TrainReply | Exception:
+            (name, participant), outcome = member
+            try:
+                return _release(self.sessions[name], participant, outcome, encodes=encodes)
+            except Exception as error:
+                return error
+
+        names, members = [name for name, _ in cohort], [*zip(cohort, outcomes, strict=True)]
+        if not any(participant.reservation for _, participant in cohort):
+            return dict(zip(names, map(release, members), strict=True))
+        with ThreadPoolExecutor(WRITERS) as writers:
+            return dict(zip(names, writers.map(release, members), strict=True))
+
+    def _outcomes_of(self, cohorts: Sequence[Cohort]) -> Iterable[Sequence[TrainReply | Exception]]:
+        """Return the outcomes of all cohorts; steps with noise, which is charged first, run in this process."""
+        is_plain = all(p.noise is None and p.request.phase == LOCAL for cohort in cohorts for _, p in cohort)
+        if self._workers and len(cohorts) > 1 and is_plain:
+            try:
+                return self._workers(self._options(cohorts[0]), cohorts)
+            except RunError as error:
+                log.warning("%s; this process trains its clients", str(error).partition(";")[0])
+        return map(self._outcomes, cohorts)
+
+    def _options(self, cohort: Cohort) -> MethodOptions:
+        (name, participant), *_ = cohort
+        return self.sessions[name].config(participant.request.enrolment).method_options
+
+    def _outcomes(self, cohort: Cohort) -> Sequence[TrainReply | Exception]:
+        """Return each participant's reply or error; if a cohort fails, its participants train one by one."""
+        try:
+            return train(self._options(cohort), [participant for _, participant in cohort])
+        except Exception as error:
+            return [error] if len(cohort) == 1 else [self._outcomes([one])[0] for one in cohort]
+
+
+def _release(
+    session: Session, participant: Participant, outcome: TrainReply | Exception, *, encodes: bool
+) -> TrainReply:
+    """Return the reply that leaves the client; one that is added up needs no encoding."""
+    if encodes or not session.passes_unchanged(participant):
+        return session.release(participant, partial(_result, outcome))
+    return _result(outcome)
+
+
+def _result(outcome: TrainReply | Exception) -> TrainReply:
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def _check_sums(config: RunConfig) -> None:
+    if reason := reason_for_replies(config):
+        raise RefusedError(f"{SUMS_ONLY}, and this run needs single ones: {reason}")
+
+
+def _answer(kind: str, outcome: Payload | Exception) -> Answer:
+    return failure(kind, outcome) if isinstance(outcome, Exception) else encode(outcome)
+
+
+def _attempt(kind: str, work: Callable[[], Payload]) -> Answer:
+    try:
+        return encode(work())
+    except Exception as error:
+        return failure(kind, error)

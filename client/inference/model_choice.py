@@ -1,0 +1,123 @@
+"""Choice of the parameters that a client uses: shared, of its cluster, personalized, or fitted here."""
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+from torch import nn
+
+from client.state import ClientMemory, MemoryStore
+from client.tasks.learner import Learner, training_loss
+from client.trainers.registry import build_trainer
+from client.training.local_round import train
+from client.training.participant import ADAPT, Participant
+from client.training.stacks import row, stack
+from client.training.state import DELIVERED, HEAD, PERSONALIZED
+from client.training.steps import build_step, descend, initialize_moments, plain_gradient
+from common.arrays import Array, Arrays, group
+from common.config.run import RunConfig
+from common.errors import ConfigError
+from common.methods.base import MethodOptions
+from common.models import build_model, tensors
+from common.tasks.registry import TASKS
+from common.wire.messages import TrainRequest
+
+
+def models_of_client(options: MethodOptions, model: Arrays, state: ClientMemory) -> dict[str, Arrays]:
+    """Return a client's models by prefix of their metrics: first the used one, then the shared one."""
+    kept = state.groups.get(DELIVERED) or state.groups.get(f"{HEAD}.after", {})
+    head = {n: t.numpy() for n, t in kept.items()}
+    shared = {**model, **head}
+    personalized = {n: t.numpy() for n, t in state.groups.get(f"{PERSONALIZED}.after", {}).items()}
+    if options.capabilities().own_model == "none":
+        return {"": shared}
+    return {"": personalized or shared, build_trainer(options).shared_as: shared}
+
+
+def models_of_run(trained: Arrays) -> list[Arrays]:
+    """Return the models of a finished run: one for each cluster (`0/name`, `1/name`, …), or the only one."""
+    clusters = sorted({name.partition("/")[0] for name in trained if _is_of_cluster(name)}, key=int)
+    return [group(key, trained) for key in clusters] or [trained]
+
+
+def split_statics(trained: Arrays, parameters: Collection[str]) -> tuple[list[Arrays], Arrays]:
+    """Return the models of a finished run with these parameters, and its summed statistics."""
+    models = [{name: one[name] for name in parameters} for one in models_of_run(trained)]
+    return models, {name: a for name, a in trained.items() if name not in parameters and not _is_of_cluster(name)}
+
+
+def has_own_parameters(config: RunConfig, names: Collection[str]) -> bool:
+    """Return True if each client keeps a personalized model, or private ones of these parameters.
+
+    Names of clustered models have a prefix: `0/name`.
+    """
+    names = {name.partition("/")[2] or name for name in names}
+    return config.capabilities.own_model != "none" or bool(TASKS[config.task].private(names, config.capabilities))
+
+
+def fit_model(config: RunConfig, learner: Learner, trained: Arrays, statics: Arrays) -> Arrays:
+    """Return the model that a client without state of the run uses.
+
+    It is the model of the cluster with the lowest training loss on the client's data. If the method leaves parameters with the
+    client, one round of training on these data follows; nothing is sent.
+    """
+    models = models_of_run(trained)
+    if not learner.examples:
+        return models[0]
+    model = models[0]
+    if len(models) > 1:
+        model = min(models, key=lambda one: training_loss(learner, one, statics))
+    store, request = MemoryStore(), TrainRequest(1, "", model, statics=statics)
+    chosen, about = config.method_options, ("", config.run_id, config.seed, learner, store, request)
+    adapted = build_trainer(chosen).personalize(Participant(*about, chosen.steps(ADAPT)))
+    if adapted is not None:
+        return models_of_client(chosen, model, adapted)[""]
+    if has_own_parameters(config, model):
+        train(chosen, [Participant(*about, chosen.steps(request.phase))])
+    return models_of_client(chosen, model, store.load(config.run_id))[""]
+
+
+def fit_client_only(config: RunConfig, learner: Learner, trained: Arrays) -> Arrays:
+    """Fit the parameters that never leave a client to its data, for as many steps as in the run."""
+    own = {name for name in trained if TASKS[config.task].is_client_only(name)}
+    if not own:
+        return trained
+    options, start, rest = config.method_options, stack([tensors(trained)]), set(trained) - own
+    descent = descend(
+        plain_gradient(learner),
+        start,
+        batch=stack([learner.batch(TrainRequest(config.rounds, "", trained))]),
+        inputs={},
+        steps=config.rounds * options.local_steps,
+        step=build_step(options),
+        moments=initialize_moments(options, start),
+        clip_norm=options.clip_norm,
+        frozen=lambda t: rest,
+    )
+    return {**trained, **{name: row(descent.params, 0)[name].numpy() for name in own}}
+
+
+def _is_of_cluster(name: str) -> bool:
+    return name.partition("/")[0].isdigit()
+
+
+def trained_network(config: RunConfig, vocabulary: Any, trained: Arrays) -> tuple[nn.Module, Arrays]:
+    """Return the module with the trained parameters, and the summed statistics of the run.
+
+    Parameters that the run did not save keep their initial values.
+
+    Raises:
+        ConfigError: The run has a model for each cluster.
+    """
+    if len(models := models_of_run(trained)) > 1:
+        raise ConfigError(
+            f"run '{config.run_id}' has {len(models)} models, one for each cluster of clients;"
+            " export a run of another method, such as fedavg"
+        )
+    module = build_model(TASKS[config.task], config.task_run(TASKS[config.task], vocabulary))
+    own = dict(module.named_parameters())
+    with torch.no_grad():
+        for name, values in tensors({name: a for name, a in trained.items() if name in own}).items():
+            own[name].copy_(values)
+    statics: dict[str, Array] = {name: a for name, a in trained.items() if name not in own}
+    return module, statics

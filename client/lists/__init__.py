@@ -1,1 +1,0 @@
-"""Lists of recommendations: order, diversity, filters by name, and counts that a reason may state."""

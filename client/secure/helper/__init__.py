@@ -1,0 +1,1 @@
+"""Helpers of secure sums: nodes without data that open sums of masks."""

@@ -1,0 +1,212 @@
+"""Service of a helper: one noised sum of masks for each round and channel, for one set of clients."""
+
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from threading import Lock
+from typing import Literal
+
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from client.secure.helper.helper_state import HelperState, RunKeys
+from common.arrays import Array
+from common.errors import RefusedError, WireError
+from common.secure.cards import make_card
+from common.secure.masking import box_context, total_mask, unseal
+from common.secure.noise import Stream, discrete_gaussian
+from common.secure.terms import LONGEST_RUN, MOST_NUMBERS, SumTerms, digest
+from common.text import count, printable
+from common.wire.messages import HelperReply, HelperRequest, OpenReply, OpenRequest, PrepareReply, PrepareRequest
+
+MOST_RUNS = 16
+"""Maximum number of runs in memory."""
+
+MOST_ROUNDS = 2
+"""Maximum number of rounds of a run and a channel in memory."""
+
+MOST_SUMS = MOST_RUNS * MOST_ROUNDS * 4
+"""Maximum number of sums in memory."""
+
+
+@dataclass(frozen=True)
+class PreparedSum:
+    """Opened boxes of one sum."""
+
+    digest: str
+    """Digest of the terms."""
+    seeds: dict[str, bytes]
+    """Client -> seed of its mask."""
+    boxes: dict[str, str]
+    """Client -> sealed box of that seed."""
+
+
+class PreparedSums:
+    """Prepared sums; the oldest rounds of a channel, the oldest runs and the oldest sums are dropped."""
+
+    def __init__(self) -> None:
+        self._sums: OrderedDict[tuple[str, int, str], PreparedSum] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, terms: SumTerms) -> PreparedSum | None:
+        """Return the newest prepared sum of a round and a channel."""
+        with self._lock:
+            return self._sums.get(_place(terms))
+
+    def keep(self, terms: SumTerms, prepared: PreparedSum) -> None:
+        """Store a prepared sum."""
+        place = _place(terms)
+        with self._lock:
+            self._sums.pop(place, None)
+            self._sums[place] = prepared
+            rounds = [key for key in self._sums if key[::2] == place[::2]]
+            runs = list(OrderedDict.fromkeys(run for run, _, _ in reversed(self._sums)))
+            for key in [key for key in self._sums if key in rounds[:-MOST_ROUNDS] or key[0] in runs[MOST_RUNS:]]:
+                del self._sums[key]
+            while len(self._sums) > MOST_SUMS:
+                self._sums.popitem(last=False)
+
+
+def _place(terms: SumTerms) -> tuple[str, int, str]:
+    return terms.run, terms.round, terms.channel
+
+
+LONGEST_NAME = 200
+"""Maximum number of characters of a client's name."""
+
+sums = logging.getLogger("fedloom.helper.sums")
+"""Log with one line a sum."""
+
+
+class HelperService:
+    """Helper in any number of runs.
+
+    Args:
+        name: Public name of the helper.
+        node_key: Key by which owners identify it.
+        book: Its keys and opened sums.
+        serves: `also` if the node is a client, too.
+        most_numbers: Maximum size of a vector.
+        noise_key: Source of the keys of noise; reproducible in studies only.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        node_key: EllipticCurvePrivateKey,
+        book: HelperState,
+        *,
+        serves: Literal["only", "also"] = "only",
+        most_numbers: int = MOST_NUMBERS,
+        noise_key: Callable[[SumTerms], bytes] = lambda terms: secrets.token_bytes(32),
+    ) -> None:
+        self.name, self.book = name, book
+        self._node_key, self._serves, self._most_numbers, self._noise_key = node_key, serves, most_numbers, noise_key
+        self._prepared = PreparedSums()
+
+    def card(self, request: HelperRequest) -> HelperReply:
+        """Return the card of a run, with a key of this run alone; end the run if it is over.
+
+        Raises:
+            WireError: The run's name is invalid.
+            RefusedError: The run is over.
+        """
+        run = request.run
+        if not 0 < len(run) <= LONGEST_RUN or not run.isprintable():
+            raise WireError("HelperRequest.run: invalid name of a run")
+        if request.over:
+            self.book.end(run)
+            return HelperReply("")
+        return HelperReply(self.book.keys(run, lambda: self._make_keys(run)).card)
+
+    def prepare(self, request: PrepareRequest) -> PrepareReply:
+        """Open every box and keep the seeds in memory.
+
+        Raises:
+            WireError: Terms or names are malformed.
+            RefusedError: This helper does not serve the run.
+        """
+        terms = self._terms(request.terms)
+        names = _check_names(request.clients, terms, self.name)
+        if len(request.sealed) != len(names):
+            raise WireError(f"PrepareRequest.sealed: {len(request.sealed)} boxes of {count(len(names), 'client')}")
+        secret = X25519PrivateKey.from_private_bytes(self.book.find_keys(terms.run).secret)
+        boxes = dict(zip(names, request.sealed, strict=True))
+        opened = {name: self._open_box(secret, terms, name, box) for name, box in boxes.items()}
+        seeds = {name: seed for name, seed in opened.items() if seed}
+        self._prepared.keep(terms, PreparedSum(terms.digest, seeds, boxes))
+        return PrepareReply(terms.round, terms.channel, [name for name in names if name not in seeds])
+
+    def open(self, request: OpenRequest) -> OpenReply:
+        """Return the sum of the masks of a set of clients, minus noise; the set is booked first.
+
+        Raises:
+            WireError: Terms or names are malformed.
+            RefusedError: The set is too small or not prepared, another set was opened, or the sum is closed.
+        """
+        terms = self._terms(request.terms)
+        names = _check_names(request.clients, terms, self.name)
+        self.book.find_keys(terms.run)
+        prepared = self._prepared.find(terms)
+        if prepared is None:
+            return OpenReply(terms.round, terms.channel, missing=True)
+        if prepared.digest != terms.digest:
+            raise RefusedError(f"round {terms.round} was prepared on other terms")
+        if not set(names) <= prepared.seeds.keys():
+            raise RefusedError(f"round {terms.round}: a client of the set was not prepared")
+        if len(names) < terms.min_sum:
+            raise RefusedError(f"{count(len(names), 'client')} in the sum; its terms require {terms.min_sum}")
+        members = digest([terms.digest, [[name, prepared.boxes[name]] for name in names]])
+        key = self.book.enter(terms, members, len(names), lambda: self._noise_key(terms))
+        opened = _noised_sum(terms, [prepared.seeds[name] for name in names], key)
+        clients, run = count(len(names), "client"), printable(terms.run, 80)
+        sums.info("%s · round %d · %s · %s · noise %d", run, terms.round, terms.channel, clients, terms.noise)
+        return OpenReply(terms.round, terms.channel, missing=False, opened={"sum": opened})
+
+    def _make_keys(self, run: str) -> RunKeys:
+        key = X25519PrivateKey.generate()
+        return RunKeys(key.private_bytes_raw(), make_card(self.name, run, self._node_key, key, self._serves).to_json())
+
+    def _terms(self, text: str) -> SumTerms:
+        terms = SumTerms.from_json(text)
+        if terms.size > self._most_numbers:
+            raise RefusedError(
+                f"{count(terms.size, 'number')} in a vector; this helper's limit is {self._most_numbers:,}"
+            )
+        return terms
+
+    def _open_box(self, secret: X25519PrivateKey, terms: SumTerms, client: str, box: str) -> bytes:
+        """Return the seed of a box; empty if the box does not open."""
+        place = (terms.run, terms.round, terms.channel, client, self.name, terms.digest, terms.roster)
+        try:
+            return unseal(secret, box, box_context(*place))
+        except WireError:
+            return b""
+
+
+def _noised_sum(terms: SumTerms, seeds: Sequence[bytes], key: bytes) -> Array:
+    """Return r = Σ G(σ) − z mod 2ᵏ; z is discrete Gaussian noise from the stream of `key`."""
+    total: Array = total_mask(seeds, terms.size, terms.bits)
+    if terms.has_noise:
+        total -= discrete_gaussian(terms.noise, terms.size, Stream(key)).astype(total.dtype)
+    return total
+
+
+def _check_names(names: list[str], terms: SumTerms, helper: str) -> list[str]:
+    """Return names of clients that are distinct, ascending, at most `most`, and not the helper's.
+
+    Raises:
+        WireError: The names are something else.
+    """
+    if not names or len(names) > terms.most:
+        raise WireError(f"{count(len(names), 'client')} in a set; its terms allow {terms.most}")
+    if any(not 0 < len(name) <= LONGEST_NAME for name in names):
+        raise WireError("clients: a name is empty or too long")
+    if any(left >= right for left, right in pairwise(names)):
+        raise WireError("clients: names are repeated or not in ascending order")
+    if helper in names:
+        raise WireError(f"clients: '{helper}' is the name of the helper")
+    return names

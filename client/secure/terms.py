@@ -1,0 +1,172 @@
+"""Terms of secure sums that a client accepts, checked before anything is computed, and pinned helpers.
+
+An owner pins the identities of helpers; a client accepts rosters that agree with the pins.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from client.owner.policy import SharingPolicy
+from common.arrays import Arrays
+from common.errors import RefusedError, StateError
+from common.files import write_atomically
+from common.secure.cards import HelperRoster
+from common.secure.layout import SumLayout
+from common.secure.quantisation import integer_clip, noise_scale
+from common.secure.terms import Sign, SumTerms
+from common.text import count, printable
+
+
+@dataclass(frozen=True)
+class ExpectedSum:
+    """Sum that a client is ready to join.
+
+    Args:
+        run: Name of the run.
+        round: Number of the round.
+        channel: Channel of the sum.
+        roster: Helpers of the run.
+        min_sum: Minimum number of clients that the owner's policy requires.
+        template: Arrays of the names, shapes and dtypes of the client's own vector.
+        rho: Cost ρ of the request; 0 without noise.
+        clip: Clip norm C, with noise.
+        sign: `positive` if no number is negative.
+    """
+
+    run: str
+    round: int
+    channel: str
+    roster: HelperRoster
+    min_sum: int
+    template: Arrays
+    rho: float = 0.0
+    clip: float = 0.0
+    sign: Sign = "signed"
+
+    def accept(self, text: str) -> SumTerms:
+        """Return the terms of a request.
+
+        Raises:
+            WireError: The terms are malformed.
+            RefusedError: There are no terms, or they are not those of this sum; names the field.
+        """
+        if not text:
+            raise RefusedError("this run announces secure sums, and the request has no terms of one")
+        terms = SumTerms.from_json(text)
+        for field, holds in _CHECKS.items():
+            if not holds(self, terms):
+                raise RefusedError(
+                    f"terms of the secure sum: {field} is not what this client requires; nothing was sent"
+                )
+        return terms
+
+
+def _has_noise(expected: ExpectedSum, terms: SumTerms) -> bool:
+    """Return True if the noise is that of the cost: none without a cost."""
+    if not expected.rho:
+        return not terms.has_noise
+    return terms.noise >= noise_scale(expected.rho, integer_clip(terms.size), expected.sign)
+
+
+_CHECKS: dict[str, Callable[[ExpectedSum, SumTerms], bool]] = {
+    "run": lambda expected, terms: terms.run == expected.run,
+    "round": lambda expected, terms: terms.round == expected.round,
+    "channel": lambda expected, terms: terms.channel == expected.channel,
+    "roster": lambda expected, terms: terms.roster == expected.roster.digest,
+    "layout": lambda expected, terms: terms.layout == SumLayout.of(expected.template).blocks,
+    "rho": lambda expected, terms: terms.rho == expected.rho,
+    "noise": _has_noise,
+    "sign": lambda expected, terms: terms.sign == expected.sign,
+    "bound": lambda expected, terms: not terms.has_noise or terms.bound == integer_clip(terms.size),
+    "clip": lambda expected, terms: not terms.has_noise or terms.clip == expected.clip,
+    "min_sum": lambda expected, terms: terms.min_sum >= expected.min_sum,
+}
+
+
+PINS = "helpers.json"
+"""Name of the file of identities that were pinned at first contact."""
+
+
+@dataclass(frozen=True)
+class AcceptedRoster:
+    """Roster of a run and the part of it that the client's guarantee rests on."""
+
+    roster: HelperRoster
+    pinned: tuple[str, ...]
+    """Names of the helpers whose identity is pinned, those of the first contact included."""
+    first_use: tuple[str, ...] = ()
+    """Names of the pinned helpers whose identity came from the server at first contact."""
+
+
+class Pins:
+    """Identities of helpers that one client relies on.
+
+    Args:
+        helpers: Fingerprints pinned by the owner, by the owner's names for them.
+        fewest: Minimum number of pinned helpers in a run's roster.
+        on_first_use: True to pin unknown identities at first contact.
+        path: File of the identities of first contacts; None for memory that ends with the process.
+    """
+
+    def __init__(
+        self, helpers: Mapping[str, str], fewest: int, *, on_first_use: bool = False, path: Path | None = None
+    ) -> None:
+        self._helpers, self._fewest, self._on_first_use, self._path = dict(helpers), fewest, on_first_use, path
+        self._memory: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, policy: SharingPolicy, path: Path | None = None) -> Self:
+        """Return the pins of a policy."""
+        return cls(policy.helpers, policy.min_helpers, on_first_use=policy.helpers_on_first_use, path=path)
+
+    def accept(self, cards: Sequence[str], run: str) -> AcceptedRoster:
+        """Return the roster of an invitation if enough of its helpers are pinned.
+
+        Raises:
+            WireError: A card is malformed or of another run, or the roster is.
+            RefusedError: A helper's key has changed, or too few helpers are pinned.
+            StateError: The file of first contacts cannot be read or written.
+        """
+        roster = HelperRoster.read(cards, run)
+        seen = self._read()
+        for card in roster.cards:
+            if card.fingerprint != {**seen, **self._helpers}.get(card.name, card.fingerprint):
+                raise RefusedError(f"helper '{card.name}' has another key than before")
+        owners = {*self._helpers.values()}
+        others = {card.name: card.fingerprint for card in roster.cards if card.fingerprint not in owners}
+        first_use = others if self._on_first_use else {n: f for n, f in others.items() if seen.get(n) == f}
+        pinned = tuple(card.name for card in roster.cards if card.name in first_use or card.name not in others)
+        if len(pinned) < self._fewest:
+            raise RefusedError(
+                f"{count(len(pinned), 'helper')} of this run are pinned, the policy requires {self._fewest}"
+                f" (min-helpers); ask for the fingerprints of {', '.join(printable(n, 80) for n in roster.names)}"
+            )
+        if {**seen, **first_use} != seen:
+            self._write({**seen, **first_use})
+        return AcceptedRoster(roster, pinned, tuple(sorted(first_use)))
+
+    def _read(self) -> dict[str, str]:
+        if self._path is None:
+            return self._memory
+        try:
+            content = json.loads(self._path.read_bytes())
+            return {str(name): str(fingerprint) for name, fingerprint in content.items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, AttributeError) as error:
+            raise StateError(
+                f"{self._path} cannot be read ({error}); restore it, or move it away to pin helpers anew"
+            ) from None
+
+    def _write(self, seen: dict[str, str]) -> None:
+        if self._path is None:
+            self._memory = seen
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(self._path, json.dumps(seen, indent=1, sort_keys=True).encode(), mode=0o600)
+        except OSError as error:
+            raise StateError(f"cannot write {self._path}: {error.strerror}; make it writable for this user") from None

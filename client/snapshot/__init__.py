@@ -1,1 +1,0 @@
-"""Private state of all clients of a simulation after one round, as files."""

@@ -1,0 +1,35 @@
+"""Rule recommender as a network with named inputs, for export."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from client.tasks.spec import ExportableNetwork
+from common.arrays import Arrays
+from common.tasks.rules.vocabulary import RuleCatalogue
+
+
+class RuleNetwork(nn.Module):
+    """Logits of every rule of one home, without dropout."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor, adj: Tensor, offset: Tensor) -> Tensor:
+        """Compute logits, 1 × N × N × R; see `RuleRecommender.forward`."""
+        logits: Tensor = self.network(x, adj, torch.ones(()), None, offset)
+        return logits
+
+
+def exportable(network: nn.Module, catalogue: RuleCatalogue) -> ExportableNetwork:
+    """Return the network with inputs `x`, `adj` and `offset`; a size is a number of devices."""
+    types, relations = len(catalogue.entities), len(catalogue.relations)
+
+    def sample(size: int, rng: np.random.Generator) -> Arrays:
+        x = np.eye(types, dtype=np.float32)[rng.integers(types, size=(1, size))]
+        adj = rng.integers(3, size=(1, size, size)).astype(np.float32)
+        return {"x": x, "adj": adj, "offset": rng.normal(size=(2, types, relations)).astype(np.float32)}
+
+    axes = {"x": {1: "devices"}, "adj": {1: "devices", 2: "devices"}, "offset": dict[int, str]()}
+    return ExportableNetwork(RuleNetwork(network), axes, sample, "logits")

@@ -1,0 +1,74 @@
+"""Session networks with named inputs, for export."""
+
+import numpy as np
+from torch import Tensor, nn
+
+from client.tasks.sessions.data.graph import graph_arrays
+from client.tasks.spec import ExportableNetwork
+from common.arrays import Arrays
+from common.tasks.sessions.counts import FEATURES
+
+AXES = {
+    "nodes": {0: "nodes"},
+    "edges": {1: "edges"},
+    "w_in": {0: "edges"},
+    "w_out": {0: "edges"},
+    "clicks": {0: "clicks"},
+    "owner": {0: "clicks"},
+    "last": dict[int, str](),
+}
+"""Inputs of the networks for one session, and their variable sizes."""
+
+HISTORY_AXES = {"index": {1: "history"}, "value": {1: "history"}}
+"""Further inputs of the default model."""
+
+
+class SessionNetwork(nn.Module):
+    """Network of the paper for one session."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(
+        self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, clicks: Tensor, owner: Tensor, last: Tensor
+    ) -> Tensor:
+        """Compute logits, 1 × V; see `SRGNN.forward`."""
+        logits: Tensor = self.network(nodes, edges, w_in, w_out, clicks, owner, last)
+        return logits
+
+
+class BlendNetwork(SessionNetwork):
+    """Default model for one session, with features of the visitor's history."""
+
+    def forward(  # type: ignore[override]  # other inputs
+        self,
+        nodes: Tensor,
+        edges: Tensor,
+        w_in: Tensor,
+        w_out: Tensor,
+        clicks: Tensor,
+        owner: Tensor,
+        last: Tensor,
+        index: Tensor,
+        value: Tensor,
+    ) -> Tensor:
+        """Compute blended logits, 1 × V; see `LocalBlend.forward`."""
+        blended: Tensor = self.network((nodes, edges, w_in, w_out, clicks, owner, last), index, value)[1]
+        return blended
+
+
+def exportable(network: nn.Module, items: int, max_length: int, *, paper: bool) -> ExportableNetwork:
+    """Return the network with the inputs of one session; a size is a number of clicks."""
+
+    def sample(size: int, rng: np.random.Generator) -> Arrays:
+        graph = graph_arrays([rng.integers(items, size=size)], max_length)
+        if paper:
+            return graph
+        index = rng.permutation(items)[None, : size + 1]
+        value = rng.exponential(size=(*index.shape, len(FEATURES))) * (rng.random((*index.shape, len(FEATURES))) < 0.5)
+        return {**graph, "index": index, "value": value.astype(np.float32)}
+
+    if paper:
+        return ExportableNetwork(SessionNetwork(network), AXES, sample, "logits")
+    return ExportableNetwork(BlendNetwork(network), {**AXES, **HISTORY_AXES}, sample, "logits")

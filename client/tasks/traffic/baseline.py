@@ -1,0 +1,164 @@
+"""Baselines of the traffic task: weekly profile, and ridge regression of its future residuals on past ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from common.arrays import Flags, Floats, Ints
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.properties import groups_of
+
+
+def profile(values: Floats, slots: Ints, usable: Flags, week: int) -> Floats:
+    """Compute the profile at every reading, T × D: the mean of its slot over the other usable readings.
+
+    The reading itself is left out, and errors on the past are comparable with errors on the future. A slot without other
+    readings gets the mean of the same hour of working days or weekends, else the mean of all readings.
+
+    Args:
+        values: Scaled readings, T × D.
+        slots: Slot of the week of each reading, T.
+        usable: True for readings of the training part, T.
+        week: Number W of readings per week.
+    """
+    overall_mean = np.where(usable.any(), values[usable].mean(0, keepdims=True) if usable.any() else 0.0, 0.0)
+    hours = groups_of("hourly", week)[slots]
+    hourly = _leave_one_out_mean(values, hours, usable, np.broadcast_to(overall_mean, values.shape))
+    return _leave_one_out_mean(values, slots, usable, hourly)
+
+
+def _leave_one_out_mean(values: Floats, groups: Ints, usable: Flags, fallback: Floats) -> Floats:
+    """Return the mean over the other usable readings of each reading's group, else the fallback."""
+    size = int(groups.max()) + 1 if len(groups) else 0
+    sums, counts = np.zeros((size, values.shape[1])), np.zeros(size)
+    np.add.at(sums, groups[usable], values[usable])
+    np.add.at(counts, groups[usable], 1)
+    left = (counts[groups] - usable)[:, None]
+    means = (sums[groups] - np.where(usable[:, None], values, 0)) / np.maximum(left, 1)
+    return np.where(left > 0, means, fallback)
+
+
+PENALTIES = (30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5, np.inf)
+"""Penalties λ to choose from; ∞ is the profile alone."""
+
+FOLDS = 8
+"""Number of folds of the cross-validation over the past."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of a series of residuals.
+
+    Args:
+        departures: Residuals of the profile, T × D, in standard deviations.
+        history: Number H of steps of a history.
+        horizon: Number P of steps of a target.
+    """
+
+    departures: Floats
+    history: int
+    horizon: int
+
+    def past(self, first: Ints) -> Floats:
+        """Return histories of windows whose first targets are at `first`, N × H·D."""
+        return self._spans(self.history)[first - self.history].reshape(len(first), -1)
+
+    def targets(self, first: Ints) -> Floats:
+        """Return targets of windows whose first targets are at `first`, N × P·D."""
+        return self._spans(self.horizon)[first].reshape(len(first), -1)
+
+    def _spans(self, length: int) -> Floats:
+        return sliding_window_view(self.departures, length, axis=0)
+
+
+def ridge_forecasts(windows: Windows, train: Ints, penalties: Sequence[float]) -> Floats:
+    """Forecast the residuals of every window, T × P × D; 0 for a window without enough history.
+
+    A training window is forecast by weights of windows that share no target with its fold. All other windows are forecast by
+    weights of all training windows. The penalty with the lowest error of the fold forecasts is used.
+
+    Args:
+        windows: Windows of T readings.
+        train: First targets of the training windows, N, ascending.
+        penalties: Penalties λ of ‖Y − XW‖² + λ‖W‖²; of equal errors the largest λ is used; ∞ is W = 0, the profile alone.
+    """
+    length, variables = windows.departures.shape
+    forecasts = np.zeros((length, windows.horizon * variables))
+    if len(train) and length >= windows.history:
+        weights, left_out = ridge_weights(windows, train, penalties)
+        all_windows = np.arange(windows.history, length)
+        forecasts[all_windows] = windows.past(all_windows) @ weights
+        forecasts[train] = left_out
+    return forecasts.reshape(length, variables, windows.horizon).swapaxes(1, 2)
+
+
+def ridge_weights(windows: Windows, train: Ints, penalties: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return the weights of all training windows, H·D × P·D, and the fold forecasts, N × P·D."""
+    past = _Past.of(windows, train)
+    penalty = min(penalties, key=lambda candidate: (past.error(candidate), -candidate))
+    return past.weights(penalty), past.left_out(penalty)
+
+
+def fit_ridge(departures: Floats, usable: Flags, options: TrafficOptions) -> Floats:
+    """Fit the ridge baseline to windows with usable targets and a usable last reading; return T × P × D.
+
+    The result is empty with `ridge=none`.
+    """
+    if options.ridge == "none":
+        return np.zeros((0, 0, 0))
+    windows = Windows(departures, options.history, options.horizon)
+    return ridge_forecasts(windows, complete_windows(usable, options), PENALTIES)
+
+
+def complete_windows(usable: Flags, options: TrafficOptions) -> Ints:
+    """Return the first targets of windows with usable targets and a usable last reading."""
+    first = np.arange(options.history, len(usable) - options.horizon + 1)
+    cumulated = np.concatenate([[0], np.cumsum(usable)])
+    is_complete = cumulated[first + options.horizon] - cumulated[first - 1] == options.horizon + 1
+    return np.asarray(first[is_complete], np.int64)
+
+
+@dataclass(frozen=True)
+class _Past:
+    """Training windows: histories N × H·D, targets N × P·D, and folds.
+
+    A fold holds its windows and the slice of windows that share a target with it.
+    """
+
+    x: Floats
+    y: Floats
+    folds: Sequence[tuple[Ints, slice]]
+
+    @classmethod
+    def of(cls, windows: Windows, train: Ints) -> "_Past":
+        folds = []
+        for inside in np.array_split(np.arange(len(train)), min(FOLDS, len(train))):
+            reach = np.array([train[inside[0]] - windows.horizon + 1, train[inside[-1]] + windows.horizon])
+            folds.append((inside, slice(*np.searchsorted(train, reach))))
+        return cls(windows.past(train), windows.targets(train), folds)
+
+    @cached_property
+    def sums(self) -> tuple[Floats, Floats]:
+        """Gram matrix XᵀX and moments XᵀY."""
+        return self.x.T @ self.x, self.x.T @ self.y
+
+    def weights(self, penalty: float, excluded: slice = slice(0)) -> Floats:
+        """Solve for W from all windows except a slice, H·D × P·D."""
+        gram, moment = self.sums
+        if np.isinf(penalty):
+            return np.zeros_like(moment)
+        x, y = self.x[excluded], self.y[excluded]
+        gram_left = gram - x.T @ x + penalty * np.eye(len(gram))
+        return np.asarray(np.linalg.solve(gram_left, moment - x.T @ y), np.float64)
+
+    def left_out(self, penalty: float) -> Floats:
+        """Forecast each window by weights without its fold, N × P·D."""
+        forecasts: Floats = np.concatenate([self.x[fold] @ self.weights(penalty, near) for fold, near in self.folds])
+        return forecasts
+
+    def error(self, penalty: float) -> float:
+        """Return the squared error of the forecasts by `left_out`, summed over windows and steps."""
+        return float(np.square(self.y - self.left_out(penalty)).sum())

@@ -1,0 +1,246 @@
+"""Prepared sensor: scaled readings, profile, ridge forecasts, windows and property; cold start, repair of histories."""
+
+import logging
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from client.tasks.traffic.baseline import fit_ridge, profile
+from client.tasks.traffic.data.series import Series
+from client.tasks.traffic.data.split import Scaler, split_series
+from client.tasks.traffic.formula_property import Stated, state_formula
+from common.arrays import Arrays, Flags, Floats, Ints
+from common.tasks.traffic.options import TrafficOptions, compared_variables
+from common.tasks.traffic.properties import (
+    POOLED,
+    TWO_WEEKS,
+    Calibrated,
+    Ranges,
+    calibrate,
+    groups_of,
+    infer,
+    middle,
+    rows_per_week,
+    to_differences,
+)
+from common.tasks.traffic.vocabulary import DAY, SensorVariables
+
+log = logging.getLogger("fedloom.client")
+
+MONDAY = np.datetime64("1970-01-05T00:00:00", "s")
+"""Start of a week."""
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """Sensor in one run: T readings of D variables in standard deviations.
+
+    Filled gaps are used in histories, not as true readings.
+
+    Args:
+        series: Series as read.
+        step: Seconds between readings.
+        scaler: Scaler to and from the data's units.
+        values: Scaled readings, T × D.
+        inputs: The same as histories hold them, T × D: repaired under `repair=property`.
+        profile: Weekly profile at each reading, T × D.
+        base: Reference of the forecasts, T × D: the profile, or zeros under the paper's model.
+        ridge: Ridge forecast of residuals for the window at each first target, T × P × D; empty without ridge.
+        slots: Slot of the week of each reading, T.
+        clock: Row of the property's tables of each reading, T.
+        ranges: Property of the training part.
+        held: Share of past days that satisfy the property, each tested without its week; NaN if not tested.
+        seen: Share of observed readings of the tested days; below 1 if there were too few complete days.
+        past: Number of readings before the end of the training part, or of all readings used for fitting.
+        usable: True for readings used for fitting: observed and in the past, T.
+        days: Number of days of usable readings, rounded down.
+        train: First targets of the training windows.
+        validation: First targets of the validation windows.
+        test: First targets of the test windows.
+        stated: Formula that forecasts are judged by in place of the property; None without one.
+        pooled: True if the property is pooled from other clients (`cold_start`).
+        shared: Weights of the federated ridge, averaged into `ridge`, H·D × P·D; empty without them.
+    """
+
+    series: Series
+    step: int
+    scaler: Scaler
+    values: Floats
+    inputs: Floats
+    profile: Floats
+    base: Floats
+    ridge: Floats
+    slots: Ints
+    clock: Ints
+    ranges: Ranges
+    held: float
+    seen: float
+    past: int
+    usable: Flags
+    days: int
+    train: Ints
+    validation: Ints
+    test: Ints
+    stated: Stated | None
+    pooled: bool = False
+    shared: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def starts(self, split: str) -> Ints:
+        """Return first targets of the windows of a split."""
+        return self.test if split == "test" else self.validation
+
+    def targets(self, first: Ints, horizon: int) -> tuple[Floats, Ints]:
+        """Return true readings of windows, N × P × D, and their places in the series, N × P."""
+        places = first[:, None] + np.arange(horizon)
+        return self.values[places], places
+
+    def error(self, forecast: Floats, places: Ints) -> float:
+        """Compute the MSE of forecasts, N × P × D, over observed readings at `places`; NaN without any."""
+        seen = self.observed[places]
+        return float(np.mean((forecast - self.values[places])[seen] ** 2)) if seen.any() else float("nan")
+
+    def last_week_error(self, places: Ints) -> float:
+        """Compute the MSE of repeating the week before; NaN if a window has no such week."""
+        before = places - self.week
+        return self.error(self.values[before], places) if before.min(initial=0) >= 0 else float("nan")
+
+    @property
+    def observed(self) -> Flags:
+        """True for observed readings, False for filled gaps, T × D."""
+        return self.series.observed
+
+    @property
+    def repaired(self) -> Flags:
+        """True for readings that histories do not hold as they were read, T × D."""
+        return np.asarray(self.inputs != self.values)
+
+    @property
+    def week(self) -> int:
+        """Number of readings per week."""
+        return 7 * DAY // self.step
+
+
+def prepare(
+    series: Series, variables: SensorVariables, options: TrafficOptions, *, residual: bool, whole: bool = False
+) -> Sensor:
+    """Scale and split a series; fit profile, ridge and property to the training part.
+
+    Args:
+        series: Series of T readings.
+        variables: Vocabulary of the run.
+        options: Options of the task.
+        residual: True if forecasts are residuals of the profile.
+        whole: True to fit to all readings, in units of the training part, for forecasts beyond the series.
+
+    Raises:
+        ConfigError: The property names variables that the vocabulary lacks.
+    """
+    step, split = variables.step_seconds, split_series(series, options, variables.step_seconds)
+    values = split.scaler.scale(series.values)
+    seconds = (series.times(step).astype("datetime64[s]") - MONDAY).astype(np.int64)
+    slots, clock = seconds % (7 * DAY) // step, seconds % (7 * DAY) // (7 * DAY // rows_per_week(step))
+    past = len(values) if whole else split.train_end
+    usable = (np.arange(len(values)) < past) & series.observed.all(axis=1)
+    weekly_profile = profile(values, slots, usable, 7 * DAY // step)
+    base = weekly_profile if residual else np.zeros_like(weekly_profile)
+    ranges, held, seen = _property(values[usable], clock[usable], seconds[usable] // DAY, variables, options)
+    bounded = usable.any() and options.property != "difference"
+    if bounded and series.values[usable].min() >= 0:  # non-negative readings stay non-negative
+        ranges = Ranges(np.maximum(ranges.low, split.scaler.scale(np.zeros((1, values.shape[1])))), ranges.high)
+    days, inputs = int(usable.sum()) * step // DAY, values
+    if (options.repair == "property" or (options.repair == "auto" and residual)) and days >= TWO_WEEKS:
+        inputs = np.where(ranges.excess(values, clock) > 0, weekly_profile, values)
+    return Sensor(
+        series,
+        step,
+        split.scaler,
+        values,
+        inputs,
+        weekly_profile,
+        base,
+        fit_ridge(inputs - base, usable, options) if residual else np.zeros((0, 0, 0)),
+        slots,
+        clock,
+        ranges,
+        held,
+        seen,
+        past,
+        usable,
+        days,
+        split.train,
+        split.validation,
+        split.test,
+        state_formula(options, variables, split.scaler, values, slots, usable),
+    )
+
+
+def _property(
+    values: Floats, clock: Ints, days: Ints, variables: SensorVariables, options: TrafficOptions
+) -> Calibrated:
+    """Infer the property of readings, T × D, and the share of days that satisfy it."""
+    if options.property != "difference":
+        return _ranges(values, clock, days, variables.step_seconds, options)
+    first, second = compared_variables(options, variables)
+    calibrated = _ranges(values[:, [first]] - values[:, [second]], clock, days, variables.step_seconds, options)
+    return calibrated._replace(ranges=to_differences(calibrated.ranges, (first, second)))
+
+
+def _ranges(values: Floats, clock: Ints, days: Ints, step: int, options: TrafficOptions) -> Calibrated:
+    week, nan = rows_per_week(step), float("nan")
+    if not len(values):
+        zeros = np.zeros((week, values.shape[1]))
+        return Calibrated(Ranges(zeros - np.inf, zeros + np.inf), nan, nan)
+    if options.property not in ("weekday", "paper"):
+        return calibrate(values, clock, days, groups_of("hourly", week), options.coverage, DAY // step)
+    groups = groups_of("paper" if options.property == "paper" else "hourly", week)
+    return Calibrated(infer(values, clock, groups), nan, nan)
+
+
+def warn_too_short(options: TrafficOptions) -> None:
+    """Log on this machine the reason why the client has no training windows."""
+    log.warning(
+        "no training windows: a window needs %s consecutive readings; lower tasks.traffic.history",
+        options.history + options.horizon,
+    )
+
+
+def is_cold_start(sensor: Sensor, options: TrafficOptions) -> bool:
+    """Return True if the sensor has fewer days of readings than the option `newcomer-days`."""
+    return sensor.days < options.newcomer_days
+
+
+def with_pooled_property(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
+    """Return a cold-start sensor with the weaker of its own property and the closest pooled one.
+
+    The closest group has ranges with the smallest mean squared distance to the sensor's readings. A sensor that is not new,
+    has no readings, or has no matching groups in `statics` is returned unchanged.
+
+    Args:
+        sensor: Sensor with its own property.
+        statics: Untrained inputs of a model; `POOLED` names bounds of G groups in units of each client's scaler.
+        options: Options of the task.
+    """
+    low, high = (statics.get(name, np.zeros(0)) for name in POOLED)
+    ranges = sensor.ranges
+    if (
+        not is_cold_start(sensor, options)
+        or not sensor.usable.any()
+        or low.shape[1:] != ranges.low.shape
+        or low.shape != high.shape
+    ):
+        return sensor
+    clock, readings = sensor.clock[sensor.usable], ranges.bounded_values(sensor.values[sensor.usable])
+    j = int(np.argmin([np.square(readings - table[clock]).mean() for table in middle(low, high)]))
+    return replace(sensor, ranges=ranges.weaken(low[j], high[j]), held=float("nan"), pooled=True)
+
+
+REPAIRED_DAYS = 14
+"""Days at the end of the data whose forbidden readings are faults; earlier ones change the property."""
+
+
+def without_faults(sensor: Sensor) -> Series:
+    """Return the series with repaired readings in its last two weeks; these count as filled."""
+    recent = np.arange(len(sensor.values)) >= len(sensor.values) - REPAIRED_DAYS * DAY // sensor.step
+    broken = sensor.repaired & recent[:, None]
+    values = np.where(broken, sensor.scaler.unscale(sensor.inputs), sensor.series.values)
+    return replace(sensor.series, values=values, observed=sensor.observed & ~broken)

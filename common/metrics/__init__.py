@@ -1,1 +1,0 @@
-"""Metrics shared by several tasks."""

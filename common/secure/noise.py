@@ -1,0 +1,196 @@
+"""Discrete Gaussian noise of secure sums: exact integer sampler, and its privacy mechanism.
+
+Block size and order of draws belong to version 1 of the protocol: a key means one noise.
+"""
+
+import math
+import operator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from common.arrays import Flags, Ints
+from common.errors import RefusedError
+from common.privacy.accounts import PrivacyCost, Zcdp
+from common.privacy.mechanisms.base import MechanismSpec
+from common.secure.quantisation import integer_clip, noise_scale, squared_sensitivity
+from common.secure.terms import MOST_NOISE, Sign
+
+Words = NDArray[np.uint64]
+
+_BLOCK = 65_536
+"""Numbers drawn at once."""
+
+_FARTHEST = 128
+"""Draws beyond this many scales, of probability below e⁻¹²⁷, are drawn again."""
+
+
+class Stream:
+    """AES-256-CTR keystream of a 32-byte key, read as 64-bit words."""
+
+    def __init__(self, key: bytes) -> None:
+        self._encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+
+    def words(self, count: int) -> Words:
+        """Return the next words."""
+        return np.frombuffer(self._encryptor.update(bytes(8 * count)), "<u8")
+
+    def words_below(self, limit: int, count: int) -> Words:
+        """Return uniform words in [0, limit), by rejection."""
+        words = self.words(count)
+        if limit == 2**64 or words.max(initial=0) < limit:
+            return words
+        words = words.copy()
+        while (again := np.flatnonzero(words >= np.uint64(limit))).size:
+            words[again] = self.words(again.size)
+        return words
+
+    def below(self, bound: int, count: int) -> Words:
+        """Return uniform integers in [0, bound)."""
+        width = _width(bound)
+        return self.words_below(width * bound, count) // np.uint64(width)
+
+
+def discrete_gaussian(scale: int, size: int, stream: Stream) -> Ints:
+    """Draw integers of N_ℤ(0, s²): probability ∝ exp(−y²/(2s²)).
+
+    Args:
+        scale: Integer standard deviation s.
+        size: Number of draws.
+        stream: Source of all randomness.
+
+    Raises:
+        RefusedError: The scale is not in [1, 2²⁴).
+    """
+    scale = operator.index(scale)
+    if not 1 <= scale < MOST_NOISE:
+        raise RefusedError(f"noise of scale {scale} cannot be drawn; it must be between 1 and {MOST_NOISE - 1}")
+    noise = np.empty(size, np.int64)
+    for start in range(0, size, _BLOCK):
+        block, filled = noise[start : start + _BLOCK], 0
+        while filled < block.size:
+            drawn = _accepted(scale, 9 * (block.size - filled) // 4 + 64, stream)[: block.size - filled]
+            block[filled : filled + drawn.size] = drawn
+            filled += drawn.size
+    return noise
+
+
+def _accepted(scale: int, proposals: int, stream: Stream) -> Ints:
+    """Propose discrete Laplace numbers; keep each with exp(−(|y| − s)²/(2s²)) (Algorithm 3, t = s)."""
+    magnitude, negative = _discrete_laplace(scale, proposals, stream)
+    inside = magnitude <= _FARTHEST * scale
+    magnitude, negative = magnitude[inside], negative[inside]
+    distance = np.where(magnitude > scale, magnitude - np.uint64(scale), np.uint64(scale) - magnitude)
+    kept = _bernoulli_exp(distance * distance, 2 * scale * scale, stream)
+    signed = magnitude[kept].astype(np.int64)
+    return np.where(negative[kept], -signed, signed)
+
+
+def _discrete_laplace(scale: int, proposals: int, stream: Stream) -> tuple[Words, Flags]:
+    """Return magnitudes and signs of accepted proposals (Algorithm 2 with s = 1)."""
+    remainder = stream.below(scale, proposals)
+    remainder = remainder[_bernoulli_series(remainder, scale, stream)]
+    magnitude = remainder + np.uint64(scale) * _geometric(remainder.size, stream)
+    negative = (stream.words(magnitude.size) & np.uint64(1)).astype(bool)
+    valid = ~(negative & (magnitude == 0))
+    return magnitude[valid], negative[valid]
+
+
+def _geometric(count: int, stream: Stream) -> Words:
+    """Return numbers of successes of Bernoulli(1/e) before the first failure."""
+    successes = np.zeros(count, np.uint64)
+    active = np.arange(count)
+    while active.size:
+        active = active[_bernoulli_inverse_e(active.size, stream)]
+        successes[active] += np.uint64(1)
+    return successes
+
+
+def _bernoulli_exp(numerators: Words, denominator: int, stream: Stream) -> Flags:
+    """Draw Bernoulli(exp(−a/b)) for a ≥ 0: ⌊a/b⌋ draws of Bernoulli(1/e), then the rest (Algorithm 1)."""
+    whole, rest = numerators // np.uint64(denominator), numerators % np.uint64(denominator)
+    alive = np.arange(numerators.size)
+    for trial in range(int(whole.max(initial=0))):
+        due = np.flatnonzero(whole[alive] > trial)
+        alive = np.delete(alive, due[~_bernoulli_inverse_e(due.size, stream)])
+    result = np.zeros(numerators.size, bool)
+    result[alive[_bernoulli_series(rest[alive], denominator, stream)]] = True
+    return result
+
+
+def _bernoulli_inverse_e(count: int, stream: Stream) -> Flags:
+    """Draw Bernoulli(exp(−1)); the first trial of the series, of probability 1, takes no draw."""
+    return _bernoulli_series(np.ones(count, np.uint64), 1, stream, first=2)
+
+
+def _bernoulli_series(numerators: Words, denominator: int, stream: Stream, first: int = 1) -> Flags:
+    """Draw Bernoulli(exp(−a/b)) for 0 ≤ a < b·first: the first failure K of Bernoulli(a/(bK)) is odd."""
+    odd = np.zeros(numerators.size, bool)
+    active, index = np.arange(numerators.size), first
+    while active.size:
+        width = _width(denominator * index)
+        words = stream.words_below(width * denominator * index, active.size)
+        success = words < numerators * np.uint64(width)
+        if index % 2:
+            odd[active[~success]] = True
+        active, numerators, index = active[success], numerators[success], index + 1
+    return odd
+
+
+def _width(bound: int) -> int:
+    """Return the number of words that stand for one integer of [0, bound)."""
+    return min(2**64 // bound, 2**63)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Noise N_ℤ(0, s²) of one helper on every number of a sum; ρ-zCDP with ρ = Δ²/(2s²), exactly.
+
+    Neighbours replace one client's vector by any other of norm at most c (Canonne, Kamath and Steinke 2020). Noise of further
+    helpers and other clients' vectors are post-processing.
+    """
+
+    bound: int
+    """c, largest L2 norm of a client's integers."""
+    sign: Sign
+    scale: int
+    """s, standard deviation of the noise in integer units."""
+
+    name: ClassVar[str] = "discrete-gaussian-sum"
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ, L2 sensitivity of the sum in integer units."""
+        return math.sqrt(squared_sensitivity(self.bound, self.sign))
+
+    @property
+    def noise(self) -> float:
+        """S."""
+        return float(self.scale)
+
+    @property
+    def privacy_cost(self) -> PrivacyCost:
+        """Cost ρ = Δ²/(2s²) of zCDP, rounded up."""
+        exact = Fraction(squared_sensitivity(self.bound, self.sign), 2 * self.scale**2)
+        rho = float(exact)
+        return PrivacyCost.of_zcdp(rho if Fraction(rho) >= exact else math.nextafter(rho, math.inf))
+
+
+def _calibrate(rho: float, size: int) -> DiscreteGaussian:
+    bound = integer_clip(size)
+    return DiscreteGaussian(bound, "signed", noise_scale(rho, bound, "signed"))
+
+
+DISCRETE_GAUSSIAN = MechanismSpec(
+    name=DiscreteGaussian.name,
+    summary="discrete Gaussian noise of every helper on sums over clients of {what}, each client's as one vector of Euclidean"
+    " norm at most {clip:g}",
+    units=frozenset({"client"}),
+    account=lambda options: Zcdp(),
+    calibrate=lambda options, rho, size: _calibrate(rho, size),
+    cost_power=2,
+)

@@ -1,0 +1,1 @@
+"""Data of clients on this machine: check, sources, partitions and privacy budgets."""

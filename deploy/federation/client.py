@@ -1,0 +1,269 @@
+"""Client of `fedloom join`: settings and limits from the command line, data, and service until a signal.
+
+A client that waits has no PyTorch. Its first request imports it.
+"""
+
+import functools
+import logging
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomli_w
+from cryptography.hazmat.primitives.asymmetric import ec
+from flwr.app import Context, Message
+
+from client.checks import check_client
+from client.data.child_reader import read_partition_apart
+from client.data.read import with_test
+from client.data.sources import is_demo
+from client.node import resident
+from client.node.failures import Place, Server
+from client.node.flower import refusals
+from client.node.observer import Observer
+from client.owner.control import OwnerControl, RunningClient
+from client.owner.journal import RequestJournal
+from client.owner.policy import Policy, read_policy
+from client.owner.view import OwnerView
+from client.secure.helper.app import help_too
+from client.secure.helper.helper_service import HelperService
+from client.secure.helper.helper_state import open_book
+from client.settings import ClientSettings
+from common.config.parse import parse
+from common.errors import ConfigError, NothingYetError
+from common.methods.registry import METHODS
+from common.node_names import check_name, default_name, fingerprint
+from common.options import Scalar
+from common.privacy.claims import UNBOUNDED
+from common.tasks.registry import FIRST_TASK
+from common.text import meant
+from deploy.cli.options import NEWCOMER, ClientRequest, DataRequest, PolicyRequest, ServerRequest
+from deploy.cli.output import note
+from deploy.data.budgets import require_unpartitioned
+from deploy.data.partitions import PARTITIONS
+from deploy.files import read_file, write_file
+from deploy.keys.nodes import load_private_key
+
+if TYPE_CHECKING:
+    from client.session import Session
+
+
+def respond(message: Message, context: Context) -> Message:
+    """Answer a message by the app of clients."""
+    import_training()
+    from client.app import app
+
+    return app(message, context)
+
+
+def session_of(context: Context) -> "Session":
+    """Return the session of a node."""
+    import_training()
+    from client.app import open_session
+
+    return open_session(ClientSettings.from_context(context))
+
+
+@functools.cache
+def import_training() -> None:
+    """Import PyTorch, for one thread of computation."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+FILE = "policy.toml"
+"""File in a client's state with both limits, written at every start."""
+
+
+def store_limits(settings: ClientSettings, methods: Sequence[str], epsilon: float | None, delta: float | None) -> Path:
+    """Write the limits where the client reads them, for its owner only, and return the file.
+
+    Raises:
+        ConfigError: As `narrowed`, or the policy file is wrong.
+    """
+    policy = narrowed(read_policy(settings.policy, is_generated=is_demo(settings.data)), methods, epsilon, delta)
+    path = settings.state_dir / settings.name / FILE
+    write_file(path, tomli_w.dumps(policy.model_dump(by_alias=True)).encode(), mode=0o600, overwrite=True)
+    return path
+
+
+def narrowed(
+    policy: Policy, methods: Sequence[str] = (), epsilon: float | None = None, delta: float | None = None
+) -> Policy:
+    """Return the policy that allows what both it and the command line allow.
+
+    Args:
+        policy: The owner's file, or the defaults.
+        methods: Methods in which the client takes part; empty for those of the policy.
+        epsilon: Maximum ε over all runs; runs without noise are then refused.
+        delta: δ of `epsilon`.
+
+    Raises:
+        ConfigError: An option is mistyped, has no effect by itself, or leaves no method.
+    """
+    limits: dict[str, Any] = {"methods": _allowed_by_both(policy, methods)} if methods else {}
+    if epsilon is not None:
+        if not 0 < epsilon < UNBOUNDED:
+            raise ConfigError(f"--epsilon {epsilon:g} is out of range; give a positive number below {UNBOUNDED:g}")
+        limits |= {"max_epsilon": min(epsilon, policy.max_epsilon), "require_noise": True}
+    if delta is not None:
+        if epsilon is None:
+            raise ConfigError("--delta needs --epsilon; give both, or remove --delta")
+        if not 0 < delta < 1:
+            raise ConfigError(f"--delta {delta:g} is out of range; give a probability between 0 and 1, such as 1e-5")
+        limits["delta"] = min(delta, policy.delta) if "delta" in policy.model_fields_set else delta
+    return policy.model_copy(update=limits)
+
+
+def _allowed_by_both(policy: Policy, methods: Sequence[str]) -> tuple[str, ...]:
+    for method in methods:
+        if method not in METHODS:
+            raise ConfigError(f"--method: unknown '{method}'{meant(method, METHODS)}")
+    if both := tuple(method for method in policy.methods if method in methods):
+        return both
+    allowed = f"allows {', '.join(policy.methods)} only" if policy.methods else "allows no method"
+    raise ConfigError(f"the policy file {allowed}; remove --method {methods[0]}, or change the file")
+
+
+@dataclass(frozen=True)
+class OpenClient:
+    """Client with checked settings and data.
+
+    Args:
+        settings: Its settings.
+        config: The same as a node's configuration.
+        key: Its private key; None for a client without one.
+    """
+
+    settings: ClientSettings
+    config: dict[str, Scalar]
+    key: ec.EllipticCurvePrivateKey | None
+
+
+def open_client(
+    at: ServerRequest, source: DataRequest, client: ClientRequest, limits: PolicyRequest, test: str, adapt: str
+) -> OpenClient:
+    """Return the client, with its policy written; print notes about its data.
+
+    Raises:
+        ConfigError: An option is wrong, or partitions of these data have spent their budget.
+        DataError: The data cannot be read.
+    """
+    key = load_private_key(at.key) if at.key else None
+    name = client.name or (default_name(fingerprint(key.public_key())) if key else "") or (NEWCOMER if adapt else "")
+    task = _task_of_run(adapt, client.task) if adapt else parse({"task": client.task or FIRST_TASK}).task
+    config = _node_config(with_test(task, source.data, test), source, client, name, limits.policy)
+    settings = ClientSettings.from_node(config, name)
+    if limits.methods or limits.epsilon is not None or limits.delta is not None:
+        config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
+        settings = ClientSettings.from_node(config, name)
+    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    policy = check_client(settings).policy  # fails at once if policy or state are wrong, and the next lines if data are
+    if at.server and (policy.require_noise or math.isfinite(policy.max_epsilon)):
+        require_unpartitioned(PARTITIONS, settings.data)
+    try:
+        part = read_partition_apart(task, settings.data, settings.part, settings.data_seed, dialect=settings.dialect)
+        for line in part.notes:
+            note(f"{source.data}: {line}")
+    except NothingYetError as error:  # a client without records takes part with the shared model
+        note(str(error))
+    return OpenClient(settings, config, key)
+
+
+@dataclass(frozen=True)
+class Node:
+    """Node that answers a server.
+
+    Args:
+        name: Public name.
+        state: Folder of private state.
+        key: Private key; None for a node without one.
+        app: Function that answers messages.
+        config: Node configuration.
+    """
+
+    name: str
+    state: Path
+    key: ec.EllipticCurvePrivateKey | None
+    app: resident.Answer
+    config: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+def serve_requests(at: ServerRequest, client: OpenClient) -> None:
+    """Answer the server until a signal, or the owner's `fedloom leave`, stops the client."""
+    settings = client.settings
+    journal = RequestJournal(settings.state_dir)
+    with _open_app(client) as answers:
+        serve_node(
+            at,
+            Node(settings.name, settings.state_dir, client.key, answers, client.config),
+            lambda control: OwnerView(at.server, settings.name, journal, control, session_of),
+        )
+
+
+@contextmanager
+def _open_app(client: OpenClient) -> Iterator[resident.Answer]:
+    """Yield the client's app; with `serve-as-helper` it also helps.
+
+    Raises:
+        ConfigError: The client has no key.
+    """
+    settings, key = client.settings, client.key
+    if not check_client(settings).policy.serve_as_helper:
+        yield respond
+        return
+    if key is None:
+        raise ConfigError("serve-as-helper = true needs the node's key, by which clients know their helpers; use --key")
+    name = check_name(f"{settings.name}-helper")
+    with closing(open_book(settings.state_dir / settings.name / "helper")) as book:
+        yield help_too(HelperService(name, key, book, serves="also"), respond)
+
+
+def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], Observer]) -> None:
+    """Answer the server by a node until a signal, or the owner's `fedloom leave`, stops it."""
+    ca = read_file(at.ca) if at.ca else b""
+    stop = threading.Event()
+    resident.leave_on_signals(stop)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
+    logging.getLogger("flwr").setLevel(logging.WARNING)
+    refusals.setLevel(logging.CRITICAL)  # the owner's log has a line for each
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    with OwnerControl(node.state, RunningClient(os.getpid(), node.name, at.server, started)) as control:
+        if not control.is_alone:
+            note(f"another client '{node.name}' runs in {node.state}; give each client its own --state-dir")
+        is_known = control.is_alone and node.key is not None
+        place = Place(node.state / f"{node.name or 'client'}.node" if is_known else None)
+        server, observer = Server(at.server, ca, node.key, place), observe(control)
+        resident.run_resident(
+            node.app, server, stop=stop, node_config=node.config, patience=at.patience, observer=observer
+        )
+
+
+def _task_of_run(run: str, task: str) -> str:
+    from deploy.federation.adaptation import task_of
+
+    return task_of(run, task)
+
+
+def _node_config(
+    data: str, source: DataRequest, client: ClientRequest, name: str, policy: Path | None
+) -> dict[str, Scalar]:
+    _ = source.dialect  # fails at once if an option is wrong
+    config: dict[str, Scalar] = {
+        "data": data,
+        "columns": "\n".join(source.columns or []),
+        "decimal": source.decimal,
+        "dates": source.dates,
+        "shard": client.shard,
+        "name": name,
+        "state-dir": str(client.state_dir.resolve()),
+    }
+    config |= {"policy": str(policy.resolve())} if policy else {}
+    return config | ({"ledgers": str(client.ledgers.resolve())} if client.ledgers else {})

@@ -1,0 +1,379 @@
+"""Configuration of a run: from the options of a command, from a TOML file, or from the run that it resumes."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from client.data.sources import is_demo
+from common.config.parse import flatten, option_keys, parse, read_overrides
+from common.config.retired import update_keys
+from common.config.run import RunConfig
+from common.errors import ConfigError
+from common.methods.planners import PLANNERS
+from common.methods.registry import METHODS
+from common.options import Scalar, leaves
+from common.tasks.registry import FIRST_TASK, TASKS, read_vocabulary
+from common.tasks.vocabulary import Vocabulary
+from common.text import hint
+from deploy.cli.options import RunRequest
+from deploy.federation.runs import Origin, origin_of, runs_folder, stored_options
+from deploy.files import read_file
+from server.record.events import ENDED_EARLY
+from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
+from server.record.rewind import go_back
+
+OF_ONE_RUN = ("run-id", "resume")
+"""Keys of a stored run that another run does not repeat."""
+
+OF_SIMULATIONS = ("federation.min-clients", "federation.wait")
+"""Keys that `fedloom simulate` sets itself; a federation of processes does not repeat them."""
+
+SECTION = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?")
+ASSIGNMENT = re.compile(r"\s*([^=#\[]+?)\s*=")
+
+
+def read_config_file(path: Path) -> dict[str, Scalar]:
+    """Return the options of a file by dotted key; sections and dotted keys may be mixed.
+
+    Raises:
+        ConfigError: The file cannot be read or is no TOML, or an option is unknown, removed or mistyped; names file and line.
+    """
+    try:
+        text = read_file(path).decode("utf-8-sig")
+        tree = tomllib.loads(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"{path}: not a TOML file ({error}); write KEY = VALUE lines, as in runs/ID/config.toml"
+        ) from None
+    options = _update_keys(path, text, {key.replace("_", "-"): value for key, value in leaves(tree, "")})
+    existing = option_keys()
+    for key, value in options.items():
+        if key not in existing:
+            _refuse(path, text, key, f"unknown option '{key}'{hint(key, existing)}")
+        if not isinstance(value, bool | int | float | str):
+            _refuse(path, text, key, f"'{key}' has a value that is no option; write true, a number or a text")
+    _check_values(path, text, options)
+    origin = origin_of(path.parent) if "run-id" in options else None
+    dropped = (*OF_ONE_RUN, *(OF_SIMULATIONS if origin and origin.command == "simulate" else ()))
+    return {key: value for key, value in options.items() if key not in dropped}
+
+
+def repeat_partition(path: Path | None, command: str, data: str, clients: int | None) -> tuple[str, int | None]:
+    """Return data and clients of a run to repeat; what the command names is kept.
+
+    Args:
+        path: Configuration file; None if there is none.
+        command: Name of the command.
+        data: Data that the command names; `demo` if it names none.
+        clients: Number of clients that the command sets; None if it sets none.
+
+    Raises:
+        ConfigError: The run was trained on own data, and the command names none.
+    """
+    origin = origin_of(path.parent) if path else None
+    if not isinstance(origin, Origin) or path is None or data != "demo" or origin.command not in ("up", "simulate"):
+        return data, clients
+    if not is_demo(origin.data):
+        run = path.resolve().parent.name
+        raise ConfigError(f"run '{run}' was trained on own data, whose path is not stored; name them with --data")
+    return origin.data, origin.clients if clients is None and origin.command == command else clients
+
+
+def _update_keys(path: Path, text: str, options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    try:
+        return update_keys(options)
+    except ConfigError as error:
+        named = re.split("[ =]", str(error), maxsplit=1)[0]
+        _refuse(path, text, named, str(error))
+
+
+def _check_values(path: Path, text: str, options: Mapping[str, Scalar]) -> None:
+    """Raise ConfigError for a value out of range; contradicting options are found with the whole run."""
+    try:
+        parse(options)
+    except ConfigError as error:
+        wrong = next((key for key in options if f"'{key}': " in str(error)), "")
+        if wrong:
+            _refuse(path, text, wrong, str(error))
+
+
+def _refuse(path: Path, text: str, key: str, fault: str) -> NoReturn:
+    line = _find_line(text, key)
+    raise ConfigError(f"{path}, line {line}: {fault}" if line else f"{path}: {fault}")
+
+
+def _find_line(text: str, key: str) -> int:
+    """Return the one-based line that sets a key; 0 if it is not found."""
+    section = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if match := SECTION.fullmatch(line):
+            section = f"{match[1]}."
+        elif match := ASSIGNMENT.match(line):
+            name = re.sub(r"[\s\"']", "", section + match[1]).replace("_", "-")
+            if key == name or key.startswith(f"{name}."):
+                return number
+    return 0
+
+
+FREE = (
+    *("rounds", "evaluate-every", "federation.", "algorithm."),
+    *("secure-sums.wait", "secure-sums.deadline", "secure-sums.renew"),
+)
+"""Keys that a resumed run may change: length, deadlines and steps; other keys make it another run."""
+
+LASTING = (".clusters", ".cluster-data", ".inner")
+"""Options of a method on which its stored state depends."""
+
+STOPPING = (".stop", ".patience", ".min-gain")
+"""Options of a planner for early stopping."""
+
+UNNAMED = "demo"
+"""Default of `--data`."""
+
+OPTIONS = {
+    "privacy.epsilon": "--epsilon",
+    "privacy.delta": "--delta",
+    "privacy.trust": "--helpers",
+    "secure-sums.helpers": "--helpers",
+}
+"""Key -> command-line option, where their names differ."""
+
+
+def resume_config(
+    folder: RunDirectory,
+    stored: Mapping[str, Scalar],
+    given: Mapping[str, Scalar],
+    sets: Mapping[str, Scalar],
+    start: int | None = None,
+) -> RunConfig:
+    """Return a stored run's configuration with the options that may change.
+
+    Args:
+        folder: Folder of the run.
+        stored: Stored configuration.
+        given: Options of the command by key.
+        sets: Options of `--set`.
+        start: Round to go back to; None for the newest.
+
+    Raises:
+        ConfigError: An option would make it another run, or no round is left to do.
+    """
+    run, own = folder.path.name, flatten(parse(stored))
+    sets = {key.replace("_", "-"): value for key, value in sets.items()}
+    for options, by_set in ((given, False), (sets, True)):
+        for key in [key for key in options if key in own and not _may_change(key, own)]:
+            _require_own(run, own, key, options[key], f"--set {key}" if by_set else option(key))
+    config = parse({**own, **given, **sets, "resume": True, "run-id": run})
+    if start is not None and config.privacy.trust == "helpers":
+        raise ConfigError("--round does not apply to secure sums: helpers open the sum of a round once")
+    if start is not None:
+        with folder.lock(wait=LOCK_SECONDS):
+            go_back(folder, start)
+    _require_unfinished(folder, config)
+    return config
+
+
+def _require_unfinished(folder: RunDirectory, config: RunConfig) -> None:
+    run = folder.path.name
+    with folder.lock(wait=LOCK_SECONDS):  # processes of a killed command end within a second
+        result = folder.result()
+    if result is None:
+        return
+    if result.rounds_done >= config.rounds:
+        if config.planner.fixed_rounds:
+            raise ConfigError(f"run '{run}' has done all rounds of its planned budget; start a new run")
+        done = "its one round" if result.rounds_done == 1 else f"all its {result.rounds_done} rounds"
+        raise ConfigError(f"run '{run}' has done {done}; set more with --rounds")
+    if result.reason.startswith(ENDED_EARLY):
+        raise ConfigError(f"run '{run}' {result.reason}, and its clients answer no further round; start a new run")
+
+
+def run_vocabulary(folder: RunDirectory, task: str, given: Vocabulary | None) -> Vocabulary:
+    """Return the vocabulary of a resumed run.
+
+    Raises:
+        ConfigError: The command names another vocabulary.
+    """
+    own = read_vocabulary(task, folder.catalogue())
+    if given is not None and given != own:
+        raise refusal(folder.path.name, "--catalogue", "its own vocabulary")
+    return own
+
+
+def run_partition(folder: RunDirectory, data: str, clients: int | None) -> tuple[str, int | None]:
+    """Return the data of a resumed simulation, and the number of clients among which they are partitioned.
+
+    Args:
+        folder: Folder of the run.
+        data: Data named by the command; `demo` if none are.
+        clients: Number of clients set by the command; None if none is.
+
+    Raises:
+        ConfigError: The run has other clients or other data.
+    """
+    run, origin = folder.path.name, origin_of(folder.path)
+    if origin is None:
+        return data, clients
+    if origin.command != "simulate":
+        raise ConfigError(f"run '{run}' was started by fedloom {origin.command}; resume it with that command")
+    if clients not in (None, origin.clients):
+        raise refusal(run, "--clients", f"its own --clients {origin.clients}")
+    if origin.data and data not in (UNNAMED, origin.data):
+        raise refusal(run, "--data", f"its own {origin.data}")
+    if not origin.data and is_demo(data):
+        raise ConfigError(f"run '{run}' continues with its own data, whose path is not stored; name them with --data")
+    return origin.data or data, origin.clients
+
+
+def option(key: str) -> str:
+    """Return the option of the command line that sets a key."""
+    return OPTIONS.get(key, f"--{key}")
+
+
+def refusal(run: str, name: str, own: str) -> ConfigError:
+    """Return the error about an option that a resumed run cannot change."""
+    return ConfigError(f"run '{run}' continues with {own}; remove {name}, or start a new run without --resume")
+
+
+def _may_change(key: str, own: Mapping[str, Scalar]) -> bool:
+    """Return True if a resumed run may change the key.
+
+    Under DP-SGD the cost of a round depends on its steps.
+    """
+    method = str(own["method"])
+    fixed = method in PLANNERS and PLANNERS[method].options.fixed_rounds
+    planned = fixed and (key == "rounds" or key.startswith(f"algorithm.{method}."))
+    lasting = (*LASTING, ".local-steps") if own["privacy.unit"] == "record" else LASTING
+    settled = key.startswith("algorithm.") and key.endswith(lasting)
+    return key.startswith(FREE) and not settled and (not planned or key.endswith(STOPPING))
+
+
+def _require_own(run: str, own: Mapping[str, Scalar], key: str, value: Scalar, name: str) -> None:
+    if own["privacy.unit"] == "none" and key.startswith("privacy.") and key not in ("privacy.unit", "privacy.trust"):
+        raise refusal(run, name, "no noise")
+    if own[key] != value:
+        raise refusal(run, name, f"its own {key}={own[key]}")
+
+
+WITHOUT_NOISE = ("privacy.unit", "privacy.trust")
+"""Keys of `[privacy]` that have a meaning in runs without noise."""
+
+STOP_ROUNDS = 20
+"""Number of rounds without a gain after which a run of `fedloom up` ends."""
+
+
+def resolve(
+    request: RunRequest, decided: Mapping[str, Scalar | None], fallback: Mapping[str, Scalar] | None = None
+) -> RunConfig:
+    """Return the configuration of the run.
+
+    Later sources win: defaults, the task's own, the file of `--config`, then `--set` and the other options.
+
+    Args:
+        request: Options of the command line.
+        decided: Further keys set by the command; None leaves a key unset.
+        fallback: Defaults of the command for a new run.
+
+    Raises:
+        ConfigError: An option is unknown, mistyped or contradicts another.
+    """
+    given = {key: value for key, value in {**_keys(request), **decided}.items() if value is not None}
+    sets = read_overrides(request.sets or [])
+    if request.resume:
+        if request.config:
+            raise ConfigError("--config does not apply to --resume; set the options that may change with --set")
+        folder = RunDirectory(runs_folder(), request.resume)
+        renamed = {"run-id": request.run_id} if request.run_id else {}
+        return resume_config(folder, stored_options(folder), {**given, **renamed}, sets, request.round)
+    if request.new_helpers:
+        raise ConfigError("--new-helpers belongs to --resume")
+    if request.round is not None:
+        raise ConfigError("--round goes back in a run that is continued; add --resume RUN")
+    file = _file_options(request)
+    method = request.method or str(file.get("method", ""))
+    task = request.task or str(file.get("task", "")) or _task_of(method)
+    trust = {**file, **given, **sets}.get("privacy.trust")
+    private = given.get("privacy.epsilon", file.get("privacy.epsilon", trust == "helpers" or None))
+    defaults = {} if method else _task_defaults(task, private, trust)
+    noise = _noise(request.method, given)
+    config = parse(
+        {"task": task, **(fallback or {}), **defaults, **_noise(method, file), **file, **noise, **given, **sets}
+    )
+    _require_noise(config, given, sets)
+    config = config.model_copy(update={"run_id": request.run_id or make_run_id(config.method, config.task)})
+    RunDirectory(runs_folder(), config.run_id).require_new()
+    return config
+
+
+def _file_options(request: RunRequest) -> dict[str, Scalar]:
+    """Return the options of the file; those of another method are left out if the command names a method."""
+    if request.config is None:
+        return {}
+    file = read_config_file(request.config)
+    if request.method and file.get("method", request.method) != request.method:
+        own = f"algorithm.{request.method}."
+        return {key: value for key, value in file.items() if not key.startswith("algorithm.") or key.startswith(own)}
+    return file
+
+
+def _noise(method: str, options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the unit of noise for options that need noise."""
+    plans = method in PLANNERS and PLANNERS[method].options.needs_noise
+    return {"privacy.unit": "client"} if "privacy.epsilon" in options or plans else {}
+
+
+def _keys(request: RunRequest) -> dict[str, Scalar | None]:
+    """Return the options by their keys."""
+    return {
+        "method": request.method or None,
+        "task": request.task or None,
+        "rounds": request.rounds,
+        "seed": request.seed,
+        "privacy.epsilon": request.epsilon,
+        "privacy.delta": request.delta,
+        "federation.stop": request.patience,
+        "federation.min-delta": request.min_delta,
+        "privacy.trust": None if request.helpers is None else "helpers" if request.helpers else "local",
+        "secure-sums.helpers": request.helpers or None,
+        "secure-sums.renew": request.new_helpers or None,
+    }
+
+
+def stop_of_up(request: RunRequest) -> int | None:
+    """Return the early stopping that `fedloom up` sets in new runs without noise; None for none."""
+    sets = {key.replace("_", "-"): value for key, value in read_overrides(request.sets or []).items()}
+    is_named = request.patience is not None or "federation.stop" in sets
+    has_noise = request.epsilon is not None or sets.get("privacy.unit", "none") != "none"
+    trains_on_all = any(key.endswith(".validation-share") and not value for key, value in sets.items())
+    if request.resume or request.config or is_named or has_noise or trains_on_all or request.method in PLANNERS:
+        return None
+    return STOP_ROUNDS if resolve(request, {}).rounds > 1 else None
+
+
+def _require_noise(config: RunConfig, given: Mapping[str, Scalar], sets: Mapping[str, Scalar]) -> None:
+    """Raise ConfigError for options of noise in a run without noise."""
+    if config.privacy.unit != "none":
+        return
+    named = [option(key) for key in given if key.startswith("privacy.") and key not in WITHOUT_NOISE]
+    named += [f"--set {key}" for key in sets if key.startswith("privacy.") and key not in WITHOUT_NOISE]
+    if named:
+        raise ConfigError(f"{named[0]} needs --epsilon; this run adds no noise")
+
+
+def _task_of(method: str) -> str:
+    """Return the task that a method trains if no task is named."""
+    if method in PLANNERS:
+        return PLANNERS[method].default_task or FIRST_TASK
+    return (METHODS[method].default_task if method in METHODS else "") or FIRST_TASK
+
+
+def _task_defaults(task: str, private: object, trust: object) -> dict[str, Scalar]:
+    """Return the task's default options, without counts in runs that noise or masks cover.
+
+    A mechanism of clients' own noise is left out where helpers add the noise.
+    """
+    options = TASKS[task].defaults if task in TASKS else {}
+    left_out = {"privacy.mechanism"} if trust == "helpers" else set()
+    return {k: v for k, v in options.items() if (private is None or ".count-" not in k) and k not in left_out}

@@ -1,0 +1,263 @@
+"""Watch of a submitted run to its end: progress lines, result, report; a run that lost its processes is resumed."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from common.errors import FedloomError, RunError
+from deploy.federation.processes import Child, Processes
+from deploy.pages.progress import follow, show
+from deploy.pages.terminal import print_summary
+from deploy.pages.text import first_line
+from deploy.superlink.control import Control, Gate
+from server.record.events import Event
+from server.record.folder import RunDirectory
+from server.record.result import Result
+
+FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.1, 4.0, 30.0  # before another attempt
+MAX_ATTEMPTS = 6  # attempts in a row without a new checkpoint
+
+
+class LostRunError(RunError):
+    """Run whose processes ended or no longer answer; it can go on from its checkpoint."""
+
+
+@dataclass
+class Supervisor:
+    """Repetition of attempts to train until one ends with a result.
+
+    Args:
+        folder: Folder of the run.
+        console: Output of a line for each fault.
+        sleep: Function that waits a number of seconds.
+    """
+
+    folder: RunDirectory
+    console: Console
+    sleep: Callable[[float], None] = time.sleep
+    attempts: int = 0
+    """Attempts without a new checkpoint."""
+
+    def run(self, attempt: Callable[[bool], Result]) -> Result:
+        """Return the result of the first attempt that has one.
+
+        Args:
+            attempt: Function that trains; its argument is True if the run is to go on from its checkpoint.
+
+        Raises:
+            RunError: Too many attempts in a row were lost, or the first could not start.
+        """
+        began = False
+        while True:
+            before = self._newest()
+            try:
+                return attempt(began)
+            except LostRunError as fault:
+                began = began or self._newest() >= 0
+                self._wait(fault, before)
+            except FedloomError as fault:
+                if not began:
+                    raise
+                self._wait(fault, before)  # the restart itself failed
+
+    def _wait(self, fault: FedloomError, before: int) -> None:
+        """Report a fault and wait longer after each in a row.
+
+        Raises:
+            RunError: It was the last attempt.
+        """
+        newest = self._newest()
+        self.attempts = 1 if newest > before else self.attempts + 1
+        if self.attempts >= MAX_ATTEMPTS:
+            raise RunError(f"{fault}\ngiven up after {self.attempts} attempts without progress") from fault
+        pause = min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH ** (self.attempts - 1), MAX_PAUSE_SECONDS)
+        what = first_line(str(fault)).partition(";")[0]
+        self.console.print(
+            f"{what}; the run goes on from round {max(newest, 0)} in {pause:g} s",
+            style="yellow",
+            markup=False,
+            soft_wrap=True,
+        )
+        self.sleep(pause)
+
+    def _newest(self) -> int:
+        """Return the round of the newest checkpoint; -1 before the first."""
+        return max(self.folder.checkpoints.rounds(), default=-1)
+
+
+QUERY_SECONDS = 10.0  # seconds without events after which Flower is queried for the run's status
+MAX_RESTARTS = 5  # of one killed client in one attempt
+MAX_UNANSWERED = 3  # consecutive unanswered queries; a busy machine may fail to answer one
+ROUND_LINE = b'{"event":"round"'  # start of the line of a round in metrics.jsonl
+
+
+@dataclass
+class Pulse:
+    """Supervision of a federation while its run continues; calling it returns True until the run ends.
+
+    Args:
+        control: Control API of the SuperLink; queried only after a silence, since each query takes a second.
+        run_id: Flower's number of the run.
+        processes: Processes of this federation on this machine. After the first round only the server's is required.
+        server: Process of the SuperLink, if it is one of them.
+        metrics: Events of the run.
+        start: Bytes of them from before.
+        gate: Admission of clients whose keys appear later; None without it.
+        console: Output of ended clients.
+        server_app: Process of the run's ServerApp, if it is one of them.
+    """
+
+    control: Control
+    run_id: int
+    processes: Processes
+    server: Child | None
+    metrics: Path
+    start: int
+    gate: Gate | None
+    console: Console
+    server_app: Child | None = None
+    size: int = -1
+    heard: float = 0.0
+    queried: float = 0.0
+    unanswered: int = 0
+    restarts: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self) -> bool:
+        """Return True while the run continues.
+
+        Raises:
+            LostRunError: The server has ended or no longer answers.
+            RunError: A client has ended before the first round was done.
+        """
+        if self.server_app is not None and self.server_app.process.poll() is not None:
+            return False
+        self._look_after_processes()
+        if self.gate is not None:
+            self.gate()
+        size, now = self.metrics.stat().st_size if self.metrics.exists() else 0, time.monotonic()
+        if size != self.size:
+            self.size, self.heard = size, now
+        if now - max(self.heard, self.queried) < QUERY_SECONDS:
+            return True
+        self.queried = now
+        try:
+            continues = not self.control.status(self.run_id).startswith("finished")
+        except FedloomError as error:
+            self.unanswered += 1
+            if self.unanswered == MAX_UNANSWERED:
+                raise LostRunError(str(error)) from None
+            return True
+        self.unanswered = 0
+        return continues
+
+    def _look_after_processes(self) -> None:
+        if self.server is not None and self.server.process.poll() is not None:
+            try:
+                self.server.check()
+            except RunError as error:
+                raise LostRunError(str(error)) from None
+        for child in self.processes.take_ended():
+            line = f"{child.name} ended with exit code {child.process.returncode}"
+            if (child.process.returncode or 0) < 0 and self.restarts[child.name] < MAX_RESTARTS:
+                self.restarts[child.name] += 1
+                child.again()
+                self._report(f"{line}; started again")
+            elif self._under_way():
+                self._report(f"{line}; the run continues without it")
+            else:
+                child.check()
+
+    def _report(self, text: str) -> None:
+        self.console.print(text, style="yellow", markup=False, soft_wrap=True)
+
+    def _under_way(self) -> bool:
+        """Return True if this run has completed a round."""
+        if not self.metrics.exists():
+            return False
+        with self.metrics.open("rb") as events:
+            events.seek(self.start)
+            return any(line.startswith(ROUND_LINE) for line in events)
+
+
+def watch(
+    pulse: Pulse,
+    folder: RunDirectory,
+    start: int,
+    log: Path | None,
+    console: Console,
+    after: Callable[[Result], Result],
+) -> Result:
+    """Show the run's events after `start` as they are written, then its result.
+
+    `after` may add to the result.
+
+    Raises:
+        LostRunError: The run ended without a result.
+    """
+    show(follow(pulse.metrics, start, pulse), console)
+    result = folder.result()
+    if result is None:
+        place = str(log or "the SuperLink's log")
+        raise LostRunError(f"the run ended without a result; see {place}")
+    return conclude(after(result), folder, console)
+
+
+def how_to_continue(folder: RunDirectory) -> str:
+    """Return what to do after Ctrl-C: resume, or write the report if the run has ended just before."""
+    name = folder.path.name
+    over = (folder.path / "result.json").exists()
+    return f"the run is over, write its report with fedloom report {name}" if over else f"resume with --resume {name}"
+
+
+def watch_here(
+    work: Callable[[], Result],
+    folder: RunDirectory,
+    console: Console,
+    on_event: Callable[[Event], object] = lambda event: None,
+    after: Callable[[Result], Result] = lambda result: result,
+) -> Result:
+    """Do the work in this thread while another thread shows the run's rounds, then show its result.
+
+    Args:
+        work: Function that trains.
+        folder: Folder of the run.
+        console: Console on stderr.
+        on_event: Function that receives each event in the other thread.
+        after: Function that may add to the result once all rounds are shown.
+    """
+    metrics = folder.path / "metrics.jsonl"
+    start = metrics.stat().st_size if metrics.exists() else 0
+    over = threading.Event()
+    events = (on_event(event) or event for event in follow(metrics, start, lambda: not over.is_set()))
+    display = threading.Thread(target=show, args=(events, console), daemon=True)
+    display.start()
+    try:
+        result = work()
+    except KeyboardInterrupt:
+        console.print(f"\nstopped; resume with --resume {folder.path.name}", highlight=False, markup=False)
+        raise
+    finally:
+        over.set()
+        display.join()
+    return conclude(after(result), folder, console)
+
+
+def conclude(result: Result, folder: RunDirectory, console: Console) -> Result:
+    """Write the result and the report, and print the result."""
+    from deploy.pages.report import render  # matplotlib takes half a second
+
+    if result != folder.result():
+        folder.write_result(result)
+    report: Path | None = folder.path / "report.html"
+    try:
+        render([folder.path], folder.path / "report.html")
+    except OSError as error:  # the result is written in any case
+        console.print(f"report not written ({error.strerror or error})", style="yellow", markup=False, soft_wrap=True)
+        report = None
+    print_summary(result, report, console)
+    return result

@@ -1,0 +1,1 @@
+"""Certificates, node keys and invitations."""

@@ -1,0 +1,1 @@
+"""Pages and texts on runs: report, live page, terminal and exports."""

@@ -1,0 +1,293 @@
+"""Live page of runs: its routes, its access control and its server on this machine's loopback address."""
+
+import os
+import re
+import secrets
+import socket
+import stat
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+import uvicorn
+from anyio import to_thread
+from rich.console import Console
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request, cookie_parser
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from common.errors import ConfigError
+from deploy.files import write_file
+from deploy.pages.run_list import MAX_EXAMPLES, RunList, read_detail
+from deploy.pages.stream import Streams, read_file
+
+TOKEN_BYTES = 32
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Headers of every answer."""
+
+_HOST = re.compile(r"(?:127\.0\.0\.1|localhost)(?::([0-9]{1,5}))?")
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+def stored_token(path: Path) -> str:
+    """Return the token in a private file; a missing, damaged or readable file is replaced.
+
+    The token is stored, so that open pages continue after a restart of the server.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return _make_token(path)
+    with open(handle, "rb") as file:
+        about = os.fstat(handle)
+        is_private = stat.S_ISREG(about.st_mode) and not about.st_mode & 0o077 and about.st_uid == os.getuid()
+        token = file.read(100).decode("ascii", "replace") if is_private else ""
+    return token if _TOKEN.fullmatch(token) else _make_token(path)
+
+
+def _make_token(path: Path) -> str:
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    write_file(path, token.encode(), mode=0o600, overwrite=True)
+    return token
+
+
+class PageGuard:
+    """ASGI middleware that refuses foreign hosts, other methods than GET, and requests without the token.
+
+    A token in the address is exchanged for a cookie. Its name contains the port, because cookies ignore ports.
+
+    Args:
+        app: Application behind the guard.
+        token: Token of the printed address.
+    """
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token = app, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] != "http":
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        answer = self._refuse(scope) or self._app
+        await answer(scope, receive, send_guarded)
+
+    def _refuse(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that is not passed on."""
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        host = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+        if host is None:
+            return PlainTextResponse("unknown host; open the printed address\n", 400)
+        if scope["method"] != "GET":
+            return PlainTextResponse("only GET is answered\n", 405, {"Allow": "GET"})
+        cookie = f"fedloom-{host[1] or 80}"
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if given := [value for key, value in query if key == "token"]:
+            rest = urlencode([(key, value) for key, value in query if key != "token"])
+            return self._exchange(given[0], scope["path"] + (f"?{rest}" if rest else ""), cookie)
+        if not self._is_token(cookie_parser(headers.get("cookie", "")).get(cookie, "")):
+            return PlainTextResponse("no token; open the address that fedloom printed\n", 401)
+        return None
+
+    def _exchange(self, token: str, path: str, cookie: str) -> Response:
+        """Redirect to the same path with a cookie in place of the token."""
+        if not self._is_token(token):
+            return PlainTextResponse("wrong token; open the address that fedloom printed\n", 401)
+        answer = RedirectResponse("/" + path.lstrip("/\\"), 303)  # "//host" would name another host
+        answer.set_cookie(cookie, self._token, path="/", httponly=True, samesite="lax")
+        return answer
+
+    def _is_token(self, text: str) -> bool:
+        return secrets.compare_digest(text.encode("utf-8", "surrogateescape"), self._token.encode())
+
+
+HERE = Path(__file__).parent
+MAX_LISTED = 1_000  # runs in one list
+
+
+class Routes:
+    """Answers of the page, from the folder of runs alone; nothing is written.
+
+    Args:
+        root: Folder of runs.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._list = root, RunList(root)
+
+    async def page(self, request: Request) -> Response:
+        """Return the page."""
+        return FileResponse(HERE / "live.html", media_type="text/html")
+
+    async def runs(self, request: Request) -> Response:
+        """Return the newest runs."""
+        limit = request.query_params.get("limit", "200")
+        if not (limit.isascii() and limit.isdigit() and len(limit) < 6):
+            raise HTTPException(400, "limit is not a number")
+        return JSONResponse(await to_thread.run_sync(self._list.newest, min(int(limit), MAX_LISTED)))
+
+    async def run(self, request: Request) -> Response:
+        """Return configuration, result, privacy statement and origin of one run."""
+        detail = await to_thread.run_sync(read_detail, self._root, request.path_params["run"])
+        if detail is None:
+            raise HTTPException(404)
+        return JSONResponse(detail)
+
+    async def examples(self, request: Request) -> Response:
+        """Return examples.json of one run."""
+        content = await to_thread.run_sync(
+            read_file, self._root, request.path_params["run"], "examples.json", MAX_EXAMPLES
+        )
+        if content is None:
+            raise HTTPException(404)
+        return Response(content, media_type="application/json")
+
+
+def make_app(root: Path, token: str) -> PageGuard:
+    """Return the guarded application over the folder of runs."""
+    routes = Routes(root)
+    app = Starlette(
+        routes=[
+            Route("/", routes.page),
+            Route("/api/runs", routes.runs),
+            Route("/api/runs/{run}", routes.run),
+            Route("/api/runs/{run}/examples", routes.examples),
+            Route("/api/events", Streams(root)),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+        ]
+    )
+    return PageGuard(app, token)
+
+
+ADDRESS = "127.0.0.1"
+PORT = 8765
+"""Default port of the page."""
+
+END_SECONDS = 5.0
+"""Longest wait for the end of the server's thread."""
+
+
+def bind(port: int) -> socket.socket:
+    """Return a socket on the port of the loopback address; port 0 is any free one.
+
+    Raises:
+        ConfigError: The port is in use.
+    """
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((ADDRESS, port))
+        listener.listen()  # a browser that is quicker than the server's start waits
+    except OSError as error:
+        listener.close()
+        raise ConfigError(f"port {port} of {ADDRESS}: {error.strerror}; choose another with --port") from None
+    return listener
+
+
+def make_server(root: Path, token: str) -> uvicorn.Server:
+    """Return the server; open streams do not delay its end by more than a second."""
+    config = uvicorn.Config(
+        make_app(root, token),
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        access_log=False,
+        log_level="critical",
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    return uvicorn.Server(config)
+
+
+def page_address(listener: socket.socket, token: str, runs: Sequence[str]) -> str:
+    """Return the address to open, with its token."""
+    query = urlencode([*(("run", run) for run in runs), ("token", token)])
+    return f"http://{ADDRESS}:{listener.getsockname()[1]}/?{query}"
+
+
+def open_browser(address: str, wanted: bool | None) -> None:
+    """Open the page; without a wish only on a terminal of a graphical session."""
+    is_graphical = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if wanted or (wanted is None and is_graphical and sys.stderr.isatty()):
+        with suppress(webbrowser.Error):
+            webbrowser.open(address)
+
+
+def serve(
+    root: Path, token_file: Path, port: int, runs: Sequence[str], wants_browser: bool | None, out: Console
+) -> None:
+    """Serve the page until Ctrl-C or SIGTERM.
+
+    Args:
+        root: Folder of runs.
+        token_file: Private file of the token.
+        port: Port to listen on.
+        runs: Runs that the page shows first.
+        wants_browser: True to open a browser, False not to; None decides by the session.
+        out: Console for the address.
+
+    Raises:
+        ConfigError: The port is in use.
+    """
+    listener, token = bind(port), stored_token(token_file)
+    address = page_address(listener, token, runs)
+    _print(out, f"live page of {root}: {address}")
+    _print(out, "only this machine can open it; end it with Ctrl-C")
+    open_browser(address, wants_browser)
+    with suppress(KeyboardInterrupt):
+        make_server(root, token).run(sockets=[listener])
+
+
+@contextmanager
+def live_page(root: Path, token_file: Path, run: str, out: Console, *, stays: bool) -> Iterator[None]:
+    """Serve the page of a run while the block trains it.
+
+    The page has the default port, or any free one. After a successful block it stays until Ctrl-C if `stays` is set.
+    """
+    try:
+        listener = bind(PORT)
+    except ConfigError:
+        listener = bind(0)
+    token = stored_token(token_file)
+    server, address = make_server(root, token), page_address(listener, token, [run])
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    _print(out, f"live page: {address}")
+    try:
+        yield
+        if stays:
+            _print(out, f"the live page stays until Ctrl-C: {address}")
+            with suppress(KeyboardInterrupt):
+                thread.join()
+    finally:
+        server.should_exit = True
+        thread.join(END_SECONDS)
+        _print(out, f"the live page has ended; fedloom ui --run {run} shows the run again")
+
+
+def _print(out: Console, line: str) -> None:
+    out.print(line, soft_wrap=True, markup=False, highlight=False)

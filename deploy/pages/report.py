@@ -1,0 +1,313 @@
+"""The page report.html: its content section by section, and the command that reproduces a run."""
+
+import json
+import math
+import shlex
+from collections.abc import Callable, Sequence, Set
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+
+from common.config.parse import flatten, parse
+from common.config.retired import is_ignored
+from common.config.run import RunConfig
+from common.errors import ConfigError
+from common.methods.planners import PLANNERS
+from common.metrics import MetricSpec
+from common.text import count
+from deploy.federation.runs import Origin
+from deploy.pages import budget as budget_section
+from deploy.pages import text
+from deploy.pages.clusters import clusters
+from deploy.pages.comparison import compare_runs
+from deploy.pages.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
+from deploy.pages.metrics import EXAMPLES, brief, curve, folded, format_value, headlines, in_order, local_metrics
+from deploy.pages.text import statement_of
+from deploy.pages.view import (
+    ARROW,
+    RunRecord,
+    Section,
+    absences,
+    client_values,
+    figure,
+    figure_of,
+    labels,
+    read,
+    section,
+    table,
+)
+from deploy.tasks.registry import DEPLOY_TASKS
+from server.record.events import Round
+
+DATA, CATALOGUE = "DATA", "CATALOGUE"
+"""Placeholders for data or a vocabulary that were read: a run stores no paths."""
+
+_BLANKS = {
+    DATA: "DATA by the path of your data, and add --test, --catalogue or --policy if they were used",
+    CATALOGUE: "CATALOGUE by the vocabulary file",
+}
+
+_OPTIONS = ("method", "task", "rounds", "seed")
+_NOT_SETTINGS = {*_OPTIONS, "run-id", "resume", "catalogue", "federation.stop"}
+_MADE = "demo"
+
+
+def command(history: RunRecord) -> str:
+    """Return a command that is equivalent to the original one.
+
+    It sets everything that differs from the defaults.
+    """
+    config, origin = history.config, _origin(history)
+    words = ["fedloom", origin.command]
+    for key in _OPTIONS:
+        words += [f"--{key}", str(config[key])] if key in config else []
+    words += _source(history, origin)
+    words += ["--clients", str(origin.clients)] if origin.clients else []
+    noisy = config.get("privacy.unit") == "client" and "privacy.epsilon" in config
+    words += ["--epsilon", f"{config['privacy.epsilon']:g}"] if noisy else []
+    words += _patience(config, origin)
+    implied = {**_defaults(config), **_command_settings(origin)}
+    implied |= {"privacy.unit": "client", "privacy.epsilon": config["privacy.epsilon"]} if noisy else {}
+    for key, value in config.items():
+        if key not in _NOT_SETTINGS and implied.get(key) != value and not is_ignored(key, value):
+            words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(words)
+
+
+def _patience(config: dict[str, Any], origin: Origin) -> list[str]:
+    """Return early stopping where it differs from the command's default; `fedloom up` has one of its own."""
+    stop = config.get("federation.stop", 0)
+    own = origin.command == "up" and config.get("privacy.unit", "none") == "none" and config.get("rounds") != 1
+    return ["--patience", str(stop)] if stop or (own and config.get("method") not in PLANNERS) else []
+
+
+def lacks(history: RunRecord) -> str:
+    """Return the placeholders to replace in the command; empty if there are none."""
+    source = _source(history, _origin(history))
+    return _BLANKS[source[1]] if source and source[1] in _BLANKS else ""
+
+
+def _source(history: RunRecord, origin: Origin) -> list[str]:
+    """Return the option of the data or, for data of joining clients, of the vocabulary."""
+    if origin.command in ("serve", "submit"):
+        return [] if _has_demo_vocabulary(history) else ["--catalogue", CATALOGUE]
+    return [] if origin.data == _MADE else ["--data", origin.data or DATA]
+
+
+def _has_demo_vocabulary(history: RunRecord) -> bool:
+    return bool(history.config.get("catalogue", _MADE) == _MADE)
+
+
+def _origin(history: RunRecord) -> Origin:
+    """Return the stored origin; without it, the likely one by the configuration."""
+    if history.origin:
+        return history.origin
+    config = history.config
+    data = _MADE if _has_demo_vocabulary(history) else ""
+    fewest = config.get("federation.min-clients", 0)
+    if (fewest, config.get("federation.wait")) == (1, 1.0):
+        return Origin("simulate", data, 0)
+    return Origin("up", data, len(history.result.clients) if history.result else fewest)
+
+
+def _command_settings(origin: Origin) -> dict[str, Any]:
+    """Return the settings that the command sets by itself."""
+    if origin.command == "simulate":
+        return {"federation.min-clients": 1, "federation.wait": 1.0}
+    return {"federation.min-clients": origin.clients}
+
+
+def _defaults(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the defaults of runs with that method, task, model and privacy unit."""
+    chosen = ("model", "privacy.unit", "federation.stop", f"algorithm.{config.get('method')}.inner")
+    try:
+        defaults = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
+    except ConfigError:
+        return {}  # a run of another release: every setting is named
+    planner = PLANNERS.get(str(config.get("method")))
+    inner = {chosen[-1]: planner.options().inner} if planner else {}
+    return {**defaults, "model": RunConfig().model, "privacy.unit": RunConfig().privacy.unit, **inner}
+
+
+HERE = Path(__file__).parent
+MAX_CLIENTS = 200  # in a table of one row each
+_QUANTITIES: tuple[tuple[str, str, Callable[[Round], float]], ...] = (
+    ("Seconds", "From sending the model to its update.", lambda r: r.seconds),
+    ("Clients answered, %", "Of the round's cohort.", lambda r: 100 * r.answered / max(r.asked, 1)),
+    ("To the clients, MB", "Content sent, over all clients.", lambda r: r.bytes_down / 1e6),
+    ("From the clients, MB", "Content received, over all clients.", lambda r: r.bytes_up / 1e6),
+)
+
+
+def page(runs: Sequence[Path]) -> str:
+    """Return the whole document."""
+    histories = [read(path) for path in runs]
+    single = histories[0] if len(histories) == 1 else None
+    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True)
+    return environment.get_template("report.html.jinja").render(
+        css=(HERE / "report.css").read_text("utf-8"),
+        title=single.title if single else f"{len(histories)} runs compared",
+        histories=histories,
+        labels=labels(histories),
+        single=single,
+        noisy=any(history.redraws_noise for history in histories),
+        cards=_cards(single) if single else [],
+        comparison=[] if single else compare_runs(histories),
+        sections=[section for section in _sections(histories) if section],
+        statements=[(label, *statement_of(h.result)) for label, h in _labeled(histories) if h.result],
+        tasks=len({history.task for history in histories}),
+        measured=text.measured_by(single.result) if single and single.result else "",
+        settings=_settings(histories),
+        reproduction=[_again(history) for history in histories],
+        duration=text.duration,
+        unmeasured=text.unmeasured,
+        local_metrics=local_metrics,
+        day=lambda seconds: f"{datetime.fromtimestamp(seconds):%-d %B %Y, %H:%M}",
+    )
+
+
+def _labeled(histories: Sequence[RunRecord]) -> list[tuple[str, RunRecord]]:
+    return list(zip(labels(histories), histories, strict=True))
+
+
+def _cards(history: RunRecord) -> list[dict[str, Any]]:
+    best = history.result.best if history.result else None
+    which = "the best on validation data" if history.validated else "the best"
+    cards: list[dict[str, Any]] = []
+    for m in folded(brief(history.final, history.task)):
+        value = format_value(m, history.final[m.key])
+        top = format_value(m, best.metrics[m.key]) if best and m.key in best.metrics else value
+        cards.append(
+            {"label": m.label, "arrow": ARROW[m.better], "better": m.better, "value": value, "meaning": m.meaning}
+            | {
+                "headline": m.headline,
+                "best": f"{top} in round {best.round}, {which}" if best and top != value else "",
+            }
+        )
+    return cards
+
+
+def _sections(histories: Sequence[RunRecord]) -> list[Section]:
+    """Return the sections in order; sections of tasks replace figures of the metrics that they show."""
+    of_tasks = [section for task in _tasks(histories) for section in DEPLOY_TASKS[task].sections(histories)]
+    shown = {metric for section in of_tasks for metric in section.get("metrics", ())}
+    return [
+        *(_learning(histories, shown), budget_section.budget(histories), _lists(histories)),
+        *(*of_tasks, clusters(histories), _clients(histories, shown), _step(histories), _rounds(histories)),
+    ]
+
+
+def _tasks(histories: Sequence[RunRecord]) -> list[str]:
+    """Return the tasks of the runs that have sections of their own."""
+    return [task for task in dict.fromkeys(history.task for history in histories) if task in DEPLOY_TASKS]
+
+
+def _learning(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
+    keys = {key for history in histories for r in history.rounds for key in r.metrics}
+    measures = headlines(keys - shown)
+    has_loss = any(history.reports_error for history in histories)
+    figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m, has_loss)) for m in measures]
+    note = "Global model after each round; a dot marks the best value."
+    if any(history.tested for history in histories):
+        note += " On validation data; the last round is measured on test data and is the result."
+    elif any(history.validated for history in histories):
+        note += " On validation data; the result is measured on test data."
+    return section("Learning", note, figures)
+
+
+def _curve_caption(m: MetricSpec, has_loss: bool) -> str:
+    return "Solid: evaluation. Dashed: training." if m.key == "loss" and has_loss else m.meaning
+
+
+def _lists(histories: Sequence[RunRecord]) -> Section:
+    cuts = sorted({n for history in histories for n in curve(history.final)})
+    if len(cuts) < 3:
+        return {}
+    caption = "Share of held-out items among the first N suggestions."
+    rates = figure("Hit rate at N", "higher", hit_rates(histories), caption)
+    rows = [[f"the first {n}", *(_percent(curve(history.final).get(n)) for history in histories)] for n in cuts]
+    header = ["Held-out items found among", *labels(histories)]
+    lists = section("Length of lists", "Final model, for lists of different lengths.", [rates])
+    return lists | {"aside": table("", header, rows)}
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def _clients(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
+    keys = {key for h in histories if h.result for client in h.result.clients.values() for key in client.metrics}
+    figures = []
+    for m in [*headlines(keys - {"loss"} - shown), EXAMPLES]:
+        if any(client_values(history, m) for history in histories):
+            figures.append(figure_of(m, client_spread(histories, m), m.meaning))
+    note = "Final model on each client's own data; a mean can conceal clients without improvement. Dashed: median."
+    if len(histories) == 1 and histories[0].result and (measured := text.measured_by(histories[0].result)):
+        note += f" Measured {measured}."
+    return section("Clients", note, figures, _client_table(histories[0]) if len(histories) == 1 else None)
+
+
+def _client_table(history: RunRecord) -> dict[str, Any] | None:
+    clients = history.result.clients if history.result else {}
+    if not clients or len(clients) > MAX_CLIENTS:
+        return None
+    measures = in_order({key for client in clients.values() for key in client.metrics})
+    sizes = {name: [] if history.noisy else [f"{c.examples:,}"] for name, c in clients.items()}
+    rows = [
+        [name, *sizes[name], *(format_value(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()
+    ]
+    header = ["Client", *([] if history.noisy else ["Examples"]), *(m.short for m in measures)]
+    return table(f"All {len(clients)} clients", header, rows)
+
+
+def _step(histories: Sequence[RunRecord]) -> Section:
+    if not any(MEDIAN_RATE in r.server for history in histories for r in history.rounds):
+        return {}
+    caption = "Curve: median parameter. Band: 5th to 95th percentile of all parameters."
+    rates = figure("Step size", "", step_rates(histories), caption)
+    note = "Step of the server per unit of momentum, η/(√v + τ); the band is wide if updates differ in size."
+    return section("Server step", note, [rates])
+
+
+def _rounds(histories: Sequence[RunRecord]) -> Section:
+    if not any(history.rounds for history in histories):
+        return {}
+    figures = [
+        figure(title, "", per_round(histories, f"{title} per round", value), caption)
+        for title, caption, value in _QUANTITIES
+    ]
+    rows = [[*absence, label] for label, history in _labeled(histories) for absence in absences(history.rounds)]
+    header = ["Client", "Reason why its reply did not count in full", "Rounds", "Run"]
+    gone = table(count(len(rows), "absence"), header, rows, "words") if rows else None
+    return section("Rounds", "Time and traffic of each round.", figures, gone)
+
+
+def _settings(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    keys = sorted({key for history in histories for key in history.config}, key=lambda key: ("." in key, key))
+    rows = [(key, [str(history.config.get(key, "–")) for history in histories]) for key in keys]
+    return [{"key": key, "cells": cells, "differs": len(set(cells)) > 1} for key, cells in rows]
+
+
+def _again(history: RunRecord) -> dict[str, Any]:
+    facts = [("run", history.run), ("seed", history.config.get("seed", "?"))]
+    if history.result:
+        facts += [("model sha256", history.result.model_sha256)]
+        facts += [("versions", " · ".join(f"{name} {version}" for name, version in history.result.versions.items()))]
+    return {"command": command(history), "lacks": lacks(history), "facts": facts}
+
+
+def render(runs: list[Path], out: Path) -> Path:
+    """Write a self-contained page on one run or a comparison of several; return its path.
+
+    Args:
+        runs: Run folders runs/<id>.
+        out: Path of the page.
+
+    Raises:
+        ConfigError: A folder is not a run.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page(runs), "utf-8")
+    return out

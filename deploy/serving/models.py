@@ -1,0 +1,84 @@
+"""Models of finished runs on this machine: by a checkpoint, or stored by a client."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from client.inference.stored_models import StoredModel, newest_stored
+from common.arrays import Arrays
+from common.errors import ConfigError
+from deploy.cli.options import LOCAL
+from deploy.data.partitions import PARTITIONS, STATE
+from server.record.folder import RunDirectory
+from server.record.model_choice import BEST_MODEL
+
+
+@dataclass(frozen=True)
+class Checkpointed:
+    """Model of one round.
+
+    Args:
+        model: Parameters, with the summed statistics from which the model started.
+        about: Round and reason of the choice, such as `round 13, the best on validation data`.
+        is_default: True if it is the model that clients stored as the finished one.
+    """
+
+    model: Arrays
+    about: str
+    is_default: bool
+
+
+def load_checkpoint(folder: RunDirectory, checkpoint: str = "") -> Checkpointed:
+    """Return the model of a run.
+
+    Args:
+        folder: Folder of the run.
+        checkpoint: `best`, `final` or the number of a round; empty for `best` if the run has such a model, else `final`.
+
+    Raises:
+        ConfigError: The run has no such checkpoint.
+        StateError: The model is missing or damaged.
+    """
+    has_best = (folder.path / BEST_MODEL).exists()
+    if checkpoint == "best" and not has_best:
+        raise ConfigError(
+            f"run '{folder.path.name}' has no model of a best round: it had no validation data, or its clients keep layers"
+            " to themselves; use --checkpoint final"
+        )
+    if checkpoint in ("", "best") and has_best:
+        model, about = folder.load_model(BEST_MODEL)
+        return Checkpointed(model, f"round {about.get('round', '?')}, the best on validation data", is_default=True)
+    if checkpoint in ("", "final"):
+        model, about = folder.load_model()
+        return Checkpointed(model, f"round {about.get('round', '?')}, the last", is_default=not has_best)
+    return Checkpointed(_load_round(folder, checkpoint), f"round {checkpoint}", is_default=False)
+
+
+def _load_round(folder: RunDirectory, checkpoint: str) -> Arrays:
+    rounds = folder.checkpoints.rounds()
+    if not checkpoint.isdecimal() or int(checkpoint) not in rounds:
+        stored = ", ".join(map(str, rounds)) or "none"
+        raise ConfigError(
+            f"--checkpoint {checkpoint}: run '{folder.path.name}' stores the rounds {stored}; use one of them, best or final"
+        )
+    groups = folder.checkpoints.load(int(checkpoint)).groups
+    return {**groups["model"], **groups.get("statics", {})}
+
+
+def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: str = "") -> StoredModel | None:
+    """Return the newest model that a client of these data stored; None if none did.
+
+    Looks into `state_dir` and into the state folders of federations that `fedloom up` ran here. Arguments are those of
+    `newest_stored`.
+
+    Raises:
+        ConfigError: A client is named that stores no such run.
+    """
+    roots = [state_dir, PARTITIONS / STATE, *(LOCAL / "up").glob("*/client-*/state")]
+    found = newest_stored(task, data, run, roots, client)
+    if client and not found:
+        of_run = f" of run '{run}'" if run else ""
+        raise ConfigError(
+            f"--client {client}: no such client stores a finished {task} run{of_run} in {state_dir};"
+            " give its --state-dir, or remove --client"
+        )
+    return found

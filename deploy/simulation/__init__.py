@@ -1,0 +1,1 @@
+"""Federation inside one process: grid, clients, blocks of clients, their state and ledgers."""

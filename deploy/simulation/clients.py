@@ -1,0 +1,266 @@
+"""Clients and helpers of a simulation: sessions on partitions, with state, ledgers and books in memory."""
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from flwr.app import Message, RecordDict
+
+from client.data.dataset import AnyDataset
+from client.node.flower import failure_reply
+from client.owner.policy import Policy
+from client.privacy.release import Releaser
+from client.privacy.simulation import MemoryLedgers
+from client.privacy.update_steps import sends_rows
+from client.secure.helper.helper_service import HelperService
+from client.secure.helper.helper_state import BOOK, book_in_memory, open_book
+from client.session import MODEL, Session
+from client.state import MemoryStore
+from client.tasks.learner import Learner
+from client.tasks.registry import build_learner
+from client.training.local_round import train_stacked
+from client.training.participant import Participant
+from client.training.stacks import Tensors
+from common.arrays import Ints
+from common.config.run import RunConfig
+from common.errors import FedloomError, StateError
+from common.files import write_atomically
+from common.privacy.mechanisms.base import fresh_generator
+from common.secure.terms import SumTerms
+from common.tasks.vocabulary import Vocabulary
+from common.wire.codec import Handed, encode, size_without_arrays
+from common.wire.messages import TrainReply
+from common.wire.sparse_rows import stacked_sizes
+
+simulated_policy = partial(
+    Policy, allow_counts="clear", allow_shared_sample=True, share_metrics="always", min_sum=2, helpers_on_first_use=True
+)
+"""Policy of simulated clients; made anew, since it allows the methods of that time."""
+
+
+class SeededNoise:
+    """Generators of one client's noise, from a root seed.
+
+    Args:
+        seed: Root seed.
+        node: Number of the client's node.
+    """
+
+    def __init__(self, seed: int, node: int) -> None:
+        self._seed, self._node = seed, node
+        self.drawn = 0
+        """Number of generators so far."""
+
+    def __call__(self) -> np.random.Generator:
+        """Return the next generator."""
+        self.drawn += 1
+        return np.random.default_rng([self._seed, self._node, self.drawn - 1])
+
+
+class SharedStore(MemoryStore):
+    """State of a simulated client. It stores no finished model, because the client ends with the run.
+
+    Args:
+        documents: Documents of all clients by their content; clients with equal documents share one copy.
+        noise: Seeded generators of its noise; None if they are fresh.
+    """
+
+    def __init__(self, documents: dict[bytes, bytes], noise: SeededNoise | None = None) -> None:
+        super().__init__()
+        self._shared, self.noise = documents, noise
+        self.policy = simulated_policy()
+        self.ledgers = MemoryLedgers(self.policy)
+
+    def write(self, run: str, name: str, content: bytes) -> None:
+        """Replace a document of a run, as in `Store`."""
+        if name != MODEL:
+            super().write(run, name, self._shared.setdefault(content, content))
+
+
+def open_sessions(
+    parts: Sequence[AnyDataset], noise_seed: int | None = None
+) -> tuple[dict[int, Session], list[SharedStore]]:
+    """Return the sessions of simulated clients by node id, from 1, and their stores in the same order.
+
+    Args:
+        parts: The clients' partitions.
+        noise_seed: Root seed of DP noise; None samples fresh noise.
+    """
+    documents: dict[bytes, bytes] = {}
+    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(parts) + 1)]
+    stores = [SharedStore(documents, own) for own in noise]
+    pairs = enumerate(zip(parts, stores, strict=True), start=1)
+    return {node: _open_session(node, part, store) for node, (part, store) in pairs}, stores
+
+
+def _open_session(node: int, data: AnyDataset, store: SharedStore) -> Session:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
+        return build_learner(config, data)
+
+    releaser = Releaser(store.policy, store.ledgers, store.noise or fresh_generator)
+    return Session(f"client-{node - 1}", learner, store, releaser)
+
+
+RequestT = TypeVar("RequestT")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Training request with the client that answers it."""
+
+    message: Message
+    session: Session
+    participant: Participant
+
+
+def train_cohort(jobs: Sequence[Job]) -> list[Message]:
+    """Train clients stacked and return their replies."""
+    config = jobs[0].session.config(jobs[0].participant.request.enrolment)
+    trained = train_stacked(config.method_options, [job.participant for job in jobs])
+    if all(job.session.passes_unchanged(job.participant) for job in jobs):
+        sizes = message_sizes(config, len(jobs), trained.update, trained.gradient, trained.rows)
+        return answer_jobs(jobs, trained.replies, sizes)
+    return [_reply(job, outcome, None) for job, outcome in zip(jobs, trained.replies, strict=True)]
+
+
+def answer_jobs(
+    jobs: Sequence[Job], outcomes: Sequence[TrainReply | FedloomError], sizes: Sequence[int]
+) -> list[Message]:
+    """Return the replies of clients whose release changes nothing but the encoding.
+
+    Args:
+        jobs: Requests with their clients.
+        outcomes: Results of the training.
+        sizes: Bytes of each reply's arrays in a message; the rest of the replies takes equal bytes.
+    """
+    rest = next((size_without_arrays(reply) for reply in outcomes if isinstance(reply, TrainReply)), 0)
+    return [_reply(job, outcome, rest + size) for job, outcome, size in zip(jobs, outcomes, sizes, strict=True)]
+
+
+def message_sizes(
+    config: RunConfig, clients: int, update: Tensors, gradient: Tensors, rows: Mapping[str, Ints] | None = None
+) -> list[int]:
+    """Return the bytes of the arrays of each client's reply in a message.
+
+    Args:
+        config: Configuration of the run.
+        clients: Number K of clients.
+        update: Δ_k, K × ….
+        gradient: s_k, K × ….
+        rows: Table that replies hold as gathered rows -> number of each client's rows, (K,).
+    """
+    groups = {"update": update, "gradient": gradient}
+    arrays = {f"{group}/{n}": t.numpy() for group, tensors in groups.items() for n, t in tensors.items()}
+    gathered = {f"update/{table}": counts for table, counts in (rows or {}).items()}
+    return stacked_sizes(clients, arrays, gathered, compressed=sends_rows(config))
+
+
+def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Message:
+    def result() -> TrainReply:
+        if isinstance(outcome, FedloomError):
+            raise outcome
+        return outcome
+
+    def content() -> RecordDict:
+        return encode(job.session.release(job.participant, result)) if size is None else Handed(result(), size)
+
+    try:
+        return Message(content(), reply_to=job.message)
+    except FedloomError as error:
+        return failure_reply(job.message, error)
+
+
+def decode_once(decoder: Callable[[Message], RequestT]) -> Callable[[Message], RequestT]:
+    """Return the decoder with a cache by content; clients share the content that the server encoded."""
+    requests: dict[int, RequestT] = {}
+
+    def cached(message: Message) -> RequestT:
+        key = id(message.content)
+        if key not in requests:
+            requests[key] = decoder(message)
+        return requests[key]
+
+    return cached
+
+
+KEY = "node_key.pem"
+"""Name of the file with a simulated helper's key."""
+
+
+@contextmanager
+def open_desks(
+    config: RunConfig, noise_seed: int | None = None, folder: Path | None = None
+) -> Iterator[list[HelperService]]:
+    """Return the desks `helper-1`, `helper-2` and so on of a run with trust `helpers`; none in other runs.
+
+    Args:
+        config: Configuration of the run.
+        noise_seed: Root seed of reproducible noise, which gives no protection; None draws fresh noise.
+        folder: Folder of their books and keys; None keeps them in memory.
+    """
+    number = config.secure_sums.helpers if config.privacy.trust == "helpers" else 0
+    names = [f"helper-{k}" for k in range(1, number + 1)]
+    desks = [_open_desk(name, noise_seed, folder and folder / name) for name in names]
+    try:
+        yield desks
+    finally:
+        for desk in desks:
+            desk.book.close()
+
+
+def reopen_sums(folder: Path, after: int) -> None:
+    """Let helpers open the sums without noise of rounds after this one again.
+
+    Clients that train a round again mask the same numbers anew. A sum with noise stays with its first set, whose replies are
+    sent again as they were.
+    """
+    for path in folder.glob(f"*/{BOOK}"):
+        try:
+            with closing(sqlite3.connect(path)) as db, db:
+                db.execute("DELETE FROM sums WHERE round > ? AND json_extract(terms, '$.noise') = 0", (after,))
+        except sqlite3.Error as error:
+            raise StateError(f"{path} is damaged ({error})") from None
+
+
+def _open_desk(name: str, noise_seed: int | None, folder: Path | None) -> HelperService:
+    key, book = _node_key(folder), open_book(folder) if folder else book_in_memory()
+    return (
+        HelperService(name, key, book)
+        if noise_seed is None
+        else HelperService(name, key, book, noise_key=_seeded(name, noise_seed))
+    )
+
+
+def _seeded(name: str, noise_seed: int) -> Callable[[SumTerms], bytes]:
+    def noise_key(terms: SumTerms) -> bytes:
+        return hashlib.sha256(f"{noise_seed}|{name}|{terms.round}|{terms.channel}".encode()).digest()
+
+    return noise_key
+
+
+def _node_key(folder: Path | None) -> ec.EllipticCurvePrivateKey:
+    """Return the key in the folder; a new one is stored there.
+
+    Raises:
+        StateError: The file holds another kind of key.
+    """
+    path = folder and folder / KEY
+    if path and path.exists():
+        found = serialization.load_pem_private_key(path.read_bytes(), None)
+        if not isinstance(found, ec.EllipticCurvePrivateKey):
+            raise StateError(f"{path} holds no key of a helper")
+        return found
+    key = ec.generate_private_key(ec.SECP384R1())
+    if path:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        write_atomically(path, key.private_bytes(*form), mode=0o600)
+    return key

@@ -1,0 +1,371 @@
+"""Preview of a client: the messages of one real round on the owner's data, which are not sent, and their cost.
+
+Server and client run in this process, with the code of every other run. State and ledger are in memory.
+"""
+
+import logging
+import math
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import Message
+
+from client.data.dataset import AnyDataset
+from client.owner.policy import Policy
+from client.owner.sentences import amount
+from client.owner.status import EpsilonSpent, noise_options, read_epsilon
+from client.owner.view import CONSTANTS
+from client.privacy.claim import Statement
+from client.privacy.simulation import ObservedReleaser, ReleasedPair
+from client.session import Session
+from client.state import MemoryStore
+from client.tasks.learner import Learner
+from client.tasks.registry import build_learner
+from common.arrays import Array, Arrays, norm
+from common.config.run import RunConfig
+from common.errors import FedloomError
+from common.privacy.accounts import parse_account
+from common.privacy.mechanisms.registry import build_account
+from common.privacy.options import PrivacyOptions
+from common.tasks.vocabulary import Vocabulary
+from common.text import count, printable, size
+from common.wire.codec import arrays_of, outline
+from common.wire.encodings import CODES
+from common.wire.messages import AssignReply, CountsReply
+from common.wire.sparse_rows import ROWS, VALUES
+from deploy.simulation.clients import simulated_policy
+from deploy.simulation.grid import InProcessGrid
+from server.run import run
+
+SHOWN_VALUES = 3
+"""Number of example values of an array."""
+
+
+@dataclass(frozen=True)
+class FieldPreview:
+    """One field of a reply."""
+
+    name: str
+    shape: tuple[int, ...]
+    """Shape of an array; empty for a single value."""
+    type: str
+    """dtype of an array; `int`, `float`, `str` or `bool` otherwise."""
+    bytes: int
+    protection: str
+    """`exact`, `clipped, noised`, `noised`, `in plaintext` or `constant`."""
+    norm_before: float | None
+    """L2 norm of the exact values; None if no noise is possible, or if it is drawn in the local steps."""
+    norm_after: float | None
+    """L2 norm of the values that would be sent; None for ids and for values that no noise covers."""
+    examples: tuple[Any, ...]
+    """First values that are not zero."""
+
+
+def describe_fields(reply: Message, config: RunConfig, pair: ReleasedPair | None) -> tuple[FieldPreview, ...]:
+    """Return the fields of a reply.
+
+    Args:
+        reply: Reply without an error.
+        config: Configuration of the run.
+        pair: Exact and released values of the reply; None if it was not released by a transform chain.
+    """
+    about, arrays = outline(reply.content), arrays_of(reply.content)
+    is_counts = about.payload == CountsReply.__name__
+    options = config.task_options.count_privacy if is_counts else config.privacy
+    of_arrays = [_array_field(name, array, options, pair) for name, array in arrays.items()]
+    return (
+        *of_arrays,
+        *(_value_field(about.payload, name, value, options, pair) for name, value in about.values.items()),
+    )
+
+
+def _array_field(name: str, array: Array, options: PrivacyOptions, pair: ReleasedPair | None) -> FieldPreview:
+    ids = name.endswith(ROWS) or (pair is not None and name in pair.exact.ids)
+    exact = _exact(name, array, options, pair)
+    protection = _protection(options, pair, ids=ids)
+    before = None if ids or exact is None or name.endswith(CODES) else norm({name: exact})
+    shown = np.ravel(array)[np.flatnonzero(array)[:SHOWN_VALUES]]
+    after = None if ids or name.endswith(CODES) else norm({name: array})
+    examples = tuple(shown.tolist())
+    return FieldPreview(name, array.shape, str(array.dtype), array.nbytes, protection, before, after, examples)
+
+
+def _value_field(
+    payload: str, name: str, value: Any, options: PrivacyOptions, pair: ReleasedPair | None
+) -> FieldPreview:
+    noisy, protection = options.unit != "none", "in plaintext"
+    norms: tuple[float | None, float | None] = (None, None)
+    if payload == AssignReply.__name__ and name.startswith("losses/") and noisy:
+        exact = pair.exact.arrays.get(name.replace("losses/", "loss/", 1)) if pair else None
+        protection = _protection(options, pair, ids=False)
+        norms = None if exact is None else abs(float(exact)), abs(float(value))
+    elif noisy and (name, value) in CONSTANTS.items():
+        protection = "constant"
+    size = len(value.encode()) if isinstance(value, str) else 8
+    return FieldPreview(name, (), type(value).__name__, size, protection, *norms, (value,))
+
+
+def _protection(options: PrivacyOptions, pair: ReleasedPair | None, *, ids: bool) -> str:
+    if options.unit == "none":
+        return "exact"
+    if ids:
+        return "in plaintext"
+    clipped = pair is not None and math.isfinite(pair.clip) and norm(_clipped(pair)) > pair.clip
+    return "clipped, noised" if clipped else "noised"
+
+
+def _clipped(pair: ReleasedPair) -> Arrays:
+    """Return the exact arrays that are clipped together."""
+    return {name: array for name, array in pair.exact.arrays.items() if name not in pair.exact.ids}
+
+
+def _exact(name: str, array: Array, options: PrivacyOptions, pair: ReleasedPair | None) -> Array | None:
+    if options.unit == "none":
+        return array
+    if options.unit == "record" or pair is None:
+        return None
+    return pair.exact.arrays.get(name.removesuffix(VALUES))
+
+
+CLIENT = "preview"
+"""Name of the client in its messages."""
+
+
+class PreviewEndError(FedloomError):
+    """End of the first round, after which a preview stops."""
+
+
+@dataclass(frozen=True)
+class MessagePreview:
+    """Reply that the client would send."""
+
+    kind: str
+    """`enrol`, `counts`, `assign`, `train` or `evaluate`."""
+    refused: str = ""
+    """Reason of a refusal, which is then all that would be sent."""
+    fields: tuple[FieldPreview, ...] = ()
+    content: bytes = field(default=b"", repr=False)
+    """Bytes of the message's content as they would be sent."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Messages of an enrolment and of the first round."""
+
+    config: RunConfig
+    messages: tuple[MessagePreview, ...]
+    """Messages in the order in which they would be sent."""
+    refusals: tuple[MessagePreview, ...]
+    """Refusals by the owner's policy; the messages are then those of a client without a policy."""
+    epsilon: EpsilonSpent | None
+    """ε that the first round costs; None without noise."""
+    failure: str = ""
+    """Reason why the round could not be completed; empty if it was."""
+
+
+def preview_messages(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview:
+    """Make one round on the data and return what the client would send.
+
+    If the policy refuses the run or a part of it, the round is made again without a policy.
+
+    Args:
+        config: Configuration of the run.
+        data: The client's data, read under the run's vocabulary.
+        policy: The owner's policy.
+    """
+    preview = _first_round(config, data, policy)
+    if not preview.refusals:
+        return preview
+    allowed = _first_round(config, data, simulated_policy())
+    return Preview(config, allowed.messages, preview.refusals, allowed.epsilon, allowed.failure)
+
+
+def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
+        return build_learner(config, data)
+
+    releaser = ObservedReleaser(policy)
+    session, failure = Session(CLIENT, learner, MemoryStore(), releaser), ""
+    grid = _FirstRoundGrid(session, releaser)
+    logs = logging.getLogger("fedloom")
+    level = logs.level
+    logs.setLevel(logging.CRITICAL)  # of the server and the client in this process
+    try:
+        with tempfile.TemporaryDirectory(prefix="fedloom-preview-") as runs:
+            run(grid, _with_vocabulary(config, data, Path(runs)), Path(runs))
+    except PreviewEndError:
+        pass
+    except FedloomError as error:
+        failure = str(error)
+    finally:
+        logs.setLevel(level)
+    refusals = tuple(message for message in grid.messages if message.refused)
+    epsilon = read_epsilon(releaser.budget, config, grid.enrolment) if grid.enrolment else None
+    return Preview(config, tuple(m for m in grid.messages if not m.refused), refusals, epsilon, failure)
+
+
+def _with_vocabulary(config: RunConfig, data: AnyDataset, folder: Path) -> RunConfig:
+    path = folder / "vocabulary.json"
+    path.write_text(data.vocabulary.to_json(), "utf-8")
+    return config.model_copy(update={"catalogue": str(path)})
+
+
+class _FirstRoundGrid(InProcessGrid):
+    """Grid of one client that records its replies and ends with the first round.
+
+    Args:
+        session: The client.
+        releaser: Its releaser, which notes exact values.
+    """
+
+    def __init__(self, session: Session, releaser: ObservedReleaser) -> None:
+        super().__init__({1: session}, together=1)
+        self._releaser = releaser
+        self.messages: list[MessagePreview] = []
+        self.enrolment = ""
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        """Answer all messages and record the replies.
+
+        Raises:
+            PreviewEndError: The messages belong to the second round, or an evaluation has ended the first.
+        """
+        messages = list(messages)
+        for message in messages:
+            if outline(message.content).values.get("round", 0) > 1:
+                raise PreviewEndError("the first round is over")
+        seen = len(self._releaser.pairs)
+        ids = super().push_messages(messages)
+        for message in messages:
+            self._record(message, self._replies[message.metadata.message_id], seen)
+        return ids
+
+    def _train(self, messages: Sequence[Message]) -> list[Message]:
+        """Train as a client of its own does: its reply is released and encoded, not handed over."""
+        return self._answer(messages)
+
+    def _record(self, message: Message, reply: Message, seen: int) -> None:
+        kind = message.metadata.message_type.rpartition(".")[2]
+        if reply.has_error():
+            refusal = MessagePreview(kind, reply.error.reason or "no reason")
+            self.messages += [] if refusal in self.messages else [refusal]
+            return
+        self.enrolment = str(outline(reply.content).values.get("enrolment", self.enrolment))
+        run = self._sessions[1].runs.find(self.enrolment)
+        pairs = self._releaser.pairs[seen:]
+        fields = describe_fields(reply, run.config, pairs[-1] if pairs else None)
+        self.messages.append(MessagePreview(kind, "", fields, reply.content.config_records["fedloom"].deflate()))
+
+
+REASON_LENGTH = 500
+"""Maximum number of characters of a reason."""
+
+
+@dataclass(frozen=True)
+class LedgerCost:
+    """Cost of a whole run against one account of a ledger."""
+
+    ledger: str
+    spent: float
+    """ε spent until now."""
+    limit: float | None
+    """ε over all runs; None without a limit."""
+    after: float | None
+    """ε after the run; None if the ledger counts in another account."""
+
+    @property
+    def is_affordable(self) -> bool:
+        """True if the whole run fits into the remaining budget."""
+        return self.after is not None and (self.limit is None or self.after <= self.limit * (1 + 1e-9))
+
+
+def ledger_costs(config: RunConfig, statements: Sequence[Statement]) -> list[LedgerCost]:
+    """Return the costs of a run with noise against the ledgers of its data."""
+    options = noise_options(config)
+    if options is None:
+        return []
+    account, found = build_account(options), []
+    for claim, path in ((one.claim, one.ledger) for one in statements if one.claim.unit == options.unit):
+        after = None
+        if claim.account == account.name:
+            total = claim.spent + account.total(options.epsilon, options.delta)
+            after = parse_account(claim.account).claim(total, claim.delta or options.delta)
+        found.append(LedgerCost(path, claim.epsilon_so_far, claim.epsilon if claim.limited else None, after))
+    return found
+
+
+def lines_of(preview: Preview, costs: Sequence[LedgerCost]) -> Iterator[str]:
+    """Iterate over the lines of a preview."""
+    config = preview.config
+    yield f"task {config.task}, method {config.method}, {count(config.rounds, 'round')}; one round was made, nothing was sent"
+    for refusal in preview.refusals:
+        yield f"refused ({refusal.kind}): {printable(refusal.refused, REASON_LENGTH)}"
+    if preview.refusals:
+        yield "this client would send the refusal only; the messages below are those without this policy"
+    for number, message in enumerate(preview.messages, start=1):
+        yield f"{number}. {message.kind}, {size(len(message.content))}"
+        yield from _table(message)
+    if preview.failure:
+        yield f"the round ended early: {printable(preview.failure, REASON_LENGTH)}"
+    yield from _cost_lines(preview, costs)
+
+
+def as_json(preview: Preview, costs: Sequence[LedgerCost]) -> dict[str, Any]:
+    """Return a preview as a JSON object."""
+    messages = [
+        {"kind": one.kind, "bytes": len(one.content), "fields": [asdict(field) for field in one.fields]}
+        for one in preview.messages
+    ]
+    config = preview.config
+    return {
+        "task": config.task,
+        "method": config.method,
+        "rounds": config.rounds,
+        "messages": messages,
+        "refused": [{"kind": one.kind, "reason": one.refused} for one in preview.refusals],
+        "failure": preview.failure,
+        "epsilon_round": preview.epsilon.run if preview.epsilon else None,
+        "epsilon_run": preview.epsilon.run_limit if preview.epsilon else None,
+        "ledgers": [{**asdict(cost), "affordable": cost.is_affordable} for cost in costs],
+    }
+
+
+def _table(message: MessagePreview) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [("field", "shape", "type", "bytes", "protection", "norm before", "after", "values")]
+    rows += [_row(field) for field in message.fields]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]) - 1)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield f"   {'  '.join((*cells, row[-1]))}"
+
+
+def _row(field: FieldPreview) -> tuple[str, ...]:
+    shape = "×".join(map(str, field.shape)) or "-"
+    values = ", ".join(f"{v:.3g}" if isinstance(v, float) else printable(str(v), 40) for v in field.examples)
+    norms = ["-" if norm is None else f"{norm:.3g}" for norm in (field.norm_before, field.norm_after)]
+    return printable(field.name, 80), shape, field.type, str(field.bytes), field.protection, *norms, values
+
+
+def _cost_lines(preview: Preview, costs: Sequence[LedgerCost]) -> Iterator[str]:
+    epsilon, options = preview.epsilon, noise_options(preview.config)
+    if options is None:
+        yield "without noise: no privacy cost, and no guarantee; exact values may reveal information about the data"
+        return
+    if epsilon:
+        yield f"this round costs ε {amount(epsilon.run)} of the run's ε {epsilon.run_limit:g} (unit {options.unit})"
+    if not costs:
+        yield "these data have no releases under this unit in a ledger yet"
+    for cost in costs:
+        limit = f" of {cost.limit:g}" if cost.limit is not None else ", no limit over all runs"
+        yield f"ledger {cost.ledger}: ε {amount(cost.spent)} spent{limit}; {_after(cost)}"
+
+
+def _after(cost: LedgerCost) -> str:
+    if cost.after is None:
+        return "it counts in another account, so the run would be refused"
+    within = "" if cost.is_affordable else ", more than the limit: the client stops when it is reached"
+    return f"ε {amount(cost.after)} after the whole run{within}"

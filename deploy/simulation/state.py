@@ -1,0 +1,265 @@
+"""State of a simulation: snapshots of its clients with the server's checkpoint, and its continuation from them."""
+
+import hashlib
+import logging
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from client.data.dataset import AnyDataset
+from client.training.comparison import MEASURED, Measured, from_document
+from client.training.snapshot import ClientsState, Manifest, SnapshotFolder, dump_stores, load_stores, state_files
+from common.arrays import sha256
+from common.config.run import RunConfig
+from common.contribution import Lengths
+from common.errors import StateError
+from deploy.simulation.clients import SharedStore, open_desks, open_sessions, reopen_sums
+from deploy.simulation.grid import InProcessGrid
+from deploy.simulation.ledgers import LedgerFile
+from server.record.folder import RunDirectory
+from server.record.result import Result
+from server.record.rewind import replay_after
+from server.round.state import RunState, restore
+from server.run import run
+from server.secure.store import SUMS, SumStore
+
+EVERY_ROUND_BYTES = 256 * 2**20
+"""Size of the state up to which a snapshot follows every round."""
+
+SHARE = 10.0
+"""Pause between two snapshots of a larger state, in times of what the last one took."""
+
+DRAWN = "noise"
+"""Name of a document: number of seeded generators of noise that a client has used."""
+
+log = logging.getLogger("fedloom.server")
+
+
+@dataclass(frozen=True)
+class KeptState:
+    """Treatment of the clients' state by one command.
+
+    Args:
+        forget: A resumed run starts it anew.
+        keep: It stays after the last round, for further rounds.
+        every: Number of rounds between two snapshots; 0 for none, None chooses. With noise, every round has one.
+        on_disk: A large population's state is in files while it trains.
+    """
+
+    forget: bool = False
+    keep: bool = False
+    every: int | None = None
+    on_disk: bool = False
+
+
+REMOVED = KeptState()
+"""Resumed where it was, and removed at the end."""
+
+
+class ClientSnapshots:
+    """State of a run's clients on disk: the newest snapshot, and the ledgers of the moment.
+
+    Args:
+        folder: Folder of the run.
+        stores: State of each client, in the order of their nodes.
+        layout: Digest of the clients and their data.
+        every: See `KeptState`.
+    """
+
+    def __init__(
+        self, folder: RunDirectory, stores: Sequence[SharedStore], layout: str, every: int | None = None
+    ) -> None:
+        self._folder, self._stores, self._layout, self._every = folder, stores, layout, every
+        self._run, self._snapshots = folder.path.name, SnapshotFolder(folder.clients)
+        self.ledgers = LedgerFile(folder.clients, self._run, stores)
+        self.lengths: Lengths = {}
+        """Typical lengths of the last round's replies, where they are summed in blocks."""
+        self._state: RunState | None = None
+        self._newest, self._bytes, self._end, self._took, self._is_failing = -1, 0, 0.0, 0.0, False
+
+    def before_round(self, state: RunState) -> None:
+        """Write the snapshot of a round that is done, if one is due."""
+        self._state = state
+        if state.round != self._newest and self._is_due(state.round):
+            self._write(state)
+
+    def conclude(self, *, keep: bool) -> None:
+        """Remove the snapshots of a finished run, or keep its last state.
+
+        State without tensors or ledgers is kept in any case: further rounds need nothing else.
+        """
+        checkpoint = self._folder.checkpoints.load_latest()
+        size = self._bytes if self._newest > 0 else self._dump().bytes  # the last evaluation may leave models
+        if checkpoint and (keep or not (size or self.ledgers.releases)):
+            self._write(restore(checkpoint))
+        else:
+            self._snapshots.clear()
+
+    def interrupt(self) -> None:
+        """Write the snapshot of the last round on Ctrl-C, unless clients have trained since."""
+        state = self._state
+        is_new = state is not None and self._every != 0 and state.round != self._newest
+        if state and is_new and all(store.load(self._run).round <= state.round for store in self._stores):
+            self._write(state)
+
+    def restore(self) -> int:
+        """Restore the newest snapshot, and return its round, to which the server goes back.
+
+        Raises:
+            StateError: There is no snapshot, it or the file of ledgers is damaged, or they do not belong to this run.
+        """
+        try:
+            return self._restore()
+        except StateError as error:
+            raise StateError(
+                f"{error}; start again with a new --run-id, or use --resume {self._run} --forget-state, which starts the"
+                " clients' state anew"
+            ) from None
+
+    def forget(self) -> bool:
+        """Remove the snapshots; return True if the privacy ledgers go on."""
+        self._snapshots.clear(keep=(self.ledgers.path.name,))
+        try:
+            self.ledgers.restore(0)
+        except StateError as error:
+            log.warning("%s; the privacy ledgers start anew", error)
+            self._snapshots.clear()
+            return False
+        return True
+
+    def _restore(self) -> int:
+        checkpoints, rounds = self._folder.checkpoints, self._snapshots.rounds()
+        newest = max(checkpoints.rounds(), default=0)
+        if not rounds and newest == 0:  # killed before the first round
+            self.ledgers.restore(0)
+            return 0
+        if not rounds:
+            raise StateError(f"{self._folder.clients} has no snapshot")
+        number = rounds[-1]
+        is_ahead = number > newest  # the run went back on request
+        model = "" if is_ahead else sha256(checkpoints.load(number).groups["model"])
+        found, state = self._snapshots.read(Manifest(self._run, number, model, self._layout))
+        if is_ahead and (found.releases or state.bytes):
+            raise StateError(f"{self._folder.clients} holds round {number}, and the server goes back to round {newest}")
+        self.ledgers.restore(found.releases)
+        self._load(state)
+        self._newest, self._bytes = number, state.bytes
+        self.lengths.update(found.lengths)
+        if newest > number:
+            replay_after(self._folder, number)
+        return min(number, newest)
+
+    def _is_due(self, number: int) -> bool:
+        if self._every == 0:
+            return False
+        if number == 0 or self.ledgers.releases:
+            return True
+        if self._every:
+            return number % self._every == 0
+        return self._bytes < EVERY_ROUND_BYTES or time.monotonic() - self._end >= SHARE * self._took
+
+    def _write(self, state: RunState) -> None:
+        start = time.monotonic()
+        dumped = self._dump()
+        model, releases = sha256(state.model), self.ledgers.releases
+        origin = Manifest(self._run, state.round, model, self._layout, releases, self.lengths)
+        try:
+            self._snapshots.write(origin, state_files(dumped))
+        except OSError as error:
+            if not self._is_failing:
+                log.warning("no snapshot of the clients' state (%s); training goes on", error.strerror or error)
+            self._is_failing = True
+            return
+        self._newest, self._is_failing = state.round, False
+        self._bytes, self._end = dumped.bytes, time.monotonic()
+        self._took = self._end - start
+
+    def _dump(self) -> ClientsState:
+        state = dump_stores(self._stores, self._run)
+        drawn = ({DRAWN: str(s.noise.drawn).encode()} if s.noise else {} for s in self._stores)
+        return replace(state, documents=[{**own, **more} for own, more in zip(state.documents, drawn, strict=True)])
+
+    def _load(self, state: ClientsState) -> None:
+        plain = [{name: c for name, c in own.items() if name != DRAWN} for own in state.documents]
+        load_stores(replace(state, documents=plain), self._stores, self._run)
+        for store, own in zip(self._stores, state.documents, strict=True):
+            if store.noise and DRAWN in own:
+                store.noise.drawn = int(own[DRAWN])
+
+
+def layout_of(names: Sequence[Sequence[str]]) -> str:
+    """Return the digest of the names of each client's units of data."""
+    digest = hashlib.sha256()
+    for own in names:
+        digest.update("\n".join(own).encode() + b"\0")
+    return digest.hexdigest()
+
+
+HELPERS = "helpers"
+"""Folder with the books of simulated helpers, in that of the run."""
+
+
+def simulate_measured(
+    config: RunConfig,
+    parts: Sequence[AnyDataset],
+    runs: Path,
+    *,
+    together: int = 0,
+    noise_seed: int | None = None,
+    state: KeptState = REMOVED,
+    workers: int = 1,
+) -> tuple[Result, dict[str, Measured]]:
+    """Train as `simulate_clients` does, with the clients' state in the run's folder.
+
+    Args:
+        config: Configuration of the run.
+        parts: Each client's data, all read under the run's vocabulary.
+        runs: Folder of run folders.
+        together: Number of clients that train stacked; 0 chooses.
+        noise_seed: Root seed of reproducible DP noise, which gives no protection. None samples fresh noise.
+        state: Treatment of the clients' state.
+        workers: Number of processes in which a large population trains; the result does not depend on it.
+
+    Returns:
+        Result, and each client's measurement of the finished model.
+
+    Raises:
+        StateError: The clients' state of the resumed run is missing.
+    """
+    sessions, stores = open_sessions(parts, noise_seed)
+    folder = RunDirectory(runs, config.run_id)
+    snapshots = ClientSnapshots(
+        folder, stores, layout_of([[u.name for u in part.units] for part in parts]), state.every
+    )
+    note = _prepare(snapshots, folder, config, state)
+    helpers, on_disk = folder.path / HELPERS, folder.path if state.on_disk else None
+    with (
+        open_desks(config, noise_seed, helpers) as desks,
+        InProcessGrid(sessions, together, snapshots.ledgers.commit, desks, snapshots.lengths, workers, on_disk) as grid,
+    ):
+        try:
+            result = replace(run(grid, config, runs, on_round=snapshots.before_round), state=note)
+        except KeyboardInterrupt:
+            snapshots.interrupt()
+            raise
+    snapshots.conclude(keep=state.keep)
+    if not state.keep:
+        shutil.rmtree(helpers, ignore_errors=True)
+    return result, {s.client: from_document(s.store.read(config.run_id, MEASURED)) for s in sessions.values()}
+
+
+def _prepare(snapshots: ClientSnapshots, folder: RunDirectory, config: RunConfig, state: KeptState) -> str:
+    """Restore or forget the clients' state of a resumed run; return what its result says about that."""
+    newest = folder.checkpoints.load_latest() if config.resume else None
+    if newest is None:
+        return ""
+    if not state.forget:
+        done = snapshots.restore()
+        after = done or -1  # the counts of round 0 precede the first snapshot
+        SumStore(folder.path / SUMS, config.run_id).clear_after(after)
+        reopen_sums(folder.path / HELPERS, after)
+        return ""
+    kept = snapshots.forget()
+    return f"restarted after round {newest.round}" + ("" if kept else ", with new privacy ledgers")

@@ -1,0 +1,1 @@
+"""Flower's SuperLink: its process, its guard, its control and the erasure of ended runs."""

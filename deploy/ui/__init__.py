@@ -1,1 +1,0 @@
-"""Live page of runs, served to this machine only."""

@@ -1,0 +1,1 @@
+"""Clients of a run: enrolment, names, ledgers, presence."""

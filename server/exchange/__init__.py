@@ -1,0 +1,1 @@
+"""Exchange of messages with clients, through Flower."""

@@ -1,0 +1,1 @@
+"""Server sides of the methods, one file each."""

@@ -1,0 +1,76 @@
+"""Strategy of FedGA (algorithms.md §2.2); clients send Δ_k alone, and the server computes |Δ_k|. Causes of its denominators."""
+
+import numpy as np
+
+from common.arrays import Array, Arrays, scale, sub
+from common.methods import fedavg as fedga
+from common.methods.fedavg import FedGA
+from server.aggregation.optimizers import QUANTILES, OptimizerState, adaptive
+from server.aggregation.results import Collected
+from server.methods.fedopt import FedOptStrategy
+from server.round.method import RoundParts, ServerMethod
+
+
+def describe_denominators(
+    before: Arrays, after: Arrays, mean_update: Arrays, magnitude: Arrays, tau: float
+) -> dict[str, float]:
+    """Return shares and quantiles over all parameters.
+
+    `agreement_p5` to `agreement_p95` are quantiles of |Δ̄|/Δ' where Δ' > 0; DRA enlarges the magnitude by the inverse.
+    `moved` is the share with Δ' > 0, `case_1` to `case_3` are shares of the cases of C-SME (algorithms.md §2.3), and
+    `below_tau` is the share with √v_t < τ.
+
+    Args:
+        before: v_{t−1}; empty before the first round, where it is τ².
+        after: v_t.
+        mean_update: Δ̄.
+        magnitude: Δ', of the same names and shapes.
+        tau: τ, floor of the denominator.
+    """
+    delta, large = np.abs(_flat(mean_update)), _flat(magnitude)
+    old, square = _flat(before) if before else np.full(large.shape, tau**2), np.square(large)
+    moved = large > 0
+    agreement = np.percentile(delta[moved] / large[moved], QUANTILES) if moved.any() else np.ones(len(QUANTILES))
+    shares = {"moved": moved, "case_1": old <= square, "case_2": (old > square) & (old <= 2 * square)}
+    shares |= {"case_3": old > 2 * square, "below_tau": _flat(after) < tau**2}
+    found = {f"agreement_p{q}": float(value) for q, value in zip(QUANTILES, agreement, strict=True)}
+    return {**found, **{name: float(share.mean()) for name, share in shares.items()}}
+
+
+def _flat(arrays: Arrays) -> Array:
+    return np.concatenate([np.ravel(arrays[name]) for name in sorted(arrays)]).astype(np.float64)
+
+
+class FedGAStrategy(FedOptStrategy):
+    """FedGA: θ ← θ − ηₛ m_t/(√v_t + τ), with v_t = C-SME(v_{t−1}, Δ'_t²)."""
+
+    def __init__(self, options: FedGA, parts: RoundParts) -> None:
+        super().__init__(options, options.second_moment, parts)
+        self.dra = options.dra
+
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+        """Return θ − ηₛ m_t/(√v_t + τ), and m_t, v_t as state."""
+        delta, magnitude = collected.mean_and_magnitude()  # lines 8-10: Δ_t = mean Δ_k, Δ'_t = mean |Δ_k|
+        step, state = adaptive(state, delta, self.rule, magnitude if self.dra else None, **self.moments)  # lines 11-13
+        return sub(model, scale(step, self.eta(*self.next_round))), state
+
+
+class DescribedFedGA(FedGAStrategy):
+    """FedGA that also reports what decides its denominators; the model is the same."""
+
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+        """Return the same with the numbers of `describe` as a further group of the state."""
+        model, after = super().update(state, model, collected)
+        numbers = describe_denominators(
+            state.get("v", {}), after["v"], *collected.mean_and_magnitude(), self.moments["tau"]
+        )
+        return model, {**after, "denominators": {name: np.array(number) for name, number in numbers.items()}}
+
+    def diagnostics(self, state: OptimizerState) -> dict[str, float]:
+        """Return quantiles of the server's step sizes, and what decided them."""
+        return super().diagnostics(state) | {name: float(number) for name, number in state["denominators"].items()}
+
+
+METHOD = ServerMethod(
+    fedga.FEDGA, lambda options, parts: (DescribedFedGA if options.diagnostics else FedGAStrategy)(options, parts)
+)

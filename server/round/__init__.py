@@ -1,0 +1,1 @@
+"""One round: requests, checks of replies, server step, evaluation, plan."""

@@ -1,0 +1,306 @@
+"""Checks of replies: their form, the ranges of reported numbers, and an explosion of the validation loss."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from statistics import median_low
+from typing import get_args
+
+from flwr.app import Message, RecordDict
+
+from common.arrays import Arrays, check_like
+from common.contribution import MAX_PLAUSIBLE, BlockReply
+from common.errors import WireError
+from common.metrics import USED, MetricSpec
+from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE, AnyTask, ModelVariant, TaskOptions
+from common.text import printable
+from common.wire.encodings import unpack_reply
+from common.wire.messages import AssignReply, EvaluateReply, TrainReply
+from common.wire.sparse_rows import check_rows, expand_reply, rows_of
+from server.aggregation.metrics import Evaluation, is_plausible
+from server.aggregation.results import Reply, rescale_rows
+from server.exchange.grid import content_size
+
+MAX_EXAMPLES = 10**9
+"""Largest number of records that a client may enrol with."""
+
+MAX_WEIGHT_PER_RECORD = 10.0
+"""Largest weight of a metric per record of a client; an F1 score has two per record."""
+
+ALWAYS_POSSIBLE_WEIGHT = 1000.0
+"""Weight that any client may have.
+
+In splits that came with the data, a client with few training records may have many held-out ones.
+"""
+
+TOLERANCE = 1e-6
+"""Accepted excess over the range of a metric, from rounding."""
+
+MEGABYTE = 10**6
+SMALL_REPLY, ASSIGN_REPLY = MEGABYTE, 64 * MEGABYTE
+"""Largest replies in bytes: without a model's arrays, and with a client's property or windows."""
+
+
+def check_size(size: int, limit: float) -> None:
+    """Check that a reply is no larger than the largest honest one.
+
+    Raises:
+        WireError: It is larger.
+    """
+    if size > limit:
+        raise WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
+
+
+def limit_reply(model: Arrays) -> int:
+    """Return the largest size of a training reply: update and gradient, both with ids of all rows."""
+    return 4 * sum(a.nbytes for a in model.values()) + MEGABYTE
+
+
+def check_loss(loss: float, task: AnyTask) -> None:
+    """Check that a training loss is finite and, if the task's loss is an error, in its range.
+
+    Raises:
+        WireError: It is not.
+    """
+    is_error = all(task.loss_is_error(model) for model in get_args(ModelVariant))
+    spec = task.find_metric("loss") if is_error else None
+    low = -MAX_PLAUSIBLE if spec is None else max(spec.low, -MAX_PLAUSIBLE)
+    if not low - TOLERANCE <= loss <= MAX_PLAUSIBLE:
+        raise WireError(f"invalid reply: loss {loss:g}")
+
+
+def check_metrics(reply: EvaluateReply, number: int, task: AnyTask, max_weight: float) -> None:
+    """Check that a client can have measured what it reports.
+
+    Values that a diverged model has, NaN and beyond `MAX_PLAUSIBLE`, are left to `server.aggregation.metrics`.
+
+    Args:
+        reply: Metrics of a client.
+        number: Number of the round.
+        task: The run's task.
+        max_weight: Largest possible weight.
+
+    Raises:
+        WireError: The round, a name, a value or a weight is impossible.
+    """
+    if reply.round != number:
+        raise WireError(f"reply is of round {reply.round}, not of round {number}")
+    for key in (*reply.metrics, *reply.weights):
+        if key != ALONE_ROUNDS and _find(key, task) is None:
+            raise WireError(f"metric '{printable(key, 40)}' is not one of task '{task.name}'")
+    for key, weight in reply.weights.items():
+        if not 0 <= weight <= max_weight:
+            raise WireError(f"weight {weight:g} of {printable(key, 40)}, at most {max_weight:g} is possible")
+    for key, value in reply.metrics.items():
+        spec = _find(key, task)
+        if key == ALONE_ROUNDS and value < 0:
+            raise WireError(f"{key} = {value:g} is below 0")
+        if spec is not None and abs(value) <= MAX_PLAUSIBLE and not _is_within(value, spec.low, spec.high):
+            raise WireError(f"{printable(key, 40)} = {value:g} is outside {spec.low:g} to {spec.high:g}")
+
+
+def check_paired(paired: Arrays, task: AnyTask, max_units: float) -> None:
+    """Check that the values of a metric can have these sums of differences.
+
+    Sums that are no sums at all are left to `server.aggregation.metrics`.
+
+    Raises:
+        WireError: The comparison is unknown, or has too many units or too large differences.
+    """
+    spec = None if task.comparison is None else _find(task.comparison.metric, task)
+    span = math.inf if spec is None else spec.high - spec.low + TOLERANCE
+    for key, sums in paired.items():
+        if key not in (SIMPLE, ALONE):
+            raise WireError(f"sums '{printable(key, 40)}' are not of a comparison")
+        if is_plausible(sums) and sums[0] > 0:
+            n, total, squares = sums[:3].tolist()
+            if n > max_units or abs(total) / n > span or squares / n > span**2:
+                raise WireError(f"sums of {key}: {n:g} units with a mean difference of {total / n:g} are impossible")
+
+
+def _find(key: str, task: AnyTask) -> MetricSpec | None:
+    """Return the declaration of a metric, also of one trained alone, or of what the client uses."""
+    return task.find_metric(key.removeprefix(ALONE_PREFIX).removeprefix(USED.prefix))
+
+
+def limit_weight(records: int, test_share: float, *, hides_examples: bool) -> float:
+    """Return the largest weight of a client's metric, from its number of training records.
+
+    Args:
+        records: Largest number of training records, by what the client enrolled with.
+        test_share: Share of records in the test split.
+        hides_examples: True if the privacy unit protects the number of records.
+    """
+    by_records = MAX_WEIGHT_PER_RECORD * records / (1 - test_share)
+    return MAX_PLAUSIBLE if hides_examples else max(by_records, ALWAYS_POSSIBLE_WEIGHT)
+
+
+def _is_within(value: float, low: float, high: float) -> bool:
+    return low - TOLERANCE <= value <= high + TOLERANCE and not math.isnan(value)
+
+
+@dataclass(frozen=True)
+class ExpectedReply:
+    """Expected form of a training reply.
+
+    Args:
+        round: Number of the round.
+        max_steps: Maximum number of local steps.
+        max_examples: Number of records at enrolment.
+        task: Task, which gives the loss its range.
+        model: Arrays that the update must match.
+        needs_gradient: True if the reply must contain s_k.
+        encoding: Form of the numbers in uploads.
+    """
+
+    round: int
+    max_steps: int
+    max_examples: int
+    task: AnyTask
+    model: Arrays
+    needs_gradient: bool
+    encoding: str
+
+
+def accept_reply(reply: TrainReply, expected: ExpectedReply, options: TaskOptions) -> tuple[TrainReply, Arrays]:
+    """Return a reply that can enter a mean, and the row ids that it names.
+
+    It has full tables, or their gathered rows if local steps gather rows.
+
+    The arrays of a client of a block are in a sum, whose maker is in this process.
+
+    Raises:
+        WireError: The round, the number of steps or records, the loss or the arrays are not as expected.
+    """
+    rows = _read_row_ids(reply.update) if options.named_rows else {}
+    if reply.round != expected.round:
+        raise WireError(f"reply is of round {reply.round}, not of round {expected.round}")
+    if not 1 <= reply.steps <= expected.max_steps or not 1 <= reply.examples <= expected.max_examples:
+        most = f"at most {expected.max_steps} on {expected.max_examples} are possible"
+        raise WireError(f"invalid reply: {reply.steps} local steps on {reply.examples} records; {most}")
+    check_loss(reply.loss, expected.task)
+    if isinstance(reply, BlockReply):
+        return reply, rows
+    reply = unpack_reply(reply, expected.encoding)
+    reply = reply if options.gathers_rows else expand_reply(reply, expected.model)
+    check_like(reply.update, check_rows(reply.update, expected.model), "update")
+    if reply.gradient or expected.needs_gradient:
+        check_like(reply.gradient, expected.model, "gradient")
+    return reply, rows
+
+
+def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:
+    """Return the reply if it has a finite score for each of the K models, and a valid property or none.
+
+    Raises:
+        WireError: The round, the scores or the property are invalid.
+    """
+    if reply.round != number:
+        raise WireError(f"reply is of round {reply.round}, not of round {number}")
+    if set(reply.losses) != {str(j) for j in range(clusters)} or not all(map(math.isfinite, reply.losses.values())):
+        raise WireError(f"reply has no finite assignment score for each of {clusters} models")
+    if reply.property:
+        low, high = reply.property.get("low"), reply.property.get("high")
+        if low is None or high is None or low.shape != high.shape or not (low <= high).all():
+            raise WireError("property has no lower and upper bounds, or bounds in the wrong order")
+        days = reply.property.get("days")
+        if days is not None and not (days.shape == (1,) and 0 <= float(days[0]) < math.inf):
+            raise WireError("property has no valid number of days")
+    return reply
+
+
+def _read_row_ids(update: Arrays) -> Arrays:
+    """Return the row ids in an update, in runs whose clients send them in plaintext.
+
+    Raises:
+        WireError: The update has row ids of no table or of several tables.
+    """
+    rows = rows_of(update)
+    if len(rows) != 1:
+        raise WireError(f"reply has row ids of {len(rows)} tables, not of one")
+    return rows
+
+
+def average_by_row(replies: list[Reply]) -> list[Reply]:
+    """Rescale the replies: their mean is then, for every row, the mean over the clients that sent the row."""
+    updates = rescale_rows([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])
+    return [replace(r, train=replace(r.train, update=u)) for r, u in zip(replies, updates, strict=True)]
+
+
+def split_replies(
+    messages: Iterable[Message], examine: Callable[[Message], Reply]
+) -> tuple[list[Reply], dict[int, str]]:
+    """Return valid replies, ordered by client name, and node -> reason for invalid ones.
+
+    Args:
+        messages: Replies of the cohort.
+        examine: Returns the valid reply in a message; raises WireError if it has none.
+    """
+    usable: list[Reply] = []
+    failed: dict[int, str] = {}
+    for message in messages:
+        try:
+            usable.append(examine(message))
+        except WireError as error:
+            failed[message.metadata.src_node_id] = str(error)
+    return sorted(usable, key=lambda reply: reply.client), failed
+
+
+def content_of(message: Message, limit: float = math.inf) -> RecordDict:
+    """Return the content of a message.
+
+    Raises:
+        WireError: The message is an error, with its reason as text, or has more than `limit` bytes.
+    """
+    if message.has_error():
+        raise WireError(message.error.reason or f"error {message.error.code}")
+    check_size(content_size(message.content), limit)
+    return message.content
+
+
+LOSS = "loss"
+"""Metric that every task with a loss reports under this key."""
+
+EXPLOSION = 1000.0
+"""Factor on the largest of the last losses above which a step counts as ruinous.
+
+Honest clients that overfit between two rounds raised it 70-fold, and it fell again by itself.
+"""
+
+RECENT_LOSSES = 5
+
+
+class LossWatch:
+    """Losses of the last evaluations: lower medians over the clients, which no single one decides."""
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque(maxlen=RECENT_LOSSES)
+        self._first = math.inf
+
+    def record(self, loss: float) -> None:
+        """Record the loss of an accepted step; NaN if there is none."""
+        if math.isfinite(loss):
+            self._first = loss if math.isinf(self._first) else self._first
+            self._recent.append(loss)
+
+    def find_explosion(self, evaluation: Evaluation) -> str:
+        """Return how far the loss exploded; empty if it did not.
+
+        It did if it is worse than at the start and many times the last losses, or if most clients cannot compute it.
+        """
+        loss, reference = median_loss(evaluation), max(self._recent, default=math.inf)
+        if math.isnan(loss) or loss <= max(EXPLOSION * reference, self._first):
+            return ""
+        return f"the validation loss rose from {reference:.3g} to {loss:.3g}"
+
+
+def median_loss(evaluation: Evaluation) -> float:
+    """Return the lower median of the clients' losses; NaN without losses.
+
+    It is infinite if most of them are not finite.
+    """
+    values = [value for value, _ in evaluation.values_of(LOSS).values()]
+    if len(evaluation.diverged) > len(values):
+        return math.inf
+    return median_low(values) if values else math.nan

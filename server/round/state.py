@@ -1,0 +1,73 @@
+"""State of a run on the server as one frozen value, which a checkpoint writes and `--resume` reads."""
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from common.arrays import Arrays
+from server.aggregation.lengths import Guard, RoundLengths
+from server.aggregation.optimizers import OptimizerState
+from server.record.folder import Checkpoint
+
+PLAN_PREFIX = "planner_"
+"""Prefix of the names of a planner's groups."""
+
+
+@dataclass(frozen=True)
+class RunState:
+    """State after `round` rounds."""
+
+    round: int
+    model: Arrays
+    memory: OptimizerState = field(default_factory=dict)
+    """State of the method, by group."""
+    statics: Arrays = field(default_factory=dict)
+    """Untrained inputs of the model, such as summed counts."""
+    counted: dict[str, int] = field(default_factory=dict)
+    """Client -> last round in which its reply was aggregated."""
+    plan: OptimizerState = field(default_factory=dict)
+    """State of a budget planner, by group."""
+    guard: Guard = field(default_factory=Guard)
+    """Memory of the checks on replies."""
+
+    def next(self, model: Arrays, memory: OptimizerState, clients: list[str]) -> "RunState":
+        """Return the state after one more round, in which the replies of these clients were aggregated."""
+        number = self.round + 1
+        return replace(
+            self, round=number, model=model, memory=memory, counted={**self.counted, **dict.fromkeys(clients, number)}
+        )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Completed training step of a round, for the journal."""
+
+    state: RunState
+    loss: float
+    rejected: dict[str, str]
+    """Client -> reason why its reply was left out."""
+    server: dict[str, float] = field(default_factory=dict)
+    """Numbers of the strategy."""
+    groups: dict[str, int] = field(default_factory=dict)
+    """Client -> cluster, in methods with several models."""
+    excluded: dict[str, str] = field(default_factory=dict)
+    """Client -> reason why the round was repeated without it."""
+    shortened: dict[str, str] = field(default_factory=dict)
+    """Client -> length of its reply, which counts at the typical length."""
+
+
+def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
+    """Return the checkpoint of a state; `totals` are the sums of the journal."""
+    groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
+    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.guard)}
+    return Checkpoint(state.round, seed, groups, about)
+
+
+def restore(checkpoint: Checkpoint) -> RunState:
+    """Return the state in a checkpoint."""
+    groups = dict(checkpoint.groups)
+    model, statics = groups.pop("model"), groups.pop("statics", {})
+    plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
+    stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
+    recent = tuple(RoundLengths(**one) for one in stored.get("recent", ()))
+    guard = Guard(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
+    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, guard)

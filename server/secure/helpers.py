@@ -1,0 +1,149 @@
+"""Exchange with the helpers of a run: requests are repeated until each has answered."""
+
+import logging
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from flwr.app import Message
+from flwr.serverapp import Grid
+
+from common.errors import QuorumError, RefusedError, WireError
+from common.secure.cards import HelperCard
+from common.text import printable
+from common.wire.codec import decode, encode
+from common.wire.messages import HELPER, REFUSED, HelperReply, HelperRequest, Payload
+from server.exchange.grid import Exchange, Liveness, PollingGrid, RoundLimits
+
+log = logging.getLogger("fedloom.server")
+
+ReplyT = TypeVar("ReplyT", bound=Payload)
+
+TRIES = 4
+"""Number of times that a helper is asked, each for `secure-sums.deadline` seconds."""
+
+DISMISSAL_SECONDS = 5.0  # for the answer to the last message of a run
+FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.05, 1.5, 2.0  # between two requests to absent helpers
+
+
+class HelperExchange:
+    """Exchange with helpers by name.
+
+    Args:
+        grid: Connection to all nodes.
+        request: Question whose answer is a node's card.
+        deadline: Seconds that an answer may take.
+        liveness: Record of heartbeats.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        request: HelperRequest,
+        deadline: float,
+        liveness: Liveness,
+    ) -> None:
+        self._grid, self._request, self._deadline, self._liveness = grid, request, deadline, liveness
+        self.cards: dict[int, HelperCard | None] = {}
+        """Node -> its card; None for a node that does not help."""
+        self.exchanges: list[Exchange] = []
+        """Exchanges since the list was last emptied."""
+
+    @property
+    def online(self) -> frozenset[int]:
+        """Connected nodes, without those that send no heartbeats."""
+        return frozenset(self._liveness.audible(self._grid.get_node_ids()))
+
+    @property
+    def helping(self) -> frozenset[int]:
+        """Nodes that help and hold no data."""
+        return frozenset(node for node, card in self.cards.items() if card and card.serves == "only")
+
+    def call(self, seconds: float) -> None:
+        """Ask all connected nodes that were not asked before for their cards."""
+        nodes = sorted(self.online - self.cards.keys())
+        for message in self._exchange(dict.fromkeys(nodes, self._request), HELPER, seconds):
+            node = message.metadata.src_node_id
+            self.cards[node] = _card_of(message, self._request.run)
+
+    def dismiss(self, names: Collection[str]) -> None:
+        """Let helpers delete their keys of the run; those that do not answer keep them."""
+        over = replace(self._request, over=True)
+        nodes = [node for node, card in self.cards.items() if card and card.name in names]
+        self._exchange(dict.fromkeys(nodes, over), HELPER, min(self._deadline, DISMISSAL_SECONDS))
+
+    def ask(self, requests: Mapping[str, Payload], kind: str, reply: type[ReplyT]) -> dict[str, ReplyT]:
+        """Return each helper's answer; those that do not answer are asked again.
+
+        Raises:
+            RefusedError: A helper refuses, or answers with another message; names the helper.
+            QuorumError: A helper did not answer in time; names the helper.
+        """
+        answers: dict[str, ReplyT] = {}
+        end, pause = time.monotonic() + TRIES * self._deadline, FIRST_PAUSE_SECONDS
+        while missing := {name: one for name, one in requests.items() if name not in answers}:
+            nodes = self._locate(missing)
+            names = {node: name for name, node in nodes.items()}
+            sent = {nodes[name]: request for name, request in missing.items() if name in nodes}
+            for message in self._exchange(sent, kind, self._deadline):
+                name = names[message.metadata.src_node_id]
+                if not _has_failed(message, name):
+                    answers[name] = _read(message, reply, name)
+            silent = sorted(requests.keys() - answers.keys())
+            if silent and time.monotonic() >= end:
+                raise QuorumError(f"helper '{silent[0]}' does not answer; start it and continue with --resume")
+            if silent:
+                time.sleep(pause)
+                pause = min(pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
+        return answers
+
+    def _locate(self, names: Mapping[str, Payload]) -> dict[str, int]:
+        """Return helper -> connected node; nodes that are new are asked for their cards."""
+        online = self.online
+        self.cards = {node: card for node, card in self.cards.items() if node in online}
+        if not names.keys() <= {card.name for card in self.cards.values() if card}:
+            self.call(self._deadline)
+        return {card.name: node for node, card in self.cards.items() if card and card.name in names}
+
+    def _exchange(self, requests: Mapping[int, Payload], kind: str, seconds: float) -> list[Message]:
+        if not requests:
+            return []
+        contents = {id(request): encode(request) for request in requests.values()}
+        messages = [Message(contents[id(request)], node, kind) for node, request in requests.items()]
+        grid = PollingGrid(
+            self._grid, RoundLimits(len(messages), seconds, 0.0), self.exchanges.append, liveness=self._liveness
+        )
+        return grid.send_and_receive(messages)
+
+
+def _card_of(message: Message, run: str) -> HelperCard | None:
+    try:
+        text = decode(HelperReply, message.content).card if message.has_content() else ""
+        card = HelperCard.from_json(text) if text else None
+    except WireError as error:
+        log.warning("node %d: its card is not valid: %s", message.metadata.src_node_id, printable(str(error)))
+        return None
+    return card if card and card.run == run else None
+
+
+def _has_failed(message: Message, name: str) -> bool:
+    """Return True if the helper failed and may be asked again.
+
+    Raises:
+        RefusedError: The helper refuses.
+    """
+    if not message.has_error():
+        return False
+    reason = printable(message.error.reason or f"error {message.error.code}", 200)
+    if message.error.code == REFUSED:
+        raise RefusedError(f"helper '{name}' refuses: {reason}")
+    log.warning("helper '%s' failed: %s", name, reason)
+    return True
+
+
+def _read(message: Message, reply: type[ReplyT], name: str) -> ReplyT:
+    try:
+        return decode(reply, message.content)
+    except WireError as error:
+        raise RefusedError(f"helper '{name}' sent another answer: {printable(str(error), 200)}") from None

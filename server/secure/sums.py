@@ -1,0 +1,424 @@
+"""Secure sums that helpers open: groups and clusters of clients, and the opening of each sum."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from common.arrays import Array, Arrays, Floats, add_prefix, group
+from common.config.run import RunConfig
+from common.errors import ConfigError, QuorumError, RefusedError
+from common.privacy.vectors import from_vector, to_vector
+from common.secure.cards import HelperRoster
+from common.secure.layout import CLUSTER, WEIGHT, SumLayout, mark, update_clip
+from common.secure.masking import Unsigned, dtype_of
+from common.secure.quantisation import LARGEST, centre, decode, fixed_scale, integer_clip, noise_scale
+from common.secure.terms import MOST_CLIENTS, SumTerms
+from common.wire.messages import OPEN, PREPARE, OpenReply, OpenRequest, Payload, PrepareReply, PrepareRequest, SumReply
+from server.aggregation.results import Opened
+from server.record.events import Sum
+from server.round.spool import Spool
+from server.secure.helpers import HelperExchange, ReplyT
+from server.secure.protocol import Release, Total, Upload, check_upload, limit_upload
+from server.secure.store import FixedSum, SumStore
+
+FEWEST_GROUPS = 3
+"""Number of groups from which on one of them cannot decide the median."""
+
+STREAM = 0x6720
+"""Mark of the random stream of groups, beside those of other choices of a round."""
+
+
+def assign(clients: Iterable[str], groups: int, seed: int, number: int, earlier: Mapping[str, int]) -> dict[str, int]:
+    """Return client -> group for a round, in groups of nearly equal size.
+
+    Args:
+        clients: Names of the clients.
+        groups: Number G of groups.
+        seed: Seed of the run.
+        number: Number of the round.
+        earlier: Groups of clients that were asked in this round before; they stay.
+    """
+    found = {name: group for name, group in earlier.items() if group < groups}
+    new = sorted(set(clients) - found.keys())
+    np.random.default_rng([seed, number, STREAM]).shuffle(new)
+    sizes = np.bincount([*found.values()], minlength=groups)
+    for name in new:
+        found[name] = int(sizes.argmin())
+        sizes[found[name]] += 1
+    return found
+
+
+def median_of(groups: Sequence[Opened]) -> Opened:
+    """Return the coordinate-wise median of the groups' means; one group alone unchanged.
+
+    Fewer than half of the groups cannot move a number beyond the means of the others (breakdown point (G − 1)/2G of
+    the groups). |Δ̄| ≤ Δ' holds for medians as for means.
+    """
+    if len(groups) == 1:
+        return groups[0]
+    first = groups[0]
+    means = {
+        name: np.median(np.stack([one.means[name] for one in groups]), axis=0).astype(a.dtype)
+        for name, a in first.means.items()
+    }
+    steps = {name: number for one in groups for name, number in one.steps.items()}
+    names = sorted(name for one in groups for name in one.names)
+    return Opened(names, steps, means, first.configured_steps, first.per_step)
+
+
+REPEATS = 5
+"""Number of times that a helper may forget its boxes while one sum is opened."""
+
+DEVIATIONS = 9
+"""Standard deviations within which all noise lies; a larger sum is not of its clients."""
+
+
+class SumLostError(RefusedError):
+    """Sum that will never be opened; the next round has another number."""
+
+
+class TooFewUploadsError(QuorumError):
+    """Fewer usable uploads than a sum needs."""
+
+
+class Opening:
+    """Opening of the sum of one round and channel.
+
+    Args:
+        terms: Terms of the sum.
+        roster: Helpers of the run.
+        exchange: Exchange with them.
+        store: Files of the sum.
+    """
+
+    def __init__(self, terms: SumTerms, roster: HelperRoster, exchange: HelperExchange, store: SumStore) -> None:
+        self.terms, self._roster, self._exchange, self._store = terms, roster, exchange, store
+
+    def close(self, uploads: Mapping[str, Upload], failed: Mapping[str, str]) -> tuple[FixedSum, dict[str, str]]:
+        """Return the sum over clients whose boxes all helpers open, and client -> reason for the others.
+
+        From its return on the set is final. `failed` names clients without a usable upload, for the error.
+
+        Raises:
+            QuorumError: Fewer clients than a sum needs, or a helper does not answer.
+            SumLostError: A helper refuses.
+        """
+        self._require(len(uploads), failed)
+        rejected = self._prepare({name: upload.boxes for name, upload in uploads.items()}) if uploads else {}
+        chosen = {name: upload for name, upload in sorted(uploads.items()) if name not in rejected}
+        self._require(len(chosen), {**failed, **rejected})
+        total: Unsigned = np.zeros(self.terms.size, dtype_of(self.terms.bits))
+        for upload in chosen.values():
+            total += upload.load()["sum"]
+        boxes = {name: upload.boxes for name, upload in chosen.items()}
+        steps = {name: upload.steps for name, upload in chosen.items() if upload.steps}
+        fixed = FixedSum(self.terms, boxes, steps, total)
+        self._store.fix(fixed)
+        return fixed, rejected
+
+    def open(self, fixed: FixedSum) -> Unsigned:
+        """Return the sum of the clients' integers and of the helpers' noise, mod 2ᵏ.
+
+        Raises:
+            QuorumError: A helper does not answer.
+            SumLostError: A helper refuses, or the sum is not of its clients.
+        """
+        answers = self._store.answers(self.terms, len(self._roster.cards))
+        total = fixed.total.copy()
+        for answer in (answers | self._ask(fixed, answers)).values():
+            total -= answer
+        numbers = centre(total)
+        if max(int(numbers.max()), -int(numbers.min())) > self._largest(len(fixed.boxes)):
+            raise SumLostError(f"round {self.terms.round}: the sum is beyond what its clients can make together")
+        return total
+
+    def _prepare(self, boxes: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+        """Let the helpers open the boxes; return client -> reason for boxes that do not open."""
+        names, text = sorted(boxes), self.terms.to_json()
+        requests = {
+            helper: PrepareRequest(text, names, [boxes[name][k] for name in names])
+            for k, helper in enumerate(self._roster.names)
+        }
+        rejected: dict[str, str] = {}
+        for helper, reply in self._answers(requests, PREPARE, PrepareReply).items():
+            self._check_place(helper, reply.round, reply.channel)
+            rejected |= {name: f"helper '{helper}' cannot open its box" for name in reply.bad if name in boxes}
+        return rejected
+
+    def _ask(self, fixed: FixedSum, stored: Mapping[int, Unsigned]) -> dict[int, Unsigned]:
+        """Return the answers of the helpers that have none yet, and store them."""
+        places = {name: k for k, name in enumerate(self._roster.names) if k not in stored}
+        request = OpenRequest(self.terms.to_json(), fixed.clients)
+        answers: dict[int, Unsigned] = {}
+        for _ in range(REPEATS):
+            waiting = {name: request for name, k in places.items() if k not in answers}
+            if not waiting:
+                return answers
+            replies = self._answers(waiting, OPEN, OpenReply)
+            for name, reply in replies.items():
+                if not reply.missing:
+                    answers[places[name]] = self._accept(name, reply)
+                    self._store.write_answer(self.terms, places[name], answers[places[name]])
+            if any(reply.missing for reply in replies.values()) and self._prepare(fixed.boxes):
+                raise SumLostError(f"round {self.terms.round}: a helper cannot open the boxes any more")
+        if len(answers) < len(places):
+            raise SumLostError(f"round {self.terms.round}: a helper forgets the boxes it has opened")
+        return answers
+
+    def _accept(self, helper: str, reply: OpenReply) -> Unsigned:
+        self._check_place(helper, reply.round, reply.channel)
+        numbers = reply.opened.get("sum")
+        if numbers is None or numbers.dtype != dtype_of(self.terms.bits) or numbers.shape != (self.terms.size,):
+            raise SumLostError(f"round {self.terms.round}: helper '{helper}' sent numbers of another size")
+        return numbers
+
+    def _check_place(self, helper: str, round_: int, channel: str) -> None:
+        if (round_, channel) != (self.terms.round, self.terms.channel):
+            raise SumLostError(f"round {self.terms.round}: helper '{helper}' answers for round {round_}, {channel}")
+
+    def _answers(self, requests: Mapping[str, Payload], kind: str, reply: type[ReplyT]) -> dict[str, ReplyT]:
+        try:
+            return self._exchange.ask(requests, kind, reply)
+        except RefusedError as error:
+            raise SumLostError(f"round {self.terms.round}: {error}") from None
+
+    def _largest(self, clients: int) -> int:
+        """Return the largest magnitude of a number in a sum of so many clients."""
+        if not self.terms.has_noise:
+            return int(clients * LARGEST * fixed_scale(self.terms.most))
+        return clients * self.terms.bound + DEVIATIONS * len(self._roster.cards) * self.terms.noise
+
+    def _require(self, usable: int, rejected: Mapping[str, str]) -> None:
+        if usable < self.terms.min_sum:
+            reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
+            raise TooFewUploadsError(
+                f"round {self.terms.round}: {usable} usable uploads, {self.terms.min_sum} needed for a sum{reasons}"
+            )
+
+
+NORM_SLACK = 1.1
+"""Factor on the expected norm of the noise, in the bound on a mean."""
+
+PAID_CHANNELS = ("train", "counts")
+"""Channels whose next sum clients may have paid for under the helpers that were replaced."""
+
+MOST_BY_DEFAULT = 64
+"""Smallest `most` of terms; a few clients more or less then leave the terms of a round as they were."""
+
+
+class HelperSums:
+    """Sums that helpers open, with noise of each helper.
+
+    Args:
+        config: Configuration of the run.
+        roster: Helpers of the run.
+        exchange: Exchange with them.
+        store: Files of the sums.
+        on_sum: Callback of every sum, opened or lost.
+        is_renewed: True if the helpers were replaced, and the next round is lost.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        roster: HelperRoster,
+        exchange: HelperExchange,
+        store: SumStore,
+        on_sum: Callable[[Sum], None] = lambda sum_: None,
+        *,
+        is_renewed: bool = False,
+    ) -> None:
+        self._config, self._roster, self._exchange, self._store = config, roster, exchange, store
+        self._on_sum, self.is_renewed = on_sum, is_renewed
+
+    def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
+        """Return the terms of a sum over at most so many clients."""
+        layout = SumLayout.of(template)
+        has_noise, minimum = release.rho > 0, self._config.secure_sums.min_sum
+        bound = integer_clip(layout.size) if has_noise else 0
+        noise = self._noise(release, bound, layout.size) if has_noise else 0
+        terms = SumTerms(
+            run=self._config.run_id,
+            round=number,
+            channel=channel,
+            size=layout.size,
+            bits=32 if has_noise else 64,
+            bound=bound,
+            clip=release.clip if has_noise else 0.0,
+            sign=release.sign,
+            rho=release.rho,
+            noise=noise,
+            most=min(max(1 << (most - 1).bit_length(), minimum, MOST_BY_DEFAULT), MOST_CLIENTS),
+            min_sum=minimum,
+            layout=layout.blocks,
+            roster=self._roster.digest,
+        )
+        self._require_room(terms)
+        announced, _ = self._store.announced(number, channel)
+        return announced if announced and replace(announced, most=terms.most) == terms else terms
+
+    def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
+        """Return the clients that are asked, at most as many as the terms allow; earlier ones come first."""
+        if not terms.has_noise and self._config.privacy.unit == "none":  # who is asked again pays nothing
+            return sorted(clients)
+        announced, earlier = self._store.announced(terms.round, terms.channel)
+        earlier = earlier if announced == terms else []
+        admitted = sorted(clients, key=lambda name: (name not in earlier, name))[: terms.most]
+        self._store.announce(terms, sorted({*earlier, *admitted}))
+        return sorted(admitted)
+
+    def assign(self, number: int, clients: Sequence[str]) -> dict[str, int]:
+        """Return client -> group for a round; who was asked before stays in its group."""
+        groups = self._config.secure_sums.groups
+        if groups == 1:
+            return dict.fromkeys(clients, 0)
+        found = assign(clients, groups, self._config.seed, number, self._store.groups(number))
+        self._store.write_groups(number, found)
+        return found
+
+    def pending(self, number: int, channel: str) -> FixedSum | None:
+        """Return the sum whose set of clients was final when the server stopped."""
+        found = self._store.find(number, channel)
+        return found if found and found.terms.roster == self._roster.digest else None
+
+    def limit(self, terms: SumTerms) -> int:
+        """Return the largest size of an upload in bytes."""
+        return limit_upload(terms, len(self._roster.cards))
+
+    def upload(self, reply: SumReply, terms: SumTerms) -> Upload:
+        """Return the upload of a reply."""
+        return check_upload(reply, terms, len(self._roster.cards))
+
+    def total(self, terms: SumTerms, uploads: Mapping[str, Upload], failed: Mapping[str, str]) -> Total:
+        """Return the sum over the uploads, or over those of the pending sum."""
+        start, rejected = time.monotonic(), dict[str, str]()
+        self._exchange.exchanges.clear()
+        fixed = self.pending(terms.round, terms.channel)
+        if self.is_renewed and terms.channel.partition("/")[0] in PAID_CHANNELS:
+            self.is_renewed = False
+            raise self._lose(terms, {}, start, SumLostError(f"round {terms.round}: the run's helpers were replaced"))
+        opening = Opening(fixed.terms if fixed else terms, self._roster, self._exchange, self._store)
+        try:
+            if fixed is None:
+                fixed, rejected = opening.close(uploads, failed)
+            vector = decode(opening.open(fixed), fixed.terms)
+        except SumLostError as lost:
+            raise self._lose(terms, rejected, start, lost) from None
+        self._record(terms, len(fixed.boxes), rejected, start)
+        return Total(vector, fixed.clients, fixed.steps, self._longest(fixed), self._spread(fixed), rejected)
+
+    def spool(self) -> Spool:
+        """Return a store of the uploads of one sum until it is opened."""
+        return self._store.spool()
+
+    def next_number(self, channel: str) -> int:
+        """Return a number that no sum of the channel had."""
+        return self._store.next_number(channel)
+
+    def forget(self, number: int, *channels: str) -> None:
+        """Remove the files of the channels' sums up to a round."""
+        self._store.clear(number, *channels)
+
+    def _lose(self, terms: SumTerms, rejected: Mapping[str, str], start: float, lost: SumLostError) -> SumLostError:
+        """Record a lost sum and remove its files."""
+        self._record(terms, 0, rejected, start, str(lost))
+        self._store.clear(terms.round, terms.channel)
+        return lost
+
+    def _noise(self, release: Release, bound: int, size: int) -> int:
+        try:
+            return noise_scale(release.rho, bound, release.sign)
+        except RefusedError as error:
+            raise ConfigError(f"a secure sum of {size:,} numbers is not possible: {error}") from None
+
+    def _require_room(self, terms: SumTerms) -> None:
+        """Check that no sum of the terms can exceed the range of its integers."""
+        room = (1 << (terms.bits - 1)) - DEVIATIONS * len(self._roster.cards) * terms.noise
+        if terms.has_noise and terms.most * terms.bound >= room:
+            raise ConfigError(
+                f"a secure sum of {terms.most:,} clients and {terms.size:,} numbers at ρ = {terms.rho:.3g} exceeds"
+                f" 32 bits; at most {max(room // terms.bound - 1, 0):,} clients fit"
+            )
+
+    def _longest(self, fixed: FixedSum) -> float:
+        terms, clients = fixed.terms, len(fixed.boxes)
+        if not terms.has_noise:
+            return math.inf
+        return terms.clip + NORM_SLACK * self._spread(fixed) * math.sqrt(terms.size) / clients
+
+    def _spread(self, fixed: FixedSum) -> float:
+        """Return the standard deviation of the noise of all helpers on a number, in the clients' units."""
+        terms = fixed.terms
+        return terms.noise * math.sqrt(len(self._roster.cards)) * terms.clip / terms.bound if terms.has_noise else 0.0
+
+    def _record(self, terms: SumTerms, clients: int, rejected: Mapping[str, str], start: float, lost: str = "") -> None:
+        exchanges = self._exchange.exchanges
+        self._on_sum(
+            Sum(
+                round=terms.round,
+                channel=terms.channel,
+                clients=clients,
+                rejected=dict(rejected),
+                seconds=time.monotonic() - start,
+                bytes=sum(one.bytes_down + one.bytes_up for one in exchanges),
+                lost=lost,
+            )
+        )
+
+
+def bounded(vector: Floats, longest: float) -> Floats:
+    """Return a mean, scaled down to the largest norm that it can have."""
+    norm = float(np.linalg.norm(vector))
+    return vector * (longest / norm) if norm > longest else vector
+
+
+@dataclass(frozen=True)
+class ClusterSums:
+    """Sums of clusters.
+
+    Args:
+        sizes: Number of clients in each cluster, (K,); with noise an estimate, which may be below 0.
+        weights: Sum of their weights, (K,).
+        updates: Sum of the updates of each cluster.
+        clip: Largest norm of an update; 0 without noise.
+        spread: Standard deviation of the noise of a number.
+    """
+
+    sizes: Array
+    weights: Array
+    updates: list[Arrays]
+    clip: float
+    spread: float
+
+    @classmethod
+    def of(cls, total: Total, blocks: Arrays, clusters: int, clip: float) -> Self:
+        """Return the sums of clusters in an opened sum.
+
+        Args:
+            total: Opened sum.
+            blocks: Template of its vector.
+            clusters: Number K of clusters.
+            clip: Clip norm C; 0 without noise.
+        """
+        arrays = SumLayout.of(blocks).arrays(total.vector, blocks)
+        sizes = np.rint(arrays[CLUSTER] / mark(clip))
+        updates = [group(f"update/{j}", arrays) for j in range(clusters)]
+        return cls(sizes, arrays.get(WEIGHT, sizes), updates, update_clip(clip), total.spread)
+
+    def means(self, smallest: int) -> Arrays:
+        """Return `update/j/name`, the mean update of each cluster j of at least `smallest` clients.
+
+        With noise its norm is at most that of an update and of the noise on it.
+        """
+        means: Arrays = {}
+        for j, update in enumerate(self.updates):
+            if self.sizes[j] >= smallest and self.weights[j] > 0:
+                mean = to_vector(update) / self.weights[j]
+                noise = NORM_SLACK * self.spread * math.sqrt(mean.size) / self.weights[j]
+                mean = bounded(mean, self.clip + noise if self.clip else math.inf)
+                means |= add_prefix(f"update/{j}", from_vector(mean, update))
+        return means

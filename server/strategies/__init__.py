@@ -1,1 +1,0 @@
-"""Server sides of the methods."""

@@ -1,0 +1,71 @@
+"""Gradients of stacked clients."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.func import vmap
+
+from client.training.stacks import stack
+from client.training.steps import build_step, descend, differentiate, grad_and_value, initialize_moments
+from common.methods.fedavg import FedAvg
+from common.models import parameters, tensors
+from common.wire.messages import TrainRequest
+from tests.support.build import learner_of
+from tests.support.toys import CATALOGUE, configured, toy_homes
+
+ROOT = Path(__file__).parents[3]
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from client.data.read import read_all
+from common.config.parse import parse
+from deploy.simulation.grid import simulate
+config = parse({"task": "ratings", "method": "fedavg", "run-id": "fresh", "rounds": 1})
+simulate(config, read_all("ratings", "demo:0-2"), Path(sys.argv[1]))
+sys.exit("torch._dynamo" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+def test_gradients_equal_those_of_each_client_bit_for_bit(clients: int) -> None:
+    learners = [learner_of(configured(), CATALOGUE, [home]) for home in toy_homes(clients)]
+    model, generator = parameters(learners[0].module), torch.Generator().manual_seed(0)
+    start = stack(
+        [{n: t + torch.randn(t.shape, generator=generator) for n, t in tensors(model).items()} for _ in learners]
+    )
+    batch = stack([learner.batch(TrainRequest(1, "", model)) for learner in learners])
+    inputs = {n: t[:, 0] for n, t in stack([learner.step_inputs(1, generator) for learner in learners]).items()}
+    gradient, loss = differentiate(learners[0].loss)(start, batch, inputs)
+    expected, expected_loss = vmap(grad_and_value(learners[0].loss))(start, batch, inputs)
+    assert torch.equal(loss, expected_loss)
+    assert all(torch.equal(gradient[n], expected[n]) for n in expected)
+    assert all(g.is_contiguous() and not g.requires_grad for g in gradient.values())
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+def test_descent_does_not_change_its_arguments(rule: str) -> None:
+    options = FedAvg(optimizer=rule)
+    start = {"w": torch.ones(2, 3)}
+    moments = initialize_moments(options, start)
+    descent = descend(
+        lambda params, batch, inputs: (dict(params), torch.ones(2)),
+        start,
+        batch={},
+        inputs={},
+        steps=2,
+        step=build_step(options),
+        moments=moments,
+        clip_norm=0.0,
+    )
+    assert (descent.params["w"] < 1).all()
+    assert (start["w"] == 1).all()
+    assert moments.count.tolist() == [0, 0]
+    assert all(not m.any() for group in (moments.first, moments.second) for m in group.values())
+
+
+def test_training_without_noise_imports_no_compiler(tmp_path: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", PROGRAM, tmp_path], cwd=ROOT, check=False).returncode == 0

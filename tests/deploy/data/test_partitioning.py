@@ -1,0 +1,110 @@
+"""Partitions of own data: later runs find the clients of each person, and their privacy ledgers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError, LedgerError, RefusedError
+from deploy.data.partitions import PARTITIONS, partition_ledgers
+from deploy.data.sources import partition_source
+from tests.support.partitions import (
+    EPSILON,
+    EXHAUSTED,
+    invoke,
+    names_of,
+    partition_for,
+    people_of,
+    rows,
+    spend,
+    write_ratings,
+    write_two_tables,
+)
+
+pytestmark = pytest.mark.usefixtures("workplace")
+
+
+def test_later_runs_find_the_spent_budget_also_after_a_row_was_added() -> None:
+    specs = partition_for("one")
+    assert [spend(spec, "one") for spec in specs] == pytest.approx([EPSILON, EPSILON])
+    for spec in partition_for("two"):
+        with pytest.raises(RefusedError, match=EXHAUSTED):
+            spend(spec, "two")
+    before = [Path(spec.data).read_bytes() for spec in specs]
+    with Path("my.csv").open("a") as file:
+        file.write("u0,i9,3\n")
+    Path("items.json").write_text(Path("items.json").read_text().replace('"i5"', '"i5","i9"'))
+    specs = partition_for("three")
+    assert before != [Path(spec.data).read_bytes() for spec in specs], "a partition has the row"
+    for spec in specs:
+        with pytest.raises(RefusedError, match=EXHAUSTED):
+            spend(spec, "three")
+
+
+def test_the_budget_of_the_data_is_that_of_its_partitions() -> None:
+    specs = partition_for("one")
+    for spec in specs:
+        spend(spec, "one")
+    ledgers = json.loads(invoke("budget --data my.csv --state state --json").stdout)
+    assert [ledger["ledger"] for ledger in ledgers] == [
+        str(Path(spec.data).with_name(".ratings.csv.fedloom-ledger")) for spec in specs
+    ]
+    assert [ledger["left"] for ledger in ledgers] == pytest.approx([0.0, 0.0], abs=1e-6)
+
+
+def test_people_stay_with_the_client_whose_ledger_counts_them() -> None:
+    specs = partition_for("one")
+    spend(specs[0], "one")
+    before = [people_of(spec) for spec in specs]
+    with Path("my.csv").open("a") as file:
+        file.write(rows([f"new{k}" for k in range(5)]))
+    fresh = names_of(partition_source("ratings", "my.csv", None, 2))
+    assert not all(old <= new for old, new in zip(before, fresh, strict=True)), "a new partition would move some"
+    after = [people_of(spec) for spec in partition_for("two")]
+    assert all(old <= new for old, new in zip(before, after, strict=True))
+    assert set.union(*after) == set.union(*fresh)
+
+    removed = sorted(before[0])[0]
+    text = Path("my.csv").read_text()
+    Path("my.csv").write_text("".join(line for line in text.splitlines(True) if not line.startswith(f"{removed},")))
+    assert removed not in set.union(*map(people_of, partition_for("three")))
+    Path("my.csv").write_text(text)
+    assert removed in people_of(partition_for("four")[0]), "restored people return to their client"
+    write_ratings(Path("my.csv"), sorted(before[1]))
+    with pytest.raises(DataError, match="partition client-0 has no records left"):
+        partition_for("five")
+    [units] = PARTITIONS.glob("*/people.json")
+    units.unlink()
+    with pytest.raises(LedgerError, match=r"people\.json, the file with the client of each unit, is missing"):
+        partition_for("six")
+
+
+def test_without_noise_data_are_partitioned_as_in_a_simulation() -> None:
+    partition_for("one")
+    with Path("my.csv").open("a") as file:
+        file.write(rows(["new"]))
+    parts = partition_source("ratings", "my.csv", None, 2)
+    assert [people_of(spec) for spec in partition_for("two")] == names_of(parts)
+
+
+def test_a_copy_finds_the_ledgers_and_a_missing_ledger_stops_the_run() -> None:
+    specs = partition_for("one")
+    spend(specs[0], "one")
+    Path("copy.csv").write_bytes(Path("my.csv").read_bytes())
+    with pytest.raises(RefusedError, match=EXHAUSTED):
+        spend(partition_for("two", "copy.csv")[0], "two")
+    [ledger] = partition_ledgers(PARTITIONS.resolve(), "copy.csv")
+    assert ledger == Path(specs[0].data).with_name(".ratings.csv.fedloom-ledger")
+    ledger.rename("elsewhere")
+    with pytest.raises(LedgerError, match="is gone"):
+        partition_for("three")
+
+
+def test_tables_of_clients_stay_in_their_folder() -> None:
+    folder = write_two_tables()
+    specs = partition_for("one", "tables")
+    assert [Path(spec.data) for spec in specs] == [(folder / name).resolve() for name in ("a.csv", "b.csv")]
+    spend(specs[0], "one")
+    with pytest.raises(RefusedError, match=EXHAUSTED):
+        spend(partition_for("two", "tables")[0], "two")
+    assert partition_ledgers(PARTITIONS.resolve(), "tables") == [folder.resolve() / ".a.csv.fedloom-ledger"]

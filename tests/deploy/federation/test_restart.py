@@ -1,0 +1,35 @@
+"""Option `--resume-if-there`: start, continue, or leave a finished run."""
+
+from pathlib import Path
+
+import pytest
+
+from common.errors import ConfigError
+from deploy.cli.options import RunRequest
+from deploy.federation.launch import start_or_continue
+from tests.support.run_folders import MakeRun
+
+REQUEST = RunRequest(run_id="r1", rounds=3, seed=5)
+
+
+def test_a_run_that_does_not_exist_is_started(here: Path) -> None:
+    assert start_or_continue(REQUEST) == REQUEST
+
+
+def test_an_unfinished_run_is_continued(
+    here: Path, fake_run: MakeRun, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = fake_run("r1")
+    monkeypatch.setenv("FEDLOOM_RUNS", str(folder.parent))
+    assert start_or_continue(RunRequest(run_id="r1")) is None
+    assert "run 'r1' is finished" in capfd.readouterr().err
+    more = start_or_continue(RunRequest(run_id="r1", rounds=10_000))
+    assert more == RunRequest(resume="r1", rounds=10_000)
+    (folder / "result.json").unlink()
+    assert start_or_continue(RunRequest(run_id="r1")) == RunRequest(resume="r1")
+
+
+@pytest.mark.parametrize("request_", [RunRequest(), RunRequest(run_id="r1", resume="r1")])
+def test_a_name_is_needed(here: Path, request_: RunRequest) -> None:
+    with pytest.raises(ConfigError, match="--resume-if-there needs --run-id NAME, and no --resume"):
+        start_or_continue(request_)

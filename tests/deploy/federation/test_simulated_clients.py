@@ -1,0 +1,99 @@
+"""Clients of a resumed simulation are those of the run."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from common.config.parse import flatten, parse
+from common.errors import ConfigError, DataError
+from common.tasks.rules.vocabulary import demo_catalogue
+from deploy.cli.app import app
+from deploy.federation.request import run_partition
+from deploy.federation.runs import Command, remember
+from server.record.events import Round
+from server.record.folder import RunDirectory
+
+
+@pytest.fixture(autouse=True)
+def runs(here: Path) -> Path:
+    """Store a run that has begun."""
+    config = flatten(parse({"method": "fedrule", "rounds": 3, "seed": 1, "run-id": "exact"}))
+    RunDirectory(Path("runs"), "exact").create(config, json.loads(demo_catalogue().to_json()))
+    return here / "runs"
+
+
+def launch(run: str, command: Command, data: str, clients: int) -> RunDirectory:
+    folder = RunDirectory(Path("runs"), run)
+    remember(folder.path, command, data, clients)
+    return folder
+
+
+def test_a_simulation_continues_with_its_clients_and_demo_data() -> None:
+    folder = launch("exact", "simulate", "demo:0-9", 3)
+    assert run_partition(folder, "demo", None) == run_partition(folder, "demo:0-9", 3) == ("demo:0-9", 3)
+    with pytest.raises(ConfigError, match="continues with its own --clients 3; remove --clients"):
+        run_partition(folder, "demo", 2)
+    for other in ("demo:0-8", "mine.csv"):
+        with pytest.raises(ConfigError, match="continues with its own demo:0-9; remove --data"):
+            run_partition(folder, other, None)
+
+
+def test_a_simulation_of_own_data_needs_their_path_again() -> None:
+    """No run stores the path of own data."""
+    folder = launch("exact", "simulate", "mine.csv", 0)
+    assert run_partition(folder, "mine.csv", None) == ("mine.csv", 0)
+    text = "continues with its own data, whose path is not stored; name them with --data"
+    with pytest.raises(ConfigError, match=text):
+        run_partition(folder, "demo", None)
+    with pytest.raises(ConfigError, match="its own --clients 0"):
+        run_partition(folder, "mine.csv", 4)
+
+
+def test_a_run_of_processes_is_no_simulation() -> None:
+    with pytest.raises(ConfigError, match="was started by fedloom up; resume it with that command"):
+        run_partition(launch("exact", "up", "demo", 4), "demo", None)
+
+
+def test_a_run_without_a_launch_record_uses_the_given_partition() -> None:
+    assert run_partition(RunDirectory(Path("runs"), "exact"), "demo:0-9", 3) == ("demo:0-9", 3)
+
+
+def simulate(words: str) -> Result:
+    return CliRunner().invoke(app, ["simulate", *words.split()])
+
+
+def test_simulate_resumes_with_the_clients_of_the_run(runs: Path) -> None:
+    begun = simulate("--run-id short --data demo:0-6 --clients 2 --rounds 1 --method fedavg")
+    assert begun.exit_code == 0, begun.exception
+    resumed = simulate("--resume short --rounds 2")
+    assert resumed.exit_code == 0, resumed.exception
+    assert "run short: 2 clients in this process" in resumed.stderr
+    rounds = [event for event in RunDirectory(runs, "short").events() if isinstance(event, Round)]
+    assert [(event.round, event.answered) for event in rounds] == [(1, 2), (2, 2)]
+    assert isinstance(simulate("--resume short --rounds 3 --clients 3").exception, ConfigError)
+
+
+@pytest.mark.parametrize("noise", ["", "--epsilon 2"])
+def test_a_run_without_a_record_to_train_on_does_not_start(noise: str, here: Path) -> None:
+    Path("short.csv").write_text("time,v\n2024-01-01 00:00,1\n2024-01-01 01:00,2\n")
+    begun = simulate(f"--run-id empty --task traffic --data short.csv {noise}")
+    assert isinstance(begun.exception, DataError)
+    assert str(begun.exception) == "short.csv: no client has a record to train on; add records to the data"
+    assert not Path("runs", "empty").exists()
+
+
+def test_masked_sums_of_too_few_clients_do_not_start(here: Path) -> None:
+    begun = simulate("--run-id few --task rules --data demo:0-12 --clients 4 --helpers 2")
+    assert isinstance(begun.exception, ConfigError)
+    assert "a masked sum needs 5 clients, the data make 4; raise --clients" in str(begun.exception)
+    assert not Path("runs", "few").exists()
+
+
+@pytest.mark.parametrize("task", ["rules", "sessions", "ratings", "markets"])
+def test_a_run_with_clusters_completes_and_its_models_answer_no_stranger(task: str, runs: Path) -> None:
+    done = simulate(f"--task {task} --method ifca --run-id groups --data demo:0-6 --clients 3 --rounds 1 --no-alone")
+    assert done.exit_code == 0, done.exception
+    assert "a model for each cluster of clients" in done.stderr.replace("\n", " ")

@@ -1,0 +1,146 @@
+"""Report page: content for one run and several, without external resources."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from deploy.pages.report import render
+from server.record.folder import RunDirectory
+from tests.support.run_folders import MakeRun
+
+
+class Outline(HTMLParser):
+    """Headings and figures of a page, and its unclosed tags."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "path", "use", "rect"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.headings: list[str] = []
+        self.figures = 0
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.figures += tag == "figure"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("h1", "h2"):
+            self.headings.append(data)
+
+
+def html(paths: list[Path], tmp_path: Path) -> str:
+    return render(paths, tmp_path / "out" / "report.html").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(fake_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the page of one completed run."""
+    return html([fake_run(rounds=24)], tmp_path_factory.mktemp("report"))
+
+
+def test_one_run(page: str) -> None:
+    outline = Outline(page)
+    assert outline.open == []
+    sections = [
+        "Result",
+        "Learning",
+        "Length of lists",
+        "Clients",
+        "Rounds",
+        "Privacy",
+        "Configuration",
+        "Reproduction",
+    ]
+    assert outline.headings == ["fedrule on rules", *sections]
+    assert outline.figures == 4 + 1 + 4 + 4
+    for text in (
+        "24 of 24 rounds in 10.1 s",
+        "No differential privacy",
+        "9f86d081",
+        "algorithm.fedrule.lam",
+        "flwr 1.39.0",
+    ):
+        assert text in page
+    assert re.search(r"client-3</th><td>did not answer</td><td>12–15<", page)
+    assert "fedloom up --method fedrule --task rules --rounds 24 --seed 0" in page
+
+
+def test_the_page_has_no_external_resources(page: str) -> None:
+    assert "<script" not in page
+    assert not re.search(r'(src|href)="(?!#)|url\((?!#)|@import', page)
+    assert set(re.findall(r"https?://[^\"'\s]+", page)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+
+
+def test_several_runs_are_compared(fake_run: MakeRun, tmp_path: Path) -> None:
+    page = html(
+        [fake_run("a", rounds=5), fake_run("b", method="fedavg", rounds=5, limit=0.9), fake_run("c", status="running")],
+        tmp_path,
+    )
+    outline = Outline(page)
+    assert outline.headings[:2] == ["3 runs compared", "Results"]
+    row = re.search(r"AUC <span class=\"arrow\">↑</span></th>(.*?)</tr>", page, re.S)
+    assert row
+    assert row[1].count("<b>") == 1
+    assert 'class="differs"' in page
+    assert "fedrule, seed 0" not in page, "method and seed are equal, so run ids are shown"
+    assert all(f"<b>{run}</b>" in page for run in "abc")
+
+
+def test_the_server_s_step_is_shown_where_a_method_adapts_it(fake_run: MakeRun, tmp_path: Path) -> None:
+    assert "Server step" in Outline(html([fake_run("a", method="fedga", rounds=5), fake_run("b")], tmp_path)).headings
+    assert "Server step" not in Outline(html([fake_run("b")], tmp_path)).headings
+
+
+def test_a_forecaster_s_page(fake_forecasts: MakeRun, tmp_path: Path) -> None:
+    page = html([fake_forecasts()], tmp_path)
+    outline = Outline(page)
+    assert outline.open == []
+    sections = [
+        "Learning",
+        "Forecasts by round",
+        "Clients before and after the teacher",
+        "Clusters",
+        "Clients",
+        "Rounds",
+    ]
+    assert outline.headings[1:8] == ["Result", *sections]
+    assert outline.figures == 1 + 2 + 2 + 1 + 1 + 4
+    assert 2 < page.count('class="card') <= 1 + 5, "the cards and their container"
+    assert "in round 7, the best on validation data" in page
+    assert "On validation data; the last round" in page
+    assert "Rule satisfaction, windows, cluster model" in page, "in the table of all metrics"
+
+
+@pytest.mark.parametrize("status", ["running", "failed"])
+def test_a_failed_or_interrupted_run(fake_run: MakeRun, tmp_path: Path, status: str) -> None:
+    page = html([fake_run(rounds=6, status=status)], tmp_path)
+    assert Outline(page).open == []
+    assert ("1 of 4 clients answered, 2 are needed" in page) == (status == "failed")
+    assert ('<span class="status unfinished">' in page) == (status == "running")
+
+
+def test_a_run_that_has_only_started(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path, "new")
+    run.create({"method": "fedrule", "task": "rules"}, {})
+    assert Outline(html([run.path], tmp_path)).headings == ["fedrule on rules", "Configuration", "Reproduction"]
+
+
+def test_texts_of_clients_are_escaped(fake_run: MakeRun, tmp_path: Path) -> None:
+    path = fake_run("r1", rounds=20, status="running")
+    lines = (path / "metrics.jsonl").read_text().replace("is not allowed by its policy", "<script>alert(1)</script>")
+    (path / "metrics.jsonl").write_text(lines)
+    page = html([path], tmp_path)
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
