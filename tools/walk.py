@@ -96,7 +96,7 @@ def walking(walk: Walk) -> Iterator[Walk]:
         yield walk
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
 
 def product(*folders: str, only_after: str = "") -> Walk:

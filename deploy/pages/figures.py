@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from common.metrics import MetricSpec
-from deploy.pages.metrics import EXAMPLES, curve, format_value
+from common.metrics import EXAMPLES, MetricSpec
+from deploy.pages.metrics import curve, format_value
 from deploy.pages.view import RunRecord, client_values
 from server.record.events import Round
 

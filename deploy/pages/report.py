@@ -15,7 +15,7 @@ from common.config.retired import is_ignored
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
-from common.metrics import MetricSpec
+from common.metrics import EXAMPLES, MetricSpec
 from common.text import count
 from deploy.federation.runs import Origin
 from deploy.pages import budget as budget_section
@@ -23,7 +23,7 @@ from deploy.pages import text
 from deploy.pages.clusters import clusters
 from deploy.pages.comparison import compare_runs
 from deploy.pages.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
-from deploy.pages.metrics import EXAMPLES, brief, curve, folded, format_value, headlines, in_order, local_metrics
+from deploy.pages.metrics import brief, curve, folded, format_value, headlines, in_order, local_metrics
 from deploy.pages.text import statement_of
 from deploy.pages.view import (
     ARROW,

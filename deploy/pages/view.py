@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
-from common.metrics import MetricSpec
+from common.metrics import EXAMPLES, MetricSpec
 from common.options import leaves
 from deploy.federation.runs import Origin, origin_of
-from deploy.pages.metrics import EXAMPLES, is_error
+from deploy.pages.metrics import is_error
 from server.record.events import Finish, Metrics, Round, Start
 from server.record.folder import RunDirectory
 from server.record.result import Result
