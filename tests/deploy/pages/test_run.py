@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from common.errors import ConfigError
-from deploy.pages.metrics import EXAMPLES, measure
+from common.metrics import EXAMPLES
+from deploy.pages.metrics import measure
 from deploy.pages.view import absences, client_values, read
 from server.record.events import Finish, Round, Start
 from server.record.folder import RunDirectory
