@@ -1,24 +1,21 @@
-"""Strategy of pFedMe (Dinh et al. 2020, Algorithm 1)."""
+"""pFedMe (Dinh et al. 2020, Algorithm 1)."""
 
 from common.arrays import Arrays, scale, sub
+from common.contribution import Contribution
 from common.methods import pfedme
-from common.methods.pfedme import PFedMe
-from server.aggregation.optimizers import OptimizerState
-from server.aggregation.results import Collected
-from server.round.method import RoundParts, ServerMethod
-from server.round.round import RoundStrategy
+from common.methods.pfedme import PFedMe as PFedMeOptions
+from server.round.method import Groups, Method, RoundContext, ServerMethod
 
 
-class PFedMeStrategy(RoundStrategy):
+class PFedMe(Method):
     """pFedMe: w ← (1 − β)w + β·mean w_i."""
 
-    def __init__(self, options: PFedMe, parts: RoundParts) -> None:
-        super().__init__(parts)
+    def __init__(self, options: PFedMeOptions) -> None:
         self.beta = options.beta
 
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
         """Return (1 − β)w + β·mean w_i; the mean is not per local step, since each w_i solves a problem."""
-        return sub(model, scale(collected.mean_update(), self.beta)), state
+        return sub(model, scale(total.mean_update(), self.beta)), state
 
 
-METHOD = ServerMethod(pfedme.METHOD, PFedMeStrategy)
+METHOD = ServerMethod(pfedme.METHOD, PFedMe)

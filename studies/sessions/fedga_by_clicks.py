@@ -5,6 +5,7 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from server.aggregation.results import Collected
 
 from client.tasks.sessions.data.visitors import Visitor, split_visitor
 from client.trainers.base import ClientMethod
@@ -16,7 +17,6 @@ from common.methods.fedavg import FedGA
 from common.methods.registry import METHODS
 from common.tasks.sessions.task import TASK
 from server.aggregation.optimizers import OptimizerState
-from server.aggregation.results import Collected
 from server.methods.fedga import FedGAStrategy
 from server.methods.registry import SERVER_METHODS
 from server.round.method import RoundParts, ServerMethod

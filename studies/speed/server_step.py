@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from server.aggregation.results import Share, fold
 
 from common.arrays import Arrays, scale, sub
 from server.aggregation.optimizers import adaptive
-from server.aggregation.results import Share, fold
 from studies.speed import timing
 
 SHAPES = {"items": (40_000, 100), "gates": (200, 1000), "readout": (100, 1000)}

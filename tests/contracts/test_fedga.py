@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from server.aggregation.results import Replies, Reply
 
 from common.arrays import Arrays, sha256
 from common.options import Scalar
 from common.wire.messages import TrainReply
-from server.aggregation.results import Replies, Reply
 from server.round.state import RunState
 from tests.support.toys import Toy, configured, optimum, quadratics
 

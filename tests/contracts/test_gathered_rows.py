@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from server.aggregation.results import Reply
+from server.round.step import StepStrategy
 
 from client.data.dataset import AnyDataset
 from client.tasks.sessions.data.generator import demo_visitors
@@ -20,10 +22,8 @@ from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS
 from deploy.simulation import blocks as population
 from deploy.simulation.grid import simulate
-from server.aggregation.results import Reply
 from server.record.folder import RunDirectory
 from server.record.result import Result
-from server.round.step import StepStrategy
 from tests.support.build import task_model
 from tests.support.sensors import rounds_of
 

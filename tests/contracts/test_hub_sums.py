@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flwr.app import Message, RecordDict
+from server.aggregation.blocks import FoldedReplies
 
 from client.owner.policy import Policy
 from common.arrays import norm
@@ -13,7 +14,6 @@ from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.hubs import split_answers, sum_of
 from common.wire.messages import TRAIN
-from server.aggregation.blocks import FoldedReplies
 from server.round import step
 from server.run import run
 from tests.support.hubs import NodeGrid, settings, split

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from server.methods.fedstl_shared_windows import SharedWindowsStrategy
 from torch.func import functional_call
 
 from client.tasks.traffic.learner import TrafficLearner
@@ -16,7 +17,6 @@ from common.tasks.traffic.task import TASK
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, EnrolRequest, TrainReply, TrainRequest
 from server.aggregation.clusters import pool_ranges, spread_copies
 from server.clients.enrolment import Enrolment
-from server.methods.fedstl_shared_windows import SharedWindowsStrategy
 from server.record.folder import RunDirectory
 from server.round.method import RoundParts
 from server.round.state import RunState

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from server.aggregation.blocks import FoldedReplies
 
 from common.config.run import RunConfig
 from common.contribution import find_doubtful
 from deploy.simulation import blocks as population
 from deploy.simulation.grid import simulate
-from server.aggregation.blocks import FoldedReplies
 from server.round import step
 from tests.support.toys import toy_dataset
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from server.aggregation.results import Opened
+
 from server.secure.sums import assign, median_of
 
 NAMES = [f"c{k:02}" for k in range(11)]

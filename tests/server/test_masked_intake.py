@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from flwr.app import Message
+from server.aggregation.results import Load
 
 from common.errors import FedloomError
 from common.wire.codec import encode
 from common.wire.messages import TrainReply
-from server.aggregation.results import Load
 from server.clients.roster import EnrolledClient
 from server.round.spool import Spool
 from tests.support.mutations import mutated

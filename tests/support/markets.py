@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from server.aggregation.results import Replies, Reply
+
 from client.data.read import read_all
 from client.owner.policy import Policy
 from client.privacy.simulation import in_memory
@@ -19,7 +21,6 @@ from common.models import parameters
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import TrainReply, TrainRequest
-from server.aggregation.results import Replies, Reply
 from server.record.folder import RunDirectory
 from server.round.state import RunState
 from server.run import run

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from flwr.app import Message, Metadata, RecordDict
+from server.aggregation.results import Replies, Reply
 from torch import Tensor
 
 from client.state import MemoryStore, Store
@@ -22,7 +23,6 @@ from common.models import tensors
 from common.options import Scalar
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
-from server.aggregation.results import Replies, Reply
 from server.clients.enrolment import Enrolment
 from server.round.state import RunState
 from tests.support.build import strategy_of

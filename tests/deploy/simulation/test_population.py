@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from server.aggregation.blocks import FoldedReplies
 
 from client.data.read import partition, read_all
 from client.training import local_round as folded_cohort
@@ -20,7 +21,6 @@ from deploy.simulation import blocks as population
 from deploy.simulation import blocks as shared_evaluation
 from deploy.simulation.grid import simulate
 from deploy.simulation.state import simulate_measured
-from server.aggregation.blocks import FoldedReplies
 from server.record.folder import RunDirectory
 from server.round import step
 from tests.support.sensors import rounds_of

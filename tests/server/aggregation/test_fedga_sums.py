@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from server.aggregation.results import BLOCK_SIZE, Share, Sums, fold, mean_update
 
 from common.arrays import Arrays, sha256
 from common.wire.sparse_rows import named_rows
-from server.aggregation.results import BLOCK_SIZE, Share, Sums, fold, mean_update
 
 UPDATES = hnp.arrays(np.float32, 5, elements=st.floats(-(2.0**20), 2.0**20, width=32))
 SHARES = st.lists(

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from server.aggregation.results import mean_update
 
 from common.arrays import mean, sha256
-from server.aggregation.results import mean_update
 
 U = {"w": np.array([3.0, 6.0])}
 V = {"w": np.array([1.0, -1.0])}

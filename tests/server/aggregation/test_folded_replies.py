@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from server.aggregation.blocks import collect, select_whole
+from server.aggregation.results import Collected, Replies, Reply
 
 from common.arrays import Arrays
 from common.contribution import BlockReply, ClientBlock, Folded
 from common.errors import ConfigError
 from common.methods.base import Capabilities
 from common.wire.messages import TrainReply
-from server.aggregation.blocks import collect, select_whole
-from server.aggregation.results import Collected, Replies, Reply
 
 STEPS = (3, 3, 1, 1, 2)
 RNG = np.random.default_rng(4)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from server.aggregation.results import Rate, Replies, Reply
 
 from common.arrays import Arrays, mean, sha256
-from server.aggregation.results import Rate, Replies, Reply
 from tests.support.strategies import NAMES, VARIANTS, Server, good, reply_of
 
 
