@@ -2,7 +2,7 @@
 
 from common.arrays import Arrays, scale, sub
 from common.contribution import Contribution
-from common.methods import fedavg, perfedavg, personalized
+from common.methods import fedavg, personalized
 from common.methods.base import MethodOptions
 from common.methods.fedavg import FedAvg as FedAvgOptions
 from server.aggregation.optimizers import momentum
@@ -41,4 +41,3 @@ FEDPROX = ServerMethod(fedavg.FEDPROX, Mean)
 FEDREP = ServerMethod(personalized.FEDREP, Mean)
 DITTO = ServerMethod(personalized.DITTO, Mean)
 LOCAL = ServerMethod(personalized.LOCAL, Mean)
-PERFEDAVG = ServerMethod(perfedavg.METHOD, Mean)

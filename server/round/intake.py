@@ -279,7 +279,7 @@ class SingleIntake:
             task=TASKS[at.config.task],
             model=self._template(at, name),
             needs_gradient=at.config.capabilities.needs_gradient,
-            form=at.config.federation.form,
+            encoding=at.config.federation.encoding,
         )
         reply, rows = accept_reply(sent, expected, at.config.task_options)
         if at.cost:
@@ -350,10 +350,10 @@ class SingleIntake:
 
 
 def _read_full(at: RoundContext, load: Load, template: Arrays) -> Load:
-    form, gathers = at.config.federation.form, at.config.task_options.gathers_rows
+    encoding, gathers = at.config.federation.encoding, at.config.task_options.gathers_rows
 
     def read() -> Arrays:
-        arrays = unpack(load(), form, template)
+        arrays = unpack(load(), encoding)
         return arrays if gathers else expand(arrays, template)
 
     return read
