@@ -3,7 +3,6 @@
 from common.arrays import Arrays, scale, sub
 from common.contribution import Contribution
 from common.methods import pfgnn
-from common.methods.pfgnn import PFGNN as PFGNNOptions
 from server.round.method import Groups, Method, RoundContext, ServerMethod
 
 
@@ -14,7 +13,7 @@ class PFGNN(Method):
     values, for new clients.
     """
 
-    def __init__(self, options: PFGNNOptions) -> None:
+    def __init__(self, options: pfgnn.PFGNN) -> None:
         self.beta = options.beta
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:

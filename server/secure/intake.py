@@ -6,14 +6,13 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-from common.secure.clusters import WEIGHT, to_clusters
 from flwr.app import Message
 
 from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
 from common.contribution import GRADIENT, MAGNITUDE, UPDATE, Contribution, Member
 from common.errors import ConfigError, WireError
-from common.secure.layout import SumLayout
+from common.secure.layout import WEIGHT, SumLayout, to_clusters
 from common.secure.terms import SumTerms
 from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply

@@ -24,7 +24,7 @@ from common.wire.messages import TrainReply, TrainRequest
 from server.record.folder import RunDirectory
 from server.round.state import RunState
 from server.run import run
-from tests.support.build import learner_of, strategy_of, task_model
+from tests.support.build import learner_of, round_of, task_model
 from tests.support.sensors import Listening, stores
 
 DEMO = read_all("markets", "demo:3-6")  # the three smallest
@@ -73,6 +73,6 @@ def once(config: RunConfig, one: Participant) -> TrainReply:
 
 def shared_after(config: RunConfig, model: Arrays, replies: list[TrainReply]) -> Arrays:
     """Return the server's next model."""
-    strategy = strategy_of(config, RunState(0, model), None)
+    strategy = round_of(config, RunState(0, model), None)
     answers = [Reply(f"client-{k}", 1.0, reply) for k, reply in enumerate(replies)]
     return strategy.update({}, model, Replies(answers, strategy.capabilities.per_step))[0]

@@ -15,7 +15,7 @@ from server.clients.enrolment import Enrolment
 from server.clients.roster import EnrolledClient
 from server.round.round import RoundStrategy
 from server.round.state import RunState, Trained
-from tests.support.build import strategy_of
+from tests.support.build import round_of
 from tests.support.toys import METHODS, configured, instruction
 
 NAMES = ("ann", "bob", "cyd", "dee")
@@ -51,7 +51,7 @@ class Server:
         self.strategy = self.at(RunState(0, MODEL))
 
     def at(self, state: RunState) -> RoundStrategy:
-        return strategy_of(self.config, state, enrolment=self.enrolment, on_trained=self.trained.append)
+        return round_of(self.config, state, enrolment=self.enrolment, on_trained=self.trained.append)
 
     def round(self, *messages: Message) -> RunState:
         self.strategy.aggregate_train(1, list(messages))

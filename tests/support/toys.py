@@ -25,7 +25,7 @@ from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
 from server.clients.enrolment import Enrolment
 from server.round.state import RunState
-from tests.support.build import strategy_of
+from tests.support.build import round_of
 from tests.support.configurations import method_options
 
 METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto")
@@ -122,7 +122,7 @@ class Toy:
     def __post_init__(self) -> None:
         self.stores: dict[str, Store] = {name: MemoryStore() for name in self.clients}
         state = RunState(0, quadratic_model())
-        self.strategy = strategy_of(self.config, state, _nobody())
+        self.strategy = round_of(self.config, state, _nobody())
 
     @property
     def model(self) -> np.ndarray:
