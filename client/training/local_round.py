@@ -26,7 +26,7 @@ from client.training.state import (
     stacked_moments,
 )
 from common.arrays import Arrays, Floats, Ints
-from common.contribution import BlockReply, ClientBlock, Folded
+from common.contribution import BlockReply, ClientBlock, Contribution, Member, rows_of_lengths
 from common.errors import FedloomError
 from common.methods.base import MethodOptions
 from common.models import tensors
@@ -292,8 +292,15 @@ def train_folded(
     summed = [k for k in counted if k not in alone]
     weights = np.array([options.weight(p.learner.examples) if k in summed else 0.0 for k, p in enumerate(participants)])
     update, gradient = (to_arrays(_only(summed, t)) for t in (trained.update, trained.gradient))
-    sums = Folded()
-    sums.add(participants[0].steps, weights, update, gradient, with_magnitude=options.capabilities().needs_magnitude)
+    rows = rows_of_lengths(lengths)
+    members = [
+        Member(p.client, float(weights[k]), p.steps, float(losses[k]), rows[k])
+        for k, p in enumerate(participants)
+        if k in summed
+    ]
+    capabilities = options.capabilities()
+    sums = Contribution(per_step=capabilities.per_step, magnitude=capabilities.needs_magnitude)
+    sums.add_stack(members, weights, update, gradient)
     block = ClientBlock(number, tuple(participants[k].client for k in summed), sums)
 
     def reply(k: int) -> TrainReply | FedloomError:

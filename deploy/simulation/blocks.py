@@ -19,7 +19,7 @@ from client.training.local_round import train_folded
 from client.training.participant import split_cohort
 from client.training.state import split_histories
 from common.config.run import RunConfig
-from common.contribution import Folded, Lengths, find_doubtful, rows_of_lengths, typical
+from common.contribution import Contribution, Lengths, find_doubtful, rows_of_lengths, typical
 from common.wire.codec import decode
 from common.wire.messages import EVALUATE, LOCAL, EvaluateRequest
 from deploy.simulation.clients import Job, answer_jobs, decode_once, message_sizes
@@ -73,7 +73,7 @@ class Population:
         with_all = self._trained <= weights.keys()
         self._trained |= weights.keys()
         allowed, blocks = allowances(weights), _cut(jobs, size, with_all=with_all)
-        together, running = -(-len(blocks) * _sum_bytes(jobs[0]) // SUMS_BYTES), Folded()
+        together, running = -(-len(blocks) * _sum_bytes(jobs[0]) // SUMS_BYTES), Contribution()
 
         def train_block(number: int) -> TrainedBlock:
             nonlocal running
@@ -82,12 +82,12 @@ class Population:
             judge = partial(find_doubtful, self._reference, limits)
             trained = train_folded(config.method_options, members, number, judge, with_all=with_all)
             sizes = message_sizes(config, len(members), trained.update, trained.gradient)
-            running = running if number % together else Folded()
+            running = running if number % together else trained.block.sums.empty()
             if trained.block.clients:
                 running.merge(trained.block.sums)
-            replies = put_into(replace(trained.block, sums=Folded()), trained.replies)
+            replies = put_into(replace(trained.block, sums=running.empty()), trained.replies)
             is_last = number + 1 == len(blocks) or not (number + 1) % together
-            return TrainedBlock(replies, sizes, trained.lengths, running if is_last else Folded())
+            return TrainedBlock(replies, sizes, trained.lengths, running if is_last else running.empty())
 
         participants = [[job.participant for job in block] for block in blocks]
         trained = self._workers.train(participants, train_block, STATE_VECTORS * _model_bytes(jobs[0]), together)

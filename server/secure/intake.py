@@ -56,7 +56,8 @@ class SecureIntake:
         """Terms of each group's sum."""
         self.spool: Spool | None = None
         """Store of uploads as they arrive."""
-        self._at: RoundContext | None = None
+        self.at: RoundContext | None = None
+        """Round whose uploads are taken."""
         self._groups: dict[str, int] = {}
         """Client of the round -> its group."""
         self._bad_boxes = Counter[str]()
@@ -72,7 +73,7 @@ class SecureIntake:
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Fix the terms of the round's sums over these clients; return those that are asked, with their terms."""
-        self._at, self.spool = at, self._sums.spool()
+        self.at, self.spool = at, self._sums.spool()
         fixed = self._fixed(at.number)
         if all(fixed) and not self._sums.is_renewed:
             final = [one for one in fixed if one is not None]
@@ -95,8 +96,8 @@ class SecureIntake:
 
     def take(self, node: int, answer: Message) -> None:
         """Examine an upload as it arrives, and store its numbers."""
-        if self._at is not None and self.terms and self.spool is not None:
-            at, spool = self._at, self.spool
+        if self.at is not None and self.terms and self.spool is not None:
+            at, spool = self.at, self.spool
             take_reply(answer, self._largest, lambda sent: self._store(at, sent, node, spool))
 
     def close(self, at: RoundContext, messages: Iterable[Message], phase: str = LOCAL) -> Intaken:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from server.aggregation.results import Reply
 from server.round.step import StepStrategy
 
 from client.data.dataset import AnyDataset
@@ -22,6 +21,7 @@ from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS
 from deploy.simulation import blocks as population
 from deploy.simulation.grid import simulate
+from server.aggregation.replies import Reply
 from server.record.folder import RunDirectory
 from server.record.result import Result
 from tests.support.build import task_model

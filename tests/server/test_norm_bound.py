@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from server.aggregation.results import Reply
 
 from common.arrays import norm
 from server.aggregation.lengths import measure
-from server.round.intake import shorten
+from server.aggregation.replies import Reply, shorten
 from tests.support.strategies import reply_of
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from server.aggregation.blocks import FoldedReplies
 
 from client.data.read import partition, read_all
 from client.training import local_round as folded_cohort
@@ -16,13 +15,14 @@ from client.training.local_round import TrainedCohort
 from common.arrays import norm
 from common.config.parse import parse
 from common.config.run import RunConfig
+from common.contribution import Contribution
 from common.errors import RunError
 from deploy.simulation import blocks as population
 from deploy.simulation import blocks as shared_evaluation
 from deploy.simulation.grid import simulate
 from deploy.simulation.state import simulate_measured
 from server.record.folder import RunDirectory
-from server.round import step
+from server.round import intake
 from tests.support.sensors import rounds_of
 from tests.support.toys import METHODS, toy_dataset
 
@@ -130,13 +130,13 @@ def test_large_sums_are_shared_by_blocks_with_any_number_of_workers(
     """Eleven homes in blocks of two: six blocks, three sums."""
     folds(True)
     seen: list[int] = []
-    collect = step.collect
+    add_up = intake.add_up
 
-    def watched(replies: Any, **options: bool) -> FoldedReplies:
+    def watched(replies: Any, *arguments: Any) -> Contribution:
         seen.append(len({id(reply.train.block) for reply in replies}))
-        return collect(replies, **options)
+        return add_up(replies, *arguments)
 
-    monkeypatch.setattr(step, "collect", watched)
+    monkeypatch.setattr(intake, "add_up", watched)
     apart = simulate(settings("fedrule"), toy_dataset(11), tmp_path / "apart", together=2)
     monkeypatch.setattr(population, "_sum_bytes", lambda job: population.SUMS_BYTES // 3)
     shared = [

@@ -4,11 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from server.aggregation.results import Load
 
 from common.arrays import Arrays
 from server.aggregation import lengths as outliers
 from server.aggregation.lengths import find_outliers
+from server.aggregation.replies import Load
 
 
 def vectors(**values: tuple[float, float]) -> dict[str, Load]:

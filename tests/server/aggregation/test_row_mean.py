@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from server.aggregation.results import rescale_rows
 
 from common.arrays import Arrays, mean, sha256
+from server.aggregation.replies import rescale_rows
 
 
 def test_by_hand() -> None:
