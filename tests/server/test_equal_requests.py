@@ -1,12 +1,24 @@
 """Clients share a request unless what they have to settle differs."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
+from flwr.app import ArrayRecord, ConfigRecord, Message
 
 from common.wire.codec import decode
 from common.wire.messages import TrainRequest
-from tests.support.strategies import MODEL, Server
+from tests.support.strategies import MODEL, NODES, Server
+
+
+class Online:
+    """Grid whose nodes are all online."""
+
+    def get_node_ids(self) -> list[int]:
+        return [*NODES.values()]
+
+    def send_and_receive(self, messages: Iterable[Message]) -> list[Message]:
+        return []
 
 
 @pytest.mark.parametrize(("variant", "last"), [("fedga", [0, 0, 0, 0]), ("fedrule", [1, 2, 0, 0])])

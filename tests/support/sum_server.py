@@ -46,13 +46,13 @@ class SumServer(Server):
             self.enrolment.roster.enrol(EnrolledClient(f"{node:04}", node, "toy:0", 10))
         self._sums = HelperSums(self.config, roster(), self._helpers, self._store)
         self.at_round = RoundContext(self.config, self.strategy.state)
-        self.intake = SecureIntake(self.config, self.enrolment, self.strategy.method, self._sums)
-        self.intake.terms = [self.terms]
+        self.uploads = SecureIntake(self.config, self.enrolment, self.strategy.method, self._sums)
+        self.uploads.terms = [self.terms]
         self.listen(Spool(folder, most=4 * 8 * size))
 
     def listen(self, spool: Spool) -> None:
         """Prepare to take the uploads of the round again."""
-        self.intake.spool, self.intake.at = spool, self.at_round
+        self.uploads.spool, self.uploads.at = spool, self.at_round
 
     @property
     def _helpers(self) -> HelperExchange:
@@ -78,10 +78,10 @@ class SumServer(Server):
         """Return the message of a reply after it arrived."""
         message = Message(encode(reply), reply_to=instruction(node))
         before = content_size(message.content)
-        self.intake.take(node, message)
+        self.uploads.take(node, message)
         assert content_size(message.content) == before
         return message
 
     def split(self, *messages: Message) -> tuple[dict[str, Upload], dict[str, str]]:
         """Return client -> upload, and client -> reason for bad ones."""
-        return self.intake.split(self.at_round, list(messages))
+        return self.uploads.split(self.at_round, list(messages))

@@ -2,29 +2,13 @@
 
 import numpy as np
 import pytest
-from server.aggregation.replies import Reply, add_up
 
+from common.arrays import mean, sha256
 from common.contribution import Contribution
 from common.methods.base import Capabilities
+from server.aggregation.replies import Reply, add_up
 from server.round.method import RoundContext
-from common.arrays import Arrays, mean, sha256
 from tests.support.strategies import NAMES, VARIANTS, Server, good, reply_of
-
-
-def replies(self) -> list[Reply]:
-        raise AssertionError("a method with sum_only reads single replies")
-
-    def mean_update(self) -> Arrays:
-        return self.whole.mean_update()
-
-    def mean_gradient(self) -> Arrays:
-        return self.whole.mean_gradient()
-
-    def mean_direction(self, rate: Rate) -> Arrays:
-        return self.whole.mean_direction(rate)
-
-    def mean_and_magnitude(self) -> tuple[Arrays, Arrays]:
-        return self.whole.mean_and_magnitude()
 
 
 def replies(*steps: int) -> list[Reply]:
