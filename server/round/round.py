@@ -31,7 +31,7 @@ from server.clients.roster import EnrolledClient, cohort
 from server.round.evaluation import Evaluator
 from server.round.intake import Intake, Intaken
 from server.round.method import Method, RoundContext, Talk
-from server.round.plan import Plan
+from server.round.plan import Plan, Price
 from server.round.state import RunState, Trained
 
 log = logging.getLogger("fedloom.server")
@@ -104,7 +104,7 @@ class Round(Strategy):
         self.config, self.method, self.intake, self.plan, self.observer = config, method, intake, plan, observer
         self.state = method.assignment.start(state, config)
         self._evaluator, self._enrolment = evaluator, enrolment
-        self._at = RoundContext(config, self.state)
+        self._price = Price()
         self._grid: Grid | None = None
         self._step: Step | None = None
         self._is_over = self._is_on_test = self._can_exclude = False
@@ -128,13 +128,13 @@ class Round(Strategy):
         is_pending = self.intake.is_pending(number)
         is_free = is_pending and not self.plan.needs_clients
         clients = {} if is_free else self._enrolment.gather(grid, self.config.federation.min_replies)
-        price = self.plan.open(self.state, clients)
-        at = self._at = RoundContext(self.config, self.state, price.cost, price.clip)
+        self._price = self.plan.open(self.state, clients)
+        at = self._context()
         terms = self.intake.open(at, [] if is_pending else self._sample(at, clients))
         asked = {name: self._current(name, clients) for name in terms}
         if asked:
             self.state = self.method.assignment.prepare(at, asked, self._talk(), training=True)
-            at = self._at = replace(at, state=self.state)
+            at = self._context()
         request = self._requests(at, terms)
         messages = self._messages([*asked.values()], TRAIN, request)
         self.plan.charge(self.intake.paying, self.state.model)
@@ -153,10 +153,9 @@ class Round(Strategy):
             QuorumError: Fewer usable replies than `federation.min-replies`, or too few for a secure sum.
         """
         try:
-            self._at = replace(self._at, state=self.state)
-            taken = self.intake.close(self._at, replies)
+            taken = self.intake.close(self._context(), replies)
             self.state = replace(self.state, guard=taken.guard)
-            loss = self._report(self._advance(replace(self._at, state=self.state), taken))
+            loss = self._report(self._advance(self._context(), taken))
         except QuorumError:
             if not self.intake.has_final(self.state.round + 1):
                 self.plan.fail()
@@ -169,6 +168,9 @@ class Round(Strategy):
         clients = self._enrolment.roster.select_trainable(grid.get_node_ids())
         others = [name for name in clients if not self.state.guard.sits_out(name, self.state.round + 1)]
         return self._can_exclude and len(others) >= self.config.federation.min_replies
+
+    def _context(self) -> RoundContext:
+        return RoundContext(self.config, self.state, self._price.cost, self._price.clip)
 
     def _sample(self, at: RoundContext, clients: Mapping[str, EnrolledClient]) -> list[str]:
         """Return the cohort among the clients that can pay and do not sit out."""
@@ -236,7 +238,7 @@ class Round(Strategy):
             blamed.append(longest)
             reason = self._blame("the step with its update is not finite", at.number)
             taken = taken.without([longest], {longest: reason})
-        guard = state.guard.record(at.noise, taken.lengths).exclude(blamed, self._end_of_penalty(at.number - 1))
+        guard = state.guard.record(at.noise, taken.lengths).exclude(blamed, self._end_of_penalty(at.number))
         self.state = replace(state, guard=guard)
         return Step(at, taken, self._describe(at, taken))
 
@@ -248,8 +250,9 @@ class Round(Strategy):
         with np.errstate(over="ignore", invalid="ignore"):
             updated, memory = self.method.update(at, before.memory, shared, total)
             model = {**before.model, **updated}
-            model = self.method.assignment.refine(at, model, total.names, self._talk())
-        return before.next(model, memory, total.names)
+            names = [reply.client for reply in taken.replies] or total.names  # a robust rule may leave some out
+            model = self.method.assignment.refine(at, model, names, self._talk())
+        return before.next(model, memory, names)
 
     def _describe(self, at: RoundContext, taken: Intaken) -> Trained:
         """Return the report of a step; the loss is known only of plaintext replies."""
@@ -369,11 +372,11 @@ class Round(Strategy):
     ) -> list[Message]:
         """Return the evaluation requests, of `model` to all clients or of each asked client's own one."""
         self._grid = grid
-        at = replace(self._at, state=self.state)
+        at = self._context()
         clients = self._evaluator.select(at, grid.get_node_ids(), final=final, one_model=model is not None)
         if model is None:
             self.state = self.method.assignment.prepare(at, clients, self._talk(), training=False)
-            at = replace(at, state=self.state)
+            at = self._context()
         request = self._evaluator.requests(at, clients, split, final=final, model=model, number=number)
         return self._messages([client for _, client in sorted(clients.items())], EVALUATE, request)
 
@@ -397,7 +400,7 @@ class Round(Strategy):
         return messages
 
     def _talk(self) -> "Talk":
-        return Talk(self._at, self.intake, self._enrolment, self._send)
+        return Talk(self._context(), self.intake, self._enrolment, self._send)
 
     def _send(
         self, clients: Sequence[EnrolledClient], kind: str, payload: Callable[[EnrolledClient], Payload]
