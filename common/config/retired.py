@@ -1,4 +1,4 @@
-"""Config keys of earlier releases: removed ones are refused with their successor, renamed ones are read for one release."""
+"""Config keys of earlier releases: removed or renamed."""
 
 import logging
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def update_keys(flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def is_ignored(key: str, value: Scalar) -> bool:
-    """Return True for a removed key whose value has no effect, as configurations of earlier releases name it."""
+    """Return True for a removed key whose value has no effect."""
     return key in REMOVED and value in REMOVED[key].ignored
 
 
