@@ -207,6 +207,15 @@ def targets_of_make() -> Iterator[str]:
                     yield f"{relative(page)}:1: no target: make {name}"
 
 
+def rooms() -> Iterator[str]:
+    """Find rooms that the picture of the rooms does not show."""
+    shown = (DOCS / "assets" / "rooms.svg").read_text("utf-8")
+    for layer in LAYERS:
+        for room in (path.parent.name for path in (ROOT / layer).glob("*/__init__.py")):
+            if f">{room}</text>" not in shown:
+                yield f"docs/assets/rooms.svg:1: {layer}/{room} is missing; run python docs/make_architecture.py"
+
+
 def picture() -> Iterator[str]:
     """Find a picture of the README that is large or has lost its text."""
     text = (DOCS / "assets" / "overview.svg").read_text("utf-8")
@@ -243,6 +252,7 @@ CHECKS = (
     paths_of_files,
     titled_blocks,
     targets_of_make,
+    rooms,
     picture,
     troubleshooting,
 )
