@@ -1,4 +1,4 @@
-"""Configuration of a run: from the options of a command, from a TOML file, or from the run that it resumes."""
+"""Configuration of a run from options, from a TOML file, or from a resumed run."""
 
 import re
 import tomllib

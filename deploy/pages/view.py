@@ -1,4 +1,4 @@
-"""Record of a run for every page, read from its folder, and the sections, figures and tables of a page."""
+"""View of a run for all pages: its record, sections, figures and tables."""
 
 import math
 from collections.abc import Sequence
