@@ -15,6 +15,7 @@ from client.training.participant import Participant
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
+from common.config.shared import current_key
 from common.models import parameters
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
@@ -36,7 +37,7 @@ def configured(model: str = "paper", **options: Scalar) -> RunConfig:
     flat |= {"tasks.markets.width": 24, "tasks.markets.embedding": 6, "tasks.markets.batch": 64}
     flat |= {"federation.min-clients": 1, "federation.wait": 0.1}
     own: dict[str, Scalar] = {"local_steps": 3, "clusters": 4, **options}
-    return parse(flat | {f"algorithm.pfgnn.{key.replace('_', '-')}": value for key, value in own.items()})
+    return parse(flat | {current_key(f"algorithm.pfgnn.{key.replace('_', '-')}"): value for key, value in own.items()})
 
 
 def market(number: int) -> Markets:

@@ -42,14 +42,14 @@ def test_a_refused_method_is_refused_as_inner_method(inner: str, task: str, reas
     with pytest.raises(ConfigError, match=reason):
         parse({"method": inner, "task": task, **noise})
     with pytest.raises(ConfigError, match=reason):
-        parse({"method": "uniform", "task": task, "algorithm.uniform.inner": inner, **noise})
+        parse({"method": "uniform", "task": task, "planner.inner": inner, **noise})
 
 
 def test_windows_are_sent_in_plaintext_only_inside_a_planner_without_noise() -> None:
     plaintext = {"task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"}
-    assert parse({"method": "fedsgd", "algorithm.fedsgd.inner": "fedstl", **plaintext}).capabilities.shared_windows
+    assert parse({"method": "fedsgd", "planner.inner": "fedstl", **plaintext}).capabilities.shared_windows
     with pytest.raises(ConfigError, match=r"remove privacy\.unit"):
-        parse({"method": "adpml", "algorithm.adpml.inner": "fedstl", "privacy.unit": "client", **plaintext})
+        parse({"method": "adpml", "planner.inner": "fedstl", "privacy.unit": "client", **plaintext})
 
 
 @pytest.mark.parametrize(
