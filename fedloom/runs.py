@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.config.shared import respell
+from common.config.keys import respell
 from common.errors import ConfigError
 from deploy.federation.runs import find_run
 from server.record.events import Round

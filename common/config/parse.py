@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from common.config.keys import current_key, place, respell
 from common.config.retired import update_keys
 from common.config.run import RunConfig
 from common.config.sections import find_ignored_sections
-from common.config.shared import current_key, place, respell
 from common.errors import ConfigError, WireError
 from common.methods.planners import PLANNERS
 from common.methods.registry import ALONE, METHODS

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from common.config.keys import PLANNER, TRAINING, current_key
 from common.config.run import RunConfig
-from common.config.shared import PLANNER, TRAINING, current_key
 from common.errors import ConfigError
 from common.methods.base import LocalTraining
 from common.methods.planners import PLANNERS, PlannerOptions

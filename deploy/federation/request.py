@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from client.data.sources import is_demo
+from common.config.keys import current_key, overlay
 from common.config.parse import flatten, option_keys, parse, read_overrides
 from common.config.retired import update_keys
 from common.config.run import RunConfig
-from common.config.shared import current_key, overlay
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from client.data.sources import is_demo
-from common.config.shared import respell
+from common.config.keys import respell
 from common.errors import ConfigError
 from common.options import Scalar
 from common.tasks.registry import TASKS

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
-from common.config.shared import respell
+from common.config.keys import respell
 from common.metrics import EXAMPLES, MetricSpec
 from common.options import leaves
 from deploy.federation.runs import Origin, origin_of

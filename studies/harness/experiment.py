@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from common.config.shared import current_key
+from common.config.keys import current_key
 from common.options import Scalar
 
 Settings = Mapping[str, Scalar]

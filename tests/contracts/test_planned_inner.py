@@ -14,9 +14,9 @@ from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
 from client.tasks.rules.data.homes import Homes
 from client.tasks.traffic.data.series import Sensors
+from common.config.keys import current_key
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.config.shared import current_key
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from deploy.simulation.grid import InProcessGrid

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from common.config.keys import current_key
 from common.config.parse import parse
-from common.config.shared import current_key
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.methods.registry import method_names

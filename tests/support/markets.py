@@ -13,9 +13,9 @@ from client.tasks.registry import build_learner
 from client.training.local_round import train
 from client.training.participant import Participant
 from common.arrays import Arrays
+from common.config.keys import current_key
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.config.shared import current_key
 from common.models import parameters
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary

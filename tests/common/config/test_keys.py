@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
+from common.config.keys import overlay, respell
 from common.config.parse import flatten, from_json, option_keys, parse, read_names, to_json
 from common.config.retired import note_renamed
-from common.config.shared import overlay, respell
 from common.options import Scalar
 from server.app import _named
 from tests.support.configurations import BARE, refusal
