@@ -1,4 +1,4 @@
-"""Sections `[training]` and `[planner]`: options that all methods, or all planners, share, and their former keys.
+"""Keys of options that all methods, or all planners, share: `[training]`, `[planner]`, former keys.
 
 Before 0.2, each method and each planner had keys of its own for them, such as `algorithm.fedavg.lr`. The run's configuration on
 the wire keeps these keys: a message holds the options of one method, and clients of earlier releases read them.
@@ -24,7 +24,7 @@ SHARED: dict[str, tuple[str, ...]] = {
 
 
 def current_key(key: str) -> str:
-    """Return `training.lr` for the former key `algorithm.<method>.lr`, also of planners; any other key as it is."""
+    """Return `training.lr` for the former key `algorithm.<method>.lr`; any other key as it is."""
     match key.split("."):
         case ["algorithm", name, option]:
             section = PLANNER if name in PLANNERS else TRAINING if name in METHODS else ""
@@ -33,7 +33,7 @@ def current_key(key: str) -> str:
 
 
 def owners(flat: Mapping[str, Scalar]) -> dict[str, str]:
-    """Return section -> the run's method or planner to which its options apply; without a planner it has no section."""
+    """Return section -> method or planner of the run that has its options; no `planner` without a planner."""
     method = str(flat.get("method", FIRST_METHOD))
     if method not in PLANNERS:
         return {TRAINING: method}
@@ -42,7 +42,7 @@ def owners(flat: Mapping[str, Scalar]) -> dict[str, str]:
 
 
 def respell(flat: Mapping[str, Scalar], *, note: bool = False) -> dict[str, Scalar]:
-    """Return the options of a run by the keys of this release; keys of methods that it does not use remain.
+    """Return the options of a run by the keys of this release; those of other methods remain.
 
     Args:
         flat: Dotted key -> value.
@@ -65,7 +65,7 @@ def respell(flat: Mapping[str, Scalar], *, note: bool = False) -> dict[str, Scal
 
 
 def overlay(*sources: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return the options of all sources, of which later ones win, also where they name an option by its former key."""
+    """Return the options of all sources; later ones win, also where one names an option by its former key."""
     merged: dict[str, Scalar] = {}
     for source in sources:
         named = {current_key(key) for key in source}
@@ -74,7 +74,7 @@ def overlay(*sources: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def place(flat: Mapping[str, Scalar]) -> tuple[dict[str, Scalar], list[str]]:
-    """Move the options of shared sections to the run's method and planner, and return faults of the others.
+    """Move shared options to the run's method and planner; return all options, and faults of unknown ones.
 
     Raises:
         ConfigError: A planner's option is set, and the run has no planner.

@@ -117,7 +117,7 @@ def _wire_options(config: RunConfig) -> dict[str, Scalar]:
 
 
 def to_json(config: RunConfig) -> str:
-    """Return the configuration as the JSON text that is sent to clients, by the keys that all releases read."""
+    """Return the configuration as JSON for clients, by the keys that all releases read."""
     return json.dumps(_wire_options(config), sort_keys=True)
 
 

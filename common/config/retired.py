@@ -36,7 +36,7 @@ REMOVED = {
 """Dotted key -> what to do without it."""
 
 RENAMED: dict[str, str] = {}
-"""Former dotted key -> its key in this release, which has the same values; `common.config.keys` adds those of methods."""
+"""Former dotted key -> its key in this release; `common.config.keys` adds those of methods."""
 
 LAST_RELEASE = "0.3"
 """Release that refuses the former keys."""
