@@ -34,7 +34,7 @@ NOISE = {
     "privunit": ("--epsilon", "8", "--set", "privacy.mechanism=privunit"),
     "record": ("--epsilon", "8", "--set", "privacy.unit=record"),
 }
-EQ3 = ("--set", "algorithm.fedrule.control=eq3", "--set", "algorithm.fedrule.optimizer=sgd")
+EQ3 = ("--set", "algorithm.fedrule.control=eq3", "--set", "training.optimizer=sgd")
 VARIANTS = {
     "rules-counts": ("rules", "fedrule", "--set", "tasks.rules.count-offset=true"),
     "sessions-counts": ("sessions", "fedga", "--set", "tasks.sessions.count-offset=true"),
