@@ -1,4 +1,4 @@
-"""Clients and helpers of a simulation: sessions on partitions, with state, ledgers and books in memory."""
+"""Clients and helpers of a simulation: sessions on partitions, all state in memory."""
 
 import hashlib
 import sqlite3

@@ -15,7 +15,7 @@ class Trim(Method):
         self.beta = options.beta
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
-        """Take one server step."""
+        """Return the model after one server step; the method has no state."""
         updates = [reply.update for reply in total.replies]
         cut = int(self.beta * len(updates))
         step: Arrays = {}
