@@ -28,12 +28,12 @@ from server.exchange.grid import Liveness, PollingGrid, RoundLimits
 from server.exchange.relays import HubGrid
 from server.planning.planner import read_round_decision
 from server.record.events import ENDED_EARLY
-from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
+from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id, restore
 from server.record.journal import Journal
 from server.record.result import Result
 from server.round.counts import sum_counts
 from server.round.round import Observer, Round
-from server.round.state import RunState, restore
+from server.round.state import RunState
 from server.secure.counts import sum_masked_counts
 from server.secure.parties import Parties, check_counts, find_oversize, find_parties, resolve_counts
 from server.secure.protocol import SumProtocol

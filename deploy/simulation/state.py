@@ -18,10 +18,10 @@ from common.errors import StateError
 from deploy.simulation.clients import SharedStore, open_desks, open_sessions, reopen_sums
 from deploy.simulation.grid import InProcessGrid
 from deploy.simulation.ledgers import LedgerFile
-from server.record.folder import RunDirectory
+from server.record.folder import RunDirectory, restore
 from server.record.result import Result
 from server.record.rewind import replay_after
-from server.round.state import RunState, restore
+from server.round.state import RunState
 from server.run import run
 from server.secure.store import SUMS, SumStore
 
