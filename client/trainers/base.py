@@ -101,6 +101,17 @@ class Trainer(Protocol):
         """Return the step direction of the personalized model, towards the global model `start`."""
         return gradient
 
+    def template(self, model: Arrays) -> Arrays:
+        """Return arrays of the names, shapes and dtypes of `statistics`; empty if clients train the model.
+
+        They depend on the model and the options alone, never on data, and equal the server's `Method.template`.
+        """
+        return {}
+
+    def statistics(self, participant: Participant) -> Tensors:
+        """Return what a client sends in place of an update if the server solves for the model; no scalars."""
+        raise NotImplementedError
+
     def upload(self, displacement: Tensors) -> Tensors:
         """Return the update to send, computed from Δ_k = θ^c − θ_k."""
         return displacement

@@ -15,7 +15,7 @@ from flwr.proto.recorddict_pb2 import RecordDict as EncodedRecord
 from client.app import answer, decode_request
 from client.session import Session
 from client.state import ClientMemory, MemoryStore
-from client.training.local_round import train_folded
+from client.training.local_round import train_together
 from client.training.participant import split_cohort
 from client.training.state import split_histories
 from common.config.run import RunConfig
@@ -80,12 +80,13 @@ class Population:
             members = [job.participant for job in blocks[number]]
             limits = config.federation.norm_bound * np.array([allowed[member.client] for member in members])
             judge = partial(find_doubtful, self._reference, limits)
-            trained = train_folded(config.method_options, members, number, judge, with_all=with_all)
+            trained = train_together(config.method_options, members, with_all=with_all)
+            replies, block = trained.sum_up(number, judge)
             sizes = message_sizes(config, len(members), trained.update, trained.gradient)
-            running = running if number % together else trained.block.sums.empty()
-            if trained.block.clients:
-                running.merge(trained.block.sums)
-            replies = put_into(replace(trained.block, sums=running.empty()), trained.replies)
+            running = running if number % together else block.sums.empty()
+            if block.clients:
+                running.merge(block.sums)
+            replies = put_into(replace(block, sums=running.empty()), replies)
             is_last = number + 1 == len(blocks) or not (number + 1) % together
             return TrainedBlock(replies, sizes, trained.lengths, running if is_last else running.empty())
 

@@ -26,7 +26,7 @@ from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
-from client.training.local_round import train_stacked
+from client.training.local_round import train_together
 from client.training.participant import Participant
 from client.training.stacks import Tensors
 from common.arrays import Ints
@@ -122,11 +122,12 @@ class Job:
 def train_cohort(jobs: Sequence[Job]) -> list[Message]:
     """Train clients stacked and return their replies."""
     config = jobs[0].session.config(jobs[0].participant.request.enrolment)
-    trained = train_stacked(config.method_options, [job.participant for job in jobs])
+    trained = train_together(config.method_options, [job.participant for job in jobs])
+    replies = trained.replies()
     if all(job.session.passes_unchanged(job.participant) for job in jobs):
         sizes = message_sizes(config, len(jobs), trained.update, trained.gradient, trained.rows)
-        return answer_jobs(jobs, trained.replies, sizes)
-    return [_reply(job, outcome, None) for job, outcome in zip(jobs, trained.replies, strict=True)]
+        return answer_jobs(jobs, replies, sizes)
+    return [_reply(job, outcome, None) for job, outcome in zip(jobs, replies, strict=True)]
 
 
 def answer_jobs(
