@@ -72,7 +72,7 @@ def update_keys(flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def is_ignored(key: str, value: Scalar) -> bool:
-    """Return True for a removed key whose value has no effect, as configurations of earlier releases name it."""
+    """Return True for a removed key whose value has no effect."""
     return key in REMOVED and value in REMOVED[key].ignored
 
 
