@@ -95,7 +95,7 @@ def exclusive(path: Path, wait: float = 0.0) -> Iterator[None]:
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in NO_LOCKS:
             raise
-        LOG.warning("%s cannot be locked: %s", path.parent, error)
+        LOG.warning("%s cannot be locked: %s", path.parent, getattr(error, "strerror", None) or error)
     try:
         path.write_text(str(os.getpid()), "ascii")
         yield

@@ -21,7 +21,9 @@ from tools.sources import CHECKED, LAYERS, parsed, relative
 
 RULES, FOLDERS = CHECKED["pages"], CHECKED["folders"]
 DOCS = ROOT / "docs"
-KEY = re.compile(r"(?<![\w./-])(?:tasks|algorithm|privacy|federation)\.[a-z][\w.-]*[a-z\d]")
+KEY = re.compile(
+    r"(?<![\w./-])(?:tasks|algorithm|training|planner|privacy|federation|secure-sums)\.[a-z][\w.-]*[a-z\d]"
+)
 FILE = re.compile(rf"(?:{'|'.join([*FOLDERS['product'], *FOLDERS['studies'], *FOLDERS['others'], 'docs'])})/[\w./-]+")
 EXTERNAL = re.compile(r"https?://(?!127\.0\.0\.1)[^\s)>\"'`;,]+")
 
