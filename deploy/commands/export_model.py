@@ -50,7 +50,7 @@ def export_model(
     from deploy.cli.output import note, print_object, say
     from deploy.commands.recommend import open_run
     from deploy.federation.runs import find_run, newest, stored_options
-    from deploy.pages.text import size
+    from deploy.pages.view import size
     from deploy.serving.export import export_run
 
     folder = find_run(run) if run else newest(TASKS)

@@ -37,8 +37,7 @@ def list_(task: OfTask = "", json: o.AsJson = False) -> None:
     from deploy.cli.output import note, print_object, say
     from deploy.federation.runs import runs_folder, stored_runs
     from deploy.pages.terminal import as_json, print_runs
-    from deploy.pages.text import first_line
-    from deploy.pages.view import read
+    from deploy.pages.view import first_line, read
 
     folder, records = runs_folder(), []
     for run in stored_runs(folder):

@@ -31,8 +31,8 @@ def federation_as_json(server: "ServerStatus") -> dict[str, Any]:
 def federation_as_lines(server: "ServerStatus") -> Iterator[str]:
     """Iterate over the lines of a server's status."""
     from common.text import printable
-    from deploy.pages.progress import round_line, waiting_line
-    from deploy.pages.text import first_line
+    from deploy.pages.terminal import round_line, waiting_line
+    from deploy.pages.view import first_line
 
     start = server.start
     about = f" ({start.method} on {start.task})" if start else ""

@@ -35,7 +35,7 @@ def ui(
     from deploy.cli.output import console
     from deploy.federation.runs import runs_folder
     from deploy.pages.live import serve
-    from deploy.pages.stream import MAX_RUNS
+    from deploy.pages.live_data import MAX_RUNS
     from server.record.folder import RunDirectory
 
     chosen = list(dict.fromkeys(runs or []))

@@ -17,9 +17,19 @@ from common.metrics import MetricSpec
 from common.privacy.mechanisms.registry import build_account
 from common.tasks.registry import TASKS
 from deploy.pages.figures import COLORS, FAINT, INK, svg
-from deploy.pages.metrics import format_value, measure
-from deploy.pages.text import cost, counted
-from deploy.pages.view import RunRecord, Section, Table, figure, labels, section, table
+from deploy.pages.view import (
+    RunRecord,
+    Section,
+    Table,
+    cost,
+    counted,
+    figure,
+    format_value,
+    labels,
+    measure,
+    section,
+    table,
+)
 from server.planning import bandit as exploration
 from server.planning.bandit import MIN_REWARD_SCALE
 from server.planning.planner import budget_of

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from common.metrics import EXAMPLES, MetricSpec
-from deploy.pages.metrics import curve, format_value
-from deploy.pages.view import RunRecord, client_values
+from deploy.pages.view import RunRecord, client_values, curve, format_value
 from server.record.events import Round
 
 T = TypeVar("T")
@@ -211,3 +210,51 @@ def _mark_best(axes: Axes, rounds: list[int], values: list[float], m: MetricSpec
     if m.better and any(not math.isnan(v) for v in values):
         best = int(np.nanargmin(values) if m.better == "lower" else np.nanargmax(values))
         axes.plot(rounds[best], values[best], color=color, marker="o", markersize=5.5)
+
+
+MOST_ROWS = 60
+"""Clients drawn in a map of clusters; of more, evenly chosen ones."""
+
+
+def assignments(history: RunRecord) -> str:
+    """Draw clients × rounds, coloured by cluster; clients of one final cluster stand together."""
+    stays = history.clusters
+    order = sorted(stays, key=lambda client: (stays[client][-1][1], [j for _, j in stays[client]], client))
+    shown = [order[k] for k in np.unique(np.linspace(0, len(order) - 1, min(len(order), MOST_ROWS)).astype(int))]
+
+    def draw(axes: Axes) -> None:
+        for row, client in enumerate(shown):
+            for cluster, spans in _spans(stays[client]).items():
+                axes.broken_barh(spans, (row - 0.44, 0.88), facecolors=_colour(cluster), linewidth=0)
+        last = [stays[client][-1][1] for client in shown]
+        for cluster in sorted(set(last)):
+            middle = float(np.mean([row for row, j in enumerate(last) if j == cluster]))
+            axes.annotate(
+                f"cluster {cluster}",
+                (1.01, middle),
+                xycoords=("axes fraction", "data"),
+                color=_colour(cluster),
+                va="center",
+            )
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        axes.yaxis.set_visible(False)
+        axes.set_xlim(history.rounds[0].round - 0.5, history.rounds[-1].round + 0.5)
+        axes.set_xlabel("round")
+
+    return svg(draw, "Clusters of clients per round", max(1.6, 0.5 + 0.13 * len(shown)))
+
+
+def _spans(stays: list[tuple[int, int]]) -> dict[int, list[tuple[float, float]]]:
+    """Return cluster -> (begin, length) of each unbroken stay."""
+    spans: dict[int, list[tuple[float, float]]] = {}
+    for k, (round_, cluster) in enumerate(stays):
+        own = spans.setdefault(cluster, [])
+        if k and stays[k - 1] == (round_ - 1, cluster):
+            own[-1] = (own[-1][0], own[-1][1] + 1)
+        else:
+            own.append((round_ - 0.5, 1.0))
+    return spans
+
+
+def _colour(cluster: int) -> str:
+    return COLORS[cluster % len(COLORS)]

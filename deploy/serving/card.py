@@ -9,8 +9,7 @@ from typing import Any
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
-from deploy.pages.metrics import in_order
-from deploy.pages.text import statement_of
+from deploy.pages.view import in_order, statement_of
 from server.record.result import Result
 
 UNBOUNDED = "trained without noise: what it reveals of clients is not bounded"
