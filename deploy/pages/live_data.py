@@ -1,4 +1,4 @@
-"""Data of the live page, read from the files of runs: list, configuration and result of each, events as they are written."""
+"""Data of the live page, read from the files of runs: their list, details and events."""
 
 import asyncio
 import fcntl

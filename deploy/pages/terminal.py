@@ -1,4 +1,4 @@
-"""Runs on a terminal: progress line by line, summary of a result, and tables, JSON and comparison of stored runs."""
+"""Runs on a terminal: progress, summary of a result, tables, JSON and comparison of stored runs."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Model of a run for every renderer: metrics, texts, record and privacy statement, comparison, sections of a page."""
+"""Model of a run for every renderer: metrics, texts, record, comparison, sections of a page."""
 
 import math
 import re
@@ -43,7 +43,7 @@ def brief(keys: Iterable[str], task: str) -> list[MetricSpec]:
 
 
 def headlines(keys: Iterable[str], *, baselines: bool = True) -> list[MetricSpec]:
-    """Return the metrics that stand in progress lines and get a curve, in order; also those of baselines if wanted."""
+    """Return the metrics of progress lines and curves, in order, with those of baselines if wanted."""
     return [m for m in in_order(keys) if m.headline and (baselines or not m.baseline)]
 
 
