@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, Literal
 
+from common.config.keys import respell
 from common.errors import ConfigError
 from common.metrics import EXAMPLES, USED, MetricFamily, MetricSpec
 from common.options import leaves
@@ -397,7 +398,7 @@ def read(path: Path) -> RunRecord:
         DataError: Its result.json cannot be read.
     """
     folder = RunDirectory(path.parent, path.name)
-    config, result = dict(leaves(folder.config(), "")), folder.result()
+    config, result = respell(dict(leaves(folder.config(), ""))), folder.result()
     events = list(folder.events())
     rounds = {event.round: event for event in events if isinstance(event, Round)}
     starts = [event.time for event in events if isinstance(event, Start)]
