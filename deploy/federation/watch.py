@@ -11,9 +11,8 @@ from rich.console import Console
 
 from common.errors import FedloomError, RunError
 from deploy.federation.processes import Child, Processes
-from deploy.pages.progress import follow, show
-from deploy.pages.terminal import print_summary
-from deploy.pages.text import first_line
+from deploy.pages.terminal import follow, print_summary, show
+from deploy.pages.view import first_line
 from deploy.superlink.control import Control, Gate
 from server.record.events import Event
 from server.record.folder import RunDirectory
