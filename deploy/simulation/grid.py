@@ -9,8 +9,6 @@ from typing import Self
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
-from flwr.supercore.task_identity import TaskIdentity
 
 from client.app import answer, decode_request
 from client.data.dataset import AnyDataset
@@ -28,6 +26,7 @@ from common.wire.codec import decode
 from common.wire.messages import ASSIGN, COUNTS, ENROL, TRAIN, TrainRequest
 from deploy.simulation.blocks import Population, are_shared_out, evaluate_apart
 from deploy.simulation.clients import Job, decode_once, open_desks, open_sessions, train_cohort
+from server.exchange.flower import Run, identify_process
 from server.record.result import Result
 from server.run import run
 
@@ -139,7 +138,7 @@ class InProcessGrid(RareCollections, Grid):
         self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
-        TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+        identify_process()
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         """Answer all messages; clients train in cohorts."""
