@@ -107,14 +107,6 @@ class DoubtsRun(Protocol):
 
 
 @runtime_checkable
-class SharesWindows(Protocol):
-    """Learner that can send training records in plaintext."""
-
-    def windows(self, windows: int) -> Arrays:
-        """Return at most that many training records."""
-
-
-@runtime_checkable
 class HasCounts(Protocol):
     """Learner that has statistics to sum over clients."""
 

@@ -49,8 +49,8 @@ def option_references() -> Iterator[OptionReference]:
     yield from _options(RunConfig, "")
     for name in METHODS:
         yield from _of_entry(METHODS, name, "algorithm")
-    for name, planner in PLANNERS.items():
-        yield from _options(planner.options, f"algorithm.{name}.")
+    for name in PLANNERS:
+        yield from _of_entry(PLANNERS, name, "algorithm")
     for name in TASKS:
         yield from _of_entry(TASKS, name, "tasks")
 

@@ -1,4 +1,4 @@
-"""Config keys of earlier releases: removed ones are refused with their successor, renamed ones are read for one release."""
+"""Config keys of earlier releases: removed ones are refused, renamed ones are read for one release."""
 
 import logging
 from collections.abc import Mapping
@@ -29,6 +29,12 @@ class Removed:
 
 
 REMOVED = {
+    "algorithm.fedstl.cluster-data": Removed(
+        "0.2", "remove it: no client sends windows of training data", ignored=("none",)
+    ),
+    "algorithm.fedstl.sample-windows": Removed(
+        "0.2", "remove it: no client sends windows of training data", ignored=(64,)
+    ),
     "federation.encoding": Removed("0.2", "use federation.encoding=int8", refused=("top-k",)),
     "federation.error-feedback": Removed("0.2", "use federation.encoding=int8", ignored=("auto", False)),
     "federation.keep": Removed("0.2", "use federation.encoding=int8", ignored=(0.1,)),

@@ -123,7 +123,7 @@ FREE = (
 )
 """Keys that a resumed run may change: length, deadlines and steps; other keys make it another run."""
 
-LASTING = (".clusters", ".cluster-data", ".inner")
+LASTING = (".clusters", ".inner")
 """Options of a method on which its stored state depends."""
 
 STOPPING = (".stop", ".patience", ".min-gain")

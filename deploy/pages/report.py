@@ -126,8 +126,8 @@ def _defaults(config: dict[str, Any]) -> dict[str, Any]:
         defaults = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
     except ConfigError:
         return {}  # a run of another release: every setting is named
-    planner = PLANNERS.get(str(config.get("method")))
-    inner = {chosen[-1]: planner.options().inner} if planner else {}
+    method = str(config.get("method"))
+    inner = {chosen[-1]: PLANNERS[method].options().inner} if method in PLANNERS else {}
     return {**defaults, "model": RunConfig().model, "privacy.unit": RunConfig().privacy.unit, **inner}
 
 

@@ -58,6 +58,14 @@ def test_a_name_for_a_section_is_refused_with_the_key_that_chooses_it(section: s
     assert refusal({section: "any"}) == f"option '{section}' is a section; set {key}=any, or {section}.NAME.OPTION"
 
 
+def test_a_removed_option_is_refused_with_the_reason_and_its_old_default_is_accepted() -> None:
+    text = "algorithm.fedstl.cluster-data was removed in 0.2; remove it: no client sends windows of training data"
+    assert refusal({"algorithm.fedstl.cluster-data": "shared_sample"}) == text
+    stored: dict[str, Scalar] = {"algorithm.fedstl.cluster-data": "none", "algorithm.fedstl.sample-windows": 64}
+    fedstl: dict[str, Scalar] = {"method": "fedstl", "task": "traffic"}
+    assert parse({**fedstl, **stored}) == parse(fedstl)
+
+
 def test_an_unknown_key_without_a_close_key_is_refused() -> None:
     assert refusal({"zzz": 1}) == "unknown option 'zzz'"
 

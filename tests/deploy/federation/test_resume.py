@@ -149,7 +149,7 @@ def test_early_stopping_of_a_planner_may_change_but_not_its_rounds(runs: Path) -
         ({"method": "ditto"}, "", "algorithm.ditto.local-steps=7"),
         (
             {"method": "fedstl", "task": "traffic"},
-            "algorithm.fedstl.cluster_data=shared_sample",
+            "algorithm.fedstl.clusters=3",
             "algorithm.fedstl.cluster-steps=1",
         ),
         (
