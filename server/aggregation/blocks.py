@@ -10,7 +10,7 @@ import numpy as np
 from common.arrays import Array, Arrays, check_like, norm
 from common.contribution import BlockReply, ClientBlock, Folded
 from common.errors import ConfigError, WireError
-from common.methods.base import Capabilities
+from common.tasks.options import Capabilities
 from server.aggregation.results import Rate, Reply
 
 ROUNDING = 1e-6

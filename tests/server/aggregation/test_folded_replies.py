@@ -8,7 +8,7 @@ import pytest
 from common.arrays import Arrays
 from common.contribution import BlockReply, ClientBlock, Folded
 from common.errors import ConfigError
-from common.methods.base import Capabilities
+from common.tasks.options import Capabilities
 from common.wire.messages import TrainReply
 from server.aggregation.blocks import collect, select_whole
 from server.aggregation.results import Collected, Replies, Reply
