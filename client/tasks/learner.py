@@ -1,4 +1,4 @@
-"""Learner protocols: client data as tensors, training objective, evaluation metrics, rows that local steps read."""
+"""Learner protocols: client data as tensors, training objective, evaluation, abilities."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

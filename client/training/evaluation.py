@@ -1,4 +1,4 @@
-"""Evaluation of models on a client's data: metrics on held-out data, assignment scores, the client's choice of a cluster."""
+"""Evaluation of models on a client's data: metrics, assignment scores, choice of a cluster."""
 
 import json
 import math

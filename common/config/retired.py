@@ -42,7 +42,7 @@ REMOVED = {
 """Dotted key -> what to do without it."""
 
 RENAMED: dict[str, str] = {}
-"""Former dotted key -> its key in this release, which has the same values."""
+"""Former dotted key -> its key in this release; `common.config.keys` adds those of methods."""
 
 LAST_RELEASE = "0.3"
 """Release that refuses the former keys."""
@@ -66,13 +66,13 @@ def update_keys(flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
         if new != given:
             if flat.get(new, value) != value:
                 raise ConfigError(f"{key} is now {new}, and both are set; remove {key}")
-            _note(key, new)
+            note_renamed(key, new)
         current[new] = value
     return current
 
 
 def is_ignored(key: str, value: Scalar) -> bool:
-    """Return True for a removed key whose value has no effect, as configurations of earlier releases name it."""
+    """Return True for a removed key whose value has no effect."""
     return key in REMOVED and value in REMOVED[key].ignored
 
 
@@ -84,5 +84,6 @@ def _require_present(key: str, value: Scalar) -> None:
 
 
 @cache
-def _note(key: str, new: str) -> None:
+def note_renamed(key: str, new: str) -> None:
+    """Log that a key has a new name, once a process."""
     LOG.warning("%s is now %s; the old name works until %s", key, new, LAST_RELEASE)

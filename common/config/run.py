@@ -63,7 +63,7 @@ def _find_obstacle(config: "RunConfig") -> str:
     if not capabilities.sum_only:
         return f"{options.name} needs whole tables of single clients"
     if options.optimizer == "adam" and options.moments == "persist":
-        return "Adam's persistent moments move rows that a round does not gather; set moments=reset"
+        return "Adam's persistent moments move rows that a round does not gather; set training.moments=reset"
     if federation.robust != "none":
         return f"federation.robust={federation.robust} would take rows that were not gathered for zeros"
     if federation.updates == "dense":

@@ -121,7 +121,7 @@ def _command_settings(origin: Origin) -> dict[str, Any]:
 
 def _defaults(config: dict[str, Any]) -> dict[str, Any]:
     """Return the defaults of runs with that method, task, model and privacy unit."""
-    chosen = ("model", "privacy.unit", "federation.stop", f"algorithm.{config.get('method')}.inner")
+    chosen = ("model", "privacy.unit", "federation.stop", "planner.inner")
     try:
         defaults = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
     except ConfigError:

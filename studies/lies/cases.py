@@ -118,7 +118,6 @@ class Case:
     def settings(self) -> Settings:
         """Flat configuration, without seed and run id."""
         noisy = self.method in PLANNERS and PLANNERS[self.method].options.needs_noise
-        steps = f"algorithm.{self.method}.local-steps"
         return {
             "task": self.task,
             "method": self.method,
@@ -127,7 +126,7 @@ class Case:
             "federation.wait": 1.0,
             "federation.patience": 0.1,
             **SETTINGS[self.task].options,
-            **({} if self.method in PLANNERS else {steps: LOCAL_STEPS}),
+            **({} if self.method in PLANNERS else {"training.local-steps": LOCAL_STEPS}),
             **({"privacy.unit": "client", "privacy.epsilon": 8.0} if noisy else {}),
         }
 

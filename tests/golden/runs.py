@@ -1,6 +1,6 @@
 """Train every valid combination of task, method, model and noise; print the outcomes as JSON.
 
-Called by compare.py for both trees, so it uses only what both have: the command line and `deploy.simulation.grid`.
+Called by compare.py for both trees, so it uses only what both have: the command line and `simulate_measured`.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import sys
 import tomllib
 import warnings
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 CLIENTS = {
@@ -33,7 +34,7 @@ NOISE = {
     "privunit": ("--epsilon", "8", "--set", "privacy.mechanism=privunit"),
     "record": ("--epsilon", "8", "--set", "privacy.unit=record"),
 }
-EQ3 = ("--set", "algorithm.fedrule.control=eq3", "--set", "algorithm.fedrule.optimizer=sgd")
+EQ3 = ("--set", "algorithm.fedrule.control=eq3", "--set", "training.optimizer=sgd")
 VARIANTS = {
     "rules-counts": ("rules", "fedrule", "--set", "tasks.rules.count-offset=true"),
     "sessions-counts": ("sessions", "fedga", "--set", "tasks.sessions.count-offset=true"),
@@ -97,9 +98,11 @@ def main() -> None:
     """Run all combinations whose name contains the second argument."""
     tree, only = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
     sys.path.insert(0, tree)
-    from deploy.simulation import state as simulation
-
-    simulation.simulate_measured = partial(simulation.simulate_measured, noise_seed=7)
+    try:
+        simulation = import_module("deploy.simulation.state")
+    except ImportError:  # a tree before 28 November 2026
+        simulation = import_module("deploy.resumable_simulation")
+    vars(simulation)["simulate_measured"] = partial(simulation.simulate_measured, noise_seed=7)
     outcomes = {name: outcome(name, arguments) for name, arguments in combinations().items() if only in name}
     json.dump(outcomes, sys.stdout, indent=0)
 

@@ -1,4 +1,4 @@
-"""Traffic learner: windows of series as tensors, objective F = MSE + λ·L_p (Eq 2), property of the past."""
+"""Traffic learner: windows of series as tensors, objective F = MSE + λ·L_p (Eq 2)."""
 
 from collections.abc import Sequence
 from functools import partial, reduce

@@ -70,7 +70,7 @@ def test_unlisted_methods_and_tasks_are_refused() -> None:
 
 
 def test_the_inner_method_is_checked_unless_only_planners_are_listed() -> None:
-    planned = parse({"method": "uniform", "algorithm.uniform.inner": "fedprox", "privacy.unit": "client"})
+    planned = parse({"method": "uniform", "planner.inner": "fedprox", "privacy.unit": "client"})
     with pytest.raises(RefusedError, match="the policy does not allow method 'fedprox'"):
         Policy(methods=("uniform", "fedavg")).check(planned)
     with pytest.raises(RefusedError, match="the policy does not allow method 'uniform'"):

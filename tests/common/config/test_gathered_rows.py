@@ -21,8 +21,8 @@ NOISY: dict[str, Scalar] = {"privacy.unit": "client"}
         ({"method": "ditto"}, "ditto has a whole model on each client"),
         ({"method": "ifca"}, "ifca has a whole model on each client"),
         (
-            {"method": "fedavg", "algorithm.fedavg.optimizer": "adam"},
-            "Adam's persistent moments move rows that a round does not gather; set moments=reset",
+            {"method": "fedavg", "training.optimizer": "adam"},
+            "Adam's persistent moments move rows that a round does not gather; set training.moments=reset",
         ),
         (
             {"method": "fedavg", "federation.robust": "median", "federation.min-replies": 3},

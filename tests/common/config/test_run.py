@@ -21,7 +21,7 @@ def test_planners_that_learn_from_rewards_have_a_validation_split(method: str) -
     assert parse({**noisy, "method": "uniform"}).task_options.validation_share == 0
     with pytest.raises(ConfigError, match="the test split must not provide; set tasks"):
         parse({**noisy, "tasks.ratings.validation-share": 0.0})
-    stopping = {**noisy, "method": "uniform", "algorithm.uniform.stop": "plateau"}
+    stopping = {**noisy, "method": "uniform", "planner.stop": "plateau"}
     assert parse(stopping).task_options.validation_share == 0.1
     with pytest.raises(ConfigError, match="the test split must not provide"):
         parse({**stopping, "tasks.ratings.validation-share": 0.0})
@@ -30,7 +30,7 @@ def test_planners_that_learn_from_rewards_have_a_validation_split(method: str) -
 @pytest.mark.parametrize("stop", ["never", "plateau"])
 def test_a_planner_with_the_norm_as_reward_has_no_validation_split(stop: str) -> None:
     by_norm = {"method": "bgtplanner", "privacy.unit": "client", "algorithm.bgtplanner.reward": "norm"}
-    config = parse({**by_norm, "algorithm.bgtplanner.stop": stop, "evaluate-every": 5})
+    config = parse({**by_norm, "planner.stop": stop, "evaluate-every": 5})
     assert (config.planner.by_rewards, config.task_options.validation_share) == (False, 0)
     assert parse({**by_norm, "tasks.rules.validation-share": 0.2}).task_options.validation_share == 0.2
 
@@ -61,7 +61,7 @@ def test_fedstl_needs_time_series() -> None:
 def test_fedrule_refuses_a_control_that_does_not_match_the_optimizer(
     optimizer: str, control: str, is_valid: bool
 ) -> None:
-    flat = {"algorithm.fedrule.optimizer": optimizer, "algorithm.fedrule.control": control}
+    flat = {"training.optimizer": optimizer, "algorithm.fedrule.control": control}
     if is_valid:
         assert parse(flat).method_options.control == control
     else:
@@ -95,7 +95,7 @@ def test_noise_that_a_method_does_not_support_is_refused(monkeypatch: pytest.Mon
         ),
         ({"method": "fedsgd"}, "planner 'fedsgd' moved to the package fedloom-studies-planners; pip install ./studies"),
         (
-            {"method": "uniform", "privacy.unit": "client", "algorithm.uniform.inner": "perfedavg"},
+            {"method": "uniform", "privacy.unit": "client", "planner.inner": "perfedavg"},
             "pip install ./studies",
         ),
     ],

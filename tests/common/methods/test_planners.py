@@ -41,7 +41,7 @@ def test_a_refused_method_is_refused_as_inner_method(inner: str, task: str, reas
     with pytest.raises(ConfigError, match=reason):
         parse({"method": inner, "task": task, **noise})
     with pytest.raises(ConfigError, match=reason):
-        parse({"method": "uniform", "task": task, "algorithm.uniform.inner": inner, **noise})
+        parse({"method": "uniform", "task": task, "planner.inner": inner, **noise})
 
 
 @pytest.mark.parametrize(

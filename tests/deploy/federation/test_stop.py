@@ -51,8 +51,8 @@ def test_a_command_ends_its_processes_itself(start: Start, tmp_path: Path) -> No
     script = f"""
         import signal, time
         from pathlib import Path
-        from deploy.processes import Processes
-        from server.process_records import COMMAND, record_process
+        from deploy.federation.processes import Processes
+        from server.record.process import COMMAND, record_process
         records = Path({str(tmp_path / FOLDER)!r})
         try:
             with Processes() as processes:

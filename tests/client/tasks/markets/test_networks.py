@@ -97,7 +97,7 @@ def test_spe_reads_items_and_degrees_and_learns_by_bpr() -> None:
 def test_the_networks_use_no_graph_and_learn_from_triples(network: str) -> None:
     of = learner(network)
     torch.testing.assert_close(of.triple_source.propagated, of.triple_source.features)
-    config = build_config(network, **{"algorithm.fedavg.optimizer": "adam", "algorithm.fedavg.lr": 0.02})
+    config = build_config(network, **{"training.optimizer": "adam", "training.lr": 0.02})
     model = parameters(of.module)
     member = Participant("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 60)
     before = of.evaluate(model, {}, "test")[0]["mrr20"]
