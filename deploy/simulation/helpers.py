@@ -34,7 +34,7 @@ KEY = "node_key.pem"
 def open_helpers(
     config: RunConfig, noise_seed: int | None = None, folder: Path | None = None
 ) -> Iterator[list[Helper]]:
-    """Yield the helpers `helper-1`, `helper-2` and so on of a run with trust `helpers`; none in other runs.
+    """Yield the helpers `helper-1`, `helper-2`, … of a run with trust `helpers`; none in other runs.
 
     Args:
         config: Configuration of the run.
