@@ -45,7 +45,8 @@ __all__ = ["NodeInfo", "Pull", "Run", "Uploads", "decode_record", "encode_record
 
 def encode_record(content: RecordDict) -> bytes:
     """Return the bytes of a message's content, for another process of this machine."""
-    return recorddict_to_proto(content).SerializeToString()
+    encoded: bytes = recorddict_to_proto(content).SerializeToString()
+    return encoded
 
 
 def decode_record(content: bytes) -> RecordDict:
