@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from flwr.app import Error, Message
-from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
-from flwr.proto.recorddict_pb2 import RecordDict as EncodedRecord
 
 from client.app import answer, decode_request
 from client.session import Session
@@ -25,6 +23,7 @@ from common.wire.messages import EVALUATE, LOCAL, EvaluateRequest
 from deploy.simulation.clients import Job, answer_jobs, decode_once, message_sizes
 from deploy.simulation.workers import TrainedBlock, Workers, can_copy, put_into, run_in_copies, share_sum
 from server.aggregation.lengths import allowances
+from server.exchange.flower import decode_record, encode_record
 
 FOLDED_BYTES = 192 * 2**20
 """Bytes of a round's replies above which they are summed.
@@ -175,7 +174,7 @@ def _evaluate(sessions: Mapping[int, Session], messages: Sequence[Message], run:
         if reply.has_error():
             yield b"e" + json.dumps([reply.error.code, reply.error.reason]).encode()
         else:
-            yield b"c" + recorddict_to_proto(reply.content).SerializeToString()
+            yield b"c" + encode_record(reply.content)
         after = _documents(session, run)
         yield json.dumps({n: text.decode("latin-1") for n, text in after.items() if text is not before.get(n)}).encode()
 
@@ -187,4 +186,4 @@ def _documents(session: Session, run: str) -> dict[str, bytes]:
 def _read(message: Message, content: bytes) -> Message:
     if content[:1] == b"e":
         return Message(Error(*json.loads(content[1:])), reply_to=message)
-    return Message(recorddict_from_proto(EncodedRecord.FromString(content[1:])), reply_to=message)
+    return Message(decode_record(content[1:]), reply_to=message)

@@ -19,7 +19,7 @@ from common.contribution import (
     Member,
 )
 from common.errors import WireError
-from common.methods.base import Capabilities
+from common.tasks.options import Capabilities
 from common.wire.messages import TrainReply
 
 Load = Callable[[], Arrays]

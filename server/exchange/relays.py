@@ -11,7 +11,6 @@ from typing import Any
 
 from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
 
 from common.contribution import BlockReply, ClientBlock, Member
 from common.errors import WireError
@@ -19,7 +18,8 @@ from common.text import printable
 from common.wire.codec import Handed, decode, size_without_arrays
 from common.wire.hubs import Answer, SumBlob, address, read_sum, split_answers, sum_of
 from common.wire.messages import FAILED, TRAIN, TrainReply
-from server.exchange.grid import PollingGrid, Pull, RoundLimits, Weighed, content_size
+from server.exchange.flower import Pull, Run
+from server.exchange.grid import PollingGrid, RoundLimits, Weighed, content_size
 
 UNANSWERED = "the hub sent no answer of this client"
 

@@ -12,7 +12,8 @@ from common.arrays import Arrays, check_like
 from common.contribution import MAX_PLAUSIBLE, BlockReply
 from common.errors import WireError
 from common.metrics import USED, MetricSpec
-from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE, AnyTask, ModelVariant, TaskOptions
+from common.tasks.options import ModelVariant, TaskOptions
+from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE, AnyTask
 from common.text import printable
 from common.wire.encodings import unpack_reply
 from common.wire.messages import AssignReply, EvaluateReply, TrainReply

@@ -8,7 +8,7 @@ import pytest
 from common.arrays import Arrays
 from common.contribution import BlockReply, ClientBlock, Contribution
 from common.errors import ConfigError
-from common.methods.base import Capabilities
+from common.tasks.options import Capabilities
 from common.wire.messages import TrainReply
 from server.aggregation.replies import Reply, add_up, select_whole
 

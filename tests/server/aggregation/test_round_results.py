@@ -5,7 +5,7 @@ import pytest
 
 from common.arrays import mean, sha256
 from common.contribution import Contribution
-from common.methods.base import Capabilities
+from common.tasks.options import Capabilities
 from server.aggregation.replies import Reply, add_up
 from server.round.method import RoundContext
 from tests.support.strategies import NAMES, VARIANTS, Server, good, reply_of
