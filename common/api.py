@@ -1,8 +1,9 @@
 """Public surface for plug-ins: what server and clients agree on. Importing it imports no torch."""
 
-from common.arrays import Array, Arrays, add, mean, norm, scale, sub, zeros_like
+from common.arrays import Array, Arrays, Floats, add, mean, norm, scale, sub, zeros_like
 from common.errors import ConfigError, DataError, FedloomError, RefusedError, WireError
 from common.methods.base import Capabilities, MethodOptions, MethodSpec
+from common.methods.planners import ArmOptions, PlannerOptions, PlannerSpec
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, MetricSpec
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
@@ -17,6 +18,7 @@ __all__ = [
     "MODEL_FAMILIES",
     "MRR",
     "NDCG",
+    "ArmOptions",
     "Array",
     "Arrays",
     "Capabilities",
@@ -24,6 +26,7 @@ __all__ = [
     "CountStatistics",
     "DataError",
     "FedloomError",
+    "Floats",
     "MethodOptions",
     "MethodSpec",
     "MetricFamily",
@@ -33,6 +36,8 @@ __all__ = [
     "NamedRows",
     "Objective",
     "Options",
+    "PlannerOptions",
+    "PlannerSpec",
     "PrivacyOptions",
     "RefusedError",
     "Scalar",

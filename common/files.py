@@ -76,7 +76,7 @@ class HeldError(Exception):
 
 @contextmanager
 def exclusive(path: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a file until the block or this process ends; on file systems without locks, warn and go on.
+    """Hold the lock of a file until the block or this process ends; warn where none is supported.
 
     Args:
         path: The lock file, which is created if missing.

@@ -21,7 +21,7 @@ from common.config.reference import field_texts, option_references
 from common.wire import messages
 from common.wire.encodings import BLOCK, CODES, SCALES
 from deploy.cli.app import app
-from deploy.commands.config import NAMED, as_toml
+from deploy.commands.config import NAMED, as_toml, defaults_of_methods
 from server.aggregation.metrics import MAX_PLAUSIBLE
 from server.record import events
 
@@ -85,7 +85,7 @@ def options() -> Iterator[str]:
                     f"`{one.key.rpartition('.')[2]}`" + (f" (`{NAMED[one.key]}`)" if one.key in NAMED else ""),
                     ", ".join(filter(None, (one.type, one.bounds))),
                     f"`{as_toml(one.default)}`",
-                    one.meaning,
+                    f"{one.meaning} Default of {defaults_of_methods(one)}." if one.of_methods else one.meaning,
                 )
                 for one in found
             ],

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from common.config.keys import respell
 from common.errors import ConfigError
 from deploy.federation.runs import find_run
 from server.record.events import Round
@@ -57,7 +58,7 @@ class Run:
     @property
     def config(self) -> dict[str, Any]:
         """Options of the run, by their keys."""
-        return self._folder.config()
+        return respell(self._folder.config())
 
     @property
     def metrics(self) -> dict[str, float]:

@@ -54,7 +54,7 @@ def simulate(
         delta: δ of `epsilon`.
         clients: Number of clients; 0: one per unit of data.
         together: Number of clients that train stacked; 0 chooses, 1 gives the bits of real clients.
-        settings: Further options by their keys, such as {"algorithm.fedrule.lr": 0.01}.
+        settings: Further options by their keys, such as {"training.lr": 0.01}.
         on_round: Function that receives each round's row while the run continues.
         progress: True prints notes and a line per round on stderr.
 

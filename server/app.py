@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from flwr.app import Context
@@ -10,6 +11,7 @@ from flwr.serverapp import Grid, ServerApp
 from common.config.parse import flatten, parse
 from common.config.run import RunConfig
 from common.files import close_to_others
+from common.options import Scalar
 from common.system_calls import end_with
 from server.record.process import record_process
 from server.run import run
@@ -30,9 +32,17 @@ def main(grid: Grid, context: Context) -> None:
     close_to_others()
     if Path(sys.argv[0]).name == OWN_PROCESS and "--parent-pid" in sys.argv:
         end_with(int(sys.argv[sys.argv.index("--parent-pid") + 1]))  # the SuperLink
-    declared = flatten(RunConfig())  # Flower passes on all that pyproject.toml declares, also of other methods
-    config = parse({key: value for key, value in context.run_config.items() if value != declared.get(key)})
+    config = parse(_named(context.run_config))
     settings = ServerSettings()
     if settings.processes:
         record_process(settings.processes, "the ServerApp", run=config.run_id)
     run(grid, config, settings.runs, settings.nodes)
+
+
+def _named(options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the options that a user of `flwr run` named; runs of fedloom, which have a run-id, name all.
+
+    Flower passes on all that pyproject.toml declares: the defaults of the first method and of the first task.
+    """
+    declared = {} if "run-id" in options else flatten(RunConfig())
+    return {key: value for key, value in options.items() if value != declared.get(key)}

@@ -1,4 +1,4 @@
-"""Run on the server, from configuration to result: vocabulary, start, all rounds; the same over gRPC and in one process."""
+"""Run on the server, from configuration to result, over gRPC or in one process."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Steps before and after the noise on an update, by the run's configuration: rows, pseudo items, encoding."""
+"""Steps on an update before and after its noise, chosen by the run's configuration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

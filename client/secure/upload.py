@@ -1,4 +1,4 @@
-"""Upload to a secure sum: integers under masks, with the masks' seeds sealed to the helpers; blocks of a training sum."""
+"""Upload to a secure sum: masked integers, with the masks' seeds sealed to the helpers."""
 
 import secrets
 from collections.abc import Callable

@@ -78,7 +78,7 @@ class Trainer(Protocol):
     of samples."""
 
     acts_on_numbers: bool = False
-    """True if each hook treats all numbers alike, so that tables may be short (`client/training/stacks.py`)."""
+    """True if each hook treats all numbers alike; tables may then be short."""
 
     def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
         """Return the gradient of the method's objective, computed from ∇L_k."""

@@ -1,4 +1,4 @@
-"""Participant: one client of a cohort with its data, state, request and random generator; how many train stacked."""
+"""Participant: one client of a cohort with its data, state, request and random generator."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Client states of a cohort: optimizer moments, private head, personalized model; stacked where clients trained together."""
+"""States of a cohort's clients: optimizer moments, private head, personalized model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from common.config.keys import current_key, place, respell
 from common.config.retired import update_keys
 from common.config.run import RunConfig
 from common.config.sections import find_ignored_sections
 from common.errors import ConfigError, WireError
-from common.methods.base import LocalTraining
 from common.methods.planners import PLANNERS
 from common.methods.registry import ALONE, METHODS
 from common.options import Scalar, kebab, leaves
@@ -29,7 +29,8 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         ConfigError: A key is unknown, removed or without effect, or a value is invalid.
     """
     tree: dict[str, Any] = {}
-    for key, value in update_keys(flat).items():
+    placed, faults = place(respell(update_keys(flat), note=True))
+    for key, value in placed.items():
         *parents, leaf = key.split(".")
         node = tree
         for k, parent in enumerate(parents):
@@ -44,8 +45,10 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
     try:
         config = RunConfig.model_validate(tree)
     except ValidationError as error:
-        reasons = (_explain(e["loc"], e["type"], e["msg"], e.get("input")) for e in error.errors())
-        raise ConfigError("; ".join(dict.fromkeys(reasons))) from None
+        faults += [_explain(e["loc"], e["type"], e["msg"], e.get("input")) for e in error.errors()]
+        raise ConfigError("; ".join(dict.fromkeys(faults))) from None
+    if faults:
+        raise ConfigError("; ".join(faults))
     for other in find_ignored_sections(tree.get("algorithm"), config.method):
         raise ConfigError(
             f"option algorithm.{other}.* has no effect with method {config.method}; remove it or set method={other}"
@@ -60,7 +63,7 @@ def option_keys() -> tuple[str, ...]:
     methods = {name: METHODS[name].options for name in METHODS} | {n: spec.options for n, spec in PLANNERS.items()}
     tree["algorithm"] = {name: kind().model_dump(by_alias=True) for name, kind in methods.items()}
     tree["tasks"] = {name: TASKS[name].options().model_dump(by_alias=True) for name in TASKS}
-    return tuple(key for key, _ in leaves(tree, ""))
+    return tuple(dict.fromkeys(current_key(key) for key, _ in leaves(tree, "")))
 
 
 def _list_prefixes(depth: int) -> list[str]:
@@ -68,10 +71,10 @@ def _list_prefixes(depth: int) -> list[str]:
     return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in option_keys()))
 
 
-def _explain(place: tuple[int | str, ...], kind: str, message: str, value: object) -> str:
-    path = ".".join(str(part) for part in place)
+def _explain(loc: tuple[int | str, ...], kind: str, message: str, value: object) -> str:
+    path = current_key(".".join(str(part) for part in loc))
     if kind == "extra_forbidden":
-        return f"unknown option '{path}'{hint(path, _list_prefixes(len(place)), cutoff=0.5)}"
+        return f"unknown option '{path}'{hint(path, _list_prefixes(len(loc)), cutoff=0.5)}"
     message = message.removeprefix("Value error, ")
     if path in ("method", "task"):
         return message
@@ -101,6 +104,11 @@ def read_overrides(assignments: list[str]) -> dict[str, Scalar]:
 
 def flatten(config: RunConfig) -> dict[str, Scalar]:
     """Return the configuration as dotted keys, with the sections of the chosen task, method and planner."""
+    return respell(_wire_options(config))
+
+
+def _wire_options(config: RunConfig) -> dict[str, Scalar]:
+    """Return the options by the keys of messages, in which each method has all its options."""
     tree = config.model_dump(by_alias=True, exclude={"method_options", "planner_options", "task_options"})
     methods = [options for options in (config.method_options, config.planner_options) if options]
     tree["algorithm"] = {options.name: options.model_dump(by_alias=True) for options in methods}
@@ -109,8 +117,8 @@ def flatten(config: RunConfig) -> dict[str, Scalar]:
 
 
 def to_json(config: RunConfig) -> str:
-    """Return the configuration as the JSON text that is sent to clients."""
-    return json.dumps(flatten(config), sort_keys=True)
+    """Return the configuration as JSON for clients, by the keys that all releases read."""
+    return json.dumps(_wire_options(config), sort_keys=True)
 
 
 def read_names(text: str) -> tuple[str, str, str]:
@@ -124,14 +132,14 @@ def read_names(text: str) -> tuple[str, str, str]:
     try:
         flat = json.loads(text)
         method = str(flat["method"])
-        return str(flat["task"]), method, str(flat.get(f"algorithm.{method}.inner", method))
+        return str(flat["task"]), method, str(flat.get("planner.inner", flat.get(f"algorithm.{method}.inner", method)))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise WireError("the run's configuration cannot be decoded") from None
 
 
 def from_json(text: str) -> RunConfig:
-    """Parse the text of `to_json`."""
-    return parse(json.loads(text))
+    """Parse the text of `to_json`, by its own keys or those of `flatten`."""
+    return parse(respell(json.loads(text)))
 
 
 def is_comparable(config: RunConfig) -> bool:
@@ -146,10 +154,8 @@ def configure_alone(config: RunConfig, rounds: int, catalogue: str) -> RunConfig
     Raises:
         ConfigError: The method of clients alone does not support the task's options.
     """
-    flat = {key: value for key, value in flatten(config).items() if not key.startswith(("algorithm.", "federation."))}
-    option_names = METHODS[ALONE].options.model_fields
-    shared = [name for name in LocalTraining.model_fields if name in option_names]
-    flat |= {f"algorithm.{ALONE}.{kebab(name)}": getattr(config.method_options, name) for name in shared}
+    others = ("algorithm.", "planner.", "federation.")  # local training keeps the section `training`
+    flat = {key: value for key, value in flatten(config).items() if not key.startswith(others)}
     flat |= {"method": ALONE, "rounds": rounds, "evaluate-every": rounds, "run-id": "alone", "resume": False}
     flat |= {"privacy.trust": "auto"} if config.privacy.resolved_trust == "helpers" else {}
     flat |= {f"tasks.{config.task}.{kebab(name)}": value for name, value in config.task_options.alone.items()}

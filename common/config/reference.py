@@ -2,8 +2,9 @@
 
 import ast
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from common.config.keys import PLANNER, TRAINING, current_key
 from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.methods.planners import PLANNERS
+from common.methods.base import LocalTraining
+from common.methods.planners import PLANNERS, PlannerOptions
 from common.methods.registry import METHODS
 from common.options import Options, Scalar, kebab
 from common.tasks.registry import TASKS
@@ -35,6 +38,7 @@ class OptionReference:
         meaning: Documentation of the field; empty if its source is not installed.
         type: `true or false`, `integer`, `number`, `text`, or the allowed values.
         bounds: Limits of a number, such as `> 0, ≤ 1`; empty if there are none.
+        of_methods: Method or planner -> its own default, in the sections that they share.
     """
 
     key: str
@@ -42,25 +46,36 @@ class OptionReference:
     meaning: str
     type: str = ""
     bounds: str = ""
+    of_methods: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def default_of(self, names: Collection[str]) -> Scalar:
+        """Return the default in a run of these methods and planners."""
+        return next((value for name, value in self.of_methods.items() if name in names), self.default)
 
 
 def option_references() -> Iterator[OptionReference]:
     """Iterate over the options of runs, then of all methods, planners and tasks that can be imported."""
+    methods, planners = dict(_installed(METHODS)), dict(_installed(PLANNERS))
     yield from _options(RunConfig, "")
-    for name in METHODS:
-        yield from _of_entry(METHODS, name, "algorithm")
-    for name, planner in PLANNERS.items():
-        yield from _options(planner.options, f"algorithm.{name}.")
-    for name in TASKS:
-        yield from _of_entry(TASKS, name, "tasks")
+    yield from _shared(LocalTraining, TRAINING, methods)
+    yield from _shared(PlannerOptions, PLANNER, planners)
+    for name, options in {**methods, **planners}.items():
+        yield from (one for one in _options(options, f"algorithm.{name}.") if current_key(one.key) == one.key)
+    for name, options in _installed(TASKS):
+        yield from _options(options, f"tasks.{name}.")
 
 
-def _of_entry(registry: Any, name: str, section: str) -> Iterator[OptionReference]:
-    try:
-        options = registry[name].options
-    except ConfigError:
-        return  # `fedloom tasks` and `fedloom methods` show the error
-    yield from _options(options, f"{section}.{name}.")
+def _installed(registry: Any) -> Iterator[tuple[str, type[Options]]]:
+    for name in registry:
+        with suppress(ConfigError):  # `fedloom tasks` and `fedloom methods` show the error
+            yield name, registry[name].options
+
+
+def _shared(kind: type[Options], section: str, owners: Mapping[str, type[Options]]) -> Iterator[OptionReference]:
+    defaults = {name: options() for name, options in owners.items()}
+    for one, field_name in zip(_options(kind, f"{section}."), kind.model_fields, strict=True):
+        values = {name: getattr(options, field_name) for name, options in defaults.items()}
+        yield replace(one, of_methods={name: value for name, value in values.items() if value != one.default})
 
 
 def _options(kind: type[Options], prefix: str) -> Iterator[OptionReference]:
@@ -72,19 +87,19 @@ def _options(kind: type[Options], prefix: str) -> Iterator[OptionReference]:
         if isinstance(value, Options):
             yield from _options(type(value), f"{key}.")
         else:
-            field = kind.model_fields[name]
-            yield OptionReference(key, value, _meaning(kind, name), _type(field, value), _bounds(field))
+            info = kind.model_fields[name]
+            yield OptionReference(key, value, _meaning(kind, name), _type(info, value), _bounds(info))
 
 
-def _type(field: FieldInfo, default: Scalar) -> str:
-    if get_origin(field.annotation) is Literal:
-        return " or ".join(str(choice) for choice in get_args(field.annotation))
+def _type(info: FieldInfo, default: Scalar) -> str:
+    if get_origin(info.annotation) is Literal:
+        return " or ".join(str(choice) for choice in get_args(info.annotation))
     names = {bool: "true or false", int: "integer", float: "number", str: "text"}
     return names.get(type(default), "text")
 
 
-def _bounds(field: FieldInfo) -> str:
-    limits = ((sign, getattr(one, name, None)) for one in field.metadata for name, sign in SIGNS.items())
+def _bounds(info: FieldInfo) -> str:
+    limits = ((sign, getattr(one, name, None)) for one in info.metadata for name, sign in SIGNS.items())
     return ", ".join(f"{sign} {limit:g}" for sign, limit in limits if limit is not None)
 
 
@@ -102,8 +117,8 @@ def field_texts(owner: type[Any]) -> dict[str, str]:
     texts = {}
     for declared, text in pairwise(body):
         match declared, text:
-            case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(meaning))):
-                texts[field] = " ".join(meaning.split())
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
+                texts[name] = " ".join(meaning.split())
     return texts
 
 

@@ -1,4 +1,4 @@
-"""Config keys of earlier releases: removed ones are refused with their successor, renamed ones are read for one release."""
+"""Config keys of earlier releases: removed ones are refused, renamed ones are read for one release."""
 
 import logging
 from collections.abc import Mapping
@@ -29,6 +29,12 @@ class Removed:
 
 
 REMOVED = {
+    "algorithm.fedstl.cluster-data": Removed(
+        "0.2", "remove it: no client sends windows of training data", ignored=("none",)
+    ),
+    "algorithm.fedstl.sample-windows": Removed(
+        "0.2", "remove it: no client sends windows of training data", ignored=(64,)
+    ),
     "federation.encoding": Removed("0.2", "use federation.encoding=int8", refused=("top-k",)),
     "federation.error-feedback": Removed("0.2", "use federation.encoding=int8", ignored=("auto", False)),
     "federation.keep": Removed("0.2", "use federation.encoding=int8", ignored=(0.1,)),
@@ -36,7 +42,7 @@ REMOVED = {
 """Dotted key -> what to do without it."""
 
 RENAMED: dict[str, str] = {}
-"""Former dotted key -> its key in this release, which has the same values."""
+"""Former dotted key -> its key in this release; `common.config.keys` adds those of methods."""
 
 LAST_RELEASE = "0.3"
 """Release that refuses the former keys."""
@@ -60,13 +66,13 @@ def update_keys(flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
         if new != given:
             if flat.get(new, value) != value:
                 raise ConfigError(f"{key} is now {new}, and both are set; remove {key}")
-            _note(key, new)
+            note_renamed(key, new)
         current[new] = value
     return current
 
 
 def is_ignored(key: str, value: Scalar) -> bool:
-    """Return True for a removed key whose value has no effect, as configurations of earlier releases name it."""
+    """Return True for a removed key whose value has no effect."""
     return key in REMOVED and value in REMOVED[key].ignored
 
 
@@ -78,5 +84,6 @@ def _require_present(key: str, value: Scalar) -> None:
 
 
 @cache
-def _note(key: str, new: str) -> None:
+def note_renamed(key: str, new: str) -> None:
+    """Log that a key has a new name, once a process."""
     LOG.warning("%s is now %s; the old name works until %s", key, new, LAST_RELEASE)

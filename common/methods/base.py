@@ -75,8 +75,6 @@ class Capabilities:
             the server needs single replies.
         choice_rounds: Number of rounds for which such a choice holds.
         extra_releases: Number of further data-dependent replies per round, such as cluster assignments; secure sums have none.
-        plaintext: Policy keys that owners must opt in to.
-        shared_windows: Maximum number of training windows that a client sends in plaintext.
         moves_all_rows: True if a local step moves rows of tables whose gradient is zero.
     """
 
@@ -95,8 +93,6 @@ class Capabilities:
     clusters: int = 0
     choice_rounds: int = 1
     extra_releases: int = 0
-    plaintext: frozenset[str] = frozenset()
-    shared_windows: int = 0
     moves_all_rows: bool = False
 
 

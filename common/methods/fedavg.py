@@ -1,4 +1,4 @@
-"""Options of methods that average into one model: FedAvg, FedProx, FedAdam, FedYogi, FedAdagrad, FedGA."""
+"""Options of methods with one averaged model: FedAvg, FedProx, adaptive servers, FedGA."""
 
 from typing import ClassVar, Literal
 

@@ -54,7 +54,9 @@ class FedRule(MethodOptions):
                 " or control=adam_literal to reproduce the paper's equation"
             )
         if self.optimizer == "sgd" and self.control == "adam_literal":
-            raise ValueError("control=adam_literal is Eq 3 under local Adam; set optimizer=adam or control=eq3")
+            raise ValueError(
+                "control=adam_literal is Eq 3 under local Adam; set training.optimizer=adam or control=eq3"
+            )
         return self
 
     def capabilities(self) -> Capabilities:

@@ -72,6 +72,8 @@ def list_(context: typer.Context, keys: Keys = None, json: o.AsJson = False) -> 
         return
     for one in shown:
         say(f"{one.key} = {as_toml(one.default)}    ({_limits(one)})\n    {one.meaning}".rstrip())
+        if one.of_methods:
+            say(f"    Default of {defaults_of_methods(one)}.")
 
 
 @config.command()
@@ -91,6 +93,8 @@ def explain(
         print_object(_as_json(one))
         return
     say(f"{one.key}\n  {one.meaning}\n  type     {_limits(one)}\n  default  {as_toml(one.default)}")
+    if one.of_methods:
+        say(f"           {defaults_of_methods(one)}")
     say(f"  set by   {_option(one)}")
 
 
@@ -108,10 +112,10 @@ def show(
     if json:
         print_object([_stored_as_json(key, value, references.get(key)) for key, value in stored.items()])
         return
+    names = [str(stored.get(key)) for key in ("method", "planner.inner")]
     for key, value in stored.items():
-        one = references.get(key)
-        changed = one is not None and one.default != value and key != "run-id"
-        say(f"{key} = {as_toml(value)}" + (f"    (default: {as_toml(one.default)})" if one and changed else ""))
+        default = references[key].default_of(names) if key in references and key != "run-id" else value
+        say(f"{key} = {as_toml(value)}" + (f"    (default: {as_toml(default)})" if default != value else ""))
 
 
 def _find(keys: Sequence[str]) -> "list[OptionReference]":
@@ -155,6 +159,13 @@ def _stored_as_json(key: str, value: "Scalar", one: "OptionReference | None") ->
         "value": value,
         **({name: v for name, v in _as_json(one).items() if name != "key"} if one else {}),
     }
+
+
+def defaults_of_methods(one: "OptionReference") -> str:
+    """Return the defaults of methods that have their own, such as `fedga: 1.0; fedrule, pfgnn: 0.01`."""
+    values = dict.fromkeys(one.of_methods.values())
+    names = {value: [name for name, other in one.of_methods.items() if other == value] for value in values}
+    return "; ".join(f"{', '.join(names[value])}: {as_toml(value)}" for value in values)
 
 
 def as_toml(value: object) -> str:

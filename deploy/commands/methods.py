@@ -12,10 +12,12 @@ def methods(json: o.AsJson = False) -> None:
 
     Shows name, summary, package and capabilities of each. A method whose package is broken is listed with the error.
     """
+    from common.methods.planners import PLANNERS
     from common.methods.registry import METHODS, method_names
     from deploy.cli.output import print_entries
 
-    print_entries({name: METHODS.origin(name) for name in method_names()}, describe, json=json)
+    origins = {name: (PLANNERS if name in PLANNERS else METHODS).origin(name) for name in method_names()}
+    print_entries(origins, describe, json=json)
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -61,5 +63,3 @@ def _of_method(capabilities: Any) -> Iterator[str]:
         yield "secure sums of clusters"
     if capabilities.extra_releases:
         yield f"{count(capabilities.extra_releases, 'further release')} a round"
-    for key in sorted(capabilities.plaintext):
-        yield f"needs {key}"

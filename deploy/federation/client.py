@@ -1,4 +1,4 @@
-"""Client of `fedloom join`: settings and limits from the command line, data, and service until a signal.
+"""Client of `fedloom join`: settings, limits, data, and service until a signal.
 
 A client that waits has no PyTorch. Its first request imports it.
 """

@@ -1,4 +1,4 @@
-"""Configuration of a run: from the options of a command, from a TOML file, or from the run that it resumes."""
+"""Configuration of a run from options, from a TOML file, or from a resumed run."""
 
 import re
 import tomllib
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from client.data.sources import is_demo
+from common.config.keys import current_key, overlay
 from common.config.parse import flatten, option_keys, parse, read_overrides
 from common.config.retired import update_keys
 from common.config.run import RunConfig
@@ -50,7 +51,7 @@ def read_config_file(path: Path) -> dict[str, Scalar]:
     options = _update_keys(path, text, {key.replace("_", "-"): value for key, value in leaves(tree, "")})
     existing = option_keys()
     for key, value in options.items():
-        if key not in existing:
+        if current_key(key) not in existing:
             _refuse(path, text, key, f"unknown option '{key}'{hint(key, existing)}")
         if not isinstance(value, bool | int | float | str):
             _refuse(path, text, key, f"'{key}' has a value that is no option; write true, a number or a text")
@@ -94,7 +95,7 @@ def _check_values(path: Path, text: str, options: Mapping[str, Scalar]) -> None:
     try:
         parse(options)
     except ConfigError as error:
-        wrong = next((key for key in options if f"'{key}': " in str(error)), "")
+        wrong = next((key for key in options if f"'{current_key(key)}': " in str(error)), "")
         if wrong:
             _refuse(path, text, wrong, str(error))
 
@@ -117,13 +118,16 @@ def _find_line(text: str, key: str) -> int:
     return 0
 
 
+OF_METHODS = ("algorithm.", "training.", "planner.")
+"""Sections of methods and planners."""
+
 FREE = (
-    *("rounds", "evaluate-every", "federation.", "algorithm."),
+    *("rounds", "evaluate-every", "federation.", *OF_METHODS),
     *("secure-sums.wait", "secure-sums.deadline", "secure-sums.renew"),
 )
 """Keys that a resumed run may change: length, deadlines and steps; other keys make it another run."""
 
-LASTING = (".clusters", ".cluster-data", ".inner")
+LASTING = (".clusters", ".inner")
 """Options of a method on which its stored state depends."""
 
 STOPPING = (".stop", ".patience", ".min-gain")
@@ -163,9 +167,10 @@ def resume_config(
     run, own = folder.path.name, flatten(parse(stored))
     sets = {key.replace("_", "-"): value for key, value in sets.items()}
     for options, by_set in ((given, False), (sets, True)):
-        for key in [key for key in options if key in own and not _may_change(key, own)]:
-            _require_own(run, own, key, options[key], f"--set {key}" if by_set else option(key))
-    config = parse({**own, **given, **sets, "resume": True, "run-id": run})
+        for given_key, key in [(key, current_key(key)) for key in options]:
+            if key in own and not _may_change(key, own):
+                _require_own(run, own, key, options[given_key], f"--set {given_key}" if by_set else option(key))
+    config = parse({**overlay(own, given, sets), "resume": True, "run-id": run})
     if start is not None and config.privacy.trust == "helpers":
         raise ConfigError("--round does not apply to secure sums: helpers open the sum of a round once")
     if start is not None:
@@ -244,9 +249,9 @@ def _may_change(key: str, own: Mapping[str, Scalar]) -> bool:
     """
     method = str(own["method"])
     fixed = method in PLANNERS and PLANNERS[method].options.fixed_rounds
-    planned = fixed and (key == "rounds" or key.startswith(f"algorithm.{method}."))
+    planned = fixed and (key == "rounds" or key.startswith((f"algorithm.{method}.", "planner.")))
     lasting = (*LASTING, ".local-steps") if own["privacy.unit"] == "record" else LASTING
-    settled = key.startswith("algorithm.") and key.endswith(lasting)
+    settled = key.startswith(OF_METHODS) and key.endswith(lasting)
     return key.startswith(FREE) and not settled and (not planned or key.endswith(STOPPING))
 
 
@@ -291,15 +296,16 @@ def resolve(
         raise ConfigError("--new-helpers belongs to --resume")
     if request.round is not None:
         raise ConfigError("--round goes back in a run that is continued; add --resume RUN")
-    file = _file_options(request)
+    named = str(sets.get("method", request.method))
+    file = _suited(read_config_file(request.config), named) if request.config else {}
     method = request.method or str(file.get("method", ""))
     task = request.task or str(file.get("task", "")) or _task_of(method)
     trust = {**file, **given, **sets}.get("privacy.trust")
     private = given.get("privacy.epsilon", file.get("privacy.epsilon", trust == "helpers" or None))
-    defaults = {} if method else _task_defaults(task, private, trust)
+    defaults = {} if method else _suited(_task_defaults(task, private, trust), named)
     noise = _noise(request.method, given)
     config = parse(
-        {"task": task, **(fallback or {}), **defaults, **_noise(method, file), **file, **noise, **given, **sets}
+        overlay({"task": task, **(fallback or {})}, defaults, _noise(method, file), file, noise, given, sets)
     )
     _require_noise(config, given, sets)
     config = config.model_copy(update={"run_id": request.run_id or make_run_id(config.method, config.task)})
@@ -307,15 +313,12 @@ def resolve(
     return config
 
 
-def _file_options(request: RunRequest) -> dict[str, Scalar]:
-    """Return the options of the file; those of another method are left out if the command names a method."""
-    if request.config is None:
-        return {}
-    file = read_config_file(request.config)
-    if request.method and file.get("method", request.method) != request.method:
-        own = f"algorithm.{request.method}."
-        return {key: value for key, value in file.items() if not key.startswith("algorithm.") or key.startswith(own)}
-    return file
+def _suited(options: Mapping[str, Scalar], method: str) -> dict[str, Scalar]:
+    """Return options of a source; those of its own method are left out if the command names another one."""
+    if not method or options.get("method", method) == method:
+        return dict(options)
+    section = f"algorithm.{method}."
+    return {key: value for key, value in options.items() if not key.startswith(OF_METHODS) or key.startswith(section)}
 
 
 def _noise(method: str, options: Mapping[str, Scalar]) -> dict[str, Scalar]:

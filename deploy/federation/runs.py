@@ -1,4 +1,4 @@
-"""Stored runs on this machine: by name, by folder or the newest; their launch record and their removal."""
+"""Stored runs on this machine: look-up, launch record and removal."""
 
 import json
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from client.data.sources import is_demo
+from common.config.keys import respell
 from common.errors import ConfigError
 from common.options import Scalar
 from common.tasks.registry import TASKS
@@ -45,7 +46,7 @@ def stored_options(folder: RunDirectory) -> dict[str, Scalar]:
     stored = folder.config()
     if not all(isinstance(value, (bool, int, float, str)) for value in stored.values()):
         raise ConfigError(f"{folder.path / 'config.toml'} holds values that are no options; restore the file")
-    return dict(stored)
+    return respell(stored)
 
 
 def newest(tasks: Collection[str] = TASKS) -> RunDirectory:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import tomli_w
 
+from common.config.keys import respell
 from common.config.parse import flatten, parse
 from common.config.run import RunConfig
 from common.errors import ConfigError
@@ -34,7 +35,7 @@ def stored_order(home: Path) -> tuple[RunConfig, int] | None:
     """
     try:
         order = tomllib.loads((home / FILE).read_text("utf-8"))
-        return parse(order["config"]), int(order["port"])
+        return parse(respell(order["config"])), int(order["port"])
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError):

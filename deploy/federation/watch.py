@@ -1,4 +1,4 @@
-"""Watch of a submitted run to its end: progress lines, result, report; a run that lost its processes is resumed."""
+"""Watch of a submitted run to its end: progress, result, report, and resumption."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Section on the privacy budget: spending by round, remaining budget, and the planner's predictions and prices."""
+"""Section on the privacy budget: spending by round, remaining budget, predictions."""
 
 import math
 from collections.abc import Callable, Sequence

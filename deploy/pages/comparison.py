@@ -1,4 +1,4 @@
-"""Comparison of runs: a row per metric, paired differences client by client, and reasons against a comparison."""
+"""Comparison of runs: a row per metric, with differences paired by client."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -121,13 +121,13 @@ def _command_settings(origin: Origin) -> dict[str, Any]:
 
 def _defaults(config: dict[str, Any]) -> dict[str, Any]:
     """Return the defaults of runs with that method, task, model and privacy unit."""
-    chosen = ("model", "privacy.unit", "federation.stop", f"algorithm.{config.get('method')}.inner")
+    chosen = ("model", "privacy.unit", "federation.stop", "planner.inner")
     try:
         defaults = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
     except ConfigError:
         return {}  # a run of another release: every setting is named
-    planner = PLANNERS.get(str(config.get("method")))
-    inner = {chosen[-1]: planner.options().inner} if planner else {}
+    method = str(config.get("method"))
+    inner = {chosen[-1]: PLANNERS[method].options().inner} if method in PLANNERS else {}
     return {**defaults, "model": RunConfig().model, "privacy.unit": RunConfig().privacy.unit, **inner}
 
 

@@ -1,4 +1,4 @@
-"""Record of a run for every page, read from its folder, and the sections, figures and tables of a page."""
+"""View of a run for all pages: its record, sections, figures and tables."""
 
 import math
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
+from common.config.keys import respell
 from common.metrics import EXAMPLES, MetricSpec
 from common.options import leaves
 from deploy.federation.runs import Origin, origin_of
@@ -119,7 +120,7 @@ def read(path: Path) -> RunRecord:
         DataError: Its result.json cannot be read.
     """
     folder = RunDirectory(path.parent, path.name)
-    config, result = dict(leaves(folder.config(), "")), folder.result()
+    config, result = respell(dict(leaves(folder.config(), ""))), folder.result()
     events = list(folder.events())
     rounds = {event.round: event for event in events if isinstance(event, Round)}
     starts = [event.time for event in events if isinstance(event, Start)]

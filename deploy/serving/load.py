@@ -16,7 +16,7 @@ from client.data.read import read_all
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.spec import Network
 from common.arrays import Array, Arrays
-from common.config.parse import flatten, from_json
+from common.config.parse import from_json, to_json
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, FedloomError
 from common.tasks.registry import read_vocabulary
@@ -57,7 +57,8 @@ class Document:
 
     def to_properties(self) -> dict[str, str]:
         """Return the metadata as texts."""
-        options = {key: value for key, value in flatten(self.config).items() if not key.startswith(LOCAL_KEYS)}
+        sent: dict[str, Any] = json.loads(to_json(self.config))
+        options = {key: value for key, value in sent.items() if not key.startswith(LOCAL_KEYS)}
         return {
             "fedloom": FORMAT,
             "run": self.run,

@@ -1,4 +1,4 @@
-"""Clients and helpers of a simulation: sessions on partitions, with state, ledgers and books in memory."""
+"""Clients and helpers of a simulation: sessions on partitions, all state in memory."""
 
 import hashlib
 import sqlite3
@@ -40,9 +40,7 @@ from common.wire.codec import Handed, encode, size_without_arrays
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import stacked_sizes
 
-simulated_policy = partial(
-    Policy, allow_counts="clear", allow_shared_sample=True, share_metrics="always", min_sum=2, helpers_on_first_use=True
-)
+simulated_policy = partial(Policy, allow_counts="clear", share_metrics="always", min_sum=2, helpers_on_first_use=True)
 """Policy of simulated clients; made anew, since it allows the methods of that time."""
 
 

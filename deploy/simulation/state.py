@@ -1,4 +1,4 @@
-"""State of a simulation: snapshots of its clients with the server's checkpoint, and its continuation from them."""
+"""State of a simulation: snapshots of its clients with the server's checkpoint."""
 
 import hashlib
 import logging

@@ -1,4 +1,4 @@
-"""Training of blocks of clients in several processes, copies of this one which return their replies as bytes."""
+"""Workers of a simulation: copies of its process that train blocks of clients."""
 
 import gc
 import json

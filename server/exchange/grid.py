@@ -1,4 +1,4 @@
-"""Exchange with clients: Flower's Grid, polled in milliseconds, with a quorum, a deadline, and the silence of nodes.
+"""Exchange with clients over Flower's Grid: polling, quorum, deadline, silent nodes.
 
 Heartbeats separate lost clients from slow ones long before the SuperLink does. Clients of fedloom send one every 0.75 s
 while they answer a request. The SuperLink keeps the time of the last one, but counts a node as connected for another 20 s.

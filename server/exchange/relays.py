@@ -1,4 +1,4 @@
-"""Grid in which each client of a hub is a node of its own; the reply of a hub is split into those of its clients.
+"""Grid in which each client of a hub is a node of its own.
 
 Messages to clients of one hub travel together.
 """

@@ -1,7 +1,7 @@
 """Strategies whose step is the mean: FedAvg (McMahan et al. 2017), FedProx (Li et al. 2020), and personalized methods."""
 
 from common.arrays import Arrays, scale, sub
-from common.methods import fedavg, perfedavg, personalized
+from common.methods import fedavg, personalized
 from common.methods import fedavg as fedprox
 from common.methods.base import MethodOptions
 from common.methods.fedavg import FedAvg
@@ -27,7 +27,7 @@ class FedAvgStrategy(RoundStrategy):
 class MeanStrategy(RoundStrategy):
     """Mean of shared layers: θ ← θ − Δ̄; private layers keep their initial values, for new clients.
 
-    FedProx and Per-FedAvg use it too; their proximal term and meta-gradient are in the clients' steps.
+    FedProx uses it too; its proximal term is in the clients' steps.
     """
 
     def __init__(self, options: MethodOptions, parts: RoundParts) -> None:
@@ -46,4 +46,3 @@ FEDPROX = ServerMethod(fedprox.FEDPROX, MeanStrategy)
 FEDREP = ServerMethod(personalized.FEDREP, MeanStrategy)
 DITTO = ServerMethod(personalized.DITTO, MeanStrategy)
 LOCAL = ServerMethod(personalized.LOCAL, MeanStrategy)
-PERFEDAVG = ServerMethod(perfedavg.METHOD, MeanStrategy)

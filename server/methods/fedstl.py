@@ -168,13 +168,4 @@ def _remove_pooled(statics: Arrays) -> Arrays:
     return {name: a for name, a in statics.items() if name not in POOLED}
 
 
-def build_strategy(options: FedSTL, parts: RoundParts) -> FedSTLStrategy:
-    """Build the strategy; with `cluster_data=shared_sample` it clusters on windows that clients send."""
-    if not options.capabilities().shared_windows:
-        return FedSTLStrategy(options, parts)
-    from server.methods.fedstl_shared_windows import SharedWindowsStrategy  # it imports this module
-
-    return SharedWindowsStrategy(options, parts)
-
-
-METHOD = ServerMethod(fedstl.METHOD, build_strategy)
+METHOD = ServerMethod(fedstl.METHOD, FedSTLStrategy)

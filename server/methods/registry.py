@@ -23,8 +23,6 @@ SERVER_METHODS: Registry[AnyServerMethod] = Registry(
         "local": "server.methods.fedavg:LOCAL",
         "ifca": "server.methods.ifca:METHOD",
         "fedstl": "server.methods.fedstl:METHOD",
-        "pfedme": "server.methods.pfedme:METHOD",
-        "perfedavg": "server.methods.fedavg:PERFEDAVG",
         "pfgnn": "server.methods.pfgnn:METHOD",
     },
 )

@@ -67,8 +67,8 @@ def audit_one_run(case: OneRun, seed: int, generator: Callable[[], np.random.Gen
 def _config(case: OneRun, seed: int) -> RunConfig:
     settings: Settings = {
         "method": "fedavg",
-        "algorithm.fedavg.local-steps": 1,
-        "algorithm.fedavg.lr": 1.0,
+        "training.local-steps": 1,
+        "training.lr": 1.0,
         "task": "sessions",
         "tasks.sessions.hidden": HIDDEN,
         "model": "paper",

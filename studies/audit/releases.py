@@ -57,7 +57,7 @@ class AuditedClient:
             "privacy.mechanism": "gaussian" if case.way == "sum" else case.way,
             "privacy.trust": "helpers" if case.way == "sum" else "local",
         }
-        self.config = parse({"method": "fedavg", "task": "rules", "algorithm.fedavg.local-steps": 1, **privacy})
+        self.config = parse({"method": "fedavg", "task": "rules", "training.local-steps": 1, **privacy})
         self.cost = build_account(self.config.privacy).total(case.epsilon, DELTA) / case.rounds
         self.charged, self.runs = 0.0, 0
         self._learner = build_learner(self.config, Homes(demo_homes(0, 1, 0), demo_catalogue()))

@@ -94,7 +94,7 @@ def config_of(upload: Upload, seed: int, more: Settings | None = None) -> RunCon
     """Return the configuration of the run to which the clients send their first update."""
     settings: Settings = {
         "method": "fedavg",
-        "algorithm.fedavg.local-steps": upload.steps,
+        "training.local-steps": upload.steps,
         "task": upload.task,
         "model": upload.model,
         "federation.updates": "dense",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from common.config.keys import current_key
 from common.options import Scalar
 
 Settings = Mapping[str, Scalar]
@@ -38,8 +39,8 @@ class Experiment:
 
 
 def method_options(method: str, options: Settings) -> dict[str, Scalar]:
-    """Return options of a method under their dotted keys."""
-    return {f"algorithm.{method}.{key}": value for key, value in options.items()}
+    """Return options of a method under their dotted keys; those that all methods have are in `[training]`."""
+    return {current_key(f"algorithm.{method}.{key}"): value for key, value in options.items()}
 
 
 def task_options(task: str, options: Settings) -> dict[str, Scalar]:

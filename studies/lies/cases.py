@@ -38,6 +38,9 @@ class Setting:
     options: Settings = field(default_factory=dict)
 
 
+CONTROLS = ("random_arm", "fixed_arm", "adpml", "adap", "fedsgd")
+"""Planners of `studies/plugins/planners`."""
+
 SETTINGS = {
     "rules": Setting("demo:0-60", "loss", ("fedrule", "fedprox", "fedrep", "local")),
     "sessions": Setting("demo:0-24", "mrr20", ("fedga", "fedadam", "fedyogi", "fedadagrad"), True),
@@ -47,7 +50,7 @@ SETTINGS = {
         ("fedstl", "ifca", "ditto"),
         options={"tasks.traffic.history": 9, "tasks.traffic.horizon": 3, "tasks.traffic.hidden": 4},
     ),
-    "ratings": Setting("demo:0-60", "rmse", tuple(PLANNERS)),
+    "ratings": Setting("demo:0-60", "rmse", ("bgtplanner", "uniform", *CONTROLS)),
     "markets": Setting(
         "demo",
         "mrr20",
@@ -115,7 +118,6 @@ class Case:
     def settings(self) -> Settings:
         """Flat configuration, without seed and run id."""
         noisy = self.method in PLANNERS and PLANNERS[self.method].options.needs_noise
-        steps = f"algorithm.{self.method}.local-steps"
         return {
             "task": self.task,
             "method": self.method,
@@ -124,7 +126,7 @@ class Case:
             "federation.wait": 1.0,
             "federation.patience": 0.1,
             **SETTINGS[self.task].options,
-            **({} if self.method in PLANNERS else {steps: LOCAL_STEPS}),
+            **({} if self.method in PLANNERS else {"training.local-steps": LOCAL_STEPS}),
             **({"privacy.unit": "client", "privacy.epsilon": 8.0} if noisy else {}),
         }
 

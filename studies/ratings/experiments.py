@@ -101,7 +101,7 @@ def planner_row(planner: str, mechanism: str, seeds: int) -> Experiment:
         "model": "default",
         "rounds": ROUNDS,
         "tasks.ratings.validation-share": REWARD_SHARE,
-        f"algorithm.{planner}.inner": "fedavg",
+        "planner.inner": "fedavg",
     }
     return _row("planned", f"{planner}-{mechanism}", PLANNERS[planner], seeds, settings, mechanism)
 
@@ -114,7 +114,7 @@ def paper(
         "method": planner,
         "model": "paper",
         "rounds": ROUNDS,
-        f"algorithm.{planner}.inner": "fedadam",
+        "planner.inner": "fedadam",
         "tasks.ratings.validation-share": REWARD_SHARE,
         "tasks.ratings.embedding-std": std,
         **method_options("fedadam", ADAM),

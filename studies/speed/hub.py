@@ -98,7 +98,7 @@ def measure(answer: str, hubs: int, clients: int, rounds: int) -> Figures:
         options = ["--clients", str(clients), "--rounds", str(rounds), "--run-id", RUN, "--home", "home", "--json"]
         options += ["--port", str(port), "--control-port", str(free_port()), "--method", "fedrule"]
         federation = [f"federation.min-replies={int(TRAINED * clients)}", f"federation.answer={answer}"]
-        for pair in ["evaluate-every=1000000", "algorithm.fedrule.local-steps=3", *federation]:
+        for pair in ["evaluate-every=1000000", "training.local-steps=3", *federation]:
             options += ["--set", pair]
         for k in range(hubs):
             add_key(home / "home" / "nodes", make_node_key(home / f"{k}.key"), f"hub-{k}", _share(k, hubs, clients))

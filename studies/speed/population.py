@@ -114,7 +114,7 @@ def _configure(options: argparse.Namespace, catalogue: Path | None) -> RunConfig
     given = {"run-id": "population", "rounds": options.rounds, "task": options.task, "method": options.method}
     given |= {"evaluate-every": options.evaluate_every, "federation.cohort": options.cohort}
     given |= {"catalogue": str(catalogue)} if catalogue else {}
-    given |= {"method": "fedavg", "algorithm.fedavg.optimizer": "sgd"} if options.state == "none" else {}
+    given |= {"method": "fedavg", "training.optimizer": "sgd"} if options.state == "none" else {}
     return parse({**given, "federation.deadline": 3600.0, "privacy.unit": "none"})
 
 

@@ -33,7 +33,7 @@ def test_tasks_and_methods_of_packages_train_like_ours(tmp_path: Path, monkeypat
     ours = trained(tmp_path / "ours", method="fedavg")
     install(monkeypatch, {**method_of(None), **task_of(RulesLearner)})
     assert list(TASKS)[-1] == "cottages"
-    assert "algorithm.odd.lr" in option_keys()
+    assert parse({"method": "odd", "training.lr": 0.2}).method_options.lr == 0.2
     assert "tasks.cottages.hidden" in option_keys()
     assert trained(tmp_path / "method", method="odd").model_sha256 == ours.model_sha256
     theirs = trained(tmp_path / "task", method="odd", task="cottages", **{"tasks.cottages.hidden": 16})

@@ -48,7 +48,7 @@ def both(folder: Path, people: Callable[[], Owners], configured: Callable[..., R
     return folder / "sums", folder / "replies"
 
 
-@pytest.mark.parametrize("method", [*METHODS, "pfedme", "fedrep", "local"])
+@pytest.mark.parametrize("method", [*METHODS, "fedrep", "local"])
 def test_sums_train_the_model_of_single_replies(method: str, tmp_path: Path, collected: list[FoldedReplies]) -> None:
     def configured(folder: Path, **options: Scalar) -> RunConfig:
         return settings(folder, method, rounds=2, **options)

@@ -29,7 +29,6 @@ ON_RULES = (
     "fedrep",
     "ditto",
     "local",
-    "perfedavg",
 )
 MECHANISMS = ("gaussian", "laplace", "privunit")
 
@@ -105,6 +104,6 @@ def test_control_variates_of_released_values_sum_to_zero(tmp_path: Path) -> None
 @pytest.mark.parametrize("unit", ["none", "client"])
 def test_gradients_contain_no_client_only_parameters(control: str, unit: str, tmp_path: Path) -> None:
     flat: dict[str, Scalar] = {"method": "fedrule", "task": "ratings", "model": "paper", "rounds": 3, "run-id": "toy"}
-    flat |= {"algorithm.fedrule.control": control, "algorithm.fedrule.optimizer": "sgd", "federation.min-clients": 1}
+    flat |= {"algorithm.fedrule.control": control, "training.optimizer": "sgd", "federation.min-clients": 1}
     simulate(parse({**flat, "privacy.unit": unit}), read_all("ratings", "demo:0-3"), tmp_path)
     assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 3

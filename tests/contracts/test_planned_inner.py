@@ -14,6 +14,7 @@ from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
 from client.tasks.rules.data.homes import Homes
 from client.tasks.traffic.data.series import Sensors
+from common.config.keys import current_key
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.options import Scalar
@@ -24,7 +25,7 @@ from tests.support.owners import PLANNERS, SHARING, costs_of, noisy, total_of
 from tests.support.sensors import MEASURES, QUICK, rounds_of, sensor
 from tests.support.toys import CATALOGUE, toy_homes
 
-INNER = {"ifca": 2, "pfedme": 1, "perfedavg": 1, "fedstl": 3, "pfgnn": 1}
+INNER = {"ifca": 2, "fedstl": 3, "pfgnn": 1}
 """Method -> number of releases of a client per round."""
 
 NOISE: dict[str, Scalar] = {
@@ -35,8 +36,8 @@ NOISE: dict[str, Scalar] = {
     "federation.wait": 0.1,
 }
 SMALL: dict[str, dict[str, Scalar]] = {
-    "fedstl": {**QUICK, "algorithm.fedstl.clusters": 2, "algorithm.fedstl.local-steps": 2},
-    "pfgnn": {"task": "markets", "tasks.markets.batch": 32, "algorithm.pfgnn.local-steps": 2},
+    "fedstl": {**QUICK, "algorithm.fedstl.clusters": 2, "training.local-steps": 2},
+    "pfgnn": {"task": "markets", "tasks.markets.batch": 32, "training.local-steps": 2},
 }
 
 
@@ -44,7 +45,7 @@ def planned(inner: str, folder: Path) -> RunConfig:
     own: dict[str, Scalar] = {**PLANNERS["bgtplanner"], "inner": inner}
     if inner not in SMALL:
         return noisy(folder, "bgtplanner", rounds=3, **own)
-    flat = {f"algorithm.bgtplanner.{key.replace('_', '-')}": value for key, value in own.items()}
+    flat = {current_key(f"algorithm.bgtplanner.{key.replace('_', '-')}"): value for key, value in own.items()}
     return parse({**SMALL[inner], **NOISE, "method": "bgtplanner", "rounds": 3, **flat})
 
 

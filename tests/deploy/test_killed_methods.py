@@ -24,10 +24,8 @@ OPTIONS: dict[str, dict[str, Scalar]] = {
     "fedrule": {"federation__cohort": 0.7, "federation__min_replies": 2},
     "fedrep": {"privacy__unit": "record", "privacy__epsilon": 8.0},
     "ifca": {"clusters": 2, "privacy__unit": "client", "privacy__epsilon": 8.0},
-    "fixed_arm": {"privacy__unit": "client", "privacy__epsilon": 8.0},
-    "random_arm": {"privacy__unit": "client", "privacy__epsilon": 8.0},
 }
-STATELESS = ("fedavg", "perfedavg")
+STATELESS = ("fedavg", "fedprox")
 SEED, MOMENTS = 7, 2
 
 

@@ -55,7 +55,7 @@ def test_training_returns_the_run_and_prints_nothing(runs: Path, capfd: pytest.C
 
 def test_equal_calls_give_equal_models_also_inside_an_event_loop(runs: Path) -> None:
     async def train() -> fedloom.Run:
-        return fedloom.simulate("rules", rounds=1, data="demo:0-30", settings={"algorithm.fedrule.lr": 0.005})
+        return fedloom.simulate("rules", rounds=1, data="demo:0-30", settings={"training.lr": 0.005})
 
     first, second = asyncio.run(train()), asyncio.run(train())
     assert first.result.model_sha256 == second.result.model_sha256

@@ -24,9 +24,9 @@ CLIENTS = {
 }
 INNER = (
     *("fedrule", "fedga", "fedstl", "pfgnn", "fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad"),
-    *("fedrep", "ditto", "local", "ifca", "pfedme", "perfedavg"),
+    *("fedrep", "ditto", "local", "ifca"),
 )
-PLANNERS = ("bgtplanner", "uniform", "adpml", "adap", "fedsgd")
+PLANNERS = ("bgtplanner", "uniform")
 NOISE = {
     "none": (),
     "gaussian": ("--epsilon", "8", "--set", "privacy.mechanism=gaussian"),
@@ -34,13 +34,12 @@ NOISE = {
     "privunit": ("--epsilon", "8", "--set", "privacy.mechanism=privunit"),
     "record": ("--epsilon", "8", "--set", "privacy.unit=record"),
 }
-EQ3 = ("--set", "algorithm.fedrule.control=eq3", "--set", "algorithm.fedrule.optimizer=sgd")
+EQ3 = ("--set", "algorithm.fedrule.control=eq3", "--set", "training.optimizer=sgd")
 VARIANTS = {
     "rules-counts": ("rules", "fedrule", "--set", "tasks.rules.count-offset=true"),
     "sessions-counts": ("sessions", "fedga", "--set", "tasks.sessions.count-offset=true"),
     "sessions-tagnn": ("sessions", "fedga", "--set", "tasks.sessions.network=tagnn", "--set", "model=paper"),
     "traffic-counts": ("traffic", "fedstl", "--set", "tasks.traffic.count-offset=true"),
-    "traffic-windows": ("traffic", "fedstl", "--set", "algorithm.fedstl.cluster-data=shared_sample"),
     "traffic-difference": ("traffic", "fedstl", "--set", "tasks.traffic.property=calibrated"),
     "ratings-paper-items": ("ratings", "fedavg", "--set", "tasks.ratings.items=paper", "--set", "model=paper"),
     "markets-counts": ("markets", "fedavg", "--set", "tasks.markets.count-offset=true"),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from common.config.keys import current_key
 from common.config.parse import parse
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
@@ -28,7 +29,7 @@ def method_options(method: str, options: Mapping[str, Scalar]) -> dict[str, Scal
     """Return configuration keys: `lr` becomes an option of the method, `tasks__rules__hidden` has dots."""
     keys = {name: name.replace("__", ".").replace("_", "-") for name in options}
     return {
-        key if "." in key or key in RUN_OPTIONS else f"algorithm.{method}.{key}": options[name]
+        key if "." in key or key in RUN_OPTIONS else current_key(f"algorithm.{method}.{key}"): options[name]
         for name, key in keys.items()
     }
 

@@ -16,4 +16,4 @@ SMALL: dict[str, dict[str, Scalar]] = {
 def counting(task: str, trust: str, **options: Scalar) -> dict[str, Scalar]:
     federation = {"federation.min-clients": 3, "federation.wait": 0.1, "secure-sums.min-sum": 3, "catalogue": "demo"}
     flat = {"task": task, "method": "fedavg", "rounds": 1, "run-id": "toy", "privacy.trust": trust, **SMALL[task]}
-    return {**flat, **federation, "algorithm.fedavg.local-steps": 1, f"tasks.{task}.count-offset": True, **options}
+    return {**flat, **federation, "training.local-steps": 1, f"tasks.{task}.count-offset": True, **options}

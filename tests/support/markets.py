@@ -13,6 +13,7 @@ from client.tasks.registry import build_learner
 from client.training.local_round import train
 from client.training.participant import Participant
 from common.arrays import Arrays
+from common.config.keys import current_key
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters
@@ -36,7 +37,7 @@ def configured(model: str = "paper", **options: Scalar) -> RunConfig:
     flat |= {"tasks.markets.width": 24, "tasks.markets.embedding": 6, "tasks.markets.batch": 64}
     flat |= {"federation.min-clients": 1, "federation.wait": 0.1}
     own: dict[str, Scalar] = {"local_steps": 3, "clusters": 4, **options}
-    return parse(flat | {f"algorithm.pfgnn.{key.replace('_', '-')}": value for key, value in own.items()})
+    return parse(flat | {current_key(f"algorithm.pfgnn.{key.replace('_', '-')}"): value for key, value in own.items()})
 
 
 def market(number: int) -> Markets:

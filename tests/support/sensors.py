@@ -62,7 +62,7 @@ def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1)
 
 def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
     """Return a configuration; `lr=0.1` is an option of the method, `tasks__traffic__hidden=4` has dots."""
-    flat: dict[str, Scalar] = {**QUICK, "method": method, f"algorithm.{method}.local-steps": 2}
+    flat: dict[str, Scalar] = {**QUICK, "method": method, "training.local-steps": 2}
     return parse(flat | method_options(method, options))
 
 

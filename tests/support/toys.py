@@ -28,7 +28,7 @@ from server.round.state import RunState
 from tests.support.build import strategy_of
 from tests.support.configurations import method_options
 
-METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto", "perfedavg")
+METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto")
 """Methods that share one whole model."""
 
 CATALOGUE = RuleCatalogue(

@@ -69,7 +69,7 @@ def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
     table.write_text("\n".join(["Station,Time,temperature", *rows]) + "\n", "utf-8")
     options = ("--task", "weather", "--method", "trimmedmean", "--rounds", "3", "--clients", "3")
     options += ("--patience", "20")
-    rates = ("--set", "algorithm.trimmedmean.lr=0.0001")
+    rates = ("--set", "training.lr=0.0001")
     up = packaged.up(*options, *rates, "--data", table)
     assert up.end() == 0, up.error()
     result = up.result()

@@ -11,7 +11,7 @@ SMALL = (
     "tasks.traffic.hidden=4",
     "tasks.traffic.batch=8",
     "algorithm.fedstl.clusters=2",
-    "algorithm.fedstl.local-steps=3",
+    "training.local-steps=3",
 )
 
 

@@ -56,9 +56,9 @@ TASK = TaskSpec(
     defaults={
         "method": "fedavg",
         "rounds": 20,
-        "algorithm.fedavg.optimizer": "adam",
-        "algorithm.fedavg.lr": 0.05,
-        "algorithm.fedavg.local-steps": 10,
+        "training.optimizer": "adam",
+        "training.lr": 0.05,
+        "training.local-steps": 10,
         "tasks.markets.count-offset": True,
         "tasks.markets.count-epsilon": 8.0,
     },

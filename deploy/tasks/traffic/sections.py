@@ -1,4 +1,4 @@
-"""Sections on forecasts, with their figures: error and satisfaction of the property, by round and by client."""
+"""Sections on forecasts: error and satisfaction of the property, by round and by client."""
 
 from collections.abc import Sequence
 

@@ -43,5 +43,5 @@ TASK = TaskSpec(
         MetricSpec("last_mse", "last mse", "Error of the last reading", "lower", 4, "Repeating it.", baseline=True),
     ),
     objective=Objective("mse"),
-    defaults={"method": "fedavg", "rounds": 20, "algorithm.fedavg.lr": 0.1, "algorithm.fedavg.local-steps": 10},
+    defaults={"method": "fedavg", "rounds": 20, "training.lr": 0.1, "training.local-steps": 10},
 )

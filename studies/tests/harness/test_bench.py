@@ -17,7 +17,7 @@ from studies.harness.tuning import Tuning
 KEY = RowKey("demo", "default", "fedavg")
 POINTS = tuple(method_options("fedavg", {"lr": rate}) for rate in (1e-6, 0.3))
 SETTINGS = {"method": "fedavg", "task": "rules", "rounds": 3, "evaluate-every": 1, "federation.min-clients": 1}
-FEDAVG = Experiment("fedavg", "FedAvg", {**SETTINGS, "algorithm.fedavg.optimizer": "sgd"}, POINTS, seeds=2)
+FEDAVG = Experiment("fedavg", "FedAvg", {**SETTINGS, "training.optimizer": "sgd"}, POINTS, seeds=2)
 
 
 def bench(folder: Path, tuning: Tuning | None = None) -> Bench:
@@ -30,7 +30,7 @@ def tuning(*, chooses_round: bool) -> Tuning:
 
 
 def test_a_point_as_text() -> None:
-    assert label({"algorithm.fedavg.lr": 3, "algorithm.fedavg.clip-norm": 0.2}) == "lr 3, clip-norm 0.2"
+    assert label({"training.lr": 3, "training.clip-norm": 0.2}) == "lr 3, clip-norm 0.2"
     assert label({}) == "not tuned"
 
 
@@ -42,7 +42,7 @@ def test_the_point_with_the_least_validation_loss_is_trained(chooses_round: bool
     assert row.about.chosen["point"] == "lr 0.3"
     assert row.about.grid.keys() == {"lr 1e-06", "lr 0.3"}
     assert row.trials.keys() == {0, 1}
-    assert row.about.config["algorithm.fedavg.lr"] == 0.3
+    assert row.about.config["training.lr"] == 0.3
     assert (row.about.chosen.get("round") == 2) is chooses_round  # the last round is measured on test data
     assert row.about.config["rounds"] == (2 if chooses_round else 3)
     assert not [path for path in tmp_path.iterdir() if path.is_dir()], "folders of runs are removed"
@@ -74,7 +74,7 @@ def test_rows_that_are_not_selected_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_run_that_fails_yields_its_reason(tmp_path: Path) -> None:
-    settings = {**SETTINGS, "algorithm.fedavg.optimizer": "sgd", "algorithm.fedavg.lr": 1e30}
+    settings = {**SETTINGS, "training.optimizer": "sgd", "training.lr": 1e30}
     trial = bench(tmp_path).train("failing", {**settings, "seed": 0})
     assert trial.failure != ""
     assert trial.metrics == {}

@@ -45,7 +45,7 @@ def test_every_row_is_a_configuration_with_equal_uploads_or_rounds(setting: Sett
             assert uploads == (8 if one.key.startswith("transformer") else 40)
             if one.key == "fedstl-rounds":
                 assert (
-                    one.settings["algorithm.fedstl.local-steps"],
+                    one.settings["training.local-steps"],
                     one.settings["algorithm.fedstl.cluster-steps"],
                 ) == (12, 4)
             assert config.options_of(TASK).history == setting.task.get("history", 120)

@@ -148,7 +148,7 @@ def test_a_snapshot_continues_with_the_same_bits(kept: Sequence[int]) -> None:
     assert_same_bits(states_of(chosen[0]), states_of(chosen[1]))
 
 
-@pytest.mark.parametrize("method", ["fedavg", "ditto", "fedrep", "pfedme", "perfedavg"])
+@pytest.mark.parametrize("method", ["fedavg", "ditto", "fedrep"])
 def test_tables_stay_whole_for_methods_that_do_not_say_that_they_act_on_numbers(method: str) -> None:
     config = configured(method, optimizer="adam")
     clients = members(config)

@@ -10,11 +10,11 @@ from tests.support.configurations import BARE, refusal
 
 @pytest.mark.parametrize("method", list(METHODS))
 def test_a_configuration_is_equal_after_flattening(method: str) -> None:
-    config = parse({**BARE[method], f"algorithm.{method}.lr": 0.123, "run-id": "π"})
+    config = parse({**BARE[method], "training.lr": 0.123, "run-id": "π"})
     flat = flatten(config)
     assert parse(flat) == from_json(to_json(config)) == config
-    assert flat[f"algorithm.{method}.lr"] == 0.123
-    assert {key.split(".")[1] for key in flat if key.startswith("algorithm.")} == {method}, (
+    assert flat["training.lr"] == 0.123
+    assert {key.split(".")[1] for key in flat if key.startswith("algorithm.")} <= {method}, (
         "sections of other methods are omitted"
     )
     assert all(isinstance(value, (bool, int, float, str)) for value in flat.values()), "types of Flower's run config"
@@ -22,14 +22,16 @@ def test_a_configuration_is_equal_after_flattening(method: str) -> None:
 
 @pytest.mark.parametrize("method", PLANNERS)
 def test_a_planner_is_flattened_with_its_inner_method(method: str) -> None:
-    options = {f"algorithm.{method}.inner": "fedga", f"algorithm.{method}.patience": 3, "algorithm.fedga.lr": 0.5}
+    options = {"planner.inner": "fedga", "planner.patience": 3, "training.lr": 0.5}
     config = parse({**BARE[method], **options})
     assert from_json(to_json(config)) == config
     assert (config.planner.name, config.method_options.name, config.method_options.rate("x")) == (method, "fedga", 0.5)
     assert config.needs_planner
     sections = {key.split(".")[1] for key in flatten(config) if key.startswith("algorithm.")}
-    assert sections == {method, "fedga"}
-    assert "option algorithm.fedavg.* has no effect" in refusal({**BARE[method], **options, "algorithm.fedavg.lr": 0.5})
+    assert {"fedga"} <= sections <= {method, "fedga"}
+    assert "option algorithm.fedavg.* has no effect" in refusal(
+        {**BARE[method], **options, "algorithm.fedavg.momentum": 0.5}
+    )
 
 
 def test_equal_configurations_have_equal_texts() -> None:

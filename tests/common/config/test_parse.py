@@ -58,6 +58,14 @@ def test_a_name_for_a_section_is_refused_with_the_key_that_chooses_it(section: s
     assert refusal({section: "any"}) == f"option '{section}' is a section; set {key}=any, or {section}.NAME.OPTION"
 
 
+def test_a_removed_option_is_refused_with_the_reason_and_its_old_default_is_accepted() -> None:
+    text = "algorithm.fedstl.cluster-data was removed in 0.2; remove it: no client sends windows of training data"
+    assert refusal({"algorithm.fedstl.cluster-data": "shared_sample"}) == text
+    stored: dict[str, Scalar] = {"algorithm.fedstl.cluster-data": "none", "algorithm.fedstl.sample-windows": 64}
+    fedstl: dict[str, Scalar] = {"method": "fedstl", "task": "traffic"}
+    assert parse({**fedstl, **stored}) == parse(fedstl)
+
+
 def test_an_unknown_key_without_a_close_key_is_refused() -> None:
     assert refusal({"zzz": 1}) == "unknown option 'zzz'"
 
@@ -82,8 +90,8 @@ def test_an_unknown_method_or_task_is_refused_with_the_closest_name() -> None:
         ("federation.deadline", 0),
         ("algorithm.fedrule.lam", 2.0),
         ("algorithm.fedrule.lam", -0.1),
-        ("algorithm.fedrule.lr", "fast"),
-        ("algorithm.fedrule.optimizer", "adamw"),
+        ("training.lr", "fast"),
+        ("training.optimizer", "adamw"),
         ("tasks.rules.dropout", 1),
         ("model", "papers"),
     ],

@@ -44,7 +44,7 @@ def test_a_removed_option_without_effect_is_dropped() -> None:
 @pytest.fixture
 def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RENAMED, "federation.give-up", "federation.deadline")
-    retired._note.cache_clear()
+    retired.note_renamed.cache_clear()
 
 
 @pytest.mark.usefixtures("renamed")

@@ -92,7 +92,7 @@ def test_the_time_of_the_comparison_is_limited(tmp_path: Path) -> None:
 
 
 def test_clients_alone_train_as_in_the_run_without_sums_of_others() -> None:
-    run = config("rules", **{"tasks.rules.count-offset": True, "algorithm.fedavg.lr": 0.07, "federation.stop": 4})
+    run = config("rules", **{"tasks.rules.count-offset": True, "training.lr": 0.07, "federation.stop": 4})
     chosen = configure_alone(run, 7, "demo")
     assert (chosen.method, chosen.rounds, chosen.seed) == ("local", 7, run.seed)
     assert (chosen.method_options.lr, chosen.task_options.count_offset, chosen.federation.stop) == (0.07, False, 0)

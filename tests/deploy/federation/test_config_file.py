@@ -31,13 +31,13 @@ def simulate(words: str) -> Result:
 @pytest.mark.parametrize(
     "text",
     [
-        '"algorithm.fedavg.lr" = 0.5\nrounds = 3',
-        "rounds = 3\n[algorithm.fedavg]\nlr = 0.5",
-        "rounds=3\nalgorithm.fedavg.lr=0.5",
+        '"training.lr" = 0.5\nrounds = 3',
+        "rounds = 3\n[training]\nlr = 0.5",
+        "rounds=3\ntraining.lr=0.5",
     ],
 )
 def test_sections_and_dotted_keys_are_the_same_tree(text: str) -> None:
-    assert read_config_file(write(text)) == {"rounds": 3, "algorithm.fedavg.lr": 0.5}
+    assert read_config_file(write(text)) == {"rounds": 3, "training.lr": 0.5}
 
 
 def test_options_win_over_the_file_and_the_file_over_defaults() -> None:
@@ -61,6 +61,20 @@ def test_a_method_of_the_command_leaves_out_the_options_of_the_file_s_method() -
     assert config.method_options.model_dump()["mu"] == 0.2
 
 
+def test_training_of_the_file_s_method_does_not_reach_another_method() -> None:
+    path = write('method = "fedavg"\n[training]\nlr = 0.7')
+    assert resolve(RunRequest(config=path), {}).method_options.lr == 0.7
+    assert resolve(RunRequest(config=path, method="fedprox"), {}).method_options.lr == 0.3
+    assert resolve(RunRequest(config=path, sets=["method=fedprox"]), {}).method_options.lr == 0.3
+    assert resolve(RunRequest(task="markets", sets=["method=ditto"]), {}).method_options.lr == 0.3
+
+
+def test_a_former_key_of_the_command_wins_over_the_file_and_the_task() -> None:
+    path = write('method = "fedavg"\n[training]\nlr = 0.7')
+    assert resolve(RunRequest(config=path, sets=["algorithm.fedavg.lr=0.8"]), {}).method_options.lr == 0.8
+    assert resolve(RunRequest(task="markets", sets=["algorithm.fedavg.lr=0.8"]), {}).method_options.lr == 0.8
+
+
 def test_epsilon_in_a_file_switches_noise_on() -> None:
     assert resolve(RunRequest(config=write("privacy.epsilon = 3")), {}).privacy.unit == "client"
     stored = write('method = "fedavg"\nprivacy.unit = "none"\nprivacy.epsilon = 10.0')
@@ -74,6 +88,8 @@ def test_epsilon_in_a_file_switches_noise_on() -> None:
         ("rounds = 3\nroundz = 4", "run.toml, line 2: unknown option 'roundz'; did you mean 'rounds'?"),
         ("[algorithm.fedavg]\n# step\nlrr = 1", "run.toml, line 3: unknown option 'algorithm.fedavg.lrr'; did you"),
         ('"algorithm.nobody.lr" = 1', "run.toml, line 1: unknown option 'algorithm.nobody.lr'"),
+        ("[training]\nlam = 1", "run.toml, line 2: unknown option 'training.lam'"),
+        ("[algorithm.fedrule]\nlr = -1", "run.toml, line 2: 'training.lr': Input should be greater than 0"),
         ("rounds = 0", "run.toml, line 1: 'rounds': Input should be greater than or equal to 1"),
         ("\n\nseed = [1, 2]", "run.toml, line 3: 'seed' has a value that is no option"),
         ("seed = 2024-01-01", "run.toml, line 1: 'seed' has a value that is no option"),

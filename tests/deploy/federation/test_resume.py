@@ -131,8 +131,9 @@ def test_a_finished_run_needs_more_rounds(runs: Path) -> None:
 
 def test_early_stopping_of_a_planner_may_change_but_not_its_rounds(runs: Path) -> None:
     """Its state counts rounds by arms and by T."""
-    sets = [f"algorithm.bgtplanner.{option}" for option in ("stop=plateau", "patience=3", "min-gain=0.01", "arms=5")]
-    config = resumed("planned", [*sets, "federation.deadline=7", "algorithm.fedavg.lr=0.5", "rounds=8"])
+    sets = [f"planner.{option}" for option in ("stop=plateau", "patience=3", "min-gain=0.01")]
+    sets += ["algorithm.bgtplanner.arms=5"]
+    config = resumed("planned", [*sets, "federation.deadline=7", "training.lr=0.5", "rounds=8"])
     planner = cast(BGTplanner, config.planner)
     assert (planner.stop, planner.patience, planner.min_gain, planner.arms) == ("plateau", 3, 0.01, 5)
     assert (config.rounds, config.federation.deadline, config.method_options.lr) == (8, 7, 0.5)
@@ -146,21 +147,21 @@ def test_early_stopping_of_a_planner_may_change_but_not_its_rounds(runs: Path) -
     ("options", "fixed", "free"),
     [
         ({"method": "ifca"}, "algorithm.ifca.clusters=3", "algorithm.ifca.recluster-every=2"),
-        ({"method": "ditto"}, "", "algorithm.ditto.local-steps=7"),
+        ({"method": "ditto"}, "", "training.local-steps=7"),
         (
             {"method": "fedstl", "task": "traffic"},
-            "algorithm.fedstl.cluster_data=shared_sample",
+            "algorithm.fedstl.clusters=3",
             "algorithm.fedstl.cluster-steps=1",
         ),
         (
-            {"method": "uniform", "privacy.unit": "client", "algorithm.uniform.inner": "fedrep"},
-            "algorithm.uniform.inner=fedavg",
-            "algorithm.fedrep.local-steps=7",
+            {"method": "uniform", "privacy.unit": "client", "planner.inner": "fedrep"},
+            "planner.inner=fedavg",
+            "training.local-steps=7",
         ),
         (
             {"method": "fedavg", "privacy.unit": "record"},
-            "algorithm.fedavg.local-steps=7",
-            "algorithm.fedavg.lr=0.25",
+            "training.local-steps=7",
+            "training.lr=0.25",
         ),
     ],
 )
@@ -172,6 +173,12 @@ def test_options_of_client_state_and_of_costs_do_not_change(options: dict[str, S
         name = fixed.partition("=")[0].replace("_", "-")
         with pytest.raises(ConfigError, match=f"continues with its own {name}=.*; remove --set {name}"):
             resumed("settled", [fixed])
+
+
+def test_former_keys_of_a_method_name_the_same_options() -> None:
+    assert resumed("exact", ["algorithm.fedrule.local-steps=7"]).method_options.local_steps == 7
+    with pytest.raises(ConfigError, match=r"its own planner\.inner=fedavg; remove --set algorithm\.bgtplanner\.inner"):
+        resumed("planned", ["planner.inner=fedprox"])
 
 
 def test_helpers_of_a_resumed_run_are_replaced_as_a_whole() -> None:

@@ -82,8 +82,8 @@ def test_a_run_of_joining_clients_is_reproduced_without_data() -> None:
     [
         ({"method": "bgtplanner", "task": "ratings"}, ""),
         (
-            {"method": "bgtplanner", "algorithm.bgtplanner.inner": "fedprox"},
-            " --set algorithm.bgtplanner.inner=fedprox",
+            {"method": "bgtplanner", "planner.inner": "fedprox"},
+            " --set planner.inner=fedprox",
         ),
         ({"method": "fedavg", "task": "ratings", "privacy.mechanism": "privunit"}, " --set privacy.mechanism=privunit"),
         ({"method": "fedavg", "task": "sessions", "model": "paper"}, " --set model=paper"),

@@ -27,7 +27,7 @@ from tests.support.sensors import rounds_of
 from tests.support.toys import METHODS, toy_dataset
 
 Settings = Callable[..., RunConfig]
-ALL = (*METHODS, "pfedme")
+ALL = (*METHODS,)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from common.privacy.accounts import rho_of
 from common.privacy.claims import COPIES, HELD_OUT, PROPERTIES, UNCOVERED
 from server.record.privacy_statement import SUMMED, UNPROTECTED, statement
 from server.record.result import Privacy
+from tests.support.plugins import install, noiseless
 
 
 def said(spent: dict[str, float], sharing: int = 0, **options: Scalar) -> Privacy:
@@ -23,9 +24,10 @@ def test_without_noise_nothing_is_claimed() -> None:
     assert UNPROTECTED.epsilon is None
 
 
-def test_properties_are_named_where_they_leave() -> None:
+def test_properties_are_named_where_they_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     assert PROPERTIES in statement(parse({"method": "fedstl", "task": "traffic"}), {}, 0).uncovered
-    inside = parse({"method": "fedsgd", "algorithm.fedsgd.inner": "fedstl", "task": "traffic"})
+    install(monkeypatch, noiseless())
+    inside = parse({"method": "noiseless", "planner.inner": "fedstl", "task": "traffic"})
     assert PROPERTIES in statement(inside, {}, 0).uncovered
     assert PROPERTIES not in UNPROTECTED.uncovered
 
@@ -108,14 +110,14 @@ def test_the_held_out_split_is_named_where_counts_protect_users() -> None:
 def test_weights_by_records_are_uniform_under_noise_and_said_to_be(privacy: dict[str, Scalar]) -> None:
     noise = {f"privacy.{key}": value for key, value in privacy.items()}
     weighted = parse(
-        {"method": "fedavg", "task": "sessions", "model": "paper", "algorithm.fedavg.weighting": "examples", **noise}
+        {"method": "fedavg", "task": "sessions", "model": "paper", "training.weighting": "examples", **noise}
     )
     assert statement(weighted, {}, 0).weights.startswith("uniform: weighting=examples needs numbers of records")
     assert statement(parse({"method": "fedavg", "task": "sessions", "model": "paper", **noise}), {}, 0).weights == ""
 
 
 def test_weights_by_records_stand_without_noise() -> None:
-    weighted = {"method": "fedavg", "task": "rules", "algorithm.fedavg.weighting": "examples"}
+    weighted = {"method": "fedavg", "task": "rules", "training.weighting": "examples"}
     assert statement(parse(weighted), {}, 0) == UNPROTECTED
     assert statement(parse({**weighted, "privacy.trust": "helpers"}), {}, 0).weights == ""
 

@@ -97,7 +97,7 @@ def test_spe_reads_items_and_degrees_and_learns_by_bpr() -> None:
 def test_the_networks_use_no_graph_and_learn_from_triples(network: str) -> None:
     of = learner(network)
     torch.testing.assert_close(of.triple_source.propagated, of.triple_source.features)
-    config = build_config(network, **{"algorithm.fedavg.optimizer": "adam", "algorithm.fedavg.lr": 0.02})
+    config = build_config(network, **{"training.optimizer": "adam", "training.lr": 0.02})
     model = parameters(of.module)
     member = Participant("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 60)
     before = of.evaluate(model, {}, "test")[0]["mrr20"]
@@ -152,7 +152,7 @@ def _session(number: int, store: Store) -> Session:
 
 
 @pytest.mark.parametrize("noise", [{}, {"privacy.unit": "client"}], ids=["plaintext", "noise"])
-@pytest.mark.parametrize("method", ["fedavg", "fedrep", "ditto", "pfedme", "perfedavg", "local"])
+@pytest.mark.parametrize("method", ["fedavg", "fedrep", "ditto", "local"])
 def test_items_own_vectors_never_leave_a_market(method: str, noise: dict[str, Scalar], tmp_path: Path) -> None:
     grid, stores, end = run_federated(build_config("spe", method, **noise), tmp_path)
     replies = [reply for _, reply in heard(grid, TrainReply)]

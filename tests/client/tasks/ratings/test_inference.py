@@ -19,7 +19,7 @@ from tests.support.build import learner_of, task_model
 PRODUCTS = ProductCatalogue(items=("tea", "coffee", "milk", "rum", "gin"), low=0.5, high=4)
 ANN = Rater("ann", np.array([0, 3]), np.array([4.0, 3.0]))
 CONFIG = parse({"method": "fedavg", "task": "ratings", "rounds": 5, "tasks.ratings.slope": 0.1})
-PAPER = parse({"method": "fedavg", "task": "ratings", "rounds": 20, "model": "paper", "algorithm.fedavg.lr": 1.0})
+PAPER = parse({"method": "fedavg", "task": "ratings", "rounds": 20, "model": "paper", "training.lr": 1.0})
 SCORES = {"scores": np.array([9, 2, 3, 5, 1], np.float32)}
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fedloom_personalization.client import PerFedAvgTrainer
+from fedloom_personalization.options import PerFedAvg
 
 from client.data.read import read_all
 from client.inference.model_choice import fit_model, models_of_client
@@ -16,14 +18,12 @@ from client.state import ClientMemory, MemoryStore, Store
 from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
 from client.tasks.registry import build_learner
-from client.trainers.perfedavg import PerFedAvgTrainer
 from client.training.local_round import train
 from client.training.participant import ADAPT, Participant, build_generator
 from common.arrays import Arrays, sha256
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.methods.perfedavg import PerFedAvg
 from common.models import parameters, tensors
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
