@@ -113,8 +113,8 @@ class Trainer(Protocol):
         return model
 
     def statistics(self, participant: Participant) -> Tensors:
-        """Return the statistics of a client, without scalars; see `measures`."""
-        raise NotImplementedError
+        """Return the statistics of a client, without scalars; see `measures`. Empty if clients train."""
+        return {}
 
     def upload(self, displacement: Tensors) -> Tensors:
         """Return the update to send, computed from Δ_k = θ^c − θ_k."""
