@@ -6,8 +6,8 @@ from server.methods.fedavg import Mean
 from server.planning.planner import Decision, Planner, RunBudget, ServerPlanner, Stop, cost_levels, open_round
 from server.planning.registry import Schedule
 from server.planning.state import PlannerState, PlayedRounds
-from server.round.deprecated import Collected, Replies, RoundParts, RoundStrategy
 from server.round.method import Assignment, Groups, Method, RoundContext, ServerMethod
+from server.round.strategy import Collected, Replies, RoundParts, RoundStrategy
 
 OptimizerState = Groups
 

@@ -8,13 +8,13 @@ from server.clients.enrolment import Enrolment
 from server.methods.registry import SERVER_METHODS
 from server.planning.plan import BudgetPlan
 from server.planning.planner import RoundDecision, budget_of
-from server.round.deprecated import adapt
 from server.round.evaluation import Evaluator
 from server.round.intake import SingleIntake
 from server.round.method import Method
 from server.round.plan import NoPlan
-from server.round.round import Observer, Round
+from server.round.round import Round, RoundObserver
 from server.round.state import RunState
+from server.round.strategy import adapt
 from server.secure.intake import SecureIntake
 from server.secure.metrics import MetricSums
 from server.secure.protocol import SumProtocol
@@ -31,7 +31,7 @@ def build_round(
     config: RunConfig,
     state: RunState,
     enrolment: Enrolment,
-    observer: Observer | None = None,
+    observer: RoundObserver | None = None,
     *,
     sums: SumProtocol | None = None,
     folder: Path | None = None,
@@ -55,4 +55,4 @@ def build_round(
     is_planned = config.needs_planner
     plan = BudgetPlan(config, enrolment.roster, budget_of(config), on_decided, decision) if is_planned else NoPlan()
     evaluator = Evaluator(config, enrolment, method.assignment, MetricSums(config, sums) if sums else None)
-    return Round(config, state, method, intake, plan, evaluator, enrolment, observer or Observer())
+    return Round(config, state, method, intake, plan, evaluator, enrolment, observer or RoundObserver())

@@ -32,7 +32,7 @@ from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id, restor
 from server.record.journal import Journal
 from server.record.result import Result
 from server.round.counts import sum_counts
-from server.round.round import Observer, Round
+from server.round.round import Round, RoundObserver
 from server.round.state import RunState
 from server.secure.counts import sum_masked_counts
 from server.secure.parties import Parties, check_counts, find_oversize, find_parties, resolve_counts
@@ -188,7 +188,7 @@ def _run(
     if totals:
         journal.resume(totals)
     sums = parties.sums(folder.append)
-    observer = Observer(
+    observer = RoundObserver(
         on_round=on_round,
         on_trained=journal.record_training,
         on_evaluated=journal.record_evaluation,

@@ -4,15 +4,15 @@ from common.arrays import Arrays, scale, sub
 from common.contribution import Contribution
 from common.methods import fedavg, personalized
 from common.methods.base import MethodOptions
-from common.methods.fedavg import FedAvg as FedAvgOptions
+from common.methods.fedavg import FedAvg
 from server.aggregation.optimizers import momentum
 from server.round.method import Groups, Method, RoundContext, ServerMethod
 
 
-class FedAvg(Method):
+class FedAvgStep(Method):
     """FedAvg: θ ← θ − ηₛm with m ← βm + Δ̄; FedAvgM for β > 0."""
 
-    def __init__(self, options: FedAvgOptions) -> None:
+    def __init__(self, options: FedAvg) -> None:
         self.eta, self.beta = options.eta, options.momentum
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
@@ -36,7 +36,7 @@ class Mean(Method):
         return {**model, **sub({name: model[name] for name in step}, step)}, state
 
 
-METHOD = ServerMethod(fedavg.FEDAVG, FedAvg)
+METHOD = ServerMethod(fedavg.FEDAVG, FedAvgStep)
 FEDPROX = ServerMethod(fedavg.FEDPROX, Mean)
 FEDREP = ServerMethod(personalized.FEDREP, Mean)
 DITTO = ServerMethod(personalized.DITTO, Mean)

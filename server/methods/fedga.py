@@ -4,16 +4,15 @@ import numpy as np
 
 from common.arrays import Array, Arrays, scale, sub
 from common.contribution import Contribution
-from common.methods.fedavg import FEDGA
-from common.methods.fedavg import FedGA as FedGAOptions
+from common.methods.fedavg import FEDGA, FedGA
 from server.aggregation.optimizers import QUANTILES, adaptive, effective_rates
 from server.round.method import Groups, Method, RoundContext, ServerMethod
 
 
-class FedGA(Method):
+class FedGAStep(Method):
     """FedGA: θ ← θ − ηₛ m_t/(√v_t + τ), with v_t = C-SME(v_{t−1}, Δ'_t²)."""
 
-    def __init__(self, options: FedGAOptions) -> None:
+    def __init__(self, options: FedGA) -> None:
         self.eta, self.rule, self.dra, self.describes = (
             options.eta,
             options.second_moment,
@@ -37,7 +36,7 @@ class FedGA(Method):
         return rates | {name: float(number) for name, number in state.get("denominators", {}).items()}
 
 
-METHOD = ServerMethod(FEDGA, FedGA)
+METHOD = ServerMethod(FEDGA, FedGAStep)
 
 
 def describe_denominators(

@@ -10,7 +10,7 @@ from server.aggregation.optimizers import Rule, adaptive, effective_rates
 from server.round.method import Groups, Method, RoundContext, ServerMethod
 
 
-class FedOpt(Method):
+class FedOptStep(Method):
     """FedOpt: θ ← θ − ηₛ m/(√v + τ)."""
 
     def __init__(self, options: ServerAdaptive, rule: Rule) -> None:
@@ -27,6 +27,6 @@ class FedOpt(Method):
         return effective_rates(state["v"], self.eta(at.number, at.rounds), self.moments["tau"])
 
 
-FEDADAM = ServerMethod(fedopt.FEDADAM, partial(FedOpt, rule="adam"))
-FEDYOGI = ServerMethod(fedopt.FEDYOGI, partial(FedOpt, rule="yogi"))
-FEDADAGRAD = ServerMethod(fedopt.FEDADAGRAD, partial(FedOpt, rule="adagrad"))
+FEDADAM = ServerMethod(fedopt.FEDADAM, partial(FedOptStep, rule="adam"))
+FEDYOGI = ServerMethod(fedopt.FEDYOGI, partial(FedOptStep, rule="yogi"))
+FEDADAGRAD = ServerMethod(fedopt.FEDADAGRAD, partial(FedOptStep, rule="adagrad"))

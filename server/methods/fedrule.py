@@ -7,15 +7,15 @@ mean of its last aggregated round. A round's mean is therefore stored until all 
 from common.arrays import Arrays, scale, sub
 from common.contribution import Contribution
 from common.methods import fedrule
-from common.methods.fedrule import FedRule as FedRuleOptions
+from common.methods.fedrule import FedRule
 from server.aggregation.optimizers import adaptive
 from server.round.method import Groups, Method, RoundContext, ServerMethod
 
 
-class FedRule(Method):
+class FedRuleStep(Method):
     """FedRule: θ^{c+1} = θ^c − Δ̄, and a broadcast of d̄ for δ_k ← δ_k + d_k − d̄."""
 
-    def __init__(self, options: FedRuleOptions) -> None:
+    def __init__(self, options: FedRule) -> None:
         self.options = options
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
@@ -45,4 +45,4 @@ class FedRule(Method):
         return scale(step, o.server_lr), state
 
 
-METHOD = ServerMethod(fedrule.METHOD, FedRule)
+METHOD = ServerMethod(fedrule.METHOD, FedRuleStep)

@@ -9,7 +9,7 @@ import numpy as np
 from common.arrays import Array, Arrays, Floats, group
 from common.contribution import Contribution
 from common.methods import fedstl
-from common.methods.fedstl import FedSTL as FedSTLOptions
+from common.methods.fedstl import FedSTL
 from common.tasks.traffic.properties import NAMES, POOLED, check_parameters, middle, pool_parameters, templates_of
 from common.tasks.traffic.task import TASK
 from common.wire.messages import CLUSTER, AssignReply, TrainRequest
@@ -74,9 +74,9 @@ def _keep_closed(members: Sequence[Array]) -> list[Array]:
 
 
 class FedSTLAssignment(ClusterAssignment):
-    """FedSTL: clusters by L_p(φ_i, Ŷ_j), properties of cold-start clients, and κ steps on F_j after the clusters' means."""
+    """FedSTL: clusters by L_p(φ_i, Ŷ_j), pooled properties for cold-start clients, and κ steps on F_j."""
 
-    def __init__(self, options: FedSTLOptions) -> None:
+    def __init__(self, options: FedSTL) -> None:
         super().__init__(options, options.criterion, ("low", "high", "days", *NAMES))
         self.kappa = options.cluster_steps
 
@@ -139,10 +139,10 @@ class FedSTLAssignment(ClusterAssignment):
         )
 
 
-class FedSTL(Method):
+class FedSTLStep(Method):
     """FedSTL: the clusters' means over the shared layers; the rest is in the assignment of clients to clusters."""
 
-    def __init__(self, options: FedSTLOptions) -> None:
+    def __init__(self, options: FedSTL) -> None:
         self.assignment: Assignment = FedSTLAssignment(options)
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
@@ -170,4 +170,4 @@ def _remove_pooled(statics: Arrays) -> Arrays:
     return {name: a for name, a in statics.items() if name not in POOLED}
 
 
-METHOD = ServerMethod(fedstl.METHOD, FedSTL)
+METHOD = ServerMethod(fedstl.METHOD, FedSTLStep)

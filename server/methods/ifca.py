@@ -1,4 +1,4 @@
-"""IFCA (Ghosh et al. 2020): K models, each the mean of the clients assigned to it; base of FedSTL's assignment."""
+"""IFCA (Ghosh et al. 2020): K models, each the mean of the clients assigned to it."""
 
 import logging
 from collections.abc import Mapping
@@ -121,7 +121,7 @@ class ClusterAssignment(Assignment):
         return reply
 
 
-class IFCA(Method):
+class IFCAStep(Method):
     """IFCA: θ_j ← θ_j − mean of Δ_k over cluster j; an empty cluster keeps its model.
 
     In secure sums a cluster of fewer than `secure-sums.min-sum` clients keeps its model.
@@ -167,4 +167,4 @@ def _select_property(key: str, replies: Mapping[str, AssignReply]) -> Arrays:
     return {name: reply.property[key] for name, reply in replies.items() if key in reply.property}
 
 
-METHOD = ServerMethod(clustered.METHOD, IFCA)
+METHOD = ServerMethod(clustered.METHOD, IFCAStep)

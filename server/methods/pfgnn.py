@@ -6,7 +6,7 @@ from common.methods import pfgnn
 from server.round.method import Groups, Method, RoundContext, ServerMethod
 
 
-class PFGNN(Method):
+class PFGNNStep(Method):
     """PF-GNN+: φ ← (1 − β)φ + β·mean φ_i, and ξ likewise.
 
     With the clients' solutions fixed, this is a step along the gradient of Eq 14. θ, α and κ of the server keep their initial
@@ -25,4 +25,4 @@ class PFGNN(Method):
         return {**model, **sub({name: model[name] for name in step}, damped)}, state
 
 
-METHOD = ServerMethod(pfgnn.METHOD, PFGNN)
+METHOD = ServerMethod(pfgnn.METHOD, PFGNNStep)

@@ -1,4 +1,4 @@
-"""BGTplanner's predictor, stage 1 and allocator: a Gaussian process with time decay, estimates, and inverse-gap sampling."""
+"""BGTplanner's bandit: Gaussian process with time decay, stage 1, and inverse-gap sampling."""
 
 import math
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Plan of a privacy budget: a planner sets the cost of each round and observes its reward (algorithms.md §4.7)."""
+"""Plan of a privacy budget: a planner sets the cost of each round (algorithms.md §4.7)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

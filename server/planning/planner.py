@@ -1,4 +1,4 @@
-"""Planner protocol: before each round, a decision on its privacy cost, or the end of the run; arms, budget and costs."""
+"""Planner protocol: before each round, a decision on its privacy cost, or the end of the run."""
 
 import json
 import math

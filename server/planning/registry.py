@@ -1,4 +1,4 @@
-"""Registry of planners, with schedules fixed before the first round; pure functions without Flower and torch.
+"""Registry of planners, and schedules that are fixed before the first round.
 
 The strategy calls `decide` before a round and `observe` after it; a planner stores everything in a `PlannerState`.
 """

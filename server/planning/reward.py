@@ -1,4 +1,4 @@
-"""Reward and context of a planned round (algorithms.md §4.1, §4.2): preconditions, gain, matrix, and detection of a plateau."""
+"""Reward and context of a planned round (algorithms.md §4.1, §4.2), and detection of a plateau."""
 
 import math
 from collections.abc import Collection, Sequence

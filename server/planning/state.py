@@ -1,4 +1,4 @@
-"""State of a planner as one frozen value, for checkpoints, with BGTplanner's prices λ of budgets (algorithms.md §4.4).
+"""State of a planner as one frozen value, with BGTplanner's prices λ of budgets (algorithms.md §4.4).
 
 λ is by entropic mirror descent. All numbers are in shares: costs divided by B/T, λ times B/T. A plan therefore does not
 depend on the unit of the account. λ in the paper's unit is `total` divided by B/T.

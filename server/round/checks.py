@@ -1,4 +1,4 @@
-"""Checks of replies: their form, the ranges of reported numbers, and an explosion of the validation loss."""
+"""Checks of replies: form, ranges of reported numbers, explosion of the validation loss."""
 
 import math
 from collections import deque

@@ -59,7 +59,7 @@ class Evaluator:
     def select(
         self, at: RoundContext, online: Iterable[int], *, final: bool, one_model: bool
     ) -> dict[str, EnrolledClient]:
-        """Return the clients that evaluate: all of a final model, else a drawn share without those that sit out."""
+        """Return the clients that evaluate: all of a final model, else a drawn share."""
         clients = self._enrolment.roster.select_trainable(online)
         if final:
             return clients

@@ -1,4 +1,4 @@
-"""Replies of a round before the server step: decoded, checked, bounded in length and, where sums suffice, stored."""
+"""Replies of a round before the server step: decoded, checked, bounded in length."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -83,7 +83,7 @@ class Intake(Protocol):
         """Return True if the clients of a sum of the round are final, and it is still to be opened."""
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
-        """Prepare to take the replies of a round; return the clients that are asked, with the terms of their replies."""
+        """Prepare to take replies; return the clients that are asked, with the terms of their replies."""
 
     def group_of(self, client: str) -> int:
         """Return the number of the client's terms; clients with equal terms share an encoded request."""
@@ -132,7 +132,7 @@ class Taken(Weighed, Generic[ReplyT]):
 
 
 def take_reply(answer: Message, limit: float, examine: Callable[[TrainReply], ReplyT]) -> None:
-    """Put the outcome of a training reply in place of its content; replies inside one process stay as they are."""
+    """Put the outcome of a training reply in place of its content, but for replies inside one process."""
     is_reply = answer.metadata.message_type == TRAIN and answer.has_content()
     if not is_reply or isinstance(answer.content, Handed):
         return
@@ -325,7 +325,7 @@ class SingleIntake:
     def _find_needed(
         self, at: RoundContext, replies: list[Reply], excess: Mapping[str, Excess]
     ) -> tuple[set[str], Guard]:
-        """Return clients whose reply is too long for the last rounds, but counts at the typical norm; and the new memory.
+        """Return clients whose too long reply counts at the typical norm, and the new memory.
 
         One or two replies cannot judge each other, and honest ones can grow: after an absence, or after a step that
         spoiled the model. They count if the other clients do not make a quorum. In a federation of fewer than

@@ -91,7 +91,7 @@ class Talk:
     send: Callable[[Sequence[EnrolledClient], str, Payloads], Iterable[Message]]
 
     def train(self, clients: Sequence[EnrolledClient], payloads: Payloads, phase: str) -> list[Reply]:
-        """Send the training requests of a further phase; return the usable replies, robust as those of the round."""
+        """Send the training requests of a further phase; return the usable replies, made robust."""
         usable, rejected = self.intake.take_all(self.at, self.send(clients, TRAIN, payloads), phase)
         for name, reason in sorted(rejected.items()):
             log.warning("%s: left out of the %s steps: %s", name, phase, reason)
@@ -162,7 +162,7 @@ class Method(Protocol):
         """
 
     def template(self, config: RunConfig, model: Arrays) -> Arrays:
-        """Return arrays of the names, shapes and dtypes of a client's upload, by default the shared part of its model."""
+        """Return arrays of the form of a client's upload, by default the shared part of its model."""
         private = TASKS[config.task].private(model, config.capabilities)
         return {name: a for name, a in model.items() if name not in private}
 

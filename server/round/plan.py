@@ -25,7 +25,7 @@ class Price:
     clip: float = 1.0
 
 
-class Plan(Protocol):
+class CostPlan(Protocol):
     """Plan of a run's costs; a round calls its functions in this order."""
 
     needs_clients: bool

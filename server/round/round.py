@@ -31,14 +31,14 @@ from server.clients.roster import EnrolledClient, cohort
 from server.round.evaluation import Evaluator
 from server.round.intake import Intake, Intaken
 from server.round.method import Method, RoundContext, Talk
-from server.round.plan import Plan, Price
+from server.round.plan import CostPlan, Price
 from server.round.state import RunState, Trained
 
 log = logging.getLogger("fedloom.server")
 
 
 @dataclass(frozen=True)
-class Observer:
+class RoundObserver:
     """Callbacks of a round, for the record of a run.
 
     Args:
@@ -96,10 +96,10 @@ class Round(Strategy):
         state: RunState,
         method: Method,
         intake: Intake,
-        plan: Plan,
+        plan: CostPlan,
         evaluator: Evaluator,
         enrolment: Enrolment,
-        observer: Observer,
+        observer: RoundObserver,
     ) -> None:
         self.config, self.method, self.intake, self.plan, self.observer = config, method, intake, plan, observer
         self.state = method.assignment.start(state, config)

@@ -1,4 +1,4 @@
-"""Masked uploads of a round: decoded, checked and stored as they arrive, and the contribution in their secure sum."""
+"""Masked uploads of a round, and the contribution in their secure sum."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -204,7 +204,7 @@ class SecureIntake:
         return found
 
     def _contribution(self, at: RoundContext, total: Total) -> Contribution:
-        """Return the contribution in an opened sum; its members have equal weights, since theirs are not known.
+        """Return the contribution in an opened sum; its members have equal weights.
 
         Clients of a sum send (τ/τ_k)·Δ_k, with τ the configured number of local steps.
         """

@@ -53,7 +53,7 @@ def assign(clients: Iterable[str], groups: int, seed: int, number: int, earlier:
 
 
 def median_of(groups: Sequence[Contribution]) -> Contribution:
-    """Return the contribution whose means are the coordinate-wise medians of the groups' means; one group unchanged.
+    """Return the coordinate-wise median of the groups' means as a contribution; one group unchanged.
 
     Fewer than half of the groups cannot move a number beyond the means of the others (breakdown point (G − 1)/2G of
     the groups). |Δ̄| ≤ Δ' holds for medians as for means.

@@ -17,7 +17,7 @@ from common.methods.base import MethodSpec
 from common.methods.fedavg import FedGA
 from common.methods.registry import METHODS
 from common.tasks.sessions.task import TASK
-from server.methods.fedga import FedGA as FedGAStep
+from server.methods.fedga import FedGAStep
 from server.methods.registry import SERVER_METHODS
 from server.round.method import Groups, RoundContext, ServerMethod
 from studies.sessions.clicked_items import GROUPS, LEAST, METHOD, QUANTILES, names_of

@@ -12,7 +12,7 @@ from common.models import build_model
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from server.compose import build_round
-from server.round.round import Observer, Round
+from server.round.round import Round, RoundObserver
 from server.round.state import RunState
 
 
@@ -31,7 +31,7 @@ def round_of(
     config: RunConfig, state: RunState, enrolment: Any, sums: Any = None, folder: Any = None, **callbacks: Any
 ) -> Round:
     """Build the round of a run."""
-    return build_round(config, state, enrolment, Observer(**callbacks), sums=sums, folder=folder)
+    return build_round(config, state, enrolment, RoundObserver(**callbacks), sums=sums, folder=folder)
 
 
 def head_of(task: str, names: Iterable[str]) -> frozenset[str]:
