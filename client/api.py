@@ -17,15 +17,16 @@ from client.tasks.learner import (
     HasProperty,
     Learner,
     PrivatizesCounts,
-    SharesWindows,
     means,
     shell,
 )
 from client.tasks.spec import ClientTask, ExportableNetwork, Network
+from client.trainers.adapted_model import adapt_model
 from client.trainers.base import ClientMethod, Cohort, CohortResult, LocalResult, Trainer
 from client.trainers.fedavg import FedAvgTrainer
 from client.training.participant import HasWideRows, Participant
 from client.training.stacks import Tensors
+from client.training.steps import GradientAndLoss
 from common.models import build_model, parameters, tensors
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "ExcludesOwnCounts",
     "ExportableNetwork",
     "FedAvgTrainer",
+    "GradientAndLoss",
     "HasBaselines",
     "HasCounts",
     "HasItemRows",
@@ -51,13 +53,13 @@ __all__ = [
     "Network",
     "Participant",
     "PrivatizesCounts",
-    "SharesWindows",
     "Source",
     "Table",
     "TableSchema",
     "Tensors",
     "Trainer",
     "Unit",
+    "adapt_model",
     "build_model",
     "demo_range",
     "floor_share",

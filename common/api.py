@@ -1,13 +1,15 @@
 """Public surface for plug-ins: what server and clients agree on. Importing it imports no torch."""
 
-from common.arrays import Array, Arrays, add, mean, norm, scale, sub, zeros_like
+from common.arrays import Array, Arrays, Floats, add, mean, norm, scale, sub, zeros_like
 from common.errors import ConfigError, DataError, FedloomError, RefusedError, WireError
-from common.methods.base import Capabilities, MethodOptions, MethodSpec
+from common.methods.base import MethodOptions, MethodSpec
+from common.methods.planners import ArmOptions, PlannerOptions, PlannerSpec
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, MetricSpec
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.counts import CountStatistics
-from common.tasks.spec import ModelVariant, NamedRows, Objective, TaskOptions, TaskRun, TaskSpec
+from common.tasks.options import Capabilities, ModelVariant, NamedRows, TaskOptions
+from common.tasks.spec import Objective, TaskRun, TaskSpec
 from common.tasks.vocabulary import Vocabulary, check_names
 from common.wire.messages import Metrics, TrainReply, TrainRequest
 
@@ -17,6 +19,7 @@ __all__ = [
     "MODEL_FAMILIES",
     "MRR",
     "NDCG",
+    "ArmOptions",
     "Array",
     "Arrays",
     "Capabilities",
@@ -24,6 +27,7 @@ __all__ = [
     "CountStatistics",
     "DataError",
     "FedloomError",
+    "Floats",
     "MethodOptions",
     "MethodSpec",
     "MetricFamily",
@@ -33,6 +37,8 @@ __all__ = [
     "NamedRows",
     "Objective",
     "Options",
+    "PlannerOptions",
+    "PlannerSpec",
     "PrivacyOptions",
     "RefusedError",
     "Scalar",

@@ -76,7 +76,7 @@ class HeldError(Exception):
 
 @contextmanager
 def exclusive(path: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a file until the block or this process ends; on file systems without locks, warn and go on.
+    """Hold the lock of a file until the block or this process ends; warn where none is supported.
 
     Args:
         path: The lock file, which is created if missing.
@@ -95,7 +95,7 @@ def exclusive(path: Path, wait: float = 0.0) -> Iterator[None]:
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in NO_LOCKS:
             raise
-        LOG.warning("%s cannot be locked: %s", path.parent, error)
+        LOG.warning("%s cannot be locked: %s", path.parent, getattr(error, "strerror", None) or error)
     try:
         path.write_text(str(os.getpid()), "ascii")
         yield

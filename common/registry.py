@@ -35,10 +35,19 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         group: Group of entry points by which other packages add objects.
         base: Class of the objects.
         built_in: Import path `module:ATTRIBUTE` of each built-in object, by name.
+        moved: Folder of the package that now provides an object that was built in, by name.
     """
 
-    def __init__(self, kind: str, group: str, base: type[Any], built_in: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        base: type[Any],
+        built_in: Mapping[str, str],
+        moved: Mapping[str, str] | None = None,
+    ) -> None:
         self._kind, self._group, self._base, self._built_in = kind, group, base, built_in
+        self.moved = moved or {}
         self._loaded: dict[str, EntryT] = {}
         self._added: set[str] = set()
 
@@ -88,7 +97,10 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         return _distribution(self._plugins[name]) if name in self._plugins else "fedloom"
 
     def describe_unknown(self, name: str) -> str:
-        """Return the message about an unknown name, with the closest name and all names."""
+        """Return the message about an unknown name: where it moved, or the closest name and all names."""
+        if name in self.moved:
+            package = f"fedloom-studies-{self.moved[name].rpartition('/')[2]}"
+            return f"{self._kind} '{name}' moved to the package {package}; pip install ./{self.moved[name]}"
         closest = hint(name, self, cutoff=0.4) or ";"
         return f"unknown {self._kind} '{name}'{closest} installed: {', '.join(sorted(self))}"
 

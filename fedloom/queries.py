@@ -8,11 +8,12 @@ from typing import Any
 from common.errors import ConfigError
 from common.options import Scalar
 from deploy.cli.options import STATE, DataRequest
-from deploy.commands.recommend import find_answering, open_run
+from deploy.commands.recommend import find_answering
 from deploy.data.check import DataReport, check_data
 from deploy.federation.runs import find_run
 from deploy.pages.answers import rounded
 from deploy.serving.export import export_run
+from deploy.serving.models import open_run
 from deploy.tasks.registry import DEPLOY_TASKS
 from fedloom.console import silence
 from server.record.result import Result

@@ -39,7 +39,7 @@ class Run:
         """Content of result.json."""
 
     def __repr__(self) -> str:
-        from deploy.pages.metrics import headlines
+        from deploy.pages.view import headlines
 
         keys = [m.key for m in headlines(self.metrics.keys() - {"loss"}) if not m.baseline] or list(self.metrics)
         figures = ", ".join(f"{key}={self.metrics[key]:.4g}" for key in keys[:4])

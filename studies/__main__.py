@@ -27,6 +27,7 @@ from studies.harness.study import (
     write_claims,
     write_readme,
 )
+from studies.plugins import provide
 
 NOT_TIMED = ("__init__", "timing", "sessions_reference")
 
@@ -34,6 +35,7 @@ NOT_TIMED = ("__init__", "timing", "sessions_reference")
 def main() -> int:
     """Run the command; return its exit status."""
     arguments = sys.argv[1:]
+    provide()
     if arguments[:1] == ["speed"]:
         return _speed(arguments[1:])
     options = _parser().parse_args(arguments)

@@ -22,11 +22,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:`torch.jit.script:DeprecationWarning")
 
 
+def _is_slow(path: Path) -> bool:
+    return any(path.is_relative_to(Path(__file__).parent / slow) for slow in SLOW)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave slow files unread where their tests would be left out."""
+    return True if "not (slow" in config.option.markexpr and _is_slow(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of slow files."""
     for item in items:
-        place = item.path.relative_to(Path(__file__).parent)
-        if any(place.is_relative_to(path) for path in SLOW):
+        if _is_slow(item.path):
             item.add_marker("slow")
 
 

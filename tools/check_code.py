@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from common.methods.registry import METHODS, method_names
+from common.methods.planners import method_names
+from common.methods.registry import METHODS
 from common.tasks.registry import TASKS
 from tools.sources import CHECKED, LAYERS, ROOT, parsed, relative
 
@@ -71,7 +72,7 @@ def names_of_tasks_and_methods() -> Iterator[str]:
         forbidden, texts = words - {*NAMES["allowed"].get(place.as_posix(), ())}, _lone_texts(parsed(path))
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Constant) and node not in texts and node.value in forbidden:
-                yield f"{place}:{node.lineno}: '{node.value}' in a shared file; reach it through a registry"
+                yield f"{place}:{node.lineno}: {node.value!r} in a shared file; reach it through a registry"
 
 
 @cache
@@ -174,4 +175,11 @@ def flower_masks() -> Iterator[str]:
                 yield f"{relative(path)}:{node.lineno}: imports {FLOWER['forbidden']}; use our secure sums"
 
 
-CHECKS = (sizes, names_of_tasks_and_methods, registries, unused_logic, flower_imports, flower_masks)
+def slow_tests() -> Iterator[str]:
+    """Find entries of the list of slow tests that do not exist."""
+    for path in tomllib.loads((ROOT / "tests" / "slow.toml").read_text("utf-8"))["slow"]:
+        if not (ROOT / "tests" / path).exists():
+            yield f"tests/slow.toml:1: no file tests/{path}; rename or remove it"
+
+
+CHECKS = (slow_tests, sizes, names_of_tasks_and_methods, registries, unused_logic, flower_imports, flower_masks)

@@ -78,6 +78,25 @@ def readme() -> Iterator[str]:
         yield f"README.md:1: {lines} lines > {RULES['readme_lines']}; shorten it"
 
 
+def design() -> Iterator[str]:
+    """Find a page of design decisions that is too long."""
+    page = DOCS / "explanation" / "design.md"
+    text = page.read_text("utf-8")
+    if (entries := len(re.findall(r"^### ", text, re.MULTILINE))) > RULES["design_entries"]:
+        yield f"{relative(page)}:1: {entries} entries > {RULES['design_entries']}; remove one that needs no defence"
+    if (words := len(text.split())) > RULES["design_words"]:
+        yield f"{relative(page)}:1: {words} words > {RULES['design_words']}; shorten it"
+
+
+def changelog() -> Iterator[str]:
+    """Find a changelog that is too long."""
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    if (words := len(text.split())) > RULES["changelog_words"]:
+        yield f"CHANGELOG.md:1: {words} words > {RULES['changelog_words']}; shorten it"
+    if (lines := len(text.split("\n## ")[1].splitlines())) > RULES["release_lines"]:
+        yield f"CHANGELOG.md:1: {lines} lines of the newest release > {RULES['release_lines']}; shorten it"
+
+
 def long_sentences_of_pages() -> Iterator[str]:
     """Find sentences of pages that are too long."""
     for page in _with_changelog():
@@ -190,6 +209,15 @@ def targets_of_make() -> Iterator[str]:
                     yield f"{relative(page)}:1: no target: make {name}"
 
 
+def rooms() -> Iterator[str]:
+    """Find rooms that the picture of the rooms does not show."""
+    shown = (DOCS / "assets" / "rooms.svg").read_text("utf-8")
+    for layer in LAYERS:
+        for room in (path.parent.name for path in (ROOT / layer).glob("*/__init__.py")):
+            if f">{room}</text>" not in shown:
+                yield f"docs/assets/rooms.svg:1: {layer}/{room} is missing; run python docs/make_architecture.py"
+
+
 def picture() -> Iterator[str]:
     """Find a picture of the README that is large or has lost its text."""
     text = (DOCS / "assets" / "overview.svg").read_text("utf-8")
@@ -213,6 +241,8 @@ def troubleshooting() -> Iterator[str]:
 
 CHECKS = (
     readme,
+    design,
+    changelog,
     long_sentences_of_pages,
     equal_headings,
     broken_links,
@@ -224,6 +254,7 @@ CHECKS = (
     paths_of_files,
     titled_blocks,
     targets_of_make,
+    rooms,
     picture,
     troubleshooting,
 )

@@ -49,7 +49,7 @@ def pages() -> list[Path]:
     """Return the pages whose text is written by hand."""
     found = [
         README,
-        *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "DECISIONS", "SECURITY")),
+        *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY")),
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("examples/*/README.md"),
     ]

@@ -139,10 +139,9 @@ def noised_release() -> Walk:
         update = {name: np.zeros_like(array) for name, array in model.items()}
         for number in (1, 2):  # the first release makes the ledger's tables
             request = TrainRequest(number, enrolled.enrolment, model, cost=enrolled.budget / 4)
-            reply = TrainReply(number, update, {}, 0.0, 1, 1)
             with walking(product()) as walk:
                 participant = session.participant(request)
-                session.release(participant, lambda reply=reply: reply)  # type: ignore[misc]
+                session.release(participant, partial(TrainReply, number, update, {}, 0.0, 1, 1))
     return walk
 
 

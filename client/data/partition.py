@@ -1,4 +1,4 @@
-"""Partition of units (homes, visitors) among clients, at random or by a column, and the random generator of each unit."""
+"""Partition of units (homes, visitors) among clients, and the random generator of each unit."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""Summary of a data set for its owner: records of each unit, rows that are left out, and forms settled by the engine."""
+"""Summary of a data set for its owner: records by unit, rows left out, recognized forms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

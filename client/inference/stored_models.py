@@ -103,8 +103,8 @@ def _trained_on(folder: Path, data: str) -> bool:
 def adapt(session: Session, config: RunConfig, vocabulary: Vocabulary, trained: Arrays) -> Metrics:
     """Train the private parameters of a run's model, with the shared ones fixed, and store the model.
 
-    Under methods without such parameters, as FedAvg, the finished model is stored as it is. Under Per-FedAvg it takes the steps
-    of that method. A client without training data stores the first model.
+    Under methods without such parameters, as FedAvg, the finished model is stored as it is. Under a method that
+    adapts the shared model, it takes the steps of that method. A client without training data stores the first model.
 
     Args:
         session: The client.

@@ -1,4 +1,4 @@
-"""Connection of a client to the server: Flower's Fleet API over gRPC, its messages, heartbeats and contexts of runs."""
+"""Connection of a client to the server by Flower's Fleet API over gRPC."""
 
 import logging
 import math

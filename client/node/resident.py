@@ -1,4 +1,4 @@
-"""Resident client: one long-lived process with data and model in memory that polls for messages and answers them."""
+"""Resident client: one process with data and model in memory that polls for messages."""
 
 import ctypes
 import logging

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_va
 
 from common.config.run import RunConfig, count_cost
 from common.errors import ConfigError, RefusedError
-from common.methods.planners import PLANNERS
-from common.methods.registry import METHODS, method_names
+from common.methods.planners import PLANNERS, describe_unknown_method, method_names
+from common.methods.registry import METHODS
 from common.options import Options, kebab
 from common.privacy.options import PrivacyOptions, ResolvedTrust, Unit
 from common.tasks.registry import TASKS
@@ -94,10 +94,16 @@ class SharingPolicy(Options):
         return options.unit == "none" or (options.metric_share > 0 and self.share_metrics != "without_noise")
 
 
+REMOVED = {"allow-shared-sample": "no run asks for windows of training data; delete the line"}
+"""Key of a policy that was removed -> the reason with the remedy."""
+
+
 def explain(error: ValidationError, policy: type[BaseModel]) -> str:
     """Return the message about the first invalid option, with the closest valid one."""
     first = error.errors()[0]
     place = first["loc"]
+    if place[-1] in REMOVED:
+        return f"option '{place[-1]}' was removed: {REMOVED[str(place[-1])]}"
     if first["type"] == "extra_forbidden":
         return f"unknown option '{place[-1]}'{meant(str(place[-1]), map(kebab, policy.model_fields))}"
     if first["type"] == "literal_error" and place[0] == "units":
@@ -128,9 +134,6 @@ class Policy(SharingPolicy):
 
     tasks: tuple[str, ...] = Field(default_factory=lambda: tuple(TASKS))
     """Tasks in which this client takes part."""
-
-    allow_shared_sample: bool = False
-    """True to opt in to sending windows of the training data in plaintext, for FedSTL's shared windows."""
 
     units: tuple[Unit, ...] = ("client", "record")
     """Units of privacy that this client accepts: everything it sends, or each of its records."""
@@ -166,6 +169,8 @@ class Policy(SharingPolicy):
     def _check_installed(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         installed = method_names() if info.field_name == "methods" else tuple(TASKS)
         for name in names:
+            if name in {**METHODS.moved, **PLANNERS.moved} and name not in installed:
+                raise ValueError(describe_unknown_method(name))
             if name not in installed:
                 raise ValueError(f"unknown '{name}'{meant(name, installed)}")
         return names
@@ -179,11 +184,6 @@ class Policy(SharingPolicy):
         self.check_names(config.task, config.method, config.method_options.name)
         self._check_noise(config.privacy)
         self.check_trust(config.privacy)
-        for key in sorted(config.capabilities.plaintext):
-            if not getattr(self, key.replace("-", "_"), False):
-                raise RefusedError(
-                    f"the policy does not allow method '{config.method}' to send data in plaintext ({key} = false)"
-                )
         if config.task_options.named_rows and self.require_noise:
             raise RefusedError(
                 f"the policy requires differential privacy; task '{config.task}' sends row ids in plaintext under these options"
@@ -269,7 +269,7 @@ def read_policy(path: Path | None, *, is_generated: bool = False) -> Policy:
 SUBSETS = ("methods", "tasks", "units", "trust")
 """Lists of what is allowed."""
 
-LOOSE_FLAGS = ("allow_shared_sample", "helpers_on_first_use", "serve_as_helper")
+LOOSE_FLAGS = ("helpers_on_first_use", "serve_as_helper")
 """Flags that allow more if they are true."""
 
 STRICT_FLAGS = ("require_noise", "strict_property")

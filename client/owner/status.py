@@ -1,4 +1,4 @@
-"""Status of the clients of a state folder, from journal, pid files and ledgers, and the ε that they have spent."""
+"""Status of the clients of a state folder: journals, processes, and the ε that they spent."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

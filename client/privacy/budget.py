@@ -1,4 +1,4 @@
-"""Privacy budget of a client: the run's budget, the owner's policy and the ledger, checked together for each release."""
+"""Privacy budget of a client: limits of run, policy and ledger, checked for each release."""
 
 import math
 from collections.abc import Callable

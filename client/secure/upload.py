@@ -1,4 +1,4 @@
-"""Upload to a secure sum: integers under masks, with the masks' seeds sealed to the helpers; blocks of a training sum."""
+"""Upload to a secure sum: masked integers, with the masks' seeds sealed to the helpers."""
 
 import secrets
 from collections.abc import Callable
@@ -45,6 +45,19 @@ class SumPart:
     def trust(self) -> str:
         """Trust of the release, for the ledger."""
         return f"helpers:{self.roster.digest[:16]}"
+
+    def blocks(self, config: RunConfig, steps: int) -> "Blocks":
+        """Return the select step of an update, as in `JoinedSum`."""
+        return Blocks(config, steps, self.cluster, self.terms.clip)
+
+    def privatize(
+        self,
+        reservation: Reservation | None,
+        generator: Callable[[], np.random.Generator],
+        internal: AccountedMechanism | None = None,
+    ) -> "ForSum":
+        """Return the step that masks, as in `JoinedSum`."""
+        return ForSum(self, reservation, generator, internal)
 
     def mask(self, numbers: Ints) -> bytes:
         """Return the numbers under fresh masks, the sealed seeds and the terms' digest, for the replay cache.

@@ -1,4 +1,4 @@
-"""Learner protocols: client data as tensors, training objective, evaluation metrics, rows that local steps read."""
+"""Learner protocols: client data as tensors, training objective, evaluation, abilities."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,14 +104,6 @@ class DoubtsRun(Protocol):
 
     def doubt(self) -> str:
         """Return a remark for the owner if the data mostly violate what the run requires; else an empty text."""
-
-
-@runtime_checkable
-class SharesWindows(Protocol):
-    """Learner that can send training records in plaintext."""
-
-    def windows(self, windows: int) -> Arrays:
-        """Return at most that many training records."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Definition of a task at the client: reading, writing and learning from private data, and its network for export.
+"""Definition of a task at the client: reader, writer, learner, and network for export.
 
 Importing it must not import torch.
 """

@@ -78,7 +78,7 @@ class Trainer(Protocol):
     of samples."""
 
     acts_on_numbers: bool = False
-    """True if each hook treats all numbers alike, so that tables may be short (`client/training/stacks.py`)."""
+    """True if each hook treats all numbers alike; tables may then be short."""
 
     def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
         """Return the gradient of the method's objective, computed from ∇L_k."""
@@ -100,6 +100,17 @@ class Trainer(Protocol):
     def pull(self, gradient: Tensors, params: Tensors, start: Tensors) -> Tensors:
         """Return the step direction of the personalized model, towards the global model `start`."""
         return gradient
+
+    def template(self, model: Arrays) -> Arrays:
+        """Return arrays of the names, shapes and dtypes of `statistics`; empty if clients train the model.
+
+        They depend on the model and the options alone, never on data, and equal the server's `Method.template`.
+        """
+        return {}
+
+    def statistics(self, participant: Participant) -> Tensors:
+        """Return what a client sends in place of an update if the server solves for the model; no scalars."""
+        raise NotImplementedError
 
     def upload(self, displacement: Tensors) -> Tensors:
         """Return the update to send, computed from Δ_k = θ^c − θ_k."""

@@ -1,4 +1,4 @@
-"""Trainer of PF-GNN and PF-GNN+ (algorithms.md §5.3, Algorithm 2): centroids, objective (Eq 15 and 16), local steps."""
+"""Trainer of PF-GNN and PF-GNN+ (algorithms.md §5.3, Algorithm 2)."""
 
 import logging
 from collections.abc import Collection, Sequence

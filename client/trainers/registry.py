@@ -21,8 +21,6 @@ CLIENT_METHODS: Registry[AnyClientMethod] = Registry(
         "local": "client.trainers.personalized:LOCAL",
         "ifca": "client.trainers.personalized:IFCA",
         "fedstl": "client.trainers.personalized:FEDSTL",
-        "pfedme": "client.trainers.pfedme:METHOD",
-        "perfedavg": "client.trainers.perfedavg:METHOD",
         "pfgnn": "client.trainers.pfgnn:METHOD",
     },
 )

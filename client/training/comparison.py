@@ -1,4 +1,4 @@
-"""Comparison of models unit by unit on held-out data, and the choice between a model with noise and the baseline.
+"""Comparison of two models unit by unit on held-out data, and the choice between them.
 
 Only sums over units may leave the client.
 """

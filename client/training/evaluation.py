@@ -1,4 +1,4 @@
-"""Evaluation of models on a client's data: metrics on held-out data, assignment scores, the client's choice of a cluster."""
+"""Evaluation of models on a client's data: metrics, assignment scores, choice of a cluster."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from functools import partial
 from client.enrolment import EnrolledRun
 from client.inference.model_choice import models_of_client
 from client.state import Store
-from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows, check_model, training_loss
+from client.tasks.learner import HasBaselines, HasProperty, Learner, check_model, training_loss
 from client.trainers.registry import build_trainer
 from client.training.comparison import MEASURED, measure_units, measure_used, to_document, to_paired
 from client.training.failures import run_or_zeros
@@ -16,7 +16,7 @@ from client.training.participant import Participant
 from client.training.state import HEAD, load_group, return_to_round
 from common.arrays import Arrays, check_like, group
 from common.config.run import RunConfig
-from common.errors import RefusedError, WireError
+from common.errors import WireError
 from common.methods.clustered import choose_lowest
 from common.models import parameters
 from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, EvaluateRequest, Metrics, TrainRequest
@@ -87,8 +87,6 @@ def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, static
         score = partial(_assignment_score, learner, {**model, **head}, statics, by_property=by_property)
         losses[key] = run_or_zeros(score, float) if run.config.privacy.unit != "none" else score()
     inferred = learner.property() if isinstance(learner, HasProperty) else {}
-    if request.criterion == "sample":
-        return AssignReply(request.round, {}, {**inferred, **_shared_windows(run)})
     return AssignReply(request.round, losses, inferred if by_property else {})
 
 
@@ -96,14 +94,6 @@ def _assignment_score(learner: Learner, model: Arrays, statics: Arrays, *, by_pr
     """Return the assignment score of a model; lower is better."""
     loss = training_loss(learner, model, statics)
     return learner.violation(model) + TIE_WEIGHT * loss if by_property and isinstance(learner, HasProperty) else loss
-
-
-def _shared_windows(run: EnrolledRun) -> Arrays:
-    """Return training windows in plaintext, if the run's configuration announces them to the policy."""
-    learner, windows = run.learner, run.config.capabilities.shared_windows
-    if not windows or not isinstance(learner, SharesWindows):
-        raise RefusedError("the run's configuration does not announce that clients send training windows")
-    return learner.windows(windows)
 
 
 CLUSTER = "cluster.json"

@@ -1,4 +1,4 @@
-"""Stacked state of some of a run's clients in files, for their owner only and checked when they are read."""
+"""Shards: files with the stacked state of some of a run's clients, checked when read."""
 
 import hashlib
 import os

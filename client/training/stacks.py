@@ -1,4 +1,4 @@
-"""Tensors of several clients, stacked along a new dimension 0; tables as the rows that each client touches."""
+"""Stacks: tensors of several clients along a new dimension 0, with rows that clients touch."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

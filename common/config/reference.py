@@ -55,7 +55,7 @@ class OptionReference:
 
 def option_references() -> Iterator[OptionReference]:
     """Iterate over the options of runs, then of all methods, planners and tasks that can be imported."""
-    methods, planners = dict(_installed(METHODS)), {name: spec.options for name, spec in PLANNERS.items()}
+    methods, planners = dict(_installed(METHODS)), dict(_installed(PLANNERS))
     yield from _options(RunConfig, "")
     yield from _shared(LocalTraining, TRAINING, methods)
     yield from _shared(PlannerOptions, PLANNER, planners)

@@ -1,4 +1,4 @@
-"""Config keys of earlier releases: removed ones are refused with their successor, renamed ones are read for one release."""
+"""Config keys of earlier releases: removed ones are refused, renamed ones are read for one release."""
 
 import logging
 from collections.abc import Mapping
@@ -29,6 +29,12 @@ class Removed:
 
 
 REMOVED = {
+    "algorithm.fedstl.cluster-data": Removed(
+        "0.2", "remove it: no client sends windows of training data", ignored=("none",)
+    ),
+    "algorithm.fedstl.sample-windows": Removed(
+        "0.2", "remove it: no client sends windows of training data", ignored=(64,)
+    ),
     "federation.encoding": Removed("0.2", "use federation.encoding=int8", refused=("top-k",)),
     "federation.error-feedback": Removed("0.2", "use federation.encoding=int8", ignored=("auto", False)),
     "federation.keep": Removed("0.2", "use federation.encoding=int8", ignored=(0.1,)),
@@ -66,7 +72,7 @@ def update_keys(flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def is_ignored(key: str, value: Scalar) -> bool:
-    """Return True for a removed key whose value has no effect, as configurations of earlier releases name it."""
+    """Return True for a removed key whose value has no effect."""
     return key in REMOVED and value in REMOVED[key].ignored
 
 

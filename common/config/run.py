@@ -9,16 +9,16 @@ from common.config import sections
 from common.config.federation import Federation
 from common.config.sections import add_validation_share, check_validation_share
 from common.errors import ConfigError
-from common.methods.base import Capabilities, MethodOptions
-from common.methods.planners import PlannerOptions, Uniform
-from common.methods.registry import FIRST_METHOD, METHODS, method_names
+from common.methods.base import MethodOptions
+from common.methods.planners import PlannerOptions, Uniform, describe_unknown_method, method_names
+from common.methods.registry import FIRST_METHOD, METHODS
 from common.options import Options
 from common.privacy.accounts import rho_of
 from common.privacy.options import PrivacyOptions
+from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
-from common.tasks.spec import OptionsT, TaskOptions, TaskRun, TaskSpec, VocabularyT
+from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.tasks.vocabulary import Vocabulary
-from common.text import hint
 
 
 def names_rows(config: "RunConfig") -> bool:
@@ -130,8 +130,6 @@ def find_obstacle(config: "RunConfig") -> str:
         return f"federation.robust={config.federation.robust} needs the replies of single clients"
     if config.federation.encoding != "float32":
         return f"federation.encoding={config.federation.encoding} rounds the numbers of single replies"
-    if capabilities.plaintext:
-        return f"{method} reads data of single clients in plaintext ({', '.join(sorted(capabilities.plaintext))})"
     if rows := config.task_options.named_rows:
         return f"the server adds up the rows of table '{rows.table}' that each client names (tasks.{config.task})"
     if config.task_options.count_offset is True and (obstacle := find_count_obstacle(config)):
@@ -272,8 +270,7 @@ class RunConfig(Options):
     @classmethod
     def _check_method(cls, name: str) -> str:
         if name not in method_names():
-            closest = hint(name, method_names()) or ";"
-            raise ValueError(f"unknown method '{name}'{closest} installed: {', '.join(method_names())}")
+            raise ValueError(describe_unknown_method(name))
         return name
 
     @field_validator("task")
@@ -337,11 +334,6 @@ class RunConfig(Options):
         if capabilities.tasks and self.task not in capabilities.tasks:
             suited = " or ".join(f"task={task}" for task in sorted(capabilities.tasks))
             raise ValueError(f"{method} {capabilities.tasks_reason}, which task '{self.task}' lacks; set {suited}")
-        if capabilities.plaintext and self.privacy.unit != "none":
-            keys = ", ".join(sorted(capabilities.plaintext))
-            raise ValueError(
-                f"{method} sends data in plaintext ({keys}), which noise does not cover; remove privacy.unit"
-            )
         check_rows(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)

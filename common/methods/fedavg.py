@@ -1,10 +1,11 @@
-"""Options of methods that average into one model: FedAvg, FedProx, FedAdam, FedYogi, FedAdagrad, FedGA."""
+"""Options of methods with one averaged model: FedAvg, FedProx, adaptive servers, FedGA."""
 
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.base import Capabilities, MethodOptions, MethodSpec, ServerStep
+from common.methods.base import MethodOptions, MethodSpec, ServerStep
+from common.tasks.options import Capabilities
 
 
 class FedAvg(ServerStep):

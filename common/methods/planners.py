@@ -1,14 +1,18 @@
-"""Options of planners, which set the cost of each round; an inner method trains and aggregates.
+"""Planners, which set the cost of each round while an inner method trains; names of all methods.
 
 Costs have the unit of the mechanism's account: zCDP ρ for `gaussian`, pure ε for `laplace` and `privunit`.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
+from common.errors import ConfigError
+from common.methods.registry import METHODS
 from common.options import Options
+from common.registry import Registry
+from common.text import hint
 
 
 class PlannerOptions(Options):
@@ -43,8 +47,6 @@ class PlannerOptions(Options):
     @field_validator("inner")
     @classmethod
     def _check_inner(cls, name: str) -> str:
-        from common.methods.registry import METHODS  # the registry imports this module
-
         if name not in METHODS:
             raise ValueError(METHODS.describe_unknown(name))
         return name
@@ -142,27 +144,6 @@ class BGTplanner(ArmOptions):
         return self.context
 
 
-class RandomArm(ArmOptions):
-    """Control of BGTplanner: the same arms, drawn at random."""
-
-    name: ClassVar[str] = "random_arm"
-
-
-class FixedArm(ArmOptions):
-    """Control of BGTplanner: one of its arms in every round."""
-
-    name: ClassVar[str] = "fixed_arm"
-
-    arm: int = Field(0, ge=0)
-    """Number of the arm, 0 for the cheapest; where a client cannot pay it, the next cheaper one."""
-
-    @model_validator(mode="after")
-    def _check_arm(self) -> Self:
-        if self.arm >= self.arms:
-            raise ValueError(f"arm {self.arm} is none of {self.arms} arms; set arm to {self.arms - 1} at most")
-        return self
-
-
 class Uniform(PlannerOptions):
     """Uniform planner: an equal cost each round (DPSGD)."""
 
@@ -170,43 +151,6 @@ class Uniform(PlannerOptions):
 
     rounds: int = Field(0, ge=0)
     """Number of rounds that share the budget; the run ends after them. 0: all rounds of the run."""
-
-
-class ADPML(PlannerOptions):
-    """ADPML: costs grow by a constant factor per round and sum to B; our own parameters."""
-
-    name: ClassVar[str] = "adpml"
-
-    growth: float = Field(4.0, ge=1, allow_inf_nan=False)
-    """Ratio ε_max/ε_min of the last round's cost to the first round's."""
-
-
-class ADAP(PlannerOptions):
-    """ADAP with our own parameters: less noise after decreases of the loss, a clip that follows updates."""
-
-    name: ClassVar[str] = "adap"
-
-    learns: ClassVar[bool] = True
-
-    beta: float = Field(0.95, gt=0, le=1)
-    """Factor β on the noise multiplier."""
-
-    falls: int = Field(3, ge=1)
-    """Number of consecutive rounds with positive reward (falling loss) after which the noise shrinks."""
-
-    clip_factor: float = Field(1.5, gt=0, allow_inf_nan=False)
-    """Ratio of the next clip norm to the norm of the last noisy update."""
-
-    clip_floor: float = Field(0.1, gt=0, le=1)
-    """Minimum clip norm as a share of the run's clip norm C, which is the maximum."""
-
-
-class FedSGD(PlannerOptions):
-    """FedSGD: no noise and no cost, the reference of comparisons."""
-
-    name: ClassVar[str] = "fedsgd"
-
-    needs_noise: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -223,17 +167,42 @@ class PlannerSpec:
     summary: str
     default_task: str = ""
 
+    @property
+    def name(self) -> str:
+        """Name of the planner in options and files."""
+        return self.options.name
 
-PLANNERS: dict[str, PlannerSpec] = {
-    spec.options.name: spec
-    for spec in (
-        PlannerSpec(BGTplanner, "Spend a privacy budget by a Gaussian process and a budgeted bandit", "ratings"),
-        PlannerSpec(Uniform, "Spend a privacy budget evenly over the rounds (DPSGD)"),
-        PlannerSpec(RandomArm, "Spend a privacy budget in steps drawn at random, for comparison"),
-        PlannerSpec(FixedArm, "Spend a privacy budget in steps of one size, for comparison"),
-        PlannerSpec(ADPML, "Spend a privacy budget at a fixed rate of growth"),
-        PlannerSpec(ADAP, "Lower the noise after each run of falling losses"),
-        PlannerSpec(FedSGD, "Train without noise and without cost, for comparison"),
-    )
-}
-"""Planners by name; built in only, because the privacy statement describes them."""
+
+BGTPLANNER = PlannerSpec(BGTplanner, "Spend a privacy budget by a Gaussian process and a budgeted bandit", "ratings")
+UNIFORM = PlannerSpec(Uniform, "Spend a privacy budget evenly over the rounds (DPSGD)")
+
+PLANNERS: Registry[PlannerSpec] = Registry(
+    "planner",
+    "fedloom.planners",
+    PlannerSpec,
+    {"bgtplanner": "common.methods.planners:BGTPLANNER", "uniform": "common.methods.planners:UNIFORM"},
+    moved=dict.fromkeys(("random_arm", "fixed_arm", "adpml", "adap", "fedsgd"), "studies/plugins/planners"),
+)
+"""Planners by name."""
+
+
+def method_names() -> tuple[str, ...]:
+    """Return the valid values of `method`: training methods, then planners.
+
+    Raises:
+        ConfigError: A package provides a planner with the name of a method.
+    """
+    if twice := next((name for name in PLANNERS if name in METHODS), ""):
+        raise ConfigError(
+            f"'{twice}' is a method of {METHODS.origin(twice)} and a planner of {PLANNERS.origin(twice)}; uninstall one"
+        )
+    return (*METHODS, *PLANNERS)
+
+
+def describe_unknown_method(name: str) -> str:
+    """Return the message about an unknown value of `method`."""
+    for registry in (METHODS, PLANNERS):
+        if name in registry.moved:
+            return registry.describe_unknown(name)
+    closest = hint(name, method_names()) or ";"
+    return f"unknown method '{name}'{closest} installed: {', '.join(method_names())}"

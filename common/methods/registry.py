@@ -1,7 +1,6 @@
 """Registry of training methods; planners are in `common.methods.planners`."""
 
 from common.methods.base import AnyMethod, MethodSpec
-from common.methods.planners import PLANNERS
 from common.registry import Registry
 
 METHODS: Registry[AnyMethod] = Registry(
@@ -21,10 +20,9 @@ METHODS: Registry[AnyMethod] = Registry(
         "local": "common.methods.personalized:LOCAL",
         "ifca": "common.methods.clustered:METHOD",
         "fedstl": "common.methods.fedstl:METHOD",
-        "pfedme": "common.methods.pfedme:METHOD",
-        "perfedavg": "common.methods.perfedavg:METHOD",
         "pfgnn": "common.methods.pfgnn:METHOD",
     },
+    moved=dict.fromkeys(("pfedme", "perfedavg"), "studies/plugins/personalization"),
 )
 
 FIRST_METHOD = "fedrule"
@@ -32,8 +30,3 @@ FIRST_METHOD = "fedrule"
 
 ALONE = "local"
 """Method in which every client trains alone."""
-
-
-def method_names() -> tuple[str, ...]:
-    """Return the valid values of `method`: training methods, then planners."""
-    return (*METHODS, *PLANNERS)

@@ -184,7 +184,7 @@ class AssignRequest:
     models: Arrays
     """The K models, as `0/name`, `1/name` and so on."""
     criterion: str
-    """`loss`; `property`, L_p of the client's own (algorithms.md §3.6); `sample`: windows, without models."""
+    """`loss`; `property`, L_p of the client's own (algorithms.md §3.6)."""
     cost: float = 0.0
     """Privacy cost of the reply; see `TrainRequest.cost`."""
     statics: Arrays = field(default_factory=dict)
@@ -193,10 +193,7 @@ class AssignRequest:
 
 @dataclass(frozen=True)
 class AssignReply(LedgerReply):
-    """K scores and the client's property.
-
-    Windows of training data are included only if the policy opts in to sharing a `sample`.
-    """
+    """K scores and the client's property."""
 
     round: int
     losses: Metrics

@@ -1,6 +1,7 @@
-"""Typer application whose commands are imported when they run or show their own help."""
+"""Typer application that imports a command when it runs or shows its own help; `fedloom completion`."""
 
 import re
+from enum import StrEnum
 from importlib.metadata import version
 from platform import python_version
 from typing import Annotated, Any
@@ -122,3 +123,26 @@ def fedloom(
     ] = False,
 ) -> None:
     """Federated learning for private graphs and time series, on Flower."""
+
+
+class Shell(StrEnum):
+    """Shells with a completion script."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(
+    context: typer.Context, shell: Annotated[Shell, typer.Argument(help="Shell that reads the script.")]
+) -> None:
+    """Print the completion script of a shell.
+
+    In bash: source <(fedloom completion bash). Put the line into ~/.bashrc to keep it. The script completes commands, options,
+    names of runs and the keys of --set.
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None  # Typer registers every shell of the list
+    typer.echo(kind(context.find_root().command, {}, "fedloom", "_FEDLOOM_COMPLETE").source())

@@ -27,7 +27,7 @@ COMMANDS: tuple[CommandRef, ...] = (
     CommandRef("join", "deploy.commands.join:join", "Take part in training with this machine's private data.", "Train"),
     CommandRef("helper", "deploy.commands.helper:helper", "Help clients to hide their updates in sums.", "Train"),
     CommandRef("stop", "deploy.commands.stop:stop", "Stop a federation of this folder.", "Train"),
-    CommandRef("submit", "deploy.commands.submit:submit", "Start a run on a SuperLink that already serves.", "Train"),
+    CommandRef("submit", "deploy.commands.serve:submit", "Start a run on a SuperLink that already serves.", "Train"),
     CommandRef("ui", "deploy.commands.ui:ui", "Show runs live in a browser.", "Look"),
     CommandRef("recommend", "deploy.commands.recommend:recommend", "Recommend by the model of a finished run.", "Use"),
     CommandRef("runs", "deploy.commands.runs:runs", "List, show, compare and remove stored runs.", "Look"),
@@ -44,13 +44,13 @@ COMMANDS: tuple[CommandRef, ...] = (
         "Use",
     ),
     CommandRef(
-        "report", "deploy.commands.report:report", "Write report.html for one run, or to compare several.", "Look"
+        "report", "deploy.commands.runs:report", "Write report.html for one run, or to compare several.", "Look"
     ),
     CommandRef(
-        "export", "deploy.commands.export:export", "Export the rounds of runs to TensorBoard or Prometheus.", "Look"
+        "export", "deploy.commands.runs:export", "Export the rounds of runs to TensorBoard or Prometheus.", "Look"
     ),
     CommandRef("budget", "deploy.commands.budget:budget", "Show the privacy budgets of data, or raise one.", "Look"),
-    CommandRef("check", "deploy.commands.check:check", "Show what training would read from your data.", "Prepare"),
+    CommandRef("check", "deploy.commands.preview:check", "Show what training would read from your data.", "Prepare"),
     CommandRef("invite", "deploy.commands.invite:invite", "Write the invitation for owners of clients.", "Prepare"),
     CommandRef("nodes", "deploy.commands.nodes:nodes", "Admit, list and revoke clients of this server.", "Prepare"),
     CommandRef(
@@ -64,21 +64,19 @@ COMMANDS: tuple[CommandRef, ...] = (
     ),
     CommandRef("keys", "deploy.commands.keys:keys", "Make certificates and node keys.", "Prepare"),
     CommandRef("tasks", "deploy.commands.tasks:tasks", "List the installed tasks.", "Look"),
-    CommandRef("methods", "deploy.commands.methods:methods", "List the installed methods and planners.", "Look"),
+    CommandRef("methods", "deploy.commands.tasks:methods", "List the installed methods and planners.", "Look"),
     CommandRef("config", "deploy.commands.config:config", "List and explain the options of runs.", "Prepare"),
-    CommandRef(
-        "completion", "deploy.commands.completion:completion", "Print the completion script of a shell.", "Prepare"
-    ),
+    CommandRef("completion", "deploy.cli.app:completion", "Print the completion script of a shell.", "Prepare"),
     CommandRef(
         "pause",
-        "deploy.commands.owner:pause",
+        "deploy.commands.status:pause",
         "Let the clients of a state folder refuse all work until `fedloom resume`.",
         "Owner",
     ),
-    CommandRef("resume", "deploy.commands.owner:resume", "End the pause of the clients of a state folder.", "Owner"),
+    CommandRef("resume", "deploy.commands.status:resume", "End the pause of the clients of a state folder.", "Owner"),
     CommandRef(
         "leave",
-        "deploy.commands.owner:leave",
+        "deploy.commands.status:leave",
         "Let the clients of a state folder leave after the work under way, like SIGTERM.",
         "Owner",
     ),

@@ -1,4 +1,4 @@
-"""Output of commands: results on stdout, listings, everything else on stderr, and exit codes by class of error."""
+"""Output of commands: results, listings, messages, and exit codes by class of error."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Signatures of commands, assembled from options that are declared elsewhere and from those of the tasks."""
+"""Signatures of commands, assembled from shared options and those of the tasks."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping

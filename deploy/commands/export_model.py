@@ -48,10 +48,10 @@ def export_model(
     from common.config.parse import parse
     from common.tasks.registry import TASKS
     from deploy.cli.output import note, print_object, say
-    from deploy.commands.recommend import open_run
     from deploy.federation.runs import find_run, newest, stored_options
-    from deploy.pages.text import size
+    from deploy.pages.view import size
     from deploy.serving.export import export_run
+    from deploy.serving.models import open_run
 
     folder = find_run(run) if run else newest(TASKS)
     name, task = folder.path.name, DEPLOY_TASKS.get(parse(stored_options(folder)).task)

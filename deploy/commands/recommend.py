@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence, Set
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,6 +56,7 @@ def recommend(
     """
     from deploy.cli.output import note
     from deploy.pages import answers as formats
+    from deploy.serving.models import open_run
 
     chosen = formats.format_of(form, out, is_json=json)
     folder, task = find_answering(run, {name for name, value in query.items() if value})
@@ -138,48 +138,6 @@ def find_answering(run: str, given: Set[str]) -> tuple["RunDirectory", DeployTas
         remedy = f"use {' or '.join(f'--{one}' for one in usable[:2])}" if usable else "remove it"
         raise ConfigError(f"--{unusable} does not apply to run '{name}' (task {task}); {remedy}")
     return folder, tasks[task]
-
-
-def open_run(
-    folder: "RunDirectory", task: str, source: o.DataRequest, state_dir: Path, checkpoint: str = ""
-) -> TrainedRun:
-    """Return a finished run with its model of that checkpoint, to be applied to the data."""
-    from client.data.read import read_all, read_titles, with_test
-    from common.config.parse import parse
-    from common.tasks.registry import read_vocabulary
-    from deploy.federation.runs import stored_options
-    from deploy.serving.models import find_stored_model, load_checkpoint
-
-    chosen = load_checkpoint(folder, checkpoint)
-    data, dialect = source.data, source.dialect
-    name, vocabulary = folder.path.name, read_vocabulary(task, folder.catalogue())
-    trained = TrainedRun(
-        name=name,
-        config=parse(stored_options(folder)),
-        vocabulary=vocabulary,
-        model=chosen.model,
-        about=chosen.about,
-        data=data,
-        read=cache(lambda test: read_all(task, with_test(task, data, test), vocabulary=vocabulary, dialect=dialect)),
-        find_stored=cache(
-            lambda client: find_stored_model(task, data, name, state_dir, client) if chosen.is_default else None
-        ),
-        read_titles=cache(lambda: read_titles(data)),
-        prefers_baseline=cache(lambda: not checkpoint and _prefers_baseline(trained)),
-    )
-    return trained
-
-
-def _prefers_baseline(trained: TrainedRun) -> bool:
-    """Return True if privacy noise left the model no better than the simple baseline on these data."""
-    from client.inference.model_choice import split_statics
-    from client.tasks.registry import build_learner
-    from client.training.comparison import prefers_baseline
-    from common.models import parameters
-
-    learner = build_learner(trained.config, trained.read(""))
-    [model], statics = split_statics(trained.only_model, parameters(learner.module))
-    return prefers_baseline(trained.config, learner, model, statics)
 
 
 def _other_commands(task: str) -> str:

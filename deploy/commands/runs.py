@@ -1,6 +1,7 @@
-"""`fedloom runs`: list, show, compare and remove stored runs."""
+"""`fedloom runs`, `report` and `export`: stored runs in lists, comparisons, pages and other tools."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,8 +38,7 @@ def list_(task: OfTask = "", json: o.AsJson = False) -> None:
     from deploy.cli.output import note, print_object, say
     from deploy.federation.runs import runs_folder, stored_runs
     from deploy.pages.terminal import as_json, print_runs
-    from deploy.pages.text import first_line
-    from deploy.pages.view import read
+    from deploy.pages.view import first_line, read
 
     folder, records = runs_folder(), []
     for run in stored_runs(folder):
@@ -153,3 +153,60 @@ def _agreed(chosen: list["RunDirectory"], *, now: bool) -> bool:
         note(f"  {run.path.name}")
     note(f"{'delete' if now else 'move to .trash:'} {count(len(chosen), 'run')}? [y/N]")
     return input().strip().lower() in ("y", "yes")
+
+
+def report(
+    runs: o.Runs = None,
+    out: Annotated[Path | None, typer.Option(help="Write the page here; default: into the first run's folder.")] = None,
+    json: o.AsJson = False,
+) -> None:
+    """Write report.html for one run, or to compare several.
+
+    The page shows curves, the spread over clients, timings and the configuration.
+    """
+    from deploy.cli.output import print_object, say
+    from deploy.federation.runs import find_run, newest
+    from deploy.pages.report import render
+
+    folders = [find_run(name).path for name in runs] if runs else [newest().path]
+    page = render(folders, out or folders[0] / "report.html")
+    if json:
+        print_object({"report": str(page)})
+    else:
+        say(str(page))
+
+
+def export(
+    runs: o.Runs = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write TensorBoard event files there, one folder a run.")
+    ] = None,
+    prometheus: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the newest round as Prometheus text, for a node exporter's *.prom files."
+        ),
+    ] = None,
+    follow: Annotated[bool, typer.Option(help="Continue until the run is over.")] = False,
+    json: o.AsJson = False,
+) -> None:
+    """Export the rounds of runs to TensorBoard or Prometheus.
+
+    Needs the extra `exporters`. The file metrics.jsonl of a run holds the same, one event a line.
+    """
+    from common.text import count
+    from deploy.cli.output import print_object, say
+    from deploy.federation.runs import find_run, newest
+    from deploy.pages import exporters
+
+    if not (tensorboard or prometheus):
+        raise ConfigError("no target is set; give --tensorboard FOLDER, --prometheus FILE, or both")
+    if follow and not runs:
+        raise ConfigError("--follow needs the name of a run; the newest finished run is over already")
+    folders = [find_run(name) for name in runs] if runs else [newest()]
+    rounds = exporters.export(folders, tensorboard, prometheus, follow=follow)
+    places = [str(path) for path in (tensorboard, prometheus) if path]
+    if json:
+        print_object({"rounds": rounds, "written": places})
+    else:
+        say(f"{count(rounds, 'round')} written to {' and '.join(places)}")

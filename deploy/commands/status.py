@@ -1,4 +1,4 @@
-"""`fedloom status`: the federation of this folder, and the clients of a state folder."""
+"""`fedloom status`, `pause`, `resume`, `leave`: federation of this folder, clients of a state."""
 
 import time
 from collections.abc import Iterator
@@ -31,8 +31,8 @@ def federation_as_json(server: "ServerStatus") -> dict[str, Any]:
 def federation_as_lines(server: "ServerStatus") -> Iterator[str]:
     """Iterate over the lines of a server's status."""
     from common.text import printable
-    from deploy.pages.progress import round_line, waiting_line
-    from deploy.pages.text import first_line
+    from deploy.pages.terminal import round_line, waiting_line
+    from deploy.pages.view import first_line
 
     start = server.start
     about = f" ({start.method} on {start.task})" if start else ""
@@ -231,3 +231,53 @@ def _local(time_text: str) -> str:
         return datetime.fromisoformat(time_text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
         return "an unknown time"
+
+
+def pause(state_dir: StateFolder = STATE) -> None:
+    """Let the clients of a state folder refuse all work until `fedloom resume`.
+
+    A paused client stays connected. It answers training and evaluation at once with "paused by its owner", so that the other
+    clients do not wait for it. Clients that start later are paused too. Work under way is finished and sent.
+    """
+    from client.owner import control
+    from deploy.cli.output import say
+
+    folder = state_folder(state_dir)
+    control.pause(folder)
+    say(f"paused: {_running_names(folder) or 'no client runs now; the next one starts paused'}")
+
+
+def resume(state_dir: StateFolder = STATE) -> None:
+    """End the pause of the clients of a state folder.
+
+    To continue a run on the server, use `--resume` of the training commands.
+    """
+    from client.owner import control
+    from deploy.cli.output import say
+
+    folder = state_folder(state_dir)
+    if control.resume(folder):
+        say(f"resumed: {_running_names(folder) or 'no client runs now'}")
+    else:
+        say("no client of this state folder was paused")
+
+
+def leave(state_dir: StateFolder = STATE) -> None:
+    """Let the clients of a state folder leave after the work under way, like SIGTERM.
+
+    They finish and send the current reply, since it has already cost privacy budget. Start `fedloom join` again to return.
+    """
+    from client.owner import control
+    from common.errors import ConfigError
+    from deploy.cli.output import say
+
+    found = control.leave(state_folder(state_dir))
+    if not found:
+        raise ConfigError(f"no client runs in state folder {state_dir}; give the --state-dir of `fedloom join`")
+    say(f"leaving after the work under way: {', '.join(f'{one.client} (process {one.pid})' for one in found)}")
+
+
+def _running_names(folder: Path) -> str:
+    from client.owner.control import running_clients
+
+    return ", ".join(one.client for one in running_clients(folder))

@@ -28,7 +28,7 @@ def stop(
     from common.errors import ConfigError
     from common.text import printable
     from deploy.cli.output import note, print_object, say
-    from deploy.federation.stop import find_servers, stop_federation
+    from deploy.federation.status import find_servers, stop_federation
 
     stopped: dict[Path, list[ProcessRecord]] = {}
     for folder in [home] if home else find_servers(o.LOCAL):

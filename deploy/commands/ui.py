@@ -35,7 +35,7 @@ def ui(
     from deploy.cli.output import console
     from deploy.federation.runs import runs_folder
     from deploy.pages.live import serve
-    from deploy.pages.stream import MAX_RUNS
+    from deploy.pages.live_data import MAX_RUNS
     from server.record.folder import RunDirectory
 
     chosen = list(dict.fromkeys(runs or []))
@@ -65,10 +65,10 @@ def page_of(run: str, *, wanted: bool, json: bool) -> Iterator[None]:
 
 
 def with_examples(result: "Result", source: o.DataRequest | None = None, *, own: bool = False) -> "Result":
-    """Return the result; store examples of the run, as `deploy.pages.examples` describes."""
+    """Return the result; store examples of the run, as `deploy.pages.answers` describes."""
     from deploy.cli.output import note
     from deploy.federation.runs import runs_folder
-    from deploy.pages.examples import add_examples
+    from deploy.pages.answers import add_examples
     from server.record.folder import RunDirectory
 
     add_examples(result, RunDirectory(runs_folder(), result.run), source, note, own=own)

@@ -1,4 +1,4 @@
-"""Privacy budgets of data on this machine: one for each data set, its statements and increases of its limit."""
+"""Privacy budgets of data on this machine: one for each data set, and their increase."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Check of a data source before training: its typed report, which holds no row of the data, and its text."""
+"""Check of a data source before training: its report, which holds no row of the data."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

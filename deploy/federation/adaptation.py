@@ -15,7 +15,7 @@ from common.tasks.registry import read_vocabulary
 from common.wire.messages import Metrics
 from deploy.cli.output import note, out, print_object
 from deploy.federation.runs import find_run, stored_options
-from deploy.pages.metrics import format_value, in_order
+from deploy.pages.view import format_value, in_order
 from deploy.serving.models import load_checkpoint
 from server.record.folder import RunDirectory
 

@@ -1,4 +1,4 @@
-"""Clients of `fedloom up` and `fedloom simulate`: configuration, partitions of the data, processes and helpers."""
+"""Clients of `fedloom up` and `fedloom simulate`: configuration, partitions, processes."""
 
 import sys
 import tomllib

@@ -1,4 +1,4 @@
-"""Configuration of a run: from the options of a command, from a TOML file, or from the run that it resumes."""
+"""Configuration of a run from options, from a TOML file, or from a resumed run."""
 
 import re
 import tomllib
@@ -127,7 +127,7 @@ FREE = (
 )
 """Keys that a resumed run may change: length, deadlines and steps; other keys make it another run."""
 
-LASTING = (".clusters", ".cluster-data", ".inner")
+LASTING = (".clusters", ".inner")
 """Options of a method on which its stored state depends."""
 
 STOPPING = (".stop", ".patience", ".min-gain")

@@ -1,4 +1,4 @@
-"""Stored runs on this machine: by name, by folder or the newest; their launch record and their removal."""
+"""Stored runs on this machine: look-up, launch record and removal."""
 
 import json
 import re

@@ -1,22 +1,24 @@
-"""Status of the federations of a working directory, and the stored order of each server."""
+"""Federations of a working directory: their status, the order of each server, and their end."""
 
+import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
 import tomli_w
 
 from common.config.keys import respell
 from common.config.parse import flatten, parse
 from common.config.run import RunConfig
-from common.errors import ConfigError
-from deploy.federation.stop import find_servers
+from common.errors import ConfigError, RunError
 from deploy.files import write_file
 from server.record.events import Event, Finish, Refusal, Round, Start, Waiting
 from server.record.folder import RunDirectory
-from server.record.process import FOLDER, ProcessRecord, read_records
+from server.record.process import COMMAND, FOLDER, ProcessRecord, read_records, remove_ended
 
 FILE = "order.toml"
 
@@ -119,3 +121,77 @@ def _ordered_run(home: Path) -> str:
         return str(tomllib.loads((home / FILE).read_text("utf-8"))["config"]["run-id"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
+
+
+COMMAND_SECONDS = 20.0
+"""Seconds in which a command ends its own processes: twice their grace, and its report."""
+
+GRACE_SECONDS = 5.0
+"""Seconds between SIGTERM and SIGKILL for processes without their command."""
+
+POLL_SECONDS = 0.05
+
+
+def find_servers(local: Path) -> list[Path]:
+    """Return the folders of `serve`, `submit` and `up` below a working directory's private folder."""
+    return [local / "server", local / "submit", *sorted(local.glob("up/*/server"))]
+
+
+def stop_federation(home: Path) -> list[ProcessRecord]:
+    """End all processes of the server's folder; return them, or an empty list if none runs.
+
+    A command that still runs ends its processes itself. Of a killed command, the SuperLink, the ServerApp and the clients
+    on this machine are ended here. A process that has the id of an ended one is left alone.
+
+    Raises:
+        RunError: A process belongs to another user, or does not end.
+    """
+    records = read_records(home / FOLDER)
+    family = _with_descendants(records)
+    _signal((process for record in records if record.name == COMMAND and (process := record.find())), "terminate")
+    if any(record.name == COMMAND for record in records):
+        _wait(family, COMMAND_SECONDS)
+    _signal(_alive(family), "terminate")
+    _wait(family, GRACE_SECONDS)
+    _signal(_alive(family), "kill")
+    _wait(family, GRACE_SECONDS)
+    if left := _alive(family):
+        raise RunError(f"process {min(process.pid for process in left)} does not end; see ps")
+    remove_ended(home / FOLDER)
+    return records
+
+
+def _with_descendants(records: Iterable[ProcessRecord]) -> set[psutil.Process]:
+    family: set[psutil.Process] = set()
+    for record in records:
+        if process := record.find():
+            family.add(process)
+            with suppress(psutil.NoSuchProcess):
+                family.update(process.children(recursive=True))
+    return family
+
+
+def _signal(processes: Iterable[psutil.Process], action: str) -> None:
+    for process in processes:
+        try:
+            getattr(process, action)()  # refuses a process id that another process has now
+        except psutil.NoSuchProcess:
+            continue
+        except psutil.AccessDenied:
+            raise RunError(f"process {process.pid} belongs to another user; run fedloom stop as that user") from None
+
+
+def _alive(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
+    """Return the processes that run; one that has ended may wait for its parent."""
+    alive: set[psutil.Process] = set()
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                alive.add(process)
+    return alive
+
+
+def _wait(processes: Iterable[psutil.Process], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while _alive(processes) and time.monotonic() < end:
+        time.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Watch of a submitted run to its end: progress lines, result, report; a run that lost its processes is resumed."""
+"""Watch of a submitted run to its end: progress, result, report, and resumption."""
 
 import threading
 import time
@@ -11,9 +11,8 @@ from rich.console import Console
 
 from common.errors import FedloomError, RunError
 from deploy.federation.processes import Child, Processes
-from deploy.pages.progress import follow, show
-from deploy.pages.terminal import print_summary
-from deploy.pages.text import first_line
+from deploy.pages.terminal import follow, print_summary, show
+from deploy.pages.view import first_line
 from deploy.superlink.control import Control, Gate
 from server.record.events import Event
 from server.record.folder import RunDirectory

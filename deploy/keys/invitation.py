@@ -1,4 +1,4 @@
-"""Invitation to a federation, the public file `*.fedloom` with server, authority and run; its acceptance."""
+"""Invitation to a federation: the public file `*.fedloom` and its acceptance."""
 
 import base64
 import hashlib

@@ -1,21 +1,29 @@
-"""Forms of answers: tables, JSON, and rows of a spreadsheet."""
+"""Answers of a finished run as tables, JSON and rows of a spreadsheet, and examples for the live page."""
 
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from client.tasks.lists import two_digits
-from common.errors import ConfigError
+from common.errors import ConfigError, FedloomError
 from common.options import Scalar
 from common.text import printable
 from deploy.files import write_file
-from deploy.tasks.spec import Answers, DeployTask
+from deploy.tasks.registry import DEPLOY_TASKS
+from deploy.tasks.spec import Answers, DeployTask, Example, TrainedRun
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from deploy.cli.options import DataRequest
+    from server.record.folder import RunDirectory
+    from server.record.result import Result
 
 Format = Literal["table", "csv", "json", "yaml"]
 
@@ -136,3 +144,66 @@ def _cell(value: Scalar) -> str:
         return printable(str(value))
     short = two_digits(value)
     return f"{short:.2f}" if abs(short) >= MIN_TWO_DECIMALS or abs(short) < 1e-4 else f"{short:.2g}"
+
+
+FILE = "examples.json"
+MAX_EXAMPLES = 3  # units of data
+TOP = 5  # answers of each
+
+
+def add_examples(
+    result: "Result", folder: "RunDirectory", source: "DataRequest | None", note: Callable[[str], None], *, own: bool
+) -> None:
+    """Store examples of a completed run, and its clusters in words, in a file of mode 0600.
+
+    Args:
+        result: Result of the run.
+        folder: Folder of the run.
+        source: Data of this command; None if the data are at joining clients.
+        note: Function that prints a line; called if examples cannot be made.
+        own: True if examples of own data are wanted; those of generated data always are.
+    """
+    from deploy.cli.options import STATE, DataRequest
+    from deploy.federation.runs import origin_of
+    from deploy.serving.models import open_run
+
+    if result.status != "completed" or result.task not in DEPLOY_TASKS:
+        return
+    task, origin = DEPLOY_TASKS[result.task], origin_of(folder.path)
+    if origin and origin.data:
+        source, own = DataRequest(data=origin.data), True
+    try:
+        checkpoint = folder.checkpoints.load_latest() if task.clusters else None
+        words = task.clusters(checkpoint) if task.clusters and checkpoint else {}
+        found: Sequence[Example] = ()
+        if source and own and (task.examples or task.everybody):
+            run = open_run(folder, result.task, source, STATE)
+            found = make_examples(task, replace(run, read=cache(run.read)))
+        if found or words:
+            content = {"examples": [as_json(one) for one in found], "clusters": words}
+            write_file(folder.path / FILE, json.dumps(content).encode(), mode=0o600, overwrite=True)
+    except (FedloomError, OSError) as error:
+        note(f"no examples: {error}")
+
+
+def make_examples(task: DeployTask, run: TrainedRun) -> Sequence[Example]:
+    """Return the task's own examples, or the answers to the first queries of `fedloom recommend --all`."""
+    if task.examples:
+        return task.examples(run)[:MAX_EXAMPLES]
+    if not (task.answer and task.everybody):
+        return ()
+    queries = task.everybody(run, {option.name: "" for option in task.query})
+    return [task.answer(run, query, TOP) for query in islice(queries, MAX_EXAMPLES)]
+
+
+def as_json(example: Example) -> dict[str, Any]:
+    """Return an example as the page reads it; answers become a table of texts."""
+    if not isinstance(example, Answers):
+        return asdict(example)
+
+    def cell(value: Scalar) -> str:
+        return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+    columns = example.columns.values()
+    rows = [[" ".join(cell(row[key]) for key in keys).rstrip() for keys in columns] for row in example.rows]
+    return {"title": example.title, "columns": list(example.columns), "rows": rows}

@@ -1,4 +1,4 @@
-"""Section on the privacy budget: spending by round, remaining budget, and the planner's predictions and prices."""
+"""Section on the privacy budget: spending by round, remaining budget, the planner's predictions."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,9 +17,19 @@ from common.metrics import MetricSpec
 from common.privacy.mechanisms.registry import build_account
 from common.tasks.registry import TASKS
 from deploy.pages.figures import COLORS, FAINT, INK, svg
-from deploy.pages.metrics import format_value, measure
-from deploy.pages.text import cost, counted
-from deploy.pages.view import RunRecord, Section, Table, figure, labels, section, table
+from deploy.pages.view import (
+    RunRecord,
+    Section,
+    Table,
+    cost,
+    counted,
+    figure,
+    format_value,
+    labels,
+    measure,
+    section,
+    table,
+)
 from server.planning import bandit as exploration
 from server.planning.bandit import MIN_REWARD_SCALE
 from server.planning.planner import budget_of
@@ -118,7 +128,8 @@ def _scale(config: RunConfig, rounds: tuple[Round, ...], stages: tuple[str, ...]
     return max([MIN_REWARD_SCALE, *(gain for gain in gains if not math.isnan(gain))])
 
 
-_DASHED = (0, (4, 3))
+_DASHED: dict[str, Any] = {"linewidth": 1.0, "linestyle": (0, (4, 3))}
+_DOTS: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 3.5}
 
 
 def costs(plans: Sequence[BudgetHistory], absolute: bool) -> str:
@@ -128,12 +139,11 @@ def costs(plans: Sequence[BudgetHistory], absolute: bool) -> str:
         for plan in plans:
             values = np.array(plan.costs) * (1.0 if absolute else 100 / plan.total)
             axes.plot(plan.numbers, values, color=plan.color, linewidth=0.9, alpha=0.6)
-            axes.plot(plan.numbers, values, color=plan.color, linestyle="none", marker="o", markersize=3.5)
+            axes.plot(plan.numbers, values, color=plan.color, **_DOTS)
         axes.margins(y=0.15)
         _mark_stages(axes, plans)
-        axes.set_xlabel("round")
 
-    return svg(draw, "Cost per round")
+    return svg(draw, "Cost per round", x="round")
 
 
 def budget_left(plans: Sequence[BudgetHistory]) -> str:
@@ -144,12 +154,11 @@ def budget_left(plans: Sequence[BudgetHistory]) -> str:
             axes.plot((0, *plan.numbers), (100, *plan.left), color=plan.color)
         longest = max(plan.config.rounds for plan in plans)
         for rounds in {plan.config.rounds for plan in plans}:
-            axes.plot((0, rounds), (100, 0), color=INK, linewidth=1.0, linestyle=_DASHED)
+            axes.plot((0, rounds), (100, 0), color=INK, **_DASHED)
         axes.set_xlim(0, longest)
         axes.set_ylim(0, 103)
-        axes.set_xlabel("round")
 
-    return svg(draw, "Remaining budget per round")
+    return svg(draw, "Remaining budget per round", x="round")
 
 
 def rewards(plans: Sequence[BudgetHistory]) -> str:
@@ -161,19 +170,11 @@ def rewards(plans: Sequence[BudgetHistory]) -> str:
             mean, sd = (np.array(plan.server_series(key, plan.scale)) for key in ("predicted", "predicted_sd"))
             axes.fill_between(plan.numbers, mean - 2 * sd, mean + 2 * sd, color=plan.color, alpha=0.15, linewidth=0)
             axes.plot(plan.numbers, mean, color=plan.color, linewidth=1.4)
-            axes.plot(
-                plan.numbers,
-                plan.server_series("reward"),
-                color=plan.color,
-                linestyle="none",
-                marker="o",
-                markersize=3.5,
-            )
+            axes.plot(plan.numbers, plan.server_series("reward"), color=plan.color, **_DOTS)
         axes.margins(y=0.12)
         _mark_stages(axes, plans)
-        axes.set_xlabel("round")
 
-    return svg(draw, "Reward per round, observed and predicted")
+    return svg(draw, "Reward per round, observed and predicted", x="round")
 
 
 def prices(plans: Sequence[BudgetHistory]) -> str:
@@ -182,13 +183,10 @@ def prices(plans: Sequence[BudgetHistory]) -> str:
     def draw(axes: Axes) -> None:
         for plan in plans:
             axes.plot(plan.numbers, plan.server_series("lambda"), color=plan.color)
-            axes.plot(
-                plan.numbers, plan.server_series("lambda_max"), color=plan.color, linewidth=1.0, linestyle=_DASHED
-            )
+            axes.plot(plan.numbers, plan.server_series("lambda_max"), color=plan.color, **_DASHED)
         axes.margins(y=0.15)
-        axes.set_xlabel("round")
 
-    return svg(draw, "Price of budget per round")
+    return svg(draw, "Price of budget per round", x="round")
 
 
 def by_spent(plans: Sequence[BudgetHistory]) -> str:
@@ -199,9 +197,8 @@ def by_spent(plans: Sequence[BudgetHistory]) -> str:
             spent = 100 - np.array(plan.left)
             axes.plot(spent, [r.metrics.get(plan.objective.key, np.nan) for r in plan.rounds], color=plan.color)
         axes.set_xlim(0, 100)
-        axes.set_xlabel("budget spent (%)")
 
-    return svg(draw, "Metric by budget spent")
+    return svg(draw, "Metric by budget spent", x="budget spent (%)")
 
 
 def paying_clients(plans: Sequence[BudgetHistory]) -> str:
@@ -211,11 +208,10 @@ def paying_clients(plans: Sequence[BudgetHistory]) -> str:
         for plan in plans:
             active, retired = np.array(plan.server_series("active")), np.array(plan.server_series("retired"))
             axes.plot(plan.numbers, active, color=plan.color, drawstyle="steps-mid")
-            axes.plot(plan.numbers, active + retired, color=plan.color, linewidth=1.0, linestyle=_DASHED)
+            axes.plot(plan.numbers, active + retired, color=plan.color, **_DASHED)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("round")
 
-    return svg(draw, "Clients with enough budget per round")
+    return svg(draw, "Clients with enough budget per round", x="round")
 
 
 def _mark_stages(axes: Axes, plans: Sequence[BudgetHistory]) -> None:

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib import rc_context
@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from common.metrics import EXAMPLES, MetricSpec
-from deploy.pages.metrics import curve, format_value
-from deploy.pages.view import RunRecord, client_values
+from deploy.pages.view import RunRecord, client_values, curve, format_value
 from server.record.events import Round
 
 T = TypeVar("T")
@@ -68,12 +67,13 @@ def dot_size(count: int) -> float:
     return max(2.0, 7.0 - 1.6 * math.log10(count + 1))
 
 
-def svg(draw: Callable[[Axes], None], title: str, height: float = HEIGHT) -> str:
-    """Return the figure that `draw` fills; `title` is its accessible name."""
+def svg(draw: Callable[[Axes], None], title: str, height: float = HEIGHT, x: str = "") -> str:
+    """Return the figure that `draw` fills; `title` is its accessible name, `x` the label of its horizontal axis."""
     with rc_context(_STYLE):  # type: ignore[arg-type]  # its keys are typed as literals
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.subplots()
         draw(axes)
+        axes.set_xlabel(x or axes.get_xlabel())
         if axes.get_yscale() == "linear":
             axes.yaxis.set_major_locator(MaxNLocator(5))
         if axes.get_xlabel() == "round":
@@ -109,9 +109,8 @@ def metric_curves(histories: Sequence[RunRecord], m: MetricSpec) -> str:
                 continue
             axes.plot(rounds, values, color=color)
             _mark_best(axes, rounds, values, m, color)
-        axes.set_xlabel("round")
 
-    return svg(draw, f"{m.label} per round")
+    return svg(draw, f"{m.label} per round", x="round")
 
 
 def hit_rates(histories: Sequence[RunRecord]) -> str:
@@ -123,9 +122,8 @@ def hit_rates(histories: Sequence[RunRecord]) -> str:
             axes.plot(list(points), list(points.values()), color=color, marker="o", markersize=4.5)
         axes.set_xticks(sorted({n for history in histories for n in curve(history.final)}))
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("suggestions shown, N")
 
-    return svg(draw, "Hit rate at N")
+    return svg(draw, "Hit rate at N", x="suggestions shown, N")
 
 
 def client_spread(histories: Sequence[RunRecord], m: MetricSpec) -> str:
@@ -137,15 +135,8 @@ def client_spread(histories: Sequence[RunRecord], m: MetricSpec) -> str:
             if len(values):
                 shown = np.unique(np.linspace(0, len(values) - 1, min(len(values), MAX_DOTS)).astype(int))
                 share = (shown + 0.5) / len(values) * 100
-                axes.plot(
-                    share,
-                    values[shown],
-                    color=color,
-                    linestyle="none",
-                    marker="o",
-                    markersize=dot_size(len(shown)),
-                    alpha=0.8,
-                )
+                dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": dot_size(len(shown))}
+                axes.plot(share, values[shown], color=color, alpha=0.8, **dots)
                 axes.axhline(float(np.median(values)), color=color, linewidth=0.9, linestyle=(0, (4, 3)))
         axes.set_xlim(0, 100)
         axes.set_xlabel("clients, worst to best (%)" if m.better else "clients, sorted (%)")
@@ -168,17 +159,11 @@ def per_round(histories: Sequence[RunRecord], label: str, value: Callable[[Round
                 only = value(history.rounds[0])
                 _mark_value(axes, rounds[0], only, f"{only:.3g}", color)
                 continue
-            axes.plot(
-                rounds,
-                list(map(value, history.rounds)),
-                color=color,
-                drawstyle="steps-mid",
-                linewidth=1.4,
-            )
+            values = list(map(value, history.rounds))
+            axes.plot(rounds, values, color=color, drawstyle="steps-mid", linewidth=1.4)
         axes.set_ylim(0, max(axes.get_ylim()[1], 1e-9))
-        axes.set_xlabel("round")
 
-    return svg(draw, label)
+    return svg(draw, label, x="round")
 
 
 def step_rates(histories: Sequence[RunRecord]) -> str:
@@ -192,9 +177,8 @@ def step_rates(histories: Sequence[RunRecord]) -> str:
             axes.fill_between(rounds, low, high, color=color, alpha=0.15, linewidth=0)
             axes.plot(rounds, middle, color=color)
         axes.set_yscale("log")
-        axes.set_xlabel("round")
 
-    return svg(draw, "Server step size per round")
+    return svg(draw, "Server step size per round", x="round")
 
 
 def _mark_value(axes: Axes, number: int, value: float, text: str, color: str) -> None:
@@ -211,3 +195,45 @@ def _mark_best(axes: Axes, rounds: list[int], values: list[float], m: MetricSpec
     if m.better and any(not math.isnan(v) for v in values):
         best = int(np.nanargmin(values) if m.better == "lower" else np.nanargmax(values))
         axes.plot(rounds[best], values[best], color=color, marker="o", markersize=5.5)
+
+
+MOST_ROWS = 60
+"""Clients drawn in a map of clusters; of more, evenly chosen ones."""
+
+
+def assignments(history: RunRecord) -> str:
+    """Draw clients × rounds, coloured by cluster; clients of one final cluster stand together."""
+    stays = history.clusters
+    order = sorted(stays, key=lambda client: (stays[client][-1][1], [j for _, j in stays[client]], client))
+    shown = [order[k] for k in np.unique(np.linspace(0, len(order) - 1, min(len(order), MOST_ROWS)).astype(int))]
+
+    def draw(axes: Axes) -> None:
+        for row, client in enumerate(shown):
+            for cluster, spans in _spans(stays[client]).items():
+                axes.broken_barh(spans, (row - 0.44, 0.88), facecolors=_colour(cluster), linewidth=0)
+        last = [stays[client][-1][1] for client in shown]
+        for cluster in sorted(set(last)):
+            middle = float(np.mean([row for row, j in enumerate(last) if j == cluster]))
+            ends = ("axes fraction", "data")
+            axes.annotate(f"cluster {cluster}", (1.01, middle), xycoords=ends, color=_colour(cluster), va="center")
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        axes.yaxis.set_visible(False)
+        axes.set_xlim(history.rounds[0].round - 0.5, history.rounds[-1].round + 0.5)
+
+    return svg(draw, "Clusters of clients per round", max(1.6, 0.5 + 0.13 * len(shown)), "round")
+
+
+def _spans(stays: list[tuple[int, int]]) -> dict[int, list[tuple[float, float]]]:
+    """Return cluster -> (begin, length) of each unbroken stay."""
+    spans: dict[int, list[tuple[float, float]]] = {}
+    for k, (round_, cluster) in enumerate(stays):
+        own = spans.setdefault(cluster, [])
+        if k and stays[k - 1] == (round_ - 1, cluster):
+            own[-1] = (own[-1][0], own[-1][1] + 1)
+        else:
+            own.append((round_ - 0.5, 1.0))
+    return spans
+
+
+def _colour(cluster: int) -> str:
+    return COLORS[cluster % len(COLORS)]

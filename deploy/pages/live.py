@@ -27,8 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from common.errors import ConfigError
 from deploy.files import write_file
-from deploy.pages.run_list import MAX_EXAMPLES, RunList, read_detail
-from deploy.pages.stream import Streams, read_file
+from deploy.pages.live_data import MAX_EXAMPLES, RunList, Streams, read_detail, read_file
 
 TOKEN_BYTES = 32
 

@@ -5,10 +5,13 @@ import math
 import shlex
 from collections.abc import Callable, Sequence, Set
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
 
 from common.config.parse import flatten, parse
 from common.config.retired import is_ignored
@@ -18,23 +21,21 @@ from common.methods.planners import PLANNERS
 from common.metrics import EXAMPLES, MetricSpec
 from common.text import count
 from deploy.federation.runs import Origin
-from deploy.pages import budget as budget_section
-from deploy.pages import text
-from deploy.pages.clusters import clusters
-from deploy.pages.comparison import compare_runs
-from deploy.pages.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
-from deploy.pages.metrics import brief, curve, folded, format_value, headlines, in_order, local_metrics
-from deploy.pages.text import statement_of
+from deploy.pages import figures as plots
+from deploy.pages import view
+from deploy.pages.budget import budget
+from deploy.pages.figures import MEDIAN_RATE
 from deploy.pages.view import (
-    ARROW,
     RunRecord,
     Section,
-    absences,
+    Table,
     client_values,
+    curve,
     figure,
     figure_of,
+    format_value,
+    headlines,
     labels,
-    read,
     section,
     table,
 )
@@ -126,8 +127,8 @@ def _defaults(config: dict[str, Any]) -> dict[str, Any]:
         defaults = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
     except ConfigError:
         return {}  # a run of another release: every setting is named
-    planner = PLANNERS.get(str(config.get("method")))
-    inner = {chosen[-1]: planner.options().inner} if planner else {}
+    method = str(config.get("method"))
+    inner = {chosen[-1]: PLANNERS[method].options().inner} if method in PLANNERS else {}
     return {**defaults, "model": RunConfig().model, "privacy.unit": RunConfig().privacy.unit, **inner}
 
 
@@ -143,7 +144,7 @@ _QUANTITIES: tuple[tuple[str, str, Callable[[Round], float]], ...] = (
 
 def page(runs: Sequence[Path]) -> str:
     """Return the whole document."""
-    histories = [read(path) for path in runs]
+    histories = [view.read(path) for path in runs]
     single = histories[0] if len(histories) == 1 else None
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True)
     return environment.get_template("report.html.jinja").render(
@@ -154,16 +155,16 @@ def page(runs: Sequence[Path]) -> str:
         single=single,
         noisy=any(history.redraws_noise for history in histories),
         cards=_cards(single) if single else [],
-        comparison=[] if single else compare_runs(histories),
+        comparison=[] if single else view.compare_runs(histories),
         sections=[section for section in _sections(histories) if section],
-        statements=[(label, *statement_of(h.result)) for label, h in _labeled(histories) if h.result],
+        statements=[(label, *view.statement_of(h.result)) for label, h in _labeled(histories) if h.result],
         tasks=len({history.task for history in histories}),
-        measured=text.measured_by(single.result) if single and single.result else "",
+        measured=view.measured_by(single.result) if single and single.result else "",
         settings=_settings(histories),
         reproduction=[_again(history) for history in histories],
-        duration=text.duration,
-        unmeasured=text.unmeasured,
-        local_metrics=local_metrics,
+        duration=view.duration,
+        unmeasured=view.unmeasured,
+        local_metrics=view.local_metrics,
         day=lambda seconds: f"{datetime.fromtimestamp(seconds):%-d %B %Y, %H:%M}",
     )
 
@@ -176,11 +177,11 @@ def _cards(history: RunRecord) -> list[dict[str, Any]]:
     best = history.result.best if history.result else None
     which = "the best on validation data" if history.validated else "the best"
     cards: list[dict[str, Any]] = []
-    for m in folded(brief(history.final, history.task)):
+    for m in view.folded(view.brief(history.final, history.task)):
         value = format_value(m, history.final[m.key])
         top = format_value(m, best.metrics[m.key]) if best and m.key in best.metrics else value
         cards.append(
-            {"label": m.label, "arrow": ARROW[m.better], "better": m.better, "value": value, "meaning": m.meaning}
+            {"label": m.label, "arrow": view.ARROW[m.better], "better": m.better, "value": value, "meaning": m.meaning}
             | {
                 "headline": m.headline,
                 "best": f"{top} in round {best.round}, {which}" if best and top != value else "",
@@ -194,7 +195,7 @@ def _sections(histories: Sequence[RunRecord]) -> list[Section]:
     of_tasks = [section for task in _tasks(histories) for section in DEPLOY_TASKS[task].sections(histories)]
     shown = {metric for section in of_tasks for metric in section.get("metrics", ())}
     return [
-        *(_learning(histories, shown), budget_section.budget(histories), _lists(histories)),
+        *(_learning(histories, shown), budget(histories), _lists(histories)),
         *(*of_tasks, clusters(histories), _clients(histories, shown), _step(histories), _rounds(histories)),
     ]
 
@@ -208,7 +209,7 @@ def _learning(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
     keys = {key for history in histories for r in history.rounds for key in r.metrics}
     measures = headlines(keys - shown)
     has_loss = any(history.reports_error for history in histories)
-    figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m, has_loss)) for m in measures]
+    figures = [figure_of(m, plots.metric_curves(histories, m), _curve_caption(m, has_loss)) for m in measures]
     note = "Global model after each round; a dot marks the best value."
     if any(history.tested for history in histories):
         note += " On validation data; the last round is measured on test data and is the result."
@@ -226,7 +227,7 @@ def _lists(histories: Sequence[RunRecord]) -> Section:
     if len(cuts) < 3:
         return {}
     caption = "Share of held-out items among the first N suggestions."
-    rates = figure("Hit rate at N", "higher", hit_rates(histories), caption)
+    rates = figure("Hit rate at N", "higher", plots.hit_rates(histories), caption)
     rows = [[f"the first {n}", *(_percent(curve(history.final).get(n)) for history in histories)] for n in cuts]
     header = ["Held-out items found among", *labels(histories)]
     lists = section("Length of lists", "Final model, for lists of different lengths.", [rates])
@@ -237,14 +238,62 @@ def _percent(share: float | None) -> str:
     return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
+def clusters(histories: Sequence[RunRecord]) -> Section:
+    """Return the section: a map of assignments, how they changed, and the members of each cluster."""
+    grouped = [history for history in histories if history.clusters]
+    figures = [figure(_heading(h, histories), "", plots.assignments(h), _moves(h)) for h in grouped]
+    note = "Each row is a client, each colour a cluster; clients of one final cluster stand together."
+    return section("Clusters", note, figures, _members(grouped[0]) if len(histories) == 1 and grouped else None)
+
+
+def _heading(history: RunRecord, histories: Sequence[RunRecord]) -> str:
+    return "Assignments" if len(histories) == 1 else f"Assignments of {history.run}"
+
+
+def _moves(history: RunRecord) -> str:
+    """Return the number of changes of cluster, and the round of the last one, as a sentence."""
+    moves = [b[0] for stays in history.clusters.values() for a, b in pairwise(stays) if a[1] != b[1]]
+    if not moves:
+        return "No client changed its cluster."
+    times = "once" if len(moves) == 1 else f"{len(moves)} times"
+    return f"Clients changed their cluster {times}, for the last time in round {max(moves)}."
+
+
+def _members(history: RunRecord) -> Table:
+    """Return a table with one row a cluster: its members after the last round, and their mean metrics."""
+    last = {client: stays[-1][1] for client, stays in history.clusters.items()}
+    clients = history.result.clients.values() if history.result else ()
+    shown = headlines({key for client in clients for key in client.metrics} - {"loss"})
+    rows: list[list[str]] = []
+    for cluster in sorted(set(last.values())):
+        members = sorted((client for client, j in last.items() if j == cluster), key=_natural)
+        means = [format_value(m, _mean(history, members, m)) for m in shown]
+        names = (Markup('<span class="name">{}</span>').format(name) for name in members)  # without breaks inside
+        rows.append([str(cluster), str(len(members)), *means, Markup(", ").join(names)])
+    header = ["Cluster", "Clients", *(m.short for m in shown), "Members"]
+    return table(f"{count(len(rows), 'cluster')} after the last round", header, rows, "words")
+
+
+def _mean(history: RunRecord, members: list[str], m: MetricSpec) -> float | None:
+    clients = history.result.clients if history.result else {}
+    values = [clients[name].metrics[m.key] for name in members if name in clients and m.key in clients[name].metrics]
+    return fmean(values) if values else None
+
+
+def _natural(name: str) -> tuple[str, int, str]:
+    """Return a key that sorts `client-9` before `client-10`."""
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or 0), name
+
+
 def _clients(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
     keys = {key for h in histories if h.result for client in h.result.clients.values() for key in client.metrics}
     figures = []
     for m in [*headlines(keys - {"loss"} - shown), EXAMPLES]:
         if any(client_values(history, m) for history in histories):
-            figures.append(figure_of(m, client_spread(histories, m), m.meaning))
+            figures.append(figure_of(m, plots.client_spread(histories, m), m.meaning))
     note = "Final model on each client's own data; a mean can conceal clients without improvement. Dashed: median."
-    if len(histories) == 1 and histories[0].result and (measured := text.measured_by(histories[0].result)):
+    if len(histories) == 1 and histories[0].result and (measured := view.measured_by(histories[0].result)):
         note += f" Measured {measured}."
     return section("Clients", note, figures, _client_table(histories[0]) if len(histories) == 1 else None)
 
@@ -253,7 +302,7 @@ def _client_table(history: RunRecord) -> dict[str, Any] | None:
     clients = history.result.clients if history.result else {}
     if not clients or len(clients) > MAX_CLIENTS:
         return None
-    measures = in_order({key for client in clients.values() for key in client.metrics})
+    measures = view.in_order({key for client in clients.values() for key in client.metrics})
     sizes = {name: [] if history.noisy else [f"{c.examples:,}"] for name, c in clients.items()}
     rows = [
         [name, *sizes[name], *(format_value(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()
@@ -266,7 +315,7 @@ def _step(histories: Sequence[RunRecord]) -> Section:
     if not any(MEDIAN_RATE in r.server for history in histories for r in history.rounds):
         return {}
     caption = "Curve: median parameter. Band: 5th to 95th percentile of all parameters."
-    rates = figure("Step size", "", step_rates(histories), caption)
+    rates = figure("Step size", "", plots.step_rates(histories), caption)
     note = "Step of the server per unit of momentum, η/(√v + τ); the band is wide if updates differ in size."
     return section("Server step", note, [rates])
 
@@ -275,10 +324,10 @@ def _rounds(histories: Sequence[RunRecord]) -> Section:
     if not any(history.rounds for history in histories):
         return {}
     figures = [
-        figure(title, "", per_round(histories, f"{title} per round", value), caption)
+        figure(title, "", plots.per_round(histories, f"{title} per round", value), caption)
         for title, caption, value in _QUANTITIES
     ]
-    rows = [[*absence, label] for label, history in _labeled(histories) for absence in absences(history.rounds)]
+    rows = [[*absence, label] for label, history in _labeled(histories) for absence in view.absences(history.rounds)]
     header = ["Client", "Reason why its reply did not count in full", "Rounds", "Run"]
     gone = table(count(len(rows), "absence"), header, rows, "words") if rows else None
     return section("Rounds", "Time and traffic of each round.", figures, gone)

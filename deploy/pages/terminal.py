@@ -1,27 +1,207 @@
-"""Runs on a terminal: summary of a result, tables, JSON and comparison of stored runs."""
+"""Runs on a terminal: progress, summary of a result, tables, JSON and comparison of stored runs."""
 
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from rich.box import HORIZONTALS
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
+from common.errors import DataError
 from common.metrics import MetricSpec
-from common.text import count, printable
+from common.text import count, printable, size
 from deploy.cli.output import say
-from deploy.pages.comparison import Paired, compare_runs, find_mismatches, pair
-from deploy.pages.metrics import brief, format_value, in_order, local_metrics
-from deploy.pages.text import COMMAND_MARK, duration, measured_by, size, statement_of, unmeasured, without_marks
-from deploy.pages.view import ARROW, RunRecord, read
+from deploy.pages import view
+from deploy.pages.view import ARROW, COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
+from server.clients.roster import REVOKED
+from server.record.events import Event, Finish, Refusal, Round, Start, Sum, Waiting, event_from_line
 from server.record.folder import RunDirectory
 from server.record.result import Result, result_to_json
+
+POLL_SECONDS = 0.1  # seconds
+MAX_METRICS = 4  # in one line
+MAX_NAMES = 8  # of clients, in one line
+
+
+def follow(
+    path: Path,
+    start: int = 0,
+    going_on: Callable[[], bool] = lambda: True,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Event]:
+    """Yield the events of a run as they are written, up to its finish.
+
+    Args:
+        path: File metrics.jsonl, which may not exist yet.
+        start: Bytes to skip: earlier events of a resumed run.
+        going_on: Function that returns False once nothing is written any more; remaining events are then read.
+        sleep: Function that waits between two reads.
+    """
+    position = start
+    while True:
+        last_look = not going_on()
+        for line in _whole_lines(path, position):
+            position += len(line)
+            try:
+                event = event_from_line(line)
+            except DataError:
+                continue  # torn by a crash before a resume
+            yield event
+            if isinstance(event, Finish):
+                return
+        if last_look:
+            return
+        sleep(POLL_SECONDS)
+
+
+def show(events: Iterable[Event], console: Console) -> Finish | None:
+    """Print the events as they arrive; return the finish, or None if the run ended without one.
+
+    Pass a console on stderr: stdout belongs to `--json`.
+    """
+    if not console.is_terminal:
+        return _print(events, console, lambda event: None)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        return _print(events, console, _bar(progress))
+
+
+def round_line(event: Round, start: Start | None = None) -> Text:
+    """Return a round's line, such as `round  12/100 · train loss 0.213  auc 0.984   0.42 s  4/4 clients`.
+
+    Traffic follows, and lost clients stand in parentheses: `3/4 clients (client-3 gone since round 9)  ↓412 kB ↑410 kB`.
+    With noise clients report no loss: `round  12/100 · rmse 0.187  ρ 0.557, 65 % left  …`. If rounds are evaluated on
+    validation data and the last on test data: `round   2/3 · train loss 0.095  validation: mse 0.0400  …`.
+
+    Args:
+        event: The round.
+        start: Start of its run, if available.
+    """
+    width, spent = len(str(event.rounds)), event.server.get("cost", 0.0)
+    line = Text(f"round {event.round:{width}}/{event.rounds} ·")
+    if not spent and (start is None or view.is_error(start.task, start.model)):
+        line.append(f" train loss {format_value(view.measure('loss'), event.loss)} ")
+    line.append(f" {event.split}:" if event.split else "", "cyan")
+    for m in headlines(event.metrics.keys() - {"loss"})[:MAX_METRICS]:
+        line.append(f" {m.short} ").append(f"{format_value(m, event.metrics[m.key])} ", "bold")
+    if spent:
+        line.append(
+            f" {view.cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left ", "cyan"
+        )
+
+    line.append(f"  {duration(event.seconds)}  ")
+    line.append(f"{event.answered}/{event.asked} clients", "" if event.answered == event.asked else "yellow")
+    line.append(_absences(event), "yellow")
+    line.append(f"  ↓{size(event.bytes_down)} ↑{size(event.bytes_up)}", "dim")
+    return line
+
+
+def waiting_line(event: Waiting) -> Text:
+    """Return the line of a wait, such as `waiting for clients: 1 connected, 2 required (shop-3)`."""
+    names = [printable(name, 80) for name in event.online]
+    online = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
+    line = Text(f"waiting for clients: {len(names)} connected, {event.wanted} required", "yellow")
+    return line.append(f" ({online})" if online else "", "dim")
+
+
+def _absences(event: Round) -> str:
+    """Return clients whose reply does not count, or not in full, in parentheses; empty if there is none."""
+    lost = [_absence(event, name) for name in event.missing]
+    reasons = [*event.refused.items(), *event.shortened.items()]
+    lost += [f"{printable(name, 80)}: {_short(reason)}" for name, reason in reasons]
+    further = f"; and {len(lost) - MAX_NAMES} more" if len(lost) > MAX_NAMES else ""
+    return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
+
+
+def _absence(event: Round, name: str) -> str:
+    since = event.gone.get(name, event.round)
+    what = f" gone since round {since}" if since < event.round else ": no answer"
+    return printable(name, 80) + what
+
+
+def _short(reason: str) -> str:
+    """Return a reason, or the word for a revoked key: the line of its refusal has the rest."""
+    return "revoked" if REVOKED in reason else first_line(reason)
+
+
+def _whole_lines(path: Path, place: int) -> list[bytes]:
+    if not path.exists():
+        return []
+    with path.open("rb") as file:
+        file.seek(place)
+        return [line for line in file if line.endswith(b"\n")]
+
+
+def _print(events: Iterable[Event], console: Console, advance: Callable[[Event], None]) -> Finish | None:
+    done, finish, start, waiting = 0, None, None, ""
+    for event in events:
+        match event:
+            case Start():
+                line, start = _start_line(event), event
+            case Round():
+                line, done = round_line(event, start), event.round
+            case Finish():
+                line, finish = _finish_line(event, done), event
+            case Waiting():
+                line = waiting_line(event)
+                if line.plain == waiting:
+                    continue
+            case Refusal():
+                line = Text(f"refused {printable(event.client, 80)}: {first_line(event.reason, 400)}", "yellow")
+            case Sum():
+                continue
+        waiting = line.plain
+        console.print(line, soft_wrap=True)
+        advance(event)
+    return finish
+
+
+def _bar(progress: Progress) -> Callable[[Event], None]:
+    tasks: list[TaskID] = []
+
+    def advance(event: Event) -> None:
+        if isinstance(event, Start):
+            tasks.append(progress.add_task(f"{event.method} on {event.task}", total=event.rounds))
+        elif isinstance(event, Round):
+            tasks[:] = tasks or [progress.add_task("training", total=event.rounds)]
+            progress.update(tasks[-1], completed=event.round, total=event.rounds)
+
+    return advance
+
+
+def _start_line(event: Start) -> Text:
+    line = Text(f"{event.method} on {event.task}", "bold")
+    line.append(f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}", "not bold dim")
+    return line.append(f"\nremark: {first_line(event.remark, 400)}", "not bold yellow") if event.remark else line
+
+
+def _finish_line(event: Finish, done: int) -> Text:
+    if event.status == "completed":
+        reason = f" · {first_line(event.reason, 400)}" if event.reason else ""
+        return Text(f"completed after {done} rounds", "green").append(reason, "default")
+    return Text(f"failed after {done} rounds: {first_line(event.reason, 400)}", "bold red")
+
 
 _BEST = 2  # column
 
@@ -63,13 +243,12 @@ def summary_lines(result: Result, report: Path | None) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     facts = _facts(result, report)
-    return [_title(result), *lines, *(f"{name:<{_width(facts)}} {without_marks(value)}" for name, value in facts)]
+    return [_title(result), *lines, *(f"{name:<{_width(facts)}} {view.without_marks(value)}" for name, value in facts)]
 
 
 def spread(result: Result, m: MetricSpec) -> tuple[float, float, float] | None:
     """Return minimum, median and maximum of a metric over the clients that have it."""
-    values = [client.metrics.get(m.key, math.nan) for client in result.clients.values()]
-    values = [value for value in values if not math.isnan(value)]
+    values = view.values_of(result, m)
     return (min(values), median(values), max(values)) if values else None
 
 
@@ -104,13 +283,13 @@ def _row(result: Result, m: MetricSpec) -> Sequence[str]:
 
 
 def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
-    claim, terms = statement_of(result)
+    claim, terms = view.statement_of(result)
     facts = {
         "note" if result.status == "completed" else "reason": result.reason,
-        "metrics": unmeasured(result),
-        "metrics here": local_metrics(result),
+        "metrics": view.unmeasured(result),
+        "metrics here": view.local_metrics(result),
         "verdict": result.verdict.text if result.verdict else "",
-        "measured": measured_by(result),
+        "measured": view.measured_by(result),
         "time": duration(result.seconds),
         "network": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
         "privacy": claim,
@@ -158,7 +337,8 @@ def _cells(run: RunDirectory, record: RunRecord) -> Iterator[str]:
     yield f"{record.rounds[-1].round if record.rounds else 0}/{record.config.get('rounds', '?')}"
     yield f"{record.config.get('privacy.epsilon', 0):g}" if record.noisy else "–"
     yield time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started)) if record.started else "–"
-    specs = [m for m in brief(record.final, record.task) if m.headline and not m.baseline][:SHOWN_METRICS]
+    short = [m.key for m in brief(record.final, record.task)]
+    specs = headlines(short, baselines=False)[:SHOWN_METRICS]
     yield ", ".join(f"{m.label} {format_value(m, record.final[m.key])}" for m in specs)
 
 
@@ -174,7 +354,7 @@ def as_json(run: RunDirectory, record: RunRecord) -> dict[str, Any]:
         "rounds_done": record.rounds[-1].round if record.rounds else 0,
         "rounds": record.config.get("rounds"),
         "started": record.started,
-        "metrics": {key: value if math.isfinite(value) else None for key, value in record.final.items()},
+        "metrics": view.finite(record.final),
         "result": json.loads(result_to_json(record.result)) if record.result else None,
     }
 
@@ -195,9 +375,9 @@ def describe(run: RunDirectory, record: RunRecord) -> Iterator[str]:
 
 def print_comparison(folders: Sequence[Path]) -> None:
     """Print a row a metric: each run's value, and the paired difference of each further run to the first."""
-    records, mismatches = [read(path) for path in folders], find_mismatches(folders)
+    records, mismatches = [view.read(path) for path in folders], view.find_mismatches(folders)
     rows = [("", *(record.run for record in records))]
-    for row in compare_runs(records):
+    for row in view.compare_runs(records):
         cells = (f"{cell['text']} *" if cell["best"] and not mismatches else cell["text"] for cell in row["cells"])
         rows.append((f"{row['label']} {row['arrow']}".rstrip(), *cells))
     for line in _align(rows):
@@ -220,28 +400,31 @@ def _difference_lines(records: Sequence[RunRecord]) -> Iterator[str]:
             yield f"  {label} {p.mean:+.{digits}f}{se}{'' if p.is_clear else ' (no clear difference)'}"
 
 
-def paired_metrics(first: RunRecord, other: RunRecord) -> Iterator[tuple[str, int, Paired]]:
+def paired_metrics(first: RunRecord, other: RunRecord) -> Iterator[tuple[str, int, view.Paired]]:
     """Iterate over label, digits and paired difference of the metrics in short tables."""
     if not first.result or not other.result:
         return
     for m in brief(first.final, first.task):
-        if not m.baseline and (p := pair(m, first.result, other.result)):
+        if not m.baseline and (p := view.pair(m, first.result, other.result)):
             yield m.label, m.digits, p
 
 
 def comparison_as_json(folders: Sequence[Path]) -> dict[str, Any]:
     """Return the metrics of the runs, paired differences to the first, and what makes them incomparable."""
-    records = [read(path) for path in folders]
+    records = [view.read(path) for path in folders]
     first = records[0]
-    mismatches = find_mismatches(folders)
+    mismatches = view.find_mismatches(folders)
     differences = {
         other.run: {
             m.key: {"mean": p.mean, "se": p.se if math.isfinite(p.se) else None, "clients": p.clients}
-            for m in in_order(first.final)
-            if first.result and other.result and (p := pair(m, first.result, other.result))
+            for m in view.in_order(first.final)
+            if first.result and other.result and (p := view.pair(m, first.result, other.result))
         }
         for other in records[1:]
         if not mismatches
     }
-    metrics = {r.run: {key: value if math.isfinite(value) else None for key, value in r.final.items()} for r in records}
-    return {"metrics": metrics, "differences": differences, "mismatches": mismatches}
+    return {
+        "metrics": {r.run: view.finite(r.final) for r in records},
+        "differences": differences,
+        "mismatches": mismatches,
+    }

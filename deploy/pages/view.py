@@ -1,21 +1,299 @@
-"""Record of a run for every page, read from its folder, and the sections, figures and tables of a page."""
+"""Model of a run for every renderer: metrics, texts, record, comparison, sections of a page."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any, Literal
 
-from markupsafe import Markup
-
 from common.config.keys import respell
-from common.metrics import EXAMPLES, MetricSpec
+from common.errors import ConfigError
+from common.metrics import EXAMPLES, USED, MetricFamily, MetricSpec
 from common.options import leaves
+from common.tasks.registry import TASKS
+from common.tasks.spec import AnyTask
+from common.text import count, printable, size
 from deploy.federation.runs import Origin, origin_of
-from deploy.pages.metrics import is_error
 from server.record.events import Finish, Metrics, Round, Start
 from server.record.folder import RunDirectory
-from server.record.result import Result
+from server.record.result import Privacy, Result
+
+_HEADLINE_CUT = "20"  # the cut-off that represents a metric with several
+
+
+def measure(key: str) -> MetricSpec:
+    """Return the description of a metric; an unknown metric is named by its key."""
+    return _describe(key, _metrics(), _families())
+
+
+def in_order(keys: Iterable[str]) -> list[MetricSpec]:
+    """Return the metrics in the order of tables: cut-offs ascending, unknown metrics last by name."""
+    return sorted(map(measure, set(keys)), key=_place)
+
+
+def brief(keys: Iterable[str], task: str) -> list[MetricSpec]:
+    """Return the metrics that stand in short tables of a run of that task, in order."""
+    if task not in TASKS:
+        return in_order(keys)
+    spec = TASKS[task]
+    metrics, families = {m.key: m for m in spec.metrics}, {f.prefix: f for f in (*spec.families, USED)}
+    return [m for m in in_order(keys) if _describe(m.key, metrics, families).short_table]
+
+
+def headlines(keys: Iterable[str], *, baselines: bool = True) -> list[MetricSpec]:
+    """Return the metrics of progress lines and curves, in order, with those of baselines if wanted."""
+    return [m for m in in_order(keys) if m.headline and (baselines or not m.baseline)]
+
+
+def is_error(task: str, model: str) -> bool:
+    """Return True if the training loss of a run of that task is an error measure."""
+    return task not in TASKS or TASKS[task].loss_is_error("paper" if model == "paper" else "default")
+
+
+def curve(metrics: dict[str, float]) -> dict[int, float]:
+    """Return cut-off -> value over all hit rates `hrN` of the metrics."""
+    values = {int(key.removeprefix("hr")): value for key, value in metrics.items() if re.fullmatch(r"hr\d+", key)}
+    return dict(sorted(values.items()))
+
+
+def format_value(m: MetricSpec, value: float | None) -> str:
+    """Return the value as text; a dash where there is none."""
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:.{m.digits}f}" if abs(value) < 10_000 else f"{value:.3g}"
+
+
+def folded(measures: Iterable[MetricSpec], most: int = 5) -> list[MetricSpec]:
+    """Return the metrics of cards, headlines first, and one of near duplicates such as other cut-offs."""
+    kinds: dict[str, MetricSpec] = {}
+    for m in sorted(measures, key=lambda m: not m.headline):
+        kinds.setdefault(re.split(r",| @| of ", m.label)[0], m)
+    return list(kinds.values())[:most]
+
+
+def local_metrics(result: Result) -> str:
+    """Return metrics that this machine's own clients measured and did not send; empty if there are none."""
+    values = [f"{m.short} {format_value(m, result.local[m.key])}" for m in brief(result.local, result.task)]
+    return f"{', '.join(values)}; measured on this machine by its own clients, not sent" if values else ""
+
+
+@cache
+def _tasks() -> tuple[AnyTask, ...]:
+    """Return all installed tasks; a package that cannot be imported is left out."""
+    tasks = []
+    for name in TASKS:
+        try:
+            tasks.append(TASKS[name])
+        except ConfigError:
+            continue
+    return tuple(tasks)
+
+
+@cache
+def _metrics() -> dict[str, MetricSpec]:
+    metrics: dict[str, MetricSpec] = {}
+    for task in _tasks():
+        metrics |= {m.key: m for m in task.metrics if m.key not in metrics}
+    return metrics
+
+
+@cache
+def _families() -> dict[str, MetricFamily]:
+    families = {USED.prefix: USED}
+    for task in _tasks():
+        families |= {family.prefix: family for family in task.families if family.prefix not in families}
+    return families
+
+
+def _describe(key: str, metrics: dict[str, MetricSpec], families: dict[str, MetricFamily]) -> MetricSpec:
+    if family := next((family for prefix, family in families.items() if key.startswith(prefix)), None):
+        return _derived(key, family, _describe(key.removeprefix(family.prefix), metrics, families))
+    if key in metrics:
+        return metrics[key]
+    stem, cut = _split(key)
+    template = metrics.get(f"{stem}*") if cut else None
+    if template is None:
+        return MetricSpec(key, key, key.replace("_", " ").capitalize(), "", 3, "")
+    short, label, meaning = (text.replace("*", cut) for text in (template.short, template.label, template.meaning))
+    return replace(template, key=key, short=short, label=label, meaning=meaning, headline=cut == _HEADLINE_CUT)
+
+
+def _derived(key: str, family: MetricFamily, base: MetricSpec) -> MetricSpec:
+    return replace(
+        base,
+        key=key,
+        short=f"{family.prefix[:-1]} {base.short}",
+        label=f"{base.label}, {family.origin}",
+        better=base.better if family.better else "",
+        headline=key in family.headlines,
+        baseline=family.baseline or base.baseline,
+        short_table=base.short_table if family.short_table is None else key in family.short_table,
+    )
+
+
+def _split(key: str) -> tuple[str, str]:
+    """Return a key without its cut-off, and the cut-off."""
+    stem = key.rstrip("0123456789")
+    return stem, key[len(stem) :]
+
+
+def _place(m: MetricSpec) -> tuple[int, int, tuple[int, ...], str]:
+    base, origins, prefixes = m.key, [], list(_families())
+    while prefix := next((p for p in prefixes if base.startswith(p)), ""):
+        base = base.removeprefix(prefix)
+        origins.append(prefixes.index(prefix))
+    stem, cut = _split(base)
+    keys = list(_metrics())
+    row = next((keys.index(key) for key in (base, f"{stem}*") if key in keys), len(keys))
+    return (row, int(cut or 0), tuple(origins), m.key)
+
+
+COMMAND_MARK = "`"
+"""Mark before and after a command in the text of a result."""
+
+
+def duration(seconds: float) -> str:
+    """Return a duration: `0.42 s`, `12.6 s`, `3 min 05 s`, `2 h 07 min`."""
+    if seconds < 9.995:
+        return f"{seconds:.2f} s"
+    if seconds < 99.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def measured_by(result: Result) -> str:
+    """Return the number of clients behind the metrics; empty if all or none of them sent single replies."""
+    if result.summed:
+        noise = f", each ± {2 * result.summed.noise:.1%} of its range by noise" if result.summed.noise else ""
+        return f"plain means over {count(result.summed.clients, 'client')}, from secure sums{noise}"
+    shared = (client.metrics.values() for client in result.clients.values())
+    measuring, clients = sum(not all(map(math.isnan, values)) for values in shared), len(result.clients)
+    if not 0 < measuring < clients:
+        return ""
+    return f"by {measuring:,} of {clients:,} clients; the rest have no held-out data, share no metrics or are gone"
+
+
+def unmeasured(result: Result) -> str:
+    """Return why a run with noise has no metrics, and how many clients trained; empty if it has some."""
+    if result.metrics or result.privacy.unit == "none" or not result.clients:
+        return ""
+    trained = count(len(result.clients), "client")
+    if result.privacy.trust == "helpers":
+        return f"no metrics: none are summed (`privacy.metric-share`) or shared (`share-metrics = always`); {trained} trained"
+    return f"no metrics: owners share none beside noise (policy `share-metrics = always`); {trained} trained"
+
+
+def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """Return the privacy statement as a sentence, and its exact terms by heading if there is a guarantee."""
+    if statement.epsilon is None or statement.epsilon_spent_max is None:
+        claim = "No differential privacy: clients send exact values, which may reveal information about their data."
+        claim = f"No differential privacy: {statement.guarantee}." if statement.guarantee else claim
+        claim += f" Except for their counts, which carry {statement.counts}." if statement.counts else ""
+        return (f"{claim} Not covered: {', '.join(statement.uncovered)}." if statement.uncovered else claim), {}
+    delta = "" if statement.delta is None else f", δ = {statement.delta:g}"
+    limit = (
+        f"Each client's own ledger stops at ε = {statement.epsilon:g}{delta} for this run, whatever the server requests"
+    )
+    exact = (
+        f"unit {statement.unit}",
+        statement.neighbours,
+        statement.mechanism,
+        f"counted in {counted(statement.account)}",
+        *([f"weights {statement.weights}"] if statement.weights else []),
+    )
+    spent = (
+        f"at most ε = {statement.epsilon_spent_max:.3g}{delta} requested from a client; for planning, not the guarantee"
+    )
+    claim = f"Secure sums: {statement.guarantee}." if statement.guarantee else f"{_HIDDEN} {_BY_UNIT[statement.unit]}"
+    return (
+        f"{claim} {limit}: {strength(statement.epsilon)}.",
+        {"spent": (spent,), "terms": exact, "not covered": tuple(statement.uncovered)},
+    )
+
+
+def strength(epsilon: float) -> str:
+    """Return the tier of an ε by Ponomareva et al. 2023, §5.2: up to 1, up to 10, more."""
+    if epsilon <= 1:
+        return "a strong guarantee (ε up to 1)"
+    return "a reasonable guarantee (ε up to 10)" if epsilon <= 10 else "a weak guarantee (ε above 10)"
+
+
+def counted(account: str) -> str:
+    """Return the name of an account's unit: `zCDP (ρ)`."""
+    order = account.partition("-")[2]
+    return {"zcdp": "zCDP (ρ)", "pure": "pure differential privacy (ε)"}.get(
+        account, f"Rényi divergence of order {order}"
+    )
+
+
+def cost(account: str, value: float) -> str:
+    """Return a cost in the account's unit: `ρ 0.0155`."""
+    return f"{ {'zcdp': 'ρ', 'pure': 'ε'}.get(account, 'RDP') } {value:.3g}"
+
+
+_HIDDEN = "Noise covers all that a client sends in training; the client adds it before sending."
+_SEEN = "From what it sent, nobody, the server included, can"
+_BY_UNIT = {
+    "client": f"{_SEEN} distinguish its data from any other data better than ε allows.",
+    "record": f"{_SEEN} decide if any single record was in its data better than ε allows.",
+}
+
+
+def first_line(reason: str, longest: int = 160) -> str:
+    """Return the first line of a reason, shortened to `longest` characters; stack traces stay in the log."""
+    return printable(reason.strip().partition("\n")[0], longest)
+
+
+def without_marks(text: str) -> str:
+    """Return a text for people without the marks around its commands."""
+    return text.replace(COMMAND_MARK, "")
+
+
+HEADING = "cost of noise"
+
+FALLS_BACK = "; recommend and forecast answer by that baseline where a client's own held-out data agree"
+
+USES = "; {value} as clients use it, each by the better of both on its own validation data"
+
+_JUDGED = {
+    1: "training gained more than its noise cost",
+    0: "noise cost all that training gained",
+    -1: "noise cost more than training gained; this model is worse than what every client has without the federation",
+}
+
+
+def statement_of(result: Result) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """Return the privacy statement as a sentence, and its exact terms by heading, with what noise cost."""
+    claim, terms = privacy(result.privacy)
+    cost = noise_cost(result)
+    return claim, {**terms, HEADING: (cost,)} if cost else terms
+
+
+def noise_cost(result: Result) -> str:
+    """Compare a run with noise with the simple baseline that sends nothing; empty without either."""
+    comparison = TASKS[result.task].comparison if result.task in TASKS else None
+    if comparison is None or result.floor_value is None or not (result.privacy.counts or result.privacy.epsilon):
+        return ""
+    m, final, floor = measure(comparison.metric), _final(result, comparison.metric), result.floor_value
+    if math.isnan(final) or math.isnan(floor):
+        return ""
+    shown = [format_value(m, value) for value in (final, floor)]
+    gain = 0 if shown[0] == shown[1] else 1 if (final > floor) == comparison.higher_is_better else -1
+    used = _final(result, f"{USED.prefix}{comparison.metric}")
+    rest = FALLS_BACK * (gain < 1 and comparison.answers)
+    rest = rest if math.isnan(used) else USES.format(value=f"{m.short} {format_value(m, used)}")
+    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {_JUDGED[gain]}{rest}"
+
+
+def _final(result: Result, metric: str) -> float:
+    return (result.metrics or result.local).get(metric, math.nan)
+
 
 Status = Literal["completed", "failed", "unfinished"]
 
@@ -159,10 +437,22 @@ def absences(rounds: tuple[Round, ...]) -> list[tuple[str, str, str]]:
 
 def client_values(history: RunRecord, m: MetricSpec) -> list[float]:
     """Return the metric, or the number of examples, of each client that has it."""
-    clients = history.result.clients.values() if history.result else ()
+    if history.result is None or (m is EXAMPLES and history.noisy):
+        return []
     if m is EXAMPLES:
-        return [] if history.noisy else [client.examples for client in clients]
-    return [client.metrics[m.key] for client in clients if not math.isnan(client.metrics.get(m.key, math.nan))]
+        return [client.examples for client in history.result.clients.values()]
+    return values_of(history.result, m)
+
+
+def values_of(result: Result, m: MetricSpec) -> list[float]:
+    """Return the metric of each client that has it."""
+    values = (client.metrics.get(m.key, math.nan) for client in result.clients.values())
+    return [value for value in values if not math.isnan(value)]
+
+
+def finite(metrics: Metrics) -> dict[str, float | None]:
+    """Return metrics as JSON holds them: None for a value that is no finite number."""
+    return {key: value if math.isfinite(value) else None for key, value in metrics.items()}
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -177,6 +467,104 @@ def _ranges(numbers: list[int]) -> str:
 
 ARROW = {"lower": "↓", "higher": "↑", "": ""}
 """Arrow of the better direction."""
+
+
+_TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
+    ("Rounds", lambda r: str(r.rounds_done)),
+    ("Clients", lambda r: str(len(r.clients))),
+    ("Time", lambda r: duration(r.seconds)),
+    ("To the clients", lambda r: size(r.bytes_down)),
+    ("From the clients", lambda r: size(r.bytes_up)),
+)
+
+
+def compare_runs(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Return every metric of the final models, then the totals of the runs."""
+    measures = in_order(key for history in histories for key in history.final)
+    return [_row(m, histories) for m in measures] + [_total(label, value, histories) for label, value in _TOTALS]
+
+
+def _row(m: MetricSpec, histories: Sequence[RunRecord]) -> dict[str, Any]:
+    best = {task: _best(m, histories, task) for task in {history.task for history in histories}}
+    values = [(history.final.get(m.key), best[history.task]) for history in histories]
+    cells = [{"text": format_value(m, value), "best": value is not None and value == top} for value, top in values]
+    return {"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells}
+
+
+def _best(m: MetricSpec, histories: Sequence[RunRecord], task: str) -> float | None:
+    """Return the best value among a task's runs; None for baselines and for equal values."""
+    values = {history.final.get(m.key, math.nan) for history in histories if history.task == task}
+    numbers = {value for value in values if not math.isnan(value)}
+    if len(numbers) < 2 or not m.better or m.baseline:
+        return None
+    return min(numbers) if m.better == "lower" else max(numbers)
+
+
+def _total(label: str, value: Callable[[Result], str], histories: Sequence[RunRecord]) -> dict[str, Any]:
+    cells = [{"text": value(h.result) if h.result else "–", "best": False} for h in histories]
+    return {"label": label, "arrow": "", "meaning": "", "cells": cells}
+
+
+MIN_PAIRS = 5
+"""Number of clients below which a difference is too uncertain to be called one."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Difference of a metric, second run minus first, over the clients that have it in both.
+
+    Args:
+        mean: Mean over clients.
+        se: Standard error of the mean; NaN for fewer than two clients.
+        clients: Number of clients.
+    """
+
+    mean: float
+    se: float
+    clients: int
+
+    @property
+    def is_clear(self) -> bool:
+        """True if the mean is at least two standard errors from 0, over enough clients."""
+        return self.clients >= MIN_PAIRS and abs(self.mean) >= 2 * self.se and self.mean != 0
+
+
+def pair(m: MetricSpec, first: Result, second: Result) -> Paired | None:
+    """Return the paired difference of a metric; None if no client has it in both runs."""
+    pairs = [
+        (first.clients[name].metrics.get(m.key, math.nan), second.clients[name].metrics.get(m.key, math.nan))
+        for name in first.clients.keys() & second.clients.keys()
+    ]
+    differences = [after - before for before, after in pairs if math.isfinite(after - before)]
+    if not differences:
+        return None
+    n = len(differences)
+    return Paired(mean(differences), stdev(differences) / math.sqrt(n) if n > 1 else math.nan, n)
+
+
+def find_mismatches(runs: Sequence[Path]) -> list[str]:
+    """Return what differs between runs so that their metrics are not comparable: task, data or split."""
+    traits = [_traits(path) for path in runs]
+    return [name for name in traits[0] if len({one[name] for one in traits}) > 1]
+
+
+def _traits(path: Path) -> dict[str, object]:
+    """Return what must be equal in comparable runs: task, split, and a fingerprint of the data.
+
+    A run of an earlier release has no fingerprint. Its vocabulary and each client's number of records stand in.
+    """
+    folder = RunDirectory(path.parent, path.name)
+    config, result = dict(leaves(folder.config(), "")), folder.result()
+    start = next((event for event in folder.events() if isinstance(event, Start)), None)
+    task = config.get("task")
+    shares = tuple(config.get(f"tasks.{task}.{key}") for key in ("test-share", "validation-share"))
+    if start and start.fingerprint:
+        return {"task": task, "data": start.fingerprint, "split": (shares, start.split)}
+    origin = origin_of(path)
+    examples = {name: client.examples for name, client in result.clients.items()} if result else {}
+    data = folder.catalogue(), origin.data if origin else "", tuple(sorted(examples.items()))
+    return {"task": task, "data": data, "split": (shares, config.get("seed"))}
+
 
 Section = dict[str, Any]
 Table = dict[str, Any]
@@ -195,11 +583,6 @@ def figure(title: str, better: str, svg: str, caption: str) -> dict[str, str]:
 def figure_of(m: MetricSpec, svg: str, caption: str) -> dict[str, str]:
     """Return the figure of one metric."""
     return figure(m.label, m.better, svg, caption)
-
-
-def named(names: Sequence[str]) -> Markup:
-    """Return a list of names without line breaks inside names."""
-    return Markup(", ").join(Markup('<span class="name">{}</span>').format(name) for name in names)
 
 
 def table(title: str, header: Sequence[str], rows: list[list[str]], kind: str = "numbers") -> Table:

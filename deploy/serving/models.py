@@ -1,13 +1,19 @@
-"""Models of finished runs on this machine: by a checkpoint, or stored by a client."""
+"""Models of finished runs on this machine, by a checkpoint or a client, and runs opened for data."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from client.data.read import read_all, read_titles, with_test
 from client.inference.stored_models import StoredModel, newest_stored
 from common.arrays import Arrays
+from common.config.parse import parse
 from common.errors import ConfigError
-from deploy.cli.options import LOCAL
+from common.tasks.registry import read_vocabulary
+from deploy.cli.options import LOCAL, DataRequest
 from deploy.data.partitions import PARTITIONS, STATE
+from deploy.federation.runs import stored_options
+from deploy.tasks.run import TrainedRun
 from server.record.folder import RunDirectory
 from server.record.model_choice import BEST_MODEL
 
@@ -82,3 +88,37 @@ def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: s
             " give its --state-dir, or remove --client"
         )
     return found
+
+
+def open_run(folder: RunDirectory, task: str, source: DataRequest, state_dir: Path, checkpoint: str = "") -> TrainedRun:
+    """Return a finished run with its model of that checkpoint, to be applied to the data."""
+    chosen = load_checkpoint(folder, checkpoint)
+    data, dialect = source.data, source.dialect
+    name, vocabulary = folder.path.name, read_vocabulary(task, folder.catalogue())
+    trained = TrainedRun(
+        name=name,
+        config=parse(stored_options(folder)),
+        vocabulary=vocabulary,
+        model=chosen.model,
+        about=chosen.about,
+        data=data,
+        read=cache(lambda test: read_all(task, with_test(task, data, test), vocabulary=vocabulary, dialect=dialect)),
+        find_stored=cache(
+            lambda client: find_stored_model(task, data, name, state_dir, client) if chosen.is_default else None
+        ),
+        read_titles=cache(lambda: read_titles(data)),
+        prefers_baseline=cache(lambda: not checkpoint and _prefers_baseline(trained)),
+    )
+    return trained
+
+
+def _prefers_baseline(trained: TrainedRun) -> bool:
+    """Return True if privacy noise left the model no better than the simple baseline on these data."""
+    from client.inference.model_choice import split_statics
+    from client.tasks.registry import build_learner
+    from client.training.comparison import prefers_baseline
+    from common.models import parameters
+
+    learner = build_learner(trained.config, trained.read(""))
+    [model], statics = split_statics(trained.only_model, parameters(learner.module))
+    return prefers_baseline(trained.config, learner, model, statics)

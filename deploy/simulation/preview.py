@@ -1,4 +1,4 @@
-"""Preview of a client: the messages of one real round on the owner's data, which are not sent, and their cost.
+"""Preview of a client: messages of one real round on the owner's data, none of them sent.
 
 Server and client run in this process, with the code of every other run. State and ledger are in memory.
 """

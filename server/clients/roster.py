@@ -1,4 +1,4 @@
-"""Roster of a run: nodes enrolled under a stable name, nodes that refused, with their reasons, and uniform cohorts."""
+"""Roster of a run: enrolled nodes, refused nodes with reasons, and uniform cohorts."""
 
 import math
 import time

@@ -3,7 +3,7 @@
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig, count_cost, metric_cost
 from common.errors import RunError
-from common.methods.planners import ArmOptions, PlannerOptions
+from common.methods.planners import ArmOptions, PlannerOptions, PlannerSpec
 from common.privacy.mechanisms.registry import build_account, select_spec
 from server.clients.roster import EnrolledClient, Roster
 from server.planning.reward import has_plateaued
@@ -233,6 +233,19 @@ class Planner(ABC):
             RunError: The reward or the norm is non-finite.
         """
         return record_round(state, decision, reward, update_norm)
+
+
+@dataclass(frozen=True)
+class ServerPlanner:
+    """Server side of a planner.
+
+    Args:
+        spec: Definition shared by server and clients.
+        build: Builder of the planner, from its options and the budget.
+    """
+
+    spec: PlannerSpec
+    build: Callable[[Any, RunBudget], Planner]
 
 
 def open_round(

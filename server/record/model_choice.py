@@ -1,4 +1,4 @@
-"""Choice of a run's model: that of the best validated round, kept beside the final one; the end without further gains."""
+"""Choice of a run's model: the best validated round, and the end without further gains."""
 
 import math
 from dataclasses import replace

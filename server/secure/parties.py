@@ -1,4 +1,4 @@
-"""Trust of a run: resolved before its clients are invited, its helpers, the sizes of its sums, and its privacy statement."""
+"""Trust of a run: its helpers, the sizes of its sums, and its privacy statement."""
 
 import logging
 import time

@@ -38,6 +38,9 @@ class Setting:
     options: Settings = field(default_factory=dict)
 
 
+CONTROLS = ("random_arm", "fixed_arm", "adpml", "adap", "fedsgd")
+"""Planners of `studies/plugins/planners`."""
+
 SETTINGS = {
     "rules": Setting("demo:0-60", "loss", ("fedrule", "fedprox", "fedrep", "local")),
     "sessions": Setting("demo:0-24", "mrr20", ("fedga", "fedadam", "fedyogi", "fedadagrad"), True),
@@ -47,7 +50,7 @@ SETTINGS = {
         ("fedstl", "ifca", "ditto"),
         options={"tasks.traffic.history": 9, "tasks.traffic.horizon": 3, "tasks.traffic.hidden": 4},
     ),
-    "ratings": Setting("demo:0-60", "rmse", tuple(PLANNERS)),
+    "ratings": Setting("demo:0-60", "rmse", ("bgtplanner", "uniform", *CONTROLS)),
     "markets": Setting(
         "demo",
         "mrr20",

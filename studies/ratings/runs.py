@@ -6,22 +6,19 @@ import numpy as np
 
 from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.data.split import SplitRater, split_rater
-from common.methods.planners import ADAP, ADPML, BGTplanner, PlannerOptions
+from common.methods.planners import PLANNERS
 from common.tasks.ratings.options import RatingsOptions
 from studies.harness.bench import Bench, FinishedRun
 from studies.harness.row import Metrics, Trial
 from studies.harness.store import Store
 from studies.harness.study import Selection
-from studies.ratings.authors import DPSGD, Authors, Mechanism
+from studies.ratings.authors import Authors, Mechanism
 from studies.ratings.baselines import baselines_of
 from studies.ratings.experiments import AUTHORS, AUTHORS_ROUNDS, BASELINES, REWARD_SHARE, baseline_protocol, held_out
 from studies.ratings.paper_figures import rows_of, true_epsilon
 from studies.ratings.sets import SETTINGS, Setting
 
 ERRORS = ("rmse", "mae", "f1")
-
-PLANNERS: dict[str, PlannerOptions] = {"uniform": DPSGD, "adpml": ADPML(), "adap": ADAP(), "bgtplanner": BGTplanner()}
-
 
 MECHANISMS: dict[str, Mechanism] = {"gaussian": "gaussian", "laplace": "laplace"}
 
@@ -102,7 +99,7 @@ def _authors(bench: Bench, key: str, seed: int) -> Trial:
     planner, _, mechanism = key.partition("-")
     splits, _ = splits_of(bench, seed)
     items = len(bench.dataset.vocabulary.items)
-    curve = Authors(splits, items, AUTHORS_ROUNDS, PLANNERS[planner], MECHANISMS[mechanism]).run(seed)
+    curve = Authors(splits, items, AUTHORS_ROUNDS, PLANNERS[planner].options(), MECHANISMS[mechanism]).run(seed)
     last = max(curve)
     rmse = {number: {"rmse": metrics["rmse"]} for number, metrics in curve.items()}
     return Trial({**curve[last], "rounds": last}, rmse)

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
+from common.methods.planners import PLANNERS, BGTplanner, PlannerOptions
 from server.planning.planner import Decision, Planner, RunBudget
 from server.planning.registry import build_planner
 from server.planning.reward import singular_values
@@ -21,7 +21,7 @@ from studies.speed.timing import median_seconds
 
 LIMIT = 0.005
 TOTAL = 1.5504  # zCDP ρ of (10, 1e-5)
-EVERY: tuple[PlannerOptions, ...] = (BGTplanner(), Uniform(), ADPML(), ADAP(), FedSGD())
+EVERY = ("bgtplanner", "uniform", "adpml", "adap", "fedsgd")
 
 
 def play(planner: Planner, remaining: dict[str, float], rounds: int) -> PlannerState:
@@ -78,7 +78,7 @@ def main() -> None:
 
     runs: list[dict[str, Any]] = []
     for each, name, history in [(BGTplanner(), "bgtplanner, first", 30)] + [
-        (o, o.name, options.history) for o in EVERY
+        (PLANNERS[name].options(), name, options.history) for name in EVERY
     ]:
         runs.append({"planner": name} | measure(each, options.clients, history, options.repetitions))
     described = contexts(options.clients, options.items, options.repetitions)

@@ -92,8 +92,3 @@ def test_an_unknown_variable_stops_the_run_before_a_client_trains(tmp_path: Path
     with pytest.raises(ConfigError, match="the federation measures volume; the formula names 'flow'"):
         run(grid, formula_config(tasks__traffic__formula="G[0,1] (flow <= 900)"), tmp_path)
     assert grid.asked == []
-
-
-def test_shared_windows_need_ranges() -> None:
-    with pytest.raises(ConfigError, match="needs a range property"):
-        formula_config(cluster_data="shared_sample")

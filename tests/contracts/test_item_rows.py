@@ -31,10 +31,16 @@ from server.record.folder import RunDirectory
 from server.record.result import Result
 from server.run import run
 from tests.support.build import task_model
+from tests.support.plugins import install, noiseless
 from tests.support.sensors import rounds_of
 
 PRODUCTS = demo_products()
 RATERS = (*demo_raters(0, 3, seed=0), Rater("rater-without", np.zeros(0, np.int64), np.zeros(0)))
+
+
+@pytest.fixture(autouse=True)
+def _noiseless_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, noiseless())
 
 
 def config(**options: Scalar) -> RunConfig:
@@ -96,7 +102,7 @@ def test_the_planner_s_context_is_of_the_item_ids(tmp_path: Path) -> None:
     np.testing.assert_allclose(context, [np.sqrt(3 * number), 0, 0, 0, 0], atol=1e-6)
 
 
-SGD: dict[str, Scalar] = {"method": "fedsgd", "rounds": 3, "tasks__ratings__items": "paper"}
+SGD: dict[str, Scalar] = {"method": "noiseless", "rounds": 3, "tasks__ratings__items": "paper"}
 """Planned run without noise; updates are otherwise sent as their non-zero rows."""
 
 

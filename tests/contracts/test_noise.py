@@ -29,7 +29,6 @@ ON_RULES = (
     "fedrep",
     "ditto",
     "local",
-    "perfedavg",
 )
 MECHANISMS = ("gaussian", "laplace", "privunit")
 

@@ -25,7 +25,7 @@ NOISES: dict[str, dict[str, Scalar]] = {
     "privunit": {"privacy.unit": "client", "privacy.mechanism": "privunit"},
     "dp-sgd": {"privacy.unit": "record", "privacy.mechanism": "gaussian"},
 }
-METHODS = ("fedavg", "uniform", "adap", "adpml", "bgtplanner")
+METHODS = ("fedavg", "uniform", "bgtplanner")
 
 
 def configuration(method: str, noise: str, folder: Path) -> RunConfig:

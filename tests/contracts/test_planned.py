@@ -26,7 +26,7 @@ from tests.support.sensors import session as sensor_session
 
 
 @pytest.mark.parametrize(
-    ("method", "mechanism"), [*((m, "gaussian") for m in PLANNERS), ("bgtplanner", "laplace"), ("adap", "privunit")]
+    ("method", "mechanism"), [*((m, "gaussian") for m in PLANNERS), ("bgtplanner", "laplace"), ("uniform", "privunit")]
 )
 def test_no_client_spends_more_than_the_budget(method: str, mechanism: str, tmp_path: Path) -> None:
     config, clients = noisy(tmp_path, method, privacy__mechanism=mechanism, **PLANNERS[method]), owners()
@@ -159,7 +159,7 @@ def test_a_client_that_can_pay_only_part_of_a_round_is_left_out(tmp_path: Path) 
     assert sessions[2].releaser.budget.ledger(config.privacy).spent() == pytest.approx(6.0)
 
 
-@pytest.mark.parametrize(("method", "stop"), [("adap", "never"), ("uniform", "plateau")])
+@pytest.mark.parametrize(("method", "stop"), [("bgtplanner", "never"), ("uniform", "plateau")])
 def test_a_planner_without_shared_metrics_sends_no_request(method: str, stop: str, tmp_path: Path) -> None:
     clients = owners(policy=Policy(share_metrics="never"))
     with pytest.raises(

@@ -25,7 +25,7 @@ from tests.support.owners import PLANNERS, SHARING, costs_of, noisy, total_of
 from tests.support.sensors import MEASURES, QUICK, rounds_of, sensor
 from tests.support.toys import CATALOGUE, toy_homes
 
-INNER = {"ifca": 2, "pfedme": 1, "perfedavg": 1, "fedstl": 3, "pfgnn": 1}
+INNER = {"ifca": 2, "fedstl": 3, "pfgnn": 1}
 """Method -> number of releases of a client per round."""
 
 NOISE: dict[str, Scalar] = {

@@ -9,7 +9,7 @@ from client.hub.hub import Hub
 from common.node_names import NamedKey, write_names
 from common.wire.messages import TRAIN
 from deploy.keys.nodes import add_key, revoke_key
-from deploy.pages.progress import round_line
+from deploy.pages.terminal import round_line
 from server.clients.roster import REVOKED
 from server.exchange.relays import HostedClient
 from server.record.events import Refusal, Round

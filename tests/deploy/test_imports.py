@@ -69,8 +69,8 @@ def test_the_live_page_imports_nothing_heavy(tmp_path: Path) -> None:
     program = """
 import json, sys
 import deploy.pages.live
-from deploy.pages.run_list import read_detail
-from deploy.pages.run_list import summarize
+from deploy.pages.live_data import read_detail
+from deploy.pages.live_data import summarize
 from pathlib import Path
 from tests.support.ui import a_round, a_start, write_run
 write_run(Path(), "r1", [a_start(), a_round(1)])

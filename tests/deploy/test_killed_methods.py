@@ -11,7 +11,7 @@ import pytest
 
 from client.data.dataset import AnyDataset
 from common.config.run import RunConfig
-from common.methods.registry import method_names
+from common.methods.planners import method_names
 from common.options import Scalar
 from deploy.simulation.state import KeptState, simulate_measured
 from server.record.result import Result
@@ -24,10 +24,8 @@ OPTIONS: dict[str, dict[str, Scalar]] = {
     "fedrule": {"federation__cohort": 0.7, "federation__min_replies": 2},
     "fedrep": {"privacy__unit": "record", "privacy__epsilon": 8.0},
     "ifca": {"clusters": 2, "privacy__unit": "client", "privacy__epsilon": 8.0},
-    "fixed_arm": {"privacy__unit": "client", "privacy__epsilon": 8.0},
-    "random_arm": {"privacy__unit": "client", "privacy__epsilon": 8.0},
 }
-STATELESS = ("fedavg", "perfedavg")
+STATELESS = ("fedavg", "fedprox")
 SEED, MOMENTS = 7, 2
 
 

@@ -33,8 +33,6 @@ def model_of(folder: Path) -> dict[str, Any]:
         ("fedadam", {}),
         ("fedrule", {}),
         ("fedga", {}),
-        ("pfedme", {}),
-        ("perfedavg", {}),
         ("fedrep", {}),
         ("ditto", {}),
     ],

@@ -39,11 +39,6 @@ def test_runs_that_need_single_replies_are_refused(method: str, options: dict[st
             {"task": "traffic", "algorithm.fedstl.criterion": "loss", "algorithm.fedstl.cluster-steps": 0},
             "fedstl judges single clients' losses",
         ),
-        (
-            "fedstl",
-            {"task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"},
-            "fedstl reads training windows of single clients (cluster-data=shared_sample)",
-        ),
         ("pfgnn", {"task": "markets"}, "pfgnn takes encoders and cluster summaries of single markets"),
         (
             "fedavg",

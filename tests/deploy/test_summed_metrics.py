@@ -9,7 +9,7 @@ from flwr.app import Message
 
 from client.owner.policy import Policy
 from client.training.comparison import MEASURED, from_document
-from common.errors import QuorumError, RefusedError, RunError
+from common.errors import QuorumError, RefusedError
 from common.metrics import power_of
 from common.secure.terms import SumTerms
 from common.wire.codec import decode
@@ -84,20 +84,6 @@ def test_a_run_stops_early_by_summed_metrics(tmp_path: Path) -> None:
     assert (result.rounds_done, result.status) == (2, "completed")
     assert "has not improved" in result.reason
     assert result.metrics
-
-
-def test_a_planner_gets_its_rewards_from_sums(tmp_path: Path) -> None:
-    plan = {"algorithm__fedsgd__stop": "plateau", "algorithm__fedsgd__patience": 2, "algorithm__fedsgd__min-gain": 9.0}
-    result = SumFederation(tmp_path, policy=OWNERS).run(summed("fedsgd", rounds=5, **VALIDATED, **plan))
-    assert (result.rounds_done, result.status) == (2, "completed")
-    losses = [event.metrics["loss"] for event in rounds(tmp_path)]
-    assert rounds(tmp_path)[1].server["reward"] == pytest.approx(losses[0] - losses[1], abs=1e-6)
-
-
-def test_a_planner_without_enough_clients_for_a_sum_is_refused_at_the_start(tmp_path: Path) -> None:
-    federation = mixed(tmp_path, Policy(**{**POLICY.model_dump(), "share_metrics": "never"}), sharing=MIN_SUM - 1)
-    with pytest.raises(RunError, match="needs metrics, which 2 clients share; a secure sum has at least 3"):
-        federation.run(summed("fedsgd", algorithm__fedsgd__stop="plateau", **VALIDATED))
 
 
 def test_too_few_sharing_clients_have_no_metrics_and_keep_the_model(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Train every valid combination of task, method, model and noise; print the outcomes as JSON.
 
-Called by compare.py for both trees, so it uses only what both have: the command line and `deploy.simulation.grid`.
+Called by compare.py for both trees, so it uses only what both have: the command line and `simulate_measured`.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import sys
 import tomllib
 import warnings
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 CLIENTS = {
@@ -23,9 +24,9 @@ CLIENTS = {
 }
 INNER = (
     *("fedrule", "fedga", "fedstl", "pfgnn", "fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad"),
-    *("fedrep", "ditto", "local", "ifca", "pfedme", "perfedavg"),
+    *("fedrep", "ditto", "local", "ifca"),
 )
-PLANNERS = ("bgtplanner", "uniform", "adpml", "adap", "fedsgd")
+PLANNERS = ("bgtplanner", "uniform")
 NOISE = {
     "none": (),
     "gaussian": ("--epsilon", "8", "--set", "privacy.mechanism=gaussian"),
@@ -39,7 +40,6 @@ VARIANTS = {
     "sessions-counts": ("sessions", "fedga", "--set", "tasks.sessions.count-offset=true"),
     "sessions-tagnn": ("sessions", "fedga", "--set", "tasks.sessions.network=tagnn", "--set", "model=paper"),
     "traffic-counts": ("traffic", "fedstl", "--set", "tasks.traffic.count-offset=true"),
-    "traffic-windows": ("traffic", "fedstl", "--set", "algorithm.fedstl.cluster-data=shared_sample"),
     "traffic-difference": ("traffic", "fedstl", "--set", "tasks.traffic.property=calibrated"),
     "ratings-paper-items": ("ratings", "fedavg", "--set", "tasks.ratings.items=paper", "--set", "model=paper"),
     "markets-counts": ("markets", "fedavg", "--set", "tasks.markets.count-offset=true"),
@@ -98,9 +98,11 @@ def main() -> None:
     """Run all combinations whose name contains the second argument."""
     tree, only = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
     sys.path.insert(0, tree)
-    from deploy.simulation import state as simulation
-
-    simulation.simulate_measured = partial(simulation.simulate_measured, noise_seed=7)
+    try:
+        simulation = import_module("deploy.simulation.state")
+    except ImportError:  # a tree before 28 November 2026
+        simulation = import_module("deploy.resumable_simulation")
+    vars(simulation)["simulate_measured"] = partial(simulation.simulate_measured, noise_seed=7)
     outcomes = {name: outcome(name, arguments) for name, arguments in combinations().items() if only in name}
     json.dump(outcomes, sys.stdout, indent=0)
 

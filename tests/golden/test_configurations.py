@@ -20,16 +20,9 @@ METHODS = (
     *(
         "ifca",
         "fedstl",
-        "pfedme",
-        "perfedavg",
         "pfgnn",
         "bgtplanner",
         "uniform",
-        "adpml",
-        "adap",
-        "fedsgd",
-        "random_arm",
-        "fixed_arm",
     ),
 )
 STORED = Path(__file__).with_name("configurations.json")

@@ -32,18 +32,12 @@ USERS: dict[str, Scalar] = {
     "tasks.markets.count-epsilon": 8.0,
     "tasks.markets.protocol": "users",
 }
-WINDOWS: dict[str, Scalar] = {
-    "method": "fedstl",
-    "task": "traffic",
-    "algorithm.fedstl.cluster-data": "shared_sample",
-}
 
 # keys of `statement(...).uncovered` at commit 48d3a75, and `copies` wherever noise is charged
 BEFORE: list[tuple[dict[str, Scalar], list[str]]] = [
     ({}, PLAIN),
     ({"tasks.rules.count-offset": True}, ["counts that models start from", *PLAIN]),
     ({"method": "fedstl", "task": "traffic"}, ["parameters of inferred properties", *PLAIN]),
-    (WINDOWS, ["windows of training data", "parameters of inferred properties", *PLAIN]),
     (ITEMS, ["item ids", *PLAIN]),
     (USERS, [HELD_OUT, *PLAIN, "copies"]),
     ({"privacy.unit": "client"}, NOISY),

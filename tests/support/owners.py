@@ -32,8 +32,6 @@ SHARING = Policy(share_metrics="always")
 PLANNERS: dict[str, dict[str, Scalar]] = {
     "bgtplanner": {"arms": 2, "t0": 1, "t_min": 0.5},
     "uniform": {},
-    "adpml": {"growth": 8.0},
-    "adap": {"beta": 0.6, "falls": 1, "clip_floor": 0.2},
 }
 """Options with which planners reach all their stages in eight rounds."""
 

@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,13 +17,15 @@ from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.registry import CLIENT_METHODS
 from client.training.stacks import Tensors
-from common.api import Arrays, MethodOptions, MethodSpec, sub
+from common.api import Arrays, MethodOptions, MethodSpec, PlannerOptions, PlannerSpec, sub
+from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS
 from common.tasks.registry import TASKS
-from server.api import Collected, OptimizerState, RoundParts, RoundStrategy, ServerMethod
+from server.api import Contribution, Groups, Method, RoundContext, Schedule, ServerMethod, ServerPlanner
 from server.methods.registry import SERVER_METHODS
+from server.planning.registry import SERVER_PLANNERS
 
-REGISTRIES = (TASKS, CLIENT_TASKS, METHODS, SERVER_METHODS, CLIENT_METHODS)
+REGISTRIES = (TASKS, CLIENT_TASKS, METHODS, SERVER_METHODS, CLIENT_METHODS, PLANNERS, SERVER_PLANNERS)
 
 
 class Odd(MethodOptions):
@@ -31,14 +34,22 @@ class Odd(MethodOptions):
     name: ClassVar[str] = "odd"
 
 
-class OddStrategy(RoundStrategy):
+class Noiseless(PlannerOptions):
+    """Planner of runs without noise."""
+
+    name: ClassVar[str] = "noiseless"
+
+    needs_noise: ClassVar[bool] = False
+
+
+class OddStep(Method):
     """θ ← θ − Δ̄."""
 
-    def __init__(self, options: Odd, parts: RoundParts) -> None:
-        super().__init__(parts)
+    def __init__(self, options: Odd) -> None:
+        pass
 
-    def update(self, memory: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
-        return sub(model, collected.mean_update()), memory
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
+        return sub(model, total.mean_update()), state
 
 
 class Uploading(FedAvgTrainer):
@@ -68,9 +79,16 @@ def method_of(change: Callable[[Tensors], Tensors] | None) -> dict[str, dict[str
     spec = MethodSpec(Odd, "An odd average")
     return {
         "fedloom.methods": {"odd": spec},
-        "fedloom.methods.server": {"odd": ServerMethod(spec, OddStrategy)},
+        "fedloom.methods.server": {"odd": ServerMethod(spec, OddStep)},
         "fedloom.methods.client": {"odd": ClientMethod(spec, trainer)},
     }
+
+
+def noiseless() -> dict[str, dict[str, Any]]:
+    """Return entry points of the planner `noiseless`, whose rounds cost nothing."""
+    spec = PlannerSpec(Noiseless, "No noise")
+    build = ServerPlanner(spec, lambda options, budget: Schedule(options, budget, np.zeros(budget.rounds)))
+    return {"fedloom.planners": {"noiseless": spec}, "fedloom.planners.server": {"noiseless": build}}
 
 
 def task_of(learner: Callable[..., Any]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Files of tables: their names, their splits, and their bytes, read once; tables that only their owner may read."""
+"""Files of tables: their names, splits and bytes, each file read once."""
 
 import codecs
 import csv

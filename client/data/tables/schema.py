@@ -1,4 +1,4 @@
-"""Columns that a task reads from a table, how its owner's file spells them, and which title names which."""
+"""Schema of a table: columns of a task, their aliases, and the title that stands for each."""
 
 import difflib
 import re

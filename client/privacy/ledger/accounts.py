@@ -1,4 +1,4 @@
-"""Accounts of a ledger, one for each unit, sealed against changes; limits of a release, and their increase by the owner.
+"""Accounts of a ledger, one for each unit: sealed limits, and their increase by the owner.
 
 The owner increases a budget on the owner's machine; no message can request it.
 """

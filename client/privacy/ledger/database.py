@@ -1,4 +1,4 @@
-"""SQLite file of a ledger: tables, transactions and error messages; released bytes until they have arrived."""
+"""SQLite file of a ledger: tables, transactions, errors, and bytes of the last releases."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Heads of ledgers outside the ledgers, to detect deletion, roll-back or replacement, and the comparison with them."""
+"""Heads of ledgers outside the ledgers, which reveal deletion, roll-back and replacement."""
 
 import json
 import os

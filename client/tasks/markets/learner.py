@@ -1,4 +1,4 @@
-"""Markets learner: prepared markets, scorer queries or BPR triples, full-ranking metrics (algorithms.md §5.1, §5.5)."""
+"""Markets learner: prepared markets, objectives, and full ranking (algorithms.md §5.1, §5.5)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

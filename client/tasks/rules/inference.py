@@ -1,4 +1,4 @@
-"""Recommendations of rules with their reasons, by a finished model or by a home's own rules; on the client.
+"""Recommended rules with reasons, by a trained model or by the home's baseline.
 
 Importing it must not import torch.
 """

@@ -1,4 +1,4 @@
-"""Rules learner: homes as padded tensors, the objective of Eq 2, and the metrics of algorithms.md §1.5."""
+"""Rules learner: homes as padded tensors, objective of Eq 2, metrics (algorithms.md §1.5)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rules that are shown to a home, best first, by the model's scores and by abilities of its devices; needs no model."""
+"""Lists of rules for a home, best first, by scores and by abilities of its devices."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Item features from a visitor's own history, the private input of the default session model, and ranks by them."""
+"""Baseline of sessions: item features from a visitor's other sessions, and ranks by them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

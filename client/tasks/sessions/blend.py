@@ -1,4 +1,4 @@
-"""Inputs of the default model's blend, and its softmax over a client's items and uniformly drawn others (DECISIONS 145)."""
+"""Blend of the default session model: its inputs, and its full and sampled softmax."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Baselines of the traffic task: weekly profile, and ridge regression of its future residuals on past ones."""
+"""Baselines of traffic: weekly profile, and ridge regression of future residuals on past ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Formula in local steps: the windows that it judges, and the closest forecasts that satisfy it as targets."""
+"""Targets of a formula in local steps: the closest forecasts that satisfy it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy

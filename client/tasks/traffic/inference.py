@@ -1,4 +1,4 @@
-"""Forecasts of a sensor by a finished model or an exported network, in the units of the data, on the client."""
+"""Forecasts of a sensor by a trained model or an exported network, in units of the data."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial

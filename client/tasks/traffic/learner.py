@@ -1,4 +1,4 @@
-"""Traffic learner: windows of series as tensors, objective F = MSE + λ·L_p (Eq 2), property of the past."""
+"""Traffic learner: windows of series as tensors, objective F = MSE + λ·L_p (Eq 2)."""
 
 from collections.abc import Sequence
 from functools import partial, reduce
@@ -24,7 +24,6 @@ from common.tasks.spec import TaskRun
 from common.tasks.traffic.counts import SUMS
 from common.tasks.traffic.model import violation
 from common.tasks.traffic.options import TrafficOptions, compared_variables
-from common.tasks.traffic.shared_windows import Sample
 from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import Metrics, TrainRequest
@@ -59,16 +58,6 @@ def bounds_by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Flo
     )
     bounds = {"low": low, "high": high}
     return {name: torch.from_numpy(np.concatenate(columns, dtype=np.float32)) for name, columns in bounds.items()}
-
-
-def select_windows(sensors: Sequence[Sensor], batch: Tensors, options: TrafficOptions, windows: int) -> Sample:
-    """Select at most `windows` training windows, evenly spaced."""
-    first = batch["starts"][torch.linspace(0, len(batch["starts"]) - 1, min(windows, len(batch["starts"]))).long()]
-    past, future = first[:, None] + torch.arange(-options.history, 0), first[:, None] + torch.arange(options.horizon)
-    history, base, target = (batch["inputs"] - batch["base"])[past], batch["base"][future], batch["values"][future]
-    base = base + batch["ridge"][first] if "ridge" in batch else base
-    clock = np.concatenate([sensor.clock for sensor in sensors])[future.numpy()]
-    return Sample(history.numpy(), base.numpy(), target.numpy(), clock)
 
 
 BLOCK_WINDOWS = 1024  # windows forecast together
@@ -163,10 +152,6 @@ class TrafficLearner:
     def doubt(self) -> str:
         """Return a remark if more than half of the past days violate the run's formula; else an empty text."""
         return find_doubt(self.sensors) if self.options.property == "formula" else ""
-
-    def windows(self, windows: int) -> Arrays:
-        """Return at most `windows` training windows, evenly spaced, to send in plaintext."""
-        return select_windows(self.sensors, self._whole, self.options, windows).arrays()
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return errors and satisfaction of forecasts before and after the teacher, in standard deviations."""

@@ -1,4 +1,4 @@
-"""Metrics of one sensor's forecasts and baselines on held-out windows: errors, judgement by its property."""
+"""Metrics of a sensor's forecasts and baselines: errors, and satisfaction of its property."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Prepared sensor: scaled readings, profile, ridge forecasts, windows and property; cold start, repair of histories."""
+"""Prepared sensor: scaled readings, profile, ridge forecasts, windows, repaired histories."""
 
 import logging
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Mechanisms for one vector, unit `client`: Gaussian and Laplace noise, and PrivUnitG (algorithms.md §4.8)."""
+"""Mechanisms for one vector: Gaussian, Laplace, PrivUnitG (algorithms.md §4.8)."""
 
 import functools
 import math

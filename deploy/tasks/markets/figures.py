@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from deploy.pages.figures import COLORS, INK, SERIES, svg
-from deploy.pages.metrics import measure
-from deploy.pages.view import RunRecord, Section, figure, figure_of, labels, section
+from deploy.pages.view import RunRecord, Section, figure, figure_of, labels, measure, section
 
 METRIC = "mrr20"
 

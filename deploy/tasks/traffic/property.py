@@ -1,4 +1,4 @@
-"""A sensor's property: its ranges and formula as text and as JSON, with the share of days that satisfy it."""
+"""Property of a sensor as text and as JSON, with the share of days that satisfy it."""
 
 import math
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Sections on forecasts, with their figures: error and satisfaction of the property, by round and by client."""
+"""Sections on forecasts: error and satisfaction of the property, by round and by client."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 
 from common.metrics import MetricSpec
 from deploy.pages.figures import COLORS, INK, client_spread, dot_size, svg, with_colors
-from deploy.pages.metrics import format_value, in_order, measure
-from deploy.pages.view import RunRecord, Section, Table, figure_of, section, table
+from deploy.pages.view import RunRecord, Section, Table, figure_of, format_value, in_order, measure, section, table
 from server.record.result import ClientResult
 
 ROLES = {"": "student", "cluster_": "cluster model", "global_": "shared model", "teacher_": "teacher"}

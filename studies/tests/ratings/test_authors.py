@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fedloom_planners.options import ADAP, ADPML
 
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import Rated, SplitRater
-from common.methods.planners import ADAP, ADPML, BGTplanner
+from common.methods.planners import BGTplanner
 from common.tasks.ratings.model import StarAttention
 from common.tasks.ratings.options import RatingsOptions
 from server.planning.planner import Decision

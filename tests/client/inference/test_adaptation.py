@@ -113,7 +113,7 @@ def test_the_cluster_with_the_lowest_loss_is_selected(method: str) -> None:
         np.testing.assert_array_equal(kept[name], array)
 
 
-@pytest.mark.parametrize("method", ["ifca", "fedstl", "ditto", "perfedavg"])
+@pytest.mark.parametrize("method", ["ifca", "fedstl", "ditto"])
 def test_a_client_without_training_data_uses_the_first_model(method: str) -> None:
     """Its training split is one gap."""
     clustered = method in ("ifca", "fedstl")

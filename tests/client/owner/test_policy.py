@@ -33,15 +33,6 @@ def test_noisy_counts_need_no_opt_in_to_plaintext() -> None:
         Policy(max_epsilon=10, require_noise=False).check(parse({**noisy, "tasks.markets.count-delta": 1e-3}))
 
 
-def test_windows_are_sent_only_with_the_owner_s_opt_in() -> None:
-    shared = parse({"method": "fedstl", "task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"})
-    with pytest.raises(
-        RefusedError, match=r"does not allow method 'fedstl' to send data in plaintext \(allow-shared-sample = false\)"
-    ):
-        Policy().check(shared)
-    Policy(allow_shared_sample=True).check(shared)
-
-
 def test_a_policy_that_requires_noise_refuses_to_send_item_ids() -> None:
     paper = {"method": "fedavg", "task": "ratings", "model": "paper", "privacy.unit": "client"}
     Policy(require_noise=True).check(parse(paper))
@@ -128,7 +119,15 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     [
         ('methods = ["fedrul"]', "'methods': unknown 'fedrul'; did you mean 'fedrule'?"),
         ('units = ["clients"]', "'units': unknown 'clients'; did you mean 'client'?"),
+        (
+            'methods = ["fedsgd"]',
+            "'methods': planner 'fedsgd' moved to the package fedloom-studies-planners; pip install ./studies/plugins/planners",
+        ),
         ("max-epsilo = 1.0", "unknown option 'max-epsilo'; did you mean 'max-epsilon'?"),
+        (
+            "allow-shared-sample = true",
+            "option 'allow-shared-sample' was removed: no run asks for windows of training data; delete the line",
+        ),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_closest_one(text: str, hint: str, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ STRICTER: dict[str, tuple[Any, Any]] = {
     "tasks": (("rules",), ("rules", "traffic")),
     "units": (("client",), ("client", "record")),
     "trust": (("helpers",), ("local", "helpers")),
-    "allow_shared_sample": (False, True),
     "helpers_on_first_use": (False, True),
     "serve_as_helper": (False, True),
     "max_epsilon": (1.0, 2.0),

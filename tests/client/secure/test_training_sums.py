@@ -23,7 +23,7 @@ from tests.support.asked import Asked, configured
 from tests.support.summing import POLICY, Summing
 
 RHO = 0.125
-METHODS = ["fedavg", "fedrule", "fedga", "pfedme"]
+METHODS = ["fedavg", "fedrule", "fedga"]
 
 
 def summed(method: str = "fedavg", **privacy: Any) -> RunConfig:

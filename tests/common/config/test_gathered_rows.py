@@ -20,8 +20,6 @@ NOISY: dict[str, Scalar] = {"privacy.unit": "client"}
         ({"method": "local"}, "local has a whole model on each client"),
         ({"method": "ditto"}, "ditto has a whole model on each client"),
         ({"method": "ifca"}, "ifca has a whole model on each client"),
-        ({"method": "pfedme"}, "pfedme has a whole model on each client"),
-        ({"method": "perfedavg"}, "perfedavg has a whole model on each client"),
         (
             {"method": "fedavg", "training.optimizer": "adam"},
             "Adam's persistent moments move rows that a round does not gather; set training.moments=reset",
@@ -45,9 +43,7 @@ def test_what_moves_or_needs_whole_tables_is_refused(options: dict[str, Scalar],
     parse({"task": "sessions", **options})
 
 
-@pytest.mark.parametrize(
-    "method", ["fedavg", "fedprox", "fedga", "fedadam", "fedyogi", "fedadagrad", "fedrep", "fedsgd"]
-)
+@pytest.mark.parametrize("method", ["fedavg", "fedprox", "fedga", "fedadam", "fedyogi", "fedadagrad", "fedrep"])
 def test_methods_that_move_gathered_rows_alone_are_accepted(method: str) -> None:
     assert names_rows(parse({**SAMPLED, "method": method}))
 

@@ -5,7 +5,7 @@ import pytest
 from common.config.federation import Federation
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.methods.registry import method_names
+from common.methods.planners import method_names
 from common.options import Scalar
 from tests.support.configurations import refusal
 
@@ -56,6 +56,14 @@ def test_an_unknown_key_is_refused_with_the_closest_key(key: str, closest: str) 
 @pytest.mark.parametrize(("section", "key"), [("algorithm", "method"), ("tasks", "task")])
 def test_a_name_for_a_section_is_refused_with_the_key_that_chooses_it(section: str, key: str) -> None:
     assert refusal({section: "any"}) == f"option '{section}' is a section; set {key}=any, or {section}.NAME.OPTION"
+
+
+def test_a_removed_option_is_refused_with_the_reason_and_its_old_default_is_accepted() -> None:
+    text = "algorithm.fedstl.cluster-data was removed in 0.2; remove it: no client sends windows of training data"
+    assert refusal({"algorithm.fedstl.cluster-data": "shared_sample"}) == text
+    stored: dict[str, Scalar] = {"algorithm.fedstl.cluster-data": "none", "algorithm.fedstl.sample-windows": 64}
+    fedstl: dict[str, Scalar] = {"method": "fedstl", "task": "traffic"}
+    assert parse({**fedstl, **stored}) == parse(fedstl)
 
 
 def test_an_unknown_key_without_a_close_key_is_refused() -> None:

@@ -4,13 +4,15 @@ import pytest
 
 from common.config.parse import parse
 from common.errors import ConfigError
-from common.methods.planners import PLANNERS
-from common.methods.registry import METHODS, method_names
+from common.methods.planners import PLANNERS, method_names
+from common.methods.registry import METHODS
+from common.options import Scalar
 from common.tasks.registry import TASKS
 from tests.support.configurations import refusal
+from tests.support.plugins import install, noiseless
 
 
-@pytest.mark.parametrize("method", ["bgtplanner", "adap"])
+@pytest.mark.parametrize("method", ["bgtplanner"])
 def test_planners_that_learn_from_rewards_have_a_validation_split(method: str) -> None:
     noisy = {"method": method, "task": "ratings", "privacy.unit": "client"}
     assert parse(noisy).task_options.validation_share == 0.1
@@ -66,9 +68,10 @@ def test_fedrule_refuses_a_control_that_does_not_match_the_optimizer(
         assert "control=" in refusal(flat), "the message names the option to set"
 
 
-def test_noise_that_a_method_does_not_support_is_refused() -> None:
+def test_noise_that_a_method_does_not_support_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "set privacy.unit=client or privacy.unit=record" in refusal({"method": "bgtplanner"})
-    assert "fedsgd adds no noise" in refusal({"method": "fedsgd", "privacy.unit": "client"})
+    install(monkeypatch, noiseless())
+    assert "noiseless adds no noise" in refusal({"method": "noiseless", "privacy.unit": "client"})
     noisy = {"method": "bgtplanner", "privacy.unit": "client"}
     assert "set evaluate-every=1" in refusal({**noisy, "evaluate-every": 2})
     assert "set model=paper or privacy.unit=client" in refusal(
@@ -81,6 +84,24 @@ def test_noise_that_a_method_does_not_support_is_refused() -> None:
     )
     plain, even = parse({}), parse({"privacy.unit": "client"})
     assert (plain.needs_planner, even.needs_planner, even.planner.name) == (False, True, "uniform")
+
+
+@pytest.mark.parametrize(
+    ("flat", "message"),
+    [
+        (
+            {"method": "pfedme"},
+            "method 'pfedme' moved to the package fedloom-studies-personalization; pip install ./studies",
+        ),
+        ({"method": "fedsgd"}, "planner 'fedsgd' moved to the package fedloom-studies-planners; pip install ./studies"),
+        (
+            {"method": "uniform", "privacy.unit": "client", "planner.inner": "perfedavg"},
+            "pip install ./studies",
+        ),
+    ],
+)
+def test_a_method_that_moved_is_refused_with_its_package(flat: dict[str, Scalar], message: str) -> None:
+    assert message in refusal(flat)
 
 
 def test_registered_names_are_those_of_the_options() -> None:

@@ -5,8 +5,8 @@ from pydantic import ValidationError
 
 from common.config.parse import parse
 from common.errors import ConfigError
-from common.methods.planners import ADAP, ADPML, PLANNERS, BGTplanner
-from common.methods.registry import METHODS, method_names
+from common.methods.planners import PLANNERS, BGTplanner, method_names
+from common.methods.registry import METHODS
 from common.options import Scalar
 
 
@@ -33,7 +33,6 @@ def test_planners_are_methods_but_not_inner_methods(planner: str) -> None:
     [
         ("fedstl", "rules", "set task=traffic"),
         ("pfgnn", "rules", "set task=markets"),
-        ("perfedavg", "rules", "which privacy.unit=record does not cover; set privacy.unit=client"),
         ("ifca", "rules", "which privacy.unit=record does not cover; set privacy.unit=client"),
     ],
 )
@@ -45,16 +44,9 @@ def test_a_refused_method_is_refused_as_inner_method(inner: str, task: str, reas
         parse({"method": "uniform", "task": task, "planner.inner": inner, **noise})
 
 
-def test_windows_are_sent_in_plaintext_only_inside_a_planner_without_noise() -> None:
-    plaintext = {"task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"}
-    assert parse({"method": "fedsgd", "planner.inner": "fedstl", **plaintext}).capabilities.shared_windows
-    with pytest.raises(ConfigError, match=r"remove privacy\.unit"):
-        parse({"method": "adpml", "planner.inner": "fedstl", "privacy.unit": "client", **plaintext})
-
-
 @pytest.mark.parametrize(
     ("kind", "invalid"),
-    [(BGTplanner, {"t-min": 1.5}), (BGTplanner, {"arms": 0}), (ADPML, {"growth": 0.5}), (ADAP, {"beta": 0.0})],
+    [(BGTplanner, {"t-min": 1.5}), (BGTplanner, {"arms": 0})],
 )
 def test_an_invalid_option_is_refused(kind: type[BGTplanner], invalid: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match=next(iter(invalid))):

@@ -99,7 +99,7 @@ def test_processes_started_before_the_block_continue() -> None:
 def test_a_signal_to_the_parent_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     script = textwrap.dedent(f"""
         import signal, sys, time
-        from deploy.processes import Processes
+        from deploy.federation.processes import Processes
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         with Processes() as processes:
             child = processes.start("sleeper", {SLEEPER!r})

@@ -150,7 +150,7 @@ def test_early_stopping_of_a_planner_may_change_but_not_its_rounds(runs: Path) -
         ({"method": "ditto"}, "", "training.local-steps=7"),
         (
             {"method": "fedstl", "task": "traffic"},
-            "algorithm.fedstl.cluster_data=shared_sample",
+            "algorithm.fedstl.clusters=3",
             "algorithm.fedstl.cluster-steps=1",
         ),
         (
@@ -178,7 +178,7 @@ def test_options_of_client_state_and_of_costs_do_not_change(options: dict[str, S
 def test_former_keys_of_a_method_name_the_same_options() -> None:
     assert resumed("exact", ["algorithm.fedrule.local-steps=7"]).method_options.local_steps == 7
     with pytest.raises(ConfigError, match=r"its own planner\.inner=fedavg; remove --set algorithm\.bgtplanner\.inner"):
-        resumed("planned", ["algorithm.bgtplanner.inner=fedprox"])
+        resumed("planned", ["planner.inner=fedprox"])
 
 
 def test_helpers_of_a_resumed_run_are_replaced_as_a_whole() -> None:

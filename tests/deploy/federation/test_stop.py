@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from common.errors import ConfigError
 from deploy.cli.app import app
-from deploy.federation.stop import find_servers, stop_federation
+from deploy.federation.status import find_servers, stop_federation
 from server.record.process import COMMAND, FOLDER, ProcessRecord, read_records, record_process
 from tests.support.run_folders import make_run
 
@@ -51,8 +51,8 @@ def test_a_command_ends_its_processes_itself(start: Start, tmp_path: Path) -> No
     script = f"""
         import signal, time
         from pathlib import Path
-        from deploy.processes import Processes
-        from server.process_records import COMMAND, record_process
+        from deploy.federation.processes import Processes
+        from server.record.process import COMMAND, record_process
         records = Path({str(tmp_path / FOLDER)!r})
         try:
             with Processes() as processes:
@@ -96,7 +96,7 @@ def test_processes_of_a_killed_command_are_ended_with_those_they_started(start: 
 def test_a_process_that_ignores_sigterm_is_killed(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deploy.federation.stop.GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("deploy.federation.status.GRACE_SECONDS", 0.3)
     ignoring = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
     stubborn = start([sys.executable, "-c", ignoring])
     assert stubborn.stdout is not None

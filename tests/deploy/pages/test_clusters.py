@@ -5,7 +5,8 @@ import re
 import pytest
 from markupsafe import Markup
 
-from deploy.pages.clusters import MOST_ROWS, assignments, clusters
+from deploy.pages.figures import MOST_ROWS, assignments
+from deploy.pages.report import clusters
 from deploy.pages.view import RunRecord, read
 from tests.support.run_folders import MakeRun
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from deploy.pages.comparison import compare_runs
-from deploy.pages.view import RunRecord
+from deploy.pages.view import RunRecord, compare_runs
 from server.record.events import Round
 
 

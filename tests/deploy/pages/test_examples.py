@@ -15,8 +15,8 @@ from common.errors import DataError
 from common.tasks.registry import TASKS
 from deploy.cli.options import DataRequest
 from deploy.federation.runs import remember
-from deploy.pages import examples
-from deploy.pages.examples import FILE, add_examples
+from deploy.pages import answers
+from deploy.pages.answers import FILE, add_examples
 from deploy.simulation.grid import simulate
 from deploy.tasks.registry import DEPLOY_TASKS
 from deploy.tasks.traffic.words import describe_clusters
@@ -113,15 +113,15 @@ def test_examples_that_cannot_be_made_do_not_fail_the_run(tmp_path: Path, monkey
     def refuse(run: object) -> list[Any]:
         raise DataError("no")
 
-    monkeypatch.setattr(examples, "DEPLOY_TASKS", {"ratings": replace(DEPLOY_TASKS["ratings"], examples=refuse)})
+    monkeypatch.setattr(answers, "DEPLOY_TASKS", {"ratings": replace(DEPLOY_TASKS["ratings"], examples=refuse)})
     add_examples(result, folder, DataRequest("demo:0-6"), notes.append, own=True)
     assert notes[1:] == ["no examples: no"]
 
 
 def test_a_task_of_a_package_needs_no_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result, folder = train(tmp_path, "ratings")
-    monkeypatch.setattr(examples, "DEPLOY_TASKS", {"ratings": replace(DEPLOY_TASKS["ratings"], everybody=None)})
+    monkeypatch.setattr(answers, "DEPLOY_TASKS", {"ratings": replace(DEPLOY_TASKS["ratings"], everybody=None)})
     add_examples(result, folder, DataRequest(), print, own=True)
-    monkeypatch.setattr(examples, "DEPLOY_TASKS", {})
+    monkeypatch.setattr(answers, "DEPLOY_TASKS", {})
     add_examples(result, folder, DataRequest(), print, own=True)
     assert not (folder.path / FILE).exists()

@@ -7,8 +7,7 @@ import pytest
 
 from common.metrics import EXAMPLES
 from deploy.pages.figures import MAX_DOTS, client_spread, hit_rates, metric_curves, per_round, step_rates
-from deploy.pages.metrics import measure
-from deploy.pages.view import read
+from deploy.pages.view import measure, read
 from tests.support.run_folders import MakeRun
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from deploy.pages.metrics import brief, curve, folded, format_value, headlines, in_order, measure
+from deploy.pages.view import brief, curve, folded, format_value, headlines, in_order, measure
 
 RULES = ("hr40", "hr5", "loss", "mr1", "auc", "hr20", "mr_rt", "mr0", "hr10")
 

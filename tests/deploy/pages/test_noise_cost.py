@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from deploy.pages.metrics import measure
 from deploy.pages.terminal import summary_lines
-from deploy.pages.text import FALLS_BACK, HEADING, noise_cost, privacy, statement_of
+from deploy.pages.view import FALLS_BACK, HEADING, measure, noise_cost, privacy, statement_of
 from server.record.result import Privacy, Result
 from server.record.verdict import floor_of
 

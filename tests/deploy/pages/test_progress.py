@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from deploy.pages.progress import follow, round_line, show
+from deploy.pages.terminal import follow, round_line, show
 from server.record.events import Event, Finish, Refusal, Round, Start, Waiting, event_to_line
 
 START = Start(run="r1", method="fedrule", task="rules", model="default", seed=0, rounds=100)

@@ -7,8 +7,7 @@ import pytest
 
 from common.errors import ConfigError
 from common.metrics import EXAMPLES
-from deploy.pages.metrics import measure
-from deploy.pages.view import absences, client_values, read
+from deploy.pages.view import absences, client_values, measure, read
 from server.record.events import Finish, Round, Start
 from server.record.folder import RunDirectory
 from tests.support.run_folders import MakeRun

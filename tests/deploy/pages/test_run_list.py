@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from deploy.pages.run_list import RunList, summarize
+from deploy.pages.live_data import RunList, summarize
 from server.record.events import Finish, Start
 from tests.support.run_folders import MakeRun
 from tests.support.ui import a_round, a_start, ask, write_run

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from deploy.pages import stream
+from deploy.pages import live_data
 from deploy.pages.live import make_app
-from deploy.pages.stream import MAX_STREAMS, Streams, Tail, messages, parse_positions
+from deploy.pages.live_data import MAX_STREAMS, Streams, Tail, messages, parse_positions
 from tests.support.ui import HOST, TOKEN, a_round, a_start, ask, exchange, write_run
 
 HEADERS = [(b"host", HOST.encode()), (b"cookie", f"fedloom-8765={TOKEN}".encode())]
@@ -58,7 +58,7 @@ def test_a_shorter_file_is_announced(tmp_path: Path) -> None:
 
 
 def test_a_quiet_stream_shows_that_it_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(live_data, "QUIET_SECONDS", 0.2)
 
     async def comment() -> bytes:
         source = messages([Tail(tmp_path, "a")])

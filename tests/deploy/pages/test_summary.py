@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from deploy.pages.metrics import measure
 from deploy.pages.terminal import print_summary, spread, summary_lines
-from deploy.pages.text import privacy
+from deploy.pages.view import measure, privacy
 from server.record.result import Best, ClientResult, Privacy, Result, Verdict
 
 RESULT = Result(

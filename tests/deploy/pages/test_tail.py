@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deploy.pages.stream import MAX_EVENTS, MAX_LINE, Tail
+from deploy.pages.live_data import MAX_EVENTS, MAX_LINE, Tail
 from server.record.events import Round, event_to_line
 from tests.support.ui import a_round, a_start, write_run
 
@@ -114,8 +114,8 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 BIG = """
 import os, sys
 from pathlib import Path
-from deploy.pages.run_list import summarize
-from deploy.pages.stream import Tail
+from deploy.pages.live_data import summarize
+from deploy.pages.live_data import Tail
 from tests.support.ui import a_round
 from server.record.events import event_to_line
 root = Path(sys.argv[1])

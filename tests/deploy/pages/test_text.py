@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from deploy.pages.text import cost, counted, duration, first_line, privacy, size, strength
+from common.text import size
+from deploy.pages.view import cost, counted, duration, first_line, privacy, strength
 from server.record.result import Privacy
 
 

@@ -32,7 +32,7 @@ from deploy.simulation.preview import Preview, preview_messages
 from tests.support.invitations import make_toy_invitation
 
 SMALL = {"federation.min-clients": 1, "federation.wait": 1}
-OPEN = Policy(allow_counts="clear", allow_shared_sample=True, share_metrics="always")
+OPEN = Policy(allow_counts="clear", share_metrics="always")
 
 
 @pytest.fixture(autouse=True)

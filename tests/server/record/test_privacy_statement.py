@@ -11,6 +11,7 @@ from common.privacy.accounts import rho_of
 from common.privacy.claims import COPIES, HELD_OUT, PROPERTIES, UNCOVERED
 from server.record.privacy_statement import SUMMED, UNPROTECTED, statement
 from server.record.result import Privacy
+from tests.support.plugins import install, noiseless
 
 
 def said(spent: dict[str, float], sharing: int = 0, **options: Scalar) -> Privacy:
@@ -23,9 +24,10 @@ def test_without_noise_nothing_is_claimed() -> None:
     assert UNPROTECTED.epsilon is None
 
 
-def test_properties_are_named_where_they_leave() -> None:
+def test_properties_are_named_where_they_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     assert PROPERTIES in statement(parse({"method": "fedstl", "task": "traffic"}), {}, 0).uncovered
-    inside = parse({"method": "fedsgd", "planner.inner": "fedstl", "task": "traffic"})
+    install(monkeypatch, noiseless())
+    inside = parse({"method": "noiseless", "planner.inner": "fedstl", "task": "traffic"})
     assert PROPERTIES in statement(inside, {}, 0).uncovered
     assert PROPERTIES not in UNPROTECTED.uncovered
 

@@ -1,4 +1,4 @@
-"""A market's graph of items, weighted, undirected, sparse, and the counts that a market adds to the federated sums."""
+"""Graph of a market's items, weighted, undirected and sparse, and its counts for sums."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Markets of a client, as it holds them and as files do: columns, table, public sets (Bonab et al., CIKM 2021)."""
+"""Markets of a client in memory and in files, and public sets (Bonab et al., CIKM 2021)."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Every form of market data behind one door: as records by name, then as markets under a catalogue, with a summary."""
+"""Reader of market data in all forms, as records by name and as markets under a catalogue."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

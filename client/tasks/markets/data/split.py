@@ -1,4 +1,4 @@
-"""Split of a market into training and held-out data, by (seed, name) alone, and warnings about what is left."""
+"""Split of a market into training and held-out data by (seed, name), with warnings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Every form of ratings behind one door: as rows, then as raters under a vocabulary, with a summary for the owner."""
+"""Reader of ratings in all forms, as rows and as raters under a vocabulary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A home as a graph, nodes are devices, edges are rules; its table, one rule a row as in the Wyze data set."""
+"""Home as a graph of devices and rules, and its table with one rule a row."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Every form of rules data behind one door, the IFTTT rules of Ur et al. included, with a summary for the owner."""
+"""Reader of rules in all forms, with the IFTTT rules of Ur et al., and a summary."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Split of a home into training and held-out rules, by (seed, user) alone, with sampled non-rules (algorithms.md §1.3)."""
+"""Split of a home into training and held-out rules by (seed, user) (algorithms.md §1.3)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

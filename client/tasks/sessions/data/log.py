@@ -1,4 +1,4 @@
-"""Clicks as columns, in the order of sessions, before there is a vocabulary: a click a row, or a whole session a row."""
+"""Clicks as columns, in the order of sessions, before a vocabulary applies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

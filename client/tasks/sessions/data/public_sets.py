@@ -1,4 +1,4 @@
-"""Public click logs as published, recognised by their first line, their files and their preprocessing (§2.5)."""
+"""Public click logs as published, recognized by their first line (algorithms.md §2.5)."""
 
 import re
 from collections.abc import Sequence

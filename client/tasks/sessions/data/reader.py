@@ -1,4 +1,4 @@
-"""Every form of session data behind one door: as clicks, then as visitors under a vocabulary, with a summary."""
+"""Reader of sessions in all forms, as clicks and as visitors under a vocabulary."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Sessions as the client holds them and as click logs do: columns, table, and the split by (seed, name) alone."""
+"""Visitors and their sessions: columns, table, and the split by (seed, name)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Public traffic counts as their owners published them, known by their first line; FHWA's hourly volumes (TMAS)."""
+"""Public traffic counts as published, recognized by their first line; hourly FHWA volumes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Every form of traffic data behind one door: as readings, then as series on a regular grid, with a summary."""
+"""Reader of traffic data in all forms, as readings and as series on a regular grid."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

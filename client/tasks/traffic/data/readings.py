@@ -1,4 +1,4 @@
-"""Readings as rows, in order of time on a coarser grid, with gaps filled; the form of every source of traffic data."""
+"""Readings as rows in order of time, on a coarser grid, with gaps filled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Series as the client holds them, and as tables in long form: a time, perhaps a site, and what was measured."""
+"""Series of a client, and their tables in long form: time, site, variable, reading."""
 
 import re
 from collections.abc import Iterator

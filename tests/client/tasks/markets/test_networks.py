@@ -152,7 +152,7 @@ def _session(number: int, store: Store) -> Session:
 
 
 @pytest.mark.parametrize("noise", [{}, {"privacy.unit": "client"}], ids=["plaintext", "noise"])
-@pytest.mark.parametrize("method", ["fedavg", "fedrep", "ditto", "pfedme", "perfedavg", "local"])
+@pytest.mark.parametrize("method", ["fedavg", "fedrep", "ditto", "local"])
 def test_items_own_vectors_never_leave_a_market(method: str, noise: dict[str, Scalar], tmp_path: Path) -> None:
     grid, stores, end = run_federated(build_config("spe", method, **noise), tmp_path)
     replies = [reply for _, reply in heard(grid, TrainReply)]

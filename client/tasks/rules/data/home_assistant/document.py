@@ -1,4 +1,4 @@
-"""YAML of Home Assistant as plain data, and its unread items, counted by reason with the first position of each."""
+"""YAML of Home Assistant as plain data, with the unread items counted by reason."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

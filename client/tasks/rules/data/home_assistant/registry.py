@@ -1,4 +1,4 @@
-"""Public table of device types, states and actions, and the registries of entities and devices in `.storage`.
+"""Device types, states and actions of Home Assistant, and its registries in `.storage`.
 
 Only names of the public table enter a vocabulary.
 """

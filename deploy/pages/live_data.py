@@ -1,0 +1,534 @@
+"""Data of the live page, read from the files of runs: their list, details and events."""
+
+import asyncio
+import fcntl
+import json
+import os
+import re
+import stat
+import time
+import tomllib
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from common.config.parse import parse
+from common.errors import ConfigError, DataError, FedloomError
+from common.options import leaves
+from deploy.pages import view
+from deploy.pages.terminal import POLL_SECONDS
+from deploy.pages.view import first_line, format_value, headlines, measure
+from server.record.events import Event, Finish, Metrics, Round, Start, event_from_line, event_to_line
+from server.record.folder import LOCK_FILE, RunDirectory
+from server.record.privacy_statement import statement
+from server.record.result import Privacy, Result, result_from_json, result_to_json
+
+MAX_BYTES = 16_000_000
+"""Size above which a whole file is not read."""
+
+MAX_CONFIG = 1_000_000  # bytes of config.toml
+MAX_LINE = 1_000_000  # bytes of one event
+FILE = "metrics.jsonl"
+
+
+def is_run_id(name: str) -> bool:
+    """Return True if the name may be that of a run's folder."""
+    try:
+        RunDirectory(Path(), name)
+    except ConfigError:
+        return False
+    return True
+
+
+def run_ids(root: Path) -> list[str]:
+    """Return the names of all run folders; links are left out."""
+    try:
+        with os.scandir(root) as entries:
+            return [one.name for one in entries if is_run_id(one.name) and one.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def open_file(root: Path, run: str, name: str) -> BinaryIO | None:
+    """Open a file of a run; None if it is missing, not a regular file, or behind a link.
+
+    Args:
+        root: Folder of runs.
+        run: Id of the run.
+        name: Name of the file.
+    """
+    if not is_run_id(run):
+        return None
+    try:
+        folder = os.open(root / run, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        finally:
+            os.close(folder)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
+    return open(handle, "rb")
+
+
+def read_file(root: Path, run: str, name: str, limit: int = MAX_BYTES) -> bytes | None:
+    """Return a file of a run; None if it cannot be opened, or holds more than `limit` bytes."""
+    if (file := open_file(root, run, name)) is None:
+        return None
+    with file:
+        content = file.read(limit + 1)
+    return content if len(content) <= limit else None
+
+
+def read_config(root: Path, run: str) -> dict[str, Any] | None:
+    """Return the dotted keys of a run's config.toml; None if it is missing or damaged."""
+    try:
+        return dict(leaves(tomllib.loads((read_file(root, run, "config.toml", MAX_CONFIG) or b"\0").decode()), ""))
+    except (ValueError, RecursionError):
+        return None
+
+
+def stamp(root: Path, run: str) -> tuple[int, ...]:
+    """Return numbers that change with the files of a run."""
+    numbers: list[int] = []
+    for name in ("metrics.jsonl", "result.json", "config.toml"):
+        try:
+            about = os.lstat(root / run / name)
+            numbers += [about.st_size, about.st_mtime_ns]
+        except OSError:
+            numbers += [-1, -1]
+    return tuple(numbers)
+
+
+MAX_LOOK_BACK = 100  # events from the end in which metrics are searched
+RECENT_SECONDS = 30.0  # seconds after its last event in which a run without lock file counts as running
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Row of the run list.
+
+    Args:
+        status: `running`, `completed`, `failed` or `stopped`.
+        reason: Reason of the status; empty if there is none.
+        metric: Name of the headline metric.
+        value: Its value as text.
+        epsilon: ε of the whole run; None without noise.
+        started: Time of the first start, seconds since 1970; None before it.
+        seconds: Seconds from the first start to the last event.
+        group: Key of comparable runs, equal for equal task, data, split and seed; empty if the data are unspecified.
+    """
+
+    id: str
+    task: str
+    method: str
+    model: str
+    seed: str
+    status: str
+    reason: str
+    rounds: int
+    rounds_done: int
+    metric: str
+    value: str
+    epsilon: float | None
+    started: float | None
+    seconds: float
+    group: str
+
+
+class RunList:
+    """Summaries of all runs; those of unchanged files are reused.
+
+    Args:
+        root: Folder of runs.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._cache: dict[str, tuple[tuple[int, ...], RunSummary | None]] = {}
+
+    def newest(self, limit: int) -> list[dict[str, Any]]:
+        """Return the summaries of the newest runs, newest first."""
+        names = run_ids(self._root)
+        stamps = {name: stamp(self._root, name) for name in names}
+        self._cache = {name: entry for name, entry in self._cache.items() if name in stamps}
+        created = sorted(names, key=lambda name: (_created(self._root, name), name), reverse=True)
+        found: list[dict[str, Any]] = []
+        for name in created:
+            if len(found) == limit:
+                break
+            if (summary := self._summary(name, stamps[name])) is not None:
+                found.append(asdict(summary))
+        return found
+
+    def _summary(self, name: str, stamped: tuple[int, ...]) -> RunSummary | None:
+        entry = self._cache.get(name)
+        if entry is None or entry[0] != stamped or (entry[1] and entry[1].status in ("running", "stopped")):
+            entry = stamped, summarize(self._root, name)
+            self._cache[name] = entry
+        return entry[1]
+
+
+def _created(root: Path, name: str) -> float:
+    """Return the time at which the run was configured; a resumed run keeps its place."""
+    try:
+        return os.lstat(root / name / "catalogue.json").st_mtime
+    except OSError:
+        return 0.0
+
+
+def summarize(root: Path, run: str) -> RunSummary | None:
+    """Return the row of one run; None if its folder holds no run."""
+    if (config := read_config(root, run)) is None:
+        return None
+    first, last = _ends(root, run)
+    status, reason = _status(root, run, last)
+    label, value = _headline(last)
+    begin = first.time if first else None
+    return RunSummary(
+        id=run,
+        task=str(config.get("task", "?")),
+        method=str(config.get("method", "?")),
+        model=str(config.get("model", "")),
+        seed=str(config.get("seed", "")),
+        status=status,
+        reason=first_line(reason),
+        rounds=_whole(config.get("rounds")),
+        rounds_done=next((event.round for event in last if isinstance(event, Round)), 0),
+        metric=label,
+        value=value,
+        epsilon=_epsilon(config),
+        started=begin,
+        seconds=max(last[0].time - begin, 0.0) if last and begin else 0.0,
+        group=_group(first),
+    )
+
+
+def _group(first: Start | None) -> str:
+    if first is None or not first.fingerprint:
+        return ""
+    return "|".join((first.task, first.fingerprint, first.split, str(first.seed)))
+
+
+def _ends(root: Path, run: str) -> tuple[Start | None, list[Event]]:
+    """Return the first event if it is a start, and the events of the last megabyte, newest first."""
+    if (file := open_file(root, run, FILE)) is None:
+        return None, []
+    with file:
+        first = next(_events([file.readline(MAX_LINE)]), None)
+        file.seek(max(os.fstat(file.fileno()).st_size - MAX_LINE, 0))
+        lines = file.read(MAX_LINE).splitlines()
+    last: list[Event] = []
+    for event in _events(reversed(lines)):
+        last.append(event)
+        if len(last) >= MAX_LOOK_BACK or (isinstance(event, Round) and event.metrics):
+            break
+    return first if isinstance(first, Start) else None, last
+
+
+def _events(lines: Iterable[bytes]) -> Iterator[Event]:
+    for line in lines:
+        try:
+            yield event_from_line(line)
+        except DataError:
+            continue
+
+
+def _status(root: Path, run: str, last: Sequence[Event]) -> tuple[str, str]:
+    """Return the status and its reason from the newest events and the run's lock."""
+    if last and isinstance(last[0], Finish):
+        return last[0].status, last[0].reason
+    is_recent = bool(last) and time.time() - last[0].time < RECENT_SECONDS
+    if _is_locked(root, run, otherwise=is_recent):
+        return "running", ""
+    return "stopped", "its process ended; resume it with --resume" if last else "no round yet"
+
+
+def _is_locked(root: Path, run: str, *, otherwise: bool) -> bool:
+    """Return True if a process works on the run, `otherwise` if it has no lock file; nothing is written."""
+    if (file := open_file(root, run, LOCK_FILE)) is None:
+        return otherwise
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+def _headline(last: Sequence[Event]) -> tuple[str, str]:
+    """Return name and value of the first headline metric of the newest evaluated round."""
+    metrics: Metrics = next((event.metrics for event in last if isinstance(event, Round) and event.metrics), {})
+    shown = headlines(metrics, baselines=False)
+    m = next((m for m in shown if m.key != "loss"), next(iter(shown), None))
+    return (m.short, format_value(m, metrics[m.key])) if m else ("", "")
+
+
+def _epsilon(config: Mapping[str, Any]) -> float | None:
+    epsilon = config.get("privacy.epsilon")
+    is_noisy = config.get("privacy.unit", "none") != "none"
+    return float(epsilon) if is_noisy and isinstance(epsilon, int | float) else None
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+MAX_CLIENTS = 1_000  # clients of one answer
+MAX_EXAMPLES = 1_000_000  # bytes of examples.json
+
+
+def read_detail(root: Path, run: str) -> dict[str, Any] | None:
+    """Return one run as a JSON value; None if there is no such run."""
+    if (config := read_config(root, run)) is None:
+        return None
+    result = _result(root, run)
+    privacy = result.privacy if result else _expected_privacy(config)
+    sentences = view.statement_of(result) if result else view.privacy(privacy) if privacy else None
+    return {
+        "id": run,
+        "config": config,
+        "result": _as_json(result) if result else None,
+        "privacy": _privacy_as_json(privacy, *sentences) if privacy and sentences else None,
+        "origin": _origin(root, run),
+        "has_examples": read_file(root, run, "examples.json", MAX_EXAMPLES) is not None,
+    }
+
+
+def _result(root: Path, run: str) -> Result | None:
+    content = read_file(root, run, "result.json")
+    try:
+        return result_from_json(content) if content else None
+    except DataError:
+        return None
+
+
+def _as_json(result: Result) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(result_to_json(result))
+    value["clients_total"] = len(value["clients"])
+    value["clients"] = dict(list(value["clients"].items())[:MAX_CLIENTS])
+    return value
+
+
+def _expected_privacy(config: Mapping[str, Any]) -> Privacy | None:
+    """Return the statement of a run before its end; None if its package or an option is missing here."""
+    try:
+        return statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
+    except FedloomError:
+        return None
+
+
+def _privacy_as_json(privacy: Privacy, claim: str, terms: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the statement with its sentences; `exact` is True if updates are sent without noise."""
+    unit = view.cost(privacy.account, 0).split()[0] if privacy.account else ""
+    return {
+        **asdict(privacy),
+        "claim": claim,
+        "terms": terms,
+        "exact": privacy.epsilon is None,
+        "cost": unit,
+        "counted": view.counted(privacy.account) if privacy.account else "",
+    }
+
+
+def _origin(root: Path, run: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(read_file(root, run, "origin.json") or b"null")
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+MAX_EVENTS = 500  # of one batch
+MAX_BATCH = 1_000_000  # bytes of events, of one batch
+MAX_READ = 2_000_000  # bytes read for one batch; lines that are skipped count too
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Events that were read at once.
+
+    Args:
+        events: Events in order.
+        is_reset: True if the file became shorter; the events start at its beginning.
+        has_more: True if the file holds further events.
+        skipped: Number of lines so far that are too long or no events.
+    """
+
+    events: list[Event]
+    is_reset: bool
+    has_more: bool
+    skipped: int
+
+
+@dataclass
+class Tail:
+    """Reader of one run's events from an offset on.
+
+    Args:
+        root: Folder of runs.
+        run: Id of the run.
+        offset: Bytes of the file before the next event.
+    """
+
+    root: Path
+    run: str
+    offset: int = 0
+    skipped: int = 0
+    _is_inside: bool = field(default=False, init=False)
+    """True if the offset is inside a line that is too long."""
+
+    def is_behind(self) -> bool:
+        """Return True if the file's size is not the offset."""
+        try:
+            return os.lstat(self.root / self.run / FILE).st_size != self.offset
+        except OSError:
+            return self.offset != 0
+
+    def read(self) -> Batch:
+        """Return the next events."""
+        file = open_file(self.root, self.run, FILE)
+        size = os.fstat(file.fileno()).st_size if file else 0
+        is_reset = size < self.offset
+        if is_reset:
+            self.offset, self.skipped, self._is_inside = 0, 0, False
+        if file is None:
+            return Batch([], is_reset, False, self.skipped)
+        events: list[Event] = []
+        begin, taken = self.offset, 0
+        with file:
+            file.seek(self.offset)
+            while len(events) < MAX_EVENTS and taken < MAX_BATCH and self.offset - begin < MAX_READ:
+                line = file.readline(MAX_LINE + 1)
+                if not self._accept(line):
+                    return Batch(events, is_reset, False, self.skipped)
+                for event in self._parse(line):
+                    events.append(event)
+                    taken += len(line)
+        return Batch(events, is_reset, self.offset < size, self.skipped)
+
+    def _accept(self, line: bytes) -> bool:
+        """Move the offset behind the line; return False at the end of the file or at a torn line."""
+        is_whole, is_long = line.endswith(b"\n"), len(line) > MAX_LINE
+        if not line or not (is_whole or is_long or self._is_inside):
+            return False
+        self.offset += len(line)
+        return True
+
+    def _parse(self, line: bytes) -> Iterator[Event]:
+        was_inside, is_whole = self._is_inside, line.endswith(b"\n")
+        self._is_inside = not is_whole
+        if was_inside:
+            return
+        if not is_whole or len(line) > MAX_LINE:
+            self.skipped += 1
+            return
+        try:
+            yield event_from_line(line)
+        except DataError:
+            self.skipped += bool(line.strip())
+
+
+MAX_STREAMS = 32
+MAX_RUNS = 8  # of one stream
+MAX_METRICS = 1_000  # metrics of one stream that are described
+QUIET_SECONDS = 15.0  # seconds until a comment shows that the connection lives
+
+_POSITION = re.compile(r"([^,:]+):([0-9]{1,15})")
+
+
+class Streams:
+    """ASGI endpoint `/api/events?run=ID`; open streams are counted and limited.
+
+    Args:
+        root: Folder of runs.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.open = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the browser leaves."""
+        request = Request(scope, receive)
+        runs = list(dict.fromkeys(request.query_params.getlist("run")))
+        if refusal := self._refuse(runs):
+            await refusal(scope, receive, send)
+            return
+        last = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        offsets = parse_positions(last)
+        tails = [Tail(self._root, run, offsets.get(run, 0)) for run in runs]
+        self.open += 1
+        try:
+            await StreamingResponse(messages(tails), media_type="text/event-stream")(scope, receive, send)
+        finally:
+            self.open -= 1
+
+    def _refuse(self, runs: Sequence[str]) -> Response | None:
+        if not 1 <= len(runs) <= MAX_RUNS:
+            return PlainTextResponse(f"choose 1 to {MAX_RUNS} runs\n", 400)
+        if not all(map(is_run_id, runs)):
+            return PlainTextResponse("no such run\n", 404)
+        if self.open >= MAX_STREAMS:
+            return PlainTextResponse("too many open pages; close one\n", 503)
+        return None
+
+
+def parse_positions(text: str) -> dict[str, int]:
+    """Return run -> offset from the id of an event, such as `a:120,b:77`; malformed parts are ignored."""
+    found = (_POSITION.fullmatch(part) for part in text[:4_000].split(","))
+    return {match[1]: int(match[2]) for match in found if match}
+
+
+async def messages(tails: Sequence[Tail]) -> AsyncIterator[bytes]:
+    """Yield server-sent events without end: batches of events, resets, and comments in quiet times."""
+    described: set[str] = set()
+    heard = time.monotonic()
+    yield b"retry: 1000\n\n"
+    while True:
+        has_more = False
+        for tail in tails:
+            if not tail.is_behind():
+                continue
+            batch = await to_thread.run_sync(tail.read)
+            has_more |= batch.has_more
+            if batch.events or batch.is_reset:
+                yield _message(tail, batch, tails, described)
+                heard = time.monotonic()
+        if time.monotonic() - heard >= QUIET_SECONDS:
+            yield b": alive\n\n"
+            heard = time.monotonic()
+        await asyncio.sleep(0 if has_more else POLL_SECONDS)
+
+
+def _message(tail: Tail, batch: Batch, tails: Sequence[Tail], described: set[str]) -> bytes:
+    positions = ",".join(f"{one.run}:{one.offset}" for one in tails)
+    head = json.dumps({"run": tail.run, "skipped": batch.skipped, "metrics": _describe(batch.events, described)})
+    events = b",".join(event_to_line(event).rstrip() for event in batch.events)
+    kind = b"reset" if batch.is_reset else b"events"
+    data = head[:-1].encode() + b', "events": [' + events + b"]}"
+    return b"id: " + positions.encode() + b"\nevent: " + kind + b"\ndata: " + data + b"\n\n"
+
+
+def _describe(events: Sequence[Event], described: set[str]) -> Mapping[str, Any]:
+    """Return metric -> description for metrics that this stream has not described yet."""
+    keys = {key for event in events if isinstance(event, Round) for key in event.metrics}
+    keys |= {key for event in events if isinstance(event, Start) for pair in event.simple.items() for key in pair}
+    new = sorted(keys - described)[: max(MAX_METRICS - len(described), 0)]
+    described.update(new)
+    return {key: describe_metric(key) for key in new}
+
+
+def describe_metric(key: str) -> dict[str, Any]:
+    """Return the description of a metric for the page."""
+    m = measure(key)
+    fields = ("label", "short", "better", "digits", "meaning", "headline", "baseline")
+    return {name: getattr(m, name) for name in fields}
