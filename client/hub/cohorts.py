@@ -6,6 +6,7 @@ from itertools import groupby
 
 import numpy as np
 
+from client.trainers.registry import build_trainer
 from client.training.participant import Participant, split_cohort
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
@@ -71,7 +72,8 @@ class HubSum:
         """
         if not replies:
             return {}
-        whole = {n: expand_reply(unpack_reply(r, config.federation.encoding), self._model) for n, r in replies.items()}
+        encoding, like = config.federation.encoding, build_trainer(config.method_options).template(self._model)
+        whole = {name: expand_reply(unpack_reply(reply, encoding), like) for name, reply in replies.items()}
         lengths = {UPDATE: _lengths([reply.update for reply in whole.values()])}
         if any(reply.gradient for reply in whole.values()):
             lengths[GRADIENT] = _lengths([reply.gradient for reply in whole.values()])

@@ -80,6 +80,9 @@ class Trainer(Protocol):
     acts_on_numbers: bool = False
     """True if each hook treats all numbers alike; tables may then be short."""
 
+    measures: bool = False
+    """True if clients make no steps: they send `statistics` in place of an update, and the server solves for the model."""
+
     def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
         """Return the gradient of the method's objective, computed from ∇L_k."""
         return plain
@@ -102,15 +105,16 @@ class Trainer(Protocol):
         return gradient
 
     def template(self, model: Arrays) -> Arrays:
-        """Return arrays of the names, shapes and dtypes of `statistics`; empty if clients train the model.
+        """Return arrays of the names, shapes and dtypes of an upload, by default the model.
 
-        They depend on the model and the options alone, never on data, and equal the server's `Method.template`.
+        They depend on the model and the options alone, never on data; those of statistics equal the server's
+        `Method.template`.
         """
-        return {}
+        return model
 
     def statistics(self, participant: Participant) -> Tensors:
-        """Return what a client sends in place of an update if the server solves for the model; no scalars."""
-        raise NotImplementedError
+        """Return the statistics of a client, without scalars; see `measures`. Empty if clients train."""
+        return {}
 
     def upload(self, displacement: Tensors) -> Tensors:
         """Return the update to send, computed from Δ_k = θ^c − θ_k."""

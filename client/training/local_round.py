@@ -158,9 +158,10 @@ def train_together(
         participants: The participants.
         with_all: True if every client with a state is in this round. Clients can then share the rows that they do not touch.
     """
-    trainer, participants = build_trainer(options), gather(participants)
-    if trainer.template(participants[0].request.model):
+    trainer = build_trainer(options)
+    if trainer.measures:
         return _measure(trainer, participants)
+    participants = gather(participants)
     names, steps = set(participants[0].request.model), participants[0].steps
     private = TASKS[participants[0].learner.task].private(names, options.capabilities())
     cohort = build_cohort(trainer, participants, private, with_all=with_all)
@@ -188,7 +189,7 @@ def _measure(trainer: Trainer, participants: Sequence[Participant]) -> TrainedCo
 def zero_reply(options: MethodOptions, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
     """Return a reply of the right shapes whose numbers are all zero."""
     trainer = build_trainer(options)
-    zeros = tensors({n: np.zeros_like(a) for n, a in (trainer.template(request.model) or request.model).items()})
+    zeros = tensors({n: np.zeros_like(a) for n, a in trainer.template(request.model).items()})
     shared = zeros.keys() - TASKS[learner.task].private(set(request.model), options.capabilities())
     gradient = select(trainer.conclude({}, zeros, zeros, steps).gradient, shared)
     update = select(trainer.upload(zeros), shared)

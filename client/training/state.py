@@ -68,16 +68,17 @@ class KeepReceived:
         """Store the values of this round; return them unchanged."""
         request = self.keep.participant.request
         if request.phase == LOCAL:
-            self.keep(replace(released, arrays=receive(released, self.encoding, request.model)))
+            like = self.keep.trainer.template(request.model)
+            self.keep(replace(released, arrays=receive(released, self.encoding, like)))
         return released
 
 
-def receive(released: Released, encoding: str, model: Mapping[str, Array]) -> Arrays:
-    """Return released values as the server reads them."""
+def receive(released: Released, encoding: str, template: Mapping[str, Array]) -> Arrays:
+    """Return released values as the server reads them; arrays of an upload have the shapes of the template."""
     received: Arrays = {}
     for kind in ("update", "gradient"):
         arrays = unpack(group(kind, released.arrays), encoding, kind)
-        received |= add_prefix(kind, expand(arrays, model, kind))
+        received |= add_prefix(kind, expand(arrays, template, kind))
     return received
 
 
