@@ -5,6 +5,7 @@ import pytest
 from common.config.parse import flatten, from_json, option_keys, parse, to_json
 from common.methods.planners import PLANNERS, method_names
 from common.methods.registry import METHODS
+from common.options import Scalar
 from tests.support.configurations import BARE, refusal
 
 
@@ -22,7 +23,7 @@ def test_a_configuration_is_equal_after_flattening(method: str) -> None:
 
 @pytest.mark.parametrize("method", PLANNERS)
 def test_a_planner_is_flattened_with_its_inner_method(method: str) -> None:
-    options = {"planner.inner": "fedga", "planner.patience": 3, "training.lr": 0.5}
+    options: dict[str, Scalar] = {"planner.inner": "fedga", "planner.patience": 3, "training.lr": 0.5}
     config = parse({**BARE[method], **options})
     assert from_json(to_json(config)) == config
     assert (config.planner.name, config.method_options.name, config.method_options.rate("x")) == (method, "fedga", 0.5)

@@ -178,7 +178,7 @@ def test_options_of_client_state_and_of_costs_do_not_change(options: dict[str, S
 def test_former_keys_of_a_method_name_the_same_options() -> None:
     assert resumed("exact", ["algorithm.fedrule.local-steps=7"]).method_options.local_steps == 7
     with pytest.raises(ConfigError, match=r"its own planner\.inner=fedavg; remove --set algorithm\.bgtplanner\.inner"):
-        resumed("planned", ["planner.inner=fedprox"])
+        resumed("planned", ["algorithm.bgtplanner.inner=fedprox"])
 
 
 def test_helpers_of_a_resumed_run_are_replaced_as_a_whole() -> None:
