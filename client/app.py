@@ -130,7 +130,9 @@ def open_session(settings: ClientSettings) -> Session:
     store = HostedStore(checked.root, blocks) if blocks else DiskStore(checked.root)
     ledger = functools.partial(_open_ledger, settings, checked.policy, checked.data)
     guard = Releaser(checked.policy, ledger, part=_part_name(settings.part))
-    return Session(settings.public_name, functools.partial(_build_learner, settings), store, guard, checked.pins)
+    return Session(
+        settings.public_name, functools.partial(_build_learner, settings), store, guard, checked.first_contacts
+    )
 
 
 def _part_name(part: tuple[int, int]) -> str:

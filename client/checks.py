@@ -9,12 +9,14 @@ from typing import Any
 
 from client.data.sources import fingerprint, fingerprint_of_all, is_demo, resolve_source
 from client.owner.policy import Policy, read_policy
-from client.secure.terms import PINS, Pins
 from client.settings import ClientSettings
 from common.errors import StateError
 from common.files import write_atomically
 
 ABOUT = "client.json"
+
+FIRST_CONTACTS = "helpers.json"
+"""Name of the file of helpers' identities that were pinned at first contact."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,13 @@ class CheckedClient:
         root: Folder of its state; other data have another one.
         policy: The owner's policy.
         data: Fingerprint of all its data, also of those that are other clients' parts.
-        pins: Helpers that the owner relies on.
+        first_contacts: File of the identities of helpers at first contact.
     """
 
     root: Path
     policy: Policy
     data: str
-    pins: Pins
+    first_contacts: Path
 
 
 @functools.cache
@@ -47,7 +49,7 @@ def check_client(settings: ClientSettings) -> CheckedClient:
     write_about(root, {"data": resolve_source(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     policy = read_policy(settings.policy, is_generated=is_demo(settings.data))
     whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)
-    return CheckedClient(root, policy, whole, Pins.of(policy, settings.state_dir / settings.name / PINS))
+    return CheckedClient(root, policy, whole, settings.state_dir / settings.name / FIRST_CONTACTS)
 
 
 def write_about(root: Path, about: Mapping[str, Any]) -> None:

@@ -4,12 +4,12 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from typing import Protocol
 
 from client.owner.policy import Policy
-from client.secure.terms import AcceptedRoster, Pins
 from client.state import Store
 from client.tasks.learner import DoubtsRun, Learner
 from common.config.parse import from_json, read_names
@@ -34,6 +34,31 @@ UNFIT_RETRY_SECONDS = 300.0
 Their owner may have corrected them.
 """
 
+
+class AcceptedHelpers(Protocol):
+    """Helpers of a run that a client accepted, as far as its guarantee rests on them."""
+
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """Names of the helpers whose identity is pinned, those of the first contact included."""
+
+    @property
+    def first_use(self) -> tuple[str, ...]:
+        """Names of the pinned helpers whose identity came from the server at first contact."""
+
+
+class AcceptsHelpers(Protocol):
+    """Helpers that an owner relies on."""
+
+    def accept(self, cards: Sequence[str], run: str) -> AcceptedHelpers:
+        """Return the helpers of an invitation.
+
+        Raises:
+            WireError: The invitation is malformed or of another run.
+            RefusedError: The owner does not rely on enough of these helpers.
+        """
+
+
 BuildLearner = Callable[[RunConfig, Vocabulary], Learner]
 
 
@@ -45,7 +70,7 @@ class EnrolledRun:
     config: RunConfig
     vocabulary: Vocabulary
     learner: Learner
-    helpers: AcceptedRoster | None = None
+    helpers: AcceptedHelpers | None = None
     """Helpers of the run's secure sums; None under trust `local`."""
 
 
@@ -59,7 +84,7 @@ class Enrolments:
         pins: Helpers that the owner relies on.
     """
 
-    def __init__(self, build_learner: BuildLearner, store: Store, policy: Policy, pins: Pins) -> None:
+    def __init__(self, build_learner: BuildLearner, store: Store, policy: Policy, pins: AcceptsHelpers) -> None:
         self._build_learner, self._store, self._policy, self._pins = build_learner, store, policy, pins
         self._runs: dict[str, EnrolledRun] = {}
         self._unfit: dict[str, float] = {}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from safetensors.numpy import save
 
@@ -49,15 +50,20 @@ class Session:
         build_learner: Reads the private data under a run's vocabulary.
         store: Client state.
         releaser: Last step of every reply with private data; it holds the owner's policy.
-        pins: Helpers that the owner relies on; default: those of the policy, with first contacts in memory.
+        first_contacts: File of the identities of helpers at first contact; None for memory that ends with the process.
     """
 
     def __init__(
-        self, client: str, build_learner: BuildLearner, store: Store, releaser: Releaser, pins: Pins | None = None
+        self,
+        client: str,
+        build_learner: BuildLearner,
+        store: Store,
+        releaser: Releaser,
+        first_contacts: Path | None = None,
     ) -> None:
         self.client, self.build_learner, self.store, self.releaser = client, build_learner, store, releaser
         self.policy = releaser.policy
-        self.runs = Enrolments(build_learner, store, self.policy, pins or Pins.of(self.policy))
+        self.runs = Enrolments(build_learner, store, self.policy, Pins.of(self.policy, first_contacts))
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Accept an enrolment.

@@ -2,13 +2,14 @@
 
 from common.arrays import Array, Arrays, Floats, add, mean, norm, scale, sub, zeros_like
 from common.errors import ConfigError, DataError, FedloomError, RefusedError, WireError
-from common.methods.base import Capabilities, MethodOptions, MethodSpec
+from common.methods.base import MethodOptions, MethodSpec
 from common.methods.planners import ArmOptions, PlannerOptions, PlannerSpec
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, MetricSpec
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.counts import CountStatistics
-from common.tasks.spec import ModelVariant, NamedRows, Objective, TaskOptions, TaskRun, TaskSpec
+from common.tasks.options import Capabilities, ModelVariant, NamedRows, TaskOptions
+from common.tasks.spec import Objective, TaskRun, TaskSpec
 from common.tasks.vocabulary import Vocabulary, check_names
 from common.wire.messages import Metrics, TrainReply, TrainRequest
 

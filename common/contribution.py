@@ -1,90 +1,301 @@
-"""Contributions of clients to a round: sums of their replies, and their lengths. Pure, NumPy."""
+"""Contribution: results of one client or of many, as named sums that add up. Pure, NumPy.
+
+Every training result is a contribution: that of one client, of a block of simulated clients, of a hub, or of an opened secure
+sum. A method reads means of the total. With weights w_k, steps τ_k, p_k = w_k/Σw and τ̄ = Σ p_k τ_k, the mean update is
+Δ̄ = τ̄·Σ p_k Δ_k/τ_k (algorithms.md §1.4), which is Σ p_k Δ_k if all τ_k are equal. Methods without rounds add statistics
+under names of their own and solve for the model.
+"""
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
 from common.arrays import Array, Arrays, Floats, add_prefix, group
+from common.errors import ConfigError
 from common.wire.messages import TrainReply
+from common.wire.sparse_rows import split_rows
+
+UPDATE, MAGNITUDE, GRADIENT = "update", "magnitude", "gradient"
+"""Kinds of sums of a training round: Σ w_k Δ_k/τ_k, Σ w_k |Δ_k|/τ_k and Σ w_k s_k."""
+
+BLOCK_SIZE = 1 << 17
+"""Numbers processed at a time; few enough to stay in the cache between both sums."""
+
+MAX_PLAUSIBLE = 1e12
+"""Largest accepted magnitude of a loss, metric or weight; sums of squares and products stay finite."""
+
+DOUBT = 0.5
+"""Share of the bound on lengths from which on the server judges a single reply.
+
+The median of the round, to which the bound refers, is not there yet.
+"""
+
+Lengths = dict[str, float]
+"""`update` and `gradient` -> L2 norm."""
+
+Rate = Callable[[str], float]
+"""Learning rate of a parameter, by its name."""
 
 
-class Folded:
-    """Weighted sums in float64 over clients, apart for each number of local steps.
+@dataclass(frozen=True)
+class Member:
+    """Client in a contribution.
 
-    Attributes:
-        updates: Steps τ -> Σ w_k Δ_k over the clients with τ_k = τ.
-        magnitudes: The same of |Δ_k|; empty unless the method needs it.
-        gradient: Σ w_k s_k over all clients; empty unless they send s_k.
-        weights: Steps τ -> Σ w_k.
-        dtypes: Dtype of each parameter.
+    Args:
+        name: Name of the client.
+        weight: Weight w_k in means.
+        steps: Number τ_k of its local steps.
+        loss: Mean training loss; NaN if it is not known.
+        lengths: Norms of its update and gradient; empty if they are not known.
     """
 
-    def __init__(self) -> None:
-        self.updates: dict[int, Arrays] = {}
-        self.magnitudes: dict[int, Arrays] = {}
-        self.gradient: Arrays = {}
-        self.weights: dict[int, float] = {}
-        self.dtypes: dict[str, np.dtype[np.generic]] = {}
+    name: str
+    weight: float = 1.0
+    steps: int = 1
+    loss: float = math.nan
+    lengths: Lengths = field(default_factory=dict)
 
-    def add(
-        self, steps: int, weights: Floats, update: Arrays, gradient: Arrays, *, with_magnitude: bool = False
-    ) -> None:
-        """Add K clients that made the same number of steps.
+
+class SingleReply(Protocol):
+    """Reply of one client, where a method needs more than sums."""
+
+    @property
+    def client(self) -> str:
+        """Name of the client."""
+
+    @property
+    def weight(self) -> float:
+        """Weight w_k in means."""
+
+    @property
+    def member(self) -> Member:
+        """The client in a contribution."""
+
+    @property
+    def update(self) -> Arrays:
+        """Δ_k."""
+
+    @property
+    def gradient(self) -> Arrays:
+        """s_k; empty if the method sends none."""
+
+
+class Contribution:
+    """Sums in float64 over members; contributions add.
+
+    Args:
+        per_step: True if updates are summed per local step, Δ_k/τ_k; False if each update solves a problem of its own.
+        magnitude: True if Σ w_k |Δ_k|/τ_k is summed too.
+        tables: Arrays whose tables an update may hold as rows with ids; None if all updates have full tables.
+
+    Attributes:
+        members: Members in the order in which they were added.
+        sums: Kind -> named sums.
+        dtypes: Dtype of each parameter.
+        weight: Σ w_k.
+        weighted_steps: Σ w_k τ_k.
+    """
+
+    def __init__(self, *, per_step: bool = True, magnitude: bool = False, tables: Arrays | None = None) -> None:
+        self._per_step, self._magnitude, self._tables = per_step, magnitude, tables
+        self.members: list[Member] = []
+        self.sums: dict[str, Arrays] = {}
+        self.dtypes: dict[str, np.dtype[Any]] = {}
+        self.weight = self.weighted_steps = 0.0
+        self._singles: Sequence[SingleReply] | None = None
+
+    def __bool__(self) -> bool:
+        """Return True if it has members."""
+        return bool(self.members)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the members, ascending."""
+        return sorted(member.name for member in self.members)
+
+    @property
+    def steps(self) -> dict[str, int]:
+        """Client -> number τ_k of its local steps."""
+        return {member.name: member.steps for member in self.members}
+
+    @property
+    def replies(self) -> Sequence["SingleReply"]:
+        """Single replies of the members, in the order of their names.
+
+        Raises:
+            ConfigError: The total has sums alone, as in secure sums and for methods with the capability `sum_only`.
+        """
+        if self._singles is None:
+            raise ConfigError(
+                "this method needs single replies, and this round has sums alone; set privacy.trust=local"
+            )
+        return self._singles
+
+    def add(self, member: Member, update: Arrays, gradient: Arrays | None = None) -> None:
+        """Add one client; its arrays are read once.
 
         Args:
-            steps: Their number of local steps.
-            weights: Weight of each client, (K,); one of weight 0 does not change any sum.
+            member: The client.
+            update: Δ_k; tables may be rows with their ids if `tables` is set.
+            gradient: s_k; None or empty if the method sends none.
+
+        Raises:
+            ValueError: Names or shapes differ from those of earlier members.
+        """
+        like = self._tables or update
+        if UPDATE not in self.sums:
+            self.dtypes |= {name: a.dtype for name, a in like.items()}
+            for kind in (UPDATE, MAGNITUDE) if self._magnitude else (UPDATE,):
+                self.sums[kind] = {name: np.zeros(a.shape) for name, a in like.items()}
+        parts = [*split_rows(update)]
+        _check_shapes(parts, self.sums[UPDATE])
+        factor, sizes = member.weight / self._scale(member.steps), self.sums.get(MAGNITUDE, {})
+        for name, rows, delta in parts:
+            add = _add if rows is None else partial(_add_rows, rows)
+            add(delta, factor, self.sums[UPDATE][name], sizes.get(name))
+        if gradient:
+            self.add_sums(GRADIENT, {name: a.astype(np.float64) * member.weight for name, a in gradient.items()})
+        self.record([member])
+
+    def add_stack(self, members: Sequence[Member], weights: Floats, update: Arrays, gradient: Arrays) -> None:
+        """Add clients with equal numbers of steps, whose arrays are stacked along dimension 0.
+
+        Args:
+            members: The clients that count.
+            weights: Weight of each row, (K,); 0 for rows that do not count.
             update: Δ_k, K × ….
             gradient: s_k, K × …; empty if the method sends none.
-            with_magnitude: True if the method needs the sum of |Δ_k|.
         """
         self.dtypes |= {name: a.dtype for name, a in update.items()}
-        _add(self.updates.setdefault(steps, {}), _sum(weights, update))
-        if with_magnitude:
-            _add(self.magnitudes.setdefault(steps, {}), _sum(weights, {n: np.abs(a) for n, a in update.items()}))
-        _add(self.gradient, _sum(weights, gradient))
-        self.weights[steps] = self.weights.get(steps, 0.0) + float(weights.sum())
+        factors = weights / self._scale(members[0].steps if members else 1)
+        self.add_sums(UPDATE, _sum(factors, update))
+        if self._magnitude:
+            self.add_sums(MAGNITUDE, _sum(factors, {name: np.abs(a) for name, a in update.items()}))
+        self.add_sums(GRADIENT, _sum(weights, gradient))
+        self.record(members)
 
-    def merge(self, other: "Folded") -> None:
-        """Add the clients of another sum."""
+    def add_statistics(self, member: Member, statistics: Mapping[str, Arrays]) -> None:
+        """Add one client's statistics, kind -> named arrays, of a method that solves for its model."""
+        for kind, arrays in statistics.items():
+            self.add_sums(kind, arrays)
+        self.record([member])
+
+    def with_replies(self, replies: Sequence[SingleReply]) -> "Contribution":
+        """Return itself with the single replies that it sums, for methods that need them."""
+        self._singles = replies
+        return self
+
+    def select(self, names: Collection[str]) -> "Contribution":
+        """Return the contribution of these members alone, from their single replies.
+
+        Raises:
+            ConfigError: The total has sums alone.
+        """
+        chosen, total = [reply for reply in self.replies if reply.client in names], self.empty()
+        for reply in chosen:
+            total.add(reply.member, reply.update, reply.gradient)
+        return total.with_replies(chosen)
+
+    def add_sums(self, kind: str, added: Mapping[str, Array]) -> None:
+        """Add named arrays to the sums of a kind, without a member."""
+        sums = self.sums.setdefault(kind, {}) if added else {}
+        for name, a in added.items():
+            if name in sums:
+                sums[name] += a
+            else:
+                sums[name] = np.array(a, np.float64)
+
+    def empty(self) -> "Contribution":
+        """Return a contribution of the same form without members."""
+        return Contribution(per_step=self._per_step, magnitude=self._magnitude, tables=self._tables)
+
+    def merge(self, other: "Contribution") -> None:
+        """Add the members and sums of another contribution."""
         self.dtypes |= other.dtypes
-        for own, added in ((self.updates, other.updates), (self.magnitudes, other.magnitudes)):
-            for steps, arrays in added.items():
-                _add(own.setdefault(steps, {}), arrays)
-        _add(self.gradient, other.gradient)
-        for steps, weight in other.weights.items():
-            self.weights[steps] = self.weights.get(steps, 0.0) + weight
+        for kind, arrays in other.sums.items():
+            self.add_sums(kind, arrays)
+        self.members += other.members
+        self.weight += other.weight
+        self.weighted_steps += other.weighted_steps
+
+    def mean_update(self) -> Arrays:
+        """Return Δ̄.
+
+        Raises:
+            ValueError: No member, or no weight.
+        """
+        return self._mean(UPDATE, self._mean_steps)
+
+    def mean_and_magnitude(self) -> tuple[Arrays, Arrays]:
+        """Return Δ̄ and Δ' = τ̄·Σ p_k |Δ_k|/τ_k: |Δ̄| ≤ Δ' in every number."""
+        return self.mean_update(), self._mean(MAGNITUDE, self._mean_steps)
+
+    def mean_gradient(self) -> Arrays:
+        """Return s̄ = Σ p_k s_k."""
+        return self._mean(GRADIENT)
+
+    def mean_direction(self, rate: Rate) -> Arrays:
+        """Return Σ p_k Δ_k/(ητ_k), with η the rate of a parameter; only if sums are per step."""
+        means = {name: a / (rate(name) * self._positive_weight) for name, a in self.sums[UPDATE].items()}
+        return {name: a.astype(self.dtypes[name]) for name, a in means.items()}
+
+    def mean(self, kind: str) -> Arrays:
+        """Return Σ_k x_k / Σ w_k of statistics, in float64."""
+        return {name: a / self._positive_weight for name, a in self.sums[kind].items()}
 
     def to_arrays(self) -> Arrays:
-        """Return everything by name, in the form that `from_arrays` reads."""
-        arrays = add_prefix("gradient", self.gradient)
-        arrays |= {f"weights/{steps}": np.array(weight) for steps, weight in self.weights.items()}
+        """Return sums, weight and steps by name, without the members; `from_arrays` reads them."""
+        arrays: Arrays = {"weight": np.array(self.weight), "steps": np.array(self.weighted_steps)}
         arrays |= {f"dtypes/{name}": np.zeros(0, dtype) for name, dtype in self.dtypes.items()}
-        for kind, by_steps in (("updates", self.updates), ("magnitudes", self.magnitudes)):
-            for steps, named in by_steps.items():
-                arrays |= add_prefix(f"{kind}/{steps}", named)
+        for kind, named in self.sums.items():
+            arrays |= add_prefix(f"sums/{kind}", named)
         return arrays
 
     @staticmethod
-    def from_arrays(arrays: Arrays) -> "Folded":
-        """Return the sums; inverse of `to_arrays`.
+    def from_arrays(arrays: Arrays, members: Iterable[Member] = (), *, per_step: bool = True) -> "Contribution":
+        """Return the contribution of these members; inverse of `to_arrays`.
 
         Raises:
-            ValueError: A number of steps or a weight is no number.
+            KeyError: The weight or the steps are missing.
+            ValueError: They are no single numbers.
         """
-        sums = Folded()
-        sums.gradient = group("gradient", arrays)
-        sums.dtypes = {name: a.dtype for name, a in group("dtypes", arrays).items()}
-        for text, weight in group("weights", arrays).items():
-            steps = int(text)
-            sums.weights[steps] = weight.item()
-            sums.updates[steps] = group(f"updates/{steps}", arrays)
-            if magnitudes := group(f"magnitudes/{steps}", arrays):
-                sums.magnitudes[steps] = magnitudes
-        return sums
+        total = Contribution(per_step=per_step)
+        total.weight, total.weighted_steps = float(arrays["weight"].item()), float(arrays["steps"].item())
+        total.dtypes = {name: a.dtype for name, a in group("dtypes", arrays).items()}
+        total.members = [*members]
+        for name, a in group("sums", arrays).items():
+            kind, _, parameter = name.partition("/")
+            total.sums.setdefault(kind, {})[parameter] = a
+        return total
+
+    @property
+    def _positive_weight(self) -> float:
+        if not self.weight > 0:
+            raise ValueError("a mean needs at least one member of positive weight")
+        return self.weight
+
+    @property
+    def _mean_steps(self) -> float:
+        """Mean τ̄ of the local steps; 1 if sums are not per step."""
+        return self.weighted_steps / self._positive_weight if self._per_step else 1.0
+
+    def _scale(self, steps: int) -> int:
+        return steps if self._per_step else 1
+
+    def _mean(self, kind: str, factor: float = 1.0) -> Arrays:
+        factor /= self._positive_weight
+        return {name: (a * factor).astype(self.dtypes[name]) for name, a in self.sums.get(kind, {}).items()}
+
+    def record(self, members: Sequence[Member]) -> None:
+        """Add members whose arrays are in the sums."""
+        self.members += members
+        self.weight += sum(member.weight for member in members)
+        self.weighted_steps += sum(member.weight * member.steps for member in members)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,42 +310,16 @@ class ClientBlock:
 
     number: int
     clients: tuple[str, ...]
-    sums: Folded
+    sums: Contribution
 
 
 @dataclass(frozen=True)
 class BlockReply(TrainReply):
     """Reply of a client of a block; its arrays are in the block's sums alone."""
 
-    block: ClientBlock = field(default_factory=lambda: ClientBlock(0, (), Folded()))
+    block: ClientBlock = field(default_factory=lambda: ClientBlock(0, (), Contribution()))
     lengths: Mapping[str, float] = field(default_factory=dict)
     """`update` and `gradient` -> L2 norm."""
-
-
-def _sum(weights: Floats, stacked: Arrays) -> Arrays:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return {n: (weights @ a.reshape(len(a), -1)).reshape(a.shape[1:]) for n, a in stacked.items() if len(a)}
-
-
-def _add(sums: Arrays, added: Mapping[str, Array]) -> None:
-    for name, a in added.items():
-        if name in sums:
-            sums[name] += a
-        else:
-            sums[name] = np.array(a, np.float64)
-
-
-MAX_PLAUSIBLE = 1e12
-"""Largest accepted magnitude of a loss, metric or weight; sums of squares and products stay finite."""
-
-DOUBT = 0.5
-"""Share of the bound on lengths from which on the server judges a single reply.
-
-The median of the round, to which the bound refers, is not there yet.
-"""
-
-Lengths = dict[str, float]
-"""`update` and `gradient` -> L2 norm."""
 
 
 def typical(lengths: Sequence[Lengths]) -> Lengths:
@@ -168,3 +353,34 @@ def find_doubtful(reference: Lengths, limits: Floats, lengths: dict[str, Floats]
         most = np.where(limits > 0, DOUBT * limits * middle.get(kind, 0.0), math.inf)
         trusted &= np.isfinite(length) & (length <= most)
     return np.flatnonzero(~trusted).tolist()
+
+
+def _sum(weights: Floats, stacked: Arrays) -> Arrays:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return {n: (weights @ a.reshape(len(a), -1)).reshape(a.shape[1:]) for n, a in stacked.items() if len(a)}
+
+
+def _add(delta: Array, factor: float, signed: Array, absolute: Array | None) -> None:
+    """Update both sums in one pass over `delta`, block by block."""
+    flat, room = delta.reshape(-1), np.empty(min(BLOCK_SIZE, delta.size))
+    for start in range(0, flat.size, BLOCK_SIZE):
+        block = slice(start, start + BLOCK_SIZE)
+        scaled = room[: flat[block].size]
+        np.multiply(flat[block], factor, out=scaled, dtype=np.float64)
+        signed.reshape(-1)[block] += scaled
+        if absolute is not None:
+            absolute.reshape(-1)[block] += np.abs(scaled, out=scaled)
+
+
+def _add_rows(rows: Array, delta: Array, factor: float, signed: Array, absolute: Array | None) -> None:
+    """Update both sums in the rows of these ids, which do not repeat."""
+    scaled = delta.astype(np.float64) * factor
+    signed[rows] += scaled
+    if absolute is not None:
+        absolute[rows] += np.abs(scaled, out=scaled)
+
+
+def _check_shapes(parts: Sequence[tuple[str, Array | None, Array]], like: Arrays) -> None:
+    shapes = {n: a.shape if rows is None else (len(like[n]), *a.shape[1:]) for n, rows, a in parts if n in like}
+    if len(parts) != len(like) or shapes != {n: a.shape for n, a in like.items()}:
+        raise ValueError("updates of one round must agree in names and shapes")

@@ -1,22 +1,25 @@
 """Methods of your own from Python."""
 
+from collections.abc import Callable
+from typing import Any
+
 from client.trainers.base import AnyClientMethod, ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.registry import CLIENT_METHODS
 from common.methods.base import AnyMethod
 from common.methods.registry import METHODS
 from server.methods.registry import SERVER_METHODS
-from server.round.method import AnyServerMethod, ServerMethod
+from server.round.method import AnyServerMethod, Method, ServerMethod
 
 
-def add_method(method: AnyMethod, server: type, client: AnyClientMethod | None = None) -> None:
+def add_method(method: AnyMethod, server: Callable[[Any], Method], client: AnyClientMethod | None = None) -> None:
     """Add a training method for this process; `simulate(method=...)` then trains with it.
 
     An installed package provides a method to all processes, also over gRPC: see "Add a method" in the documentation.
 
     Args:
         method: Options of the method, as a `MethodSpec`.
-        server: Subclass of `RoundStrategy` with `update`.
+        server: Class or function that builds the server step, a `server.api.Method`, from the method's options.
         client: Client side; default: local training as in FedAvg.
 
     Raises:

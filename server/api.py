@@ -1,26 +1,28 @@
-"""Public surface for plug-ins at the server."""
+"""Public surface for plug-ins at the server; the names of the last list are of release 0.1 and go in 0.3."""
 
-from server.aggregation.optimizers import OptimizerState
-from server.aggregation.results import Collected, Replies, Reply
-from server.methods.fedavg import MeanStrategy
+from common.contribution import Contribution
+from server.aggregation.replies import Reply
+from server.methods.fedavg import Mean
 from server.planning.planner import Decision, Planner, RunBudget, ServerPlanner, Stop, cost_levels, open_round
 from server.planning.registry import Schedule
 from server.planning.state import PlannerState, PlayedRounds
-from server.round.method import RoundParts, ServerMethod
-from server.round.round import RoundStrategy
+from server.round.deprecated import Collected, Replies, RoundParts, RoundStrategy
+from server.round.method import Assignment, Groups, Method, RoundContext, ServerMethod
+
+OptimizerState = Groups
 
 __all__ = [
-    "Collected",
+    "Assignment",
+    "Contribution",
     "Decision",
-    "MeanStrategy",
-    "OptimizerState",
+    "Groups",
+    "Mean",
+    "Method",
     "Planner",
     "PlannerState",
     "PlayedRounds",
-    "Replies",
     "Reply",
-    "RoundParts",
-    "RoundStrategy",
+    "RoundContext",
     "RunBudget",
     "Schedule",
     "ServerMethod",
@@ -29,3 +31,4 @@ __all__ = [
     "cost_levels",
     "open_round",
 ]
+__all__ += ["Collected", "OptimizerState", "Replies", "RoundParts", "RoundStrategy"]

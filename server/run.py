@@ -22,20 +22,19 @@ from common.wire.messages import EnrolRequest
 from server.clients.enrolment import MAX_REWAIT_SECONDS, SUMS, Enrolment, HubAdmission
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import NameBindings
+from server.compose import build_round
 from server.exchange.flower import prompt_pull
 from server.exchange.grid import Liveness, PollingGrid, RoundLimits
 from server.exchange.relays import HubGrid
-from server.methods.registry import build_strategy
-from server.planning.planner import budget_of, read_round_decision
+from server.planning.planner import read_round_decision
 from server.record.events import ENDED_EARLY
-from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
+from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id, restore
 from server.record.journal import Journal
 from server.record.result import Result
-from server.round.counts import sum_counts, sum_masked_counts
-from server.round.method import RoundParts
-from server.round.plan import PlannedStrategy
-from server.round.round import RoundStrategy
-from server.round.state import RunState, restore
+from server.round.counts import sum_counts
+from server.round.round import Observer, Round
+from server.round.state import RunState
+from server.secure.counts import sum_masked_counts
 from server.secure.parties import Parties, check_counts, find_oversize, find_parties, resolve_counts
 from server.secure.protocol import SumProtocol
 
@@ -58,8 +57,6 @@ def read_catalogue(config: RunConfig) -> Vocabulary:
     except DataError as error:
         raise DataError(str(error), config.catalogue) from None
 
-
-Strategy = RoundStrategy | PlannedStrategy
 
 FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.05, 1.5, 2.0  # between two requests of a round
 
@@ -93,7 +90,7 @@ class Patience:
         self.pause = min(self.pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
 
 
-def train(strategy: Strategy, grid: Grid, journal: Journal) -> str:
+def train(strategy: Round, grid: Grid, journal: Journal) -> str:
     """Train all rounds, or as many as the clients can afford; return the reason of an early end.
 
     Without remaining rounds the run ended in its last evaluation; only that evaluation is done. A round that lost its
@@ -126,7 +123,7 @@ def train(strategy: Strategy, grid: Grid, journal: Journal) -> str:
     return ""
 
 
-def _evaluate(strategy: Strategy, grid: Grid) -> None:
+def _evaluate(strategy: Round, grid: Grid) -> None:
     """Evaluate the model of a round whose evaluation a kill has interrupted."""
     messages = strategy.configure_evaluate(strategy.state.round, ArrayRecord(), ConfigRecord(), grid)
     strategy.aggregate_evaluate(strategy.state.round, grid.send_and_receive(messages))
@@ -191,10 +188,18 @@ def _run(
     if totals:
         journal.resume(totals)
     sums = parties.sums(folder.append)
-    recorders = journal.record_training, journal.record_evaluation
-    deciders = (lambda: journal.choice.reason_to_stop), journal.losses.find_explosion
-    parts = RoundParts(config, state, enrolment, *recorders, *deciders, sums, on_round, folder.path)
-    strategy = _build_strategy(parts, journal, folder.decision() if config.resume else "")
+    observer = Observer(
+        on_round=on_round,
+        on_trained=journal.record_training,
+        on_evaluated=journal.record_evaluation,
+        on_observed=journal.record_observation,
+        reason_to_stop=lambda: journal.choice.reason_to_stop,
+        find_explosion=journal.losses.find_explosion,
+    )
+    decided = folder.decision() if config.resume and config.needs_planner else ""
+    decision = read_round_decision(decided) if decided else None
+    planned: dict[str, Any] = {"on_decided": journal.record_decision, "decision": decision}
+    strategy = build_round(config, state, enrolment, observer, sums=sums, folder=folder.path, **planned)
     journal.open(strategy.state)
     recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.take), False
     try:
@@ -252,16 +257,6 @@ def _start_from_counts(
     if sums:
         return sum_masked_counts(grid, enrolment.roster, state, sums, config, catalogue)
     return sum_counts(grid, enrolment.roster, state, partial(TASKS[config.task].add_counts, vocabulary=catalogue))
-
-
-def _build_strategy(parts: RoundParts, journal: Journal, decided: str) -> RoundStrategy | PlannedStrategy:
-    """Build the strategy, inside a planner if the run has a privacy budget."""
-    if not parts.config.needs_planner:
-        return build_strategy(parts)
-    decision = read_round_decision(decided) if decided else None
-    return PlannedStrategy(
-        parts, budget_of(parts.config), journal.record_observation, journal.record_decision, decision
-    )
 
 
 def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabulary) -> tuple[RunState, dict[str, Any]]:

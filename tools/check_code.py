@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from common.methods.registry import METHODS, method_names
+from common.methods.planners import method_names
+from common.methods.registry import METHODS
 from common.tasks.registry import TASKS
 from tools.sources import CHECKED, LAYERS, ROOT, parsed, relative
 

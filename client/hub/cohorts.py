@@ -1,20 +1,28 @@
 """Cohorts of a hub's clients: their training, and the sum of their replies."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 
+from client.trainers.registry import build_trainer
 from client.training.participant import Participant, split_cohort
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
-from common.contribution import Folded, Lengths, find_doubtful, rows_of_lengths
+from common.contribution import (
+    GRADIENT,
+    UPDATE,
+    Contribution,
+    Lengths,
+    Member,
+    find_doubtful,
+    rows_of_lengths,
+)
 from common.errors import RefusedError
 from common.methods.base import MethodOptions
 from common.wire.encodings import unpack_reply
-from common.wire.hubs import GRADIENT, UPDATE, SumBlob, write_sum
+from common.wire.hubs import SumBlob, write_sum
 from common.wire.messages import TrainReply, TrainRequest
 from common.wire.sparse_rows import expand_reply
 
@@ -42,20 +50,19 @@ class HubSum:
         request: The request.
         reference: Typical lengths of the hub's last sum.
         sums_only: Clients whose update leaves the hub inside a sum with another one, or not at all.
-
-    Attributes:
-        lengths: Lengths of each reply in the sum.
     """
 
     def __init__(self, request: TrainRequest, reference: Lengths, sums_only: Collection[str] = ()) -> None:
         self._model, self._reference, self._sums_only = request.model, reference, sums_only
-        self._members = Counter[int]()
-        """Number of local steps -> clients in the sum of that number."""
-        self._sums, self._clients = Folded(), list[str]()
-        self.lengths: list[Lengths] = []
+        self._total = Contribution()
 
-    def fold(self, config: RunConfig, replies: Mapping[str, TrainReply]) -> dict[str, TrainReply | RefusedError]:
-        """Add the replies of clients with equal numbers of steps; return what each of them sends.
+    @property
+    def lengths(self) -> list[Lengths]:
+        """Lengths of each reply in the sum."""
+        return [member.lengths for member in self._total.members]
+
+    def add(self, config: RunConfig, replies: Mapping[str, TrainReply]) -> dict[str, TrainReply | RefusedError]:
+        """Add the replies of clients that trained together; return what each of them sends.
 
         A reply that the server may leave out is sent as it is, or refused if sums alone may have it.
 
@@ -65,46 +72,43 @@ class HubSum:
         """
         if not replies:
             return {}
-        names = [*replies]
-        encoding, model = config.federation.encoding, self._model
-        whole = [expand_reply(unpack_reply(reply, encoding), model) for reply in replies.values()]
-        lengths = {UPDATE: _lengths([reply.update for reply in whole])}
-        if whole[0].gradient:
-            lengths[GRADIENT] = _lengths([reply.gradient for reply in whole])
-        limits = np.full(len(names), config.federation.norm_bound)
-        losses = np.array([reply.loss for reply in whole])
-        alone = set(find_doubtful(self._reference, limits, lengths, losses))
-        summed = [k for k in range(len(names)) if k not in alone]
-        steps = whole[0].steps
-        if self._members[steps] + len(summed) == 1 and names[summed[0]] in self._sums_only:
-            alone, summed = {*alone, *summed}, []
-        if summed:
-            self._members[steps] += len(summed)
-            self._add(config, [whole[k] for k in summed])
-            self._clients += [names[k] for k in summed]
-            rows = rows_of_lengths(lengths)
-            self.lengths += [rows[k] for k in summed]
-        return {
-            name: _without_arrays(whole[k]) if k not in alone else ALONE if name in self._sums_only else replies[name]
-            for k, name in enumerate(names)
-        }
+        encoding, like = config.federation.encoding, build_trainer(config.method_options).template(self._model)
+        whole = {name: expand_reply(unpack_reply(reply, encoding), like) for name, reply in replies.items()}
+        lengths = {UPDATE: _lengths([reply.update for reply in whole.values()])}
+        if any(reply.gradient for reply in whole.values()):
+            lengths[GRADIENT] = _lengths([reply.gradient for reply in whole.values()])
+        limits = np.full(len(whole), config.federation.norm_bound)
+        losses = np.array([reply.loss for reply in whole.values()])
+        doubtful = {*find_doubtful(self._reference, limits, lengths, losses)}
+        sent: dict[str, TrainReply | RefusedError] = {}
+        for k, ((name, reply), own) in enumerate(zip(whole.items(), rows_of_lengths(lengths), strict=True)):
+            if k in doubtful:
+                sent[name] = ALONE if name in self._sums_only else replies[name]
+            else:
+                self._add(config, name, reply, own)
+                sent[name] = replace(reply, update={}, gradient={})
+        return sent
+
+    def refuse_alone(self) -> dict[str, RefusedError]:
+        """Remove a sum with the update of one client alone, if sums alone may have it; return its error."""
+        names = [member.name for member in self._total.members]
+        if len(names) != 1 or names[0] not in self._sums_only:
+            return {}
+        self._total = self._total.empty()
+        return {names[0]: ALONE}
 
     def blob(self) -> SumBlob | None:
         """Return the sum; None if it has no clients."""
-        if not self._clients:
+        if not self._total:
             return None
-        lengths = {kind: np.array([one[kind] for one in self.lengths]) for kind in self.lengths[0]}
-        return SumBlob(tuple(self._clients), write_sum(self._sums, lengths))
+        return SumBlob(tuple(member.name for member in self._total.members), write_sum(self._total))
 
-    def _add(self, config: RunConfig, replies: Sequence[TrainReply]) -> None:
-        weights = np.array([config.method_options.weight(reply.examples) for reply in replies])
-        update, gradient = _stack([r.update for r in replies]), _stack([r.gradient for r in replies])
-        magnitude = config.capabilities.needs_magnitude
-        self._sums.add(replies[0].steps, weights, update, gradient, with_magnitude=magnitude)
-
-
-def _without_arrays(reply: TrainReply) -> TrainReply:
-    return replace(reply, update={}, gradient={})
+    def _add(self, config: RunConfig, name: str, reply: TrainReply, lengths: Lengths) -> None:
+        if not self._total:
+            capabilities = config.capabilities
+            self._total = Contribution(per_step=capabilities.per_step, magnitude=capabilities.needs_magnitude)
+        weight = config.method_options.weight(reply.examples)
+        self._total.add(Member(name, weight, reply.steps, reply.loss, lengths), reply.update, reply.gradient)
 
 
 def _stack(members: Sequence[Arrays]) -> Arrays:

@@ -115,9 +115,10 @@ class Hub:
             released |= flush_all({name: sessions[name].store for name, _ in cohort})
             replies = {name: reply for name, reply in released.items() if isinstance(reply, TrainReply)}
             if total and replies:
-                released |= total.fold(sessions[cohort[0][0]].config(request.enrolment), replies)
+                released |= total.add(sessions[cohort[0][0]].config(request.enrolment), replies)
             answers |= {name: _answer(kind, outcome) for name, outcome in released.items()}
         if total:
+            answers |= {name: failure(kind, error) for name, error in total.refuse_alone().items()}
             self._typical = request.enrolment, typical(total.lengths)
         return answers
 

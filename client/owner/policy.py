@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_va
 
 from common.config.run import RunConfig, count_cost
 from common.errors import ConfigError, RefusedError
-from common.methods.planners import PLANNERS
-from common.methods.registry import METHODS, describe_unknown_method, method_names
+from common.methods.planners import PLANNERS, describe_unknown_method, method_names
+from common.methods.registry import METHODS
 from common.options import Options, kebab
 from common.privacy.options import PrivacyOptions, ResolvedTrust, Unit
 from common.tasks.registry import TASKS

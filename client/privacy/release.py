@@ -17,7 +17,6 @@ from client.privacy.transforms import (
     update_of,
 )
 from client.privacy.update_steps import encode_steps, select_steps
-from client.secure.upload import ForSum
 from client.training.participant import Participant
 from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
@@ -100,7 +99,7 @@ class Releaser:
         privatize = self.privatize(reservation, participant.steps)
         if participant.part:
             internal = privatize.mechanism if isinstance(privatize, InternalNoise) else None
-            privatize = ForSum(participant.part, reservation, self.generator, internal)
+            privatize = participant.part.privatize(reservation, self.generator, internal)
         chain = UpdateChain(
             select_steps(config, participant, self.generator), privatize, encode_steps(config, participant)
         )

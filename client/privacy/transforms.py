@@ -13,6 +13,7 @@ from safetensors.numpy import load, save
 
 from client.privacy.budget import Reservation, finite_or_zeros
 from common.arrays import Arrays, add_prefix
+from common.config.run import RunConfig
 from common.privacy.mechanisms.base import AccountedMechanism
 from common.privacy.vectors import from_vector, to_vector
 from common.wire.encodings import pack
@@ -76,6 +77,34 @@ class Encode(Protocol):
 
     def __call__(self, released: Released) -> Released:
         """Return the released values in another form."""
+
+
+class SumBlocks(Select, Protocol):
+    """Select step that turns an update into what a client adds to a sum."""
+
+    def restore(self, released: Released) -> Released:
+        """Encode step: turn the client's part of the sum back into an update and a gradient."""
+
+
+class JoinedSum(Protocol):
+    """Sum that a client joins with its update, in place of a reply of its own."""
+
+    def blocks(self, config: RunConfig, steps: int) -> SumBlocks:
+        """Return the select step of a client with so many local steps."""
+
+    def privatize(
+        self,
+        reservation: Reservation | None,
+        generator: Callable[[], np.random.Generator],
+        internal: AccountedMechanism | None = None,
+    ) -> Privatize:
+        """Return the step that masks.
+
+        Args:
+            reservation: Permission for the release; None in runs without noise, whose uploads are always fresh.
+            generator: Factory of the random generator of rounding.
+            internal: Mechanism whose noise the work itself draws, unit `record`.
+        """
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from client.privacy.transforms import Encode, Select, Update, Work, to_packed, to_sparse_rows, update_of
-from client.secure.upload import Blocks, SumPart
 from client.tasks.learner import HasItemRows
 from client.trainers.registry import build_trainer
 from client.training.failures import DivergedError, ZerosOnFailure
@@ -126,7 +125,7 @@ def select_steps(
     if rows and isinstance(learner, HasItemRows):
         select.append(AddPseudoItems(learner, request.round, rows.pseudo, generator))
     if participant.part:
-        select.append(_blocks(config, participant.part, participant.steps))
+        select.append(participant.part.blocks(config, participant.steps))
     return tuple(select)
 
 
@@ -136,9 +135,5 @@ def encode_steps(config: RunConfig, participant: Participant) -> tuple[Encode, .
         if participant.request.phase != LOCAL:
             return ()
         keep, part = KeepReleased(build_trainer(config.method_options), participant), participant.part
-        return (_blocks(config, part, participant.steps).restore, keep) if part else (keep,)
+        return (part.blocks(config, participant.steps).restore, keep) if part else (keep,)
     return () if participant.part else encode_plain(config, participant)
-
-
-def _blocks(config: RunConfig, part: SumPart, steps: int) -> Blocks:
-    return Blocks(config, steps, part.cluster, part.terms.clip)

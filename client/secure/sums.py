@@ -8,7 +8,7 @@ from client.enrolment import EnrolledRun
 from client.owner.policy import Policy
 from client.privacy.release import Releaser
 from client.privacy.transforms import Update, UpdateChain, update_of
-from client.secure.terms import ExpectedSum
+from client.secure.terms import AcceptedRoster, ExpectedSum
 from client.secure.upload import Blocks, ForSum, SumPart
 from client.state import Store
 from client.tasks.counts import COUNTS
@@ -18,6 +18,7 @@ from client.training.local_round import zero_reply
 from common.arrays import Arrays
 from common.config.run import count_cost, metric_cost
 from common.errors import RefusedError
+from common.secure.cards import HelperRoster
 from common.secure.terms import SumTerms
 from common.tasks.registry import TASKS
 from common.tasks.summed_metrics import summed_metrics
@@ -28,6 +29,17 @@ TRAIN = "train"
 
 GROUP = "sum-group"
 """Document with the last round of a run with groups, and the channel of this client's sum in it."""
+
+
+def _roster(run: EnrolledRun) -> HelperRoster:
+    """Return the helpers of a run's sums.
+
+    Raises:
+        RefusedError: The client has not accepted any.
+    """
+    if not isinstance(run.helpers, AcceptedRoster):
+        raise RefusedError("this run announces secure sums, and its helpers were not accepted")
+    return run.helpers.roster
 
 
 def join_training(
@@ -57,7 +69,7 @@ def join_training(
         run=run.run,
         round=request.round,
         channel=_channel(run, store, request),
-        roster=run.helpers.roster,
+        roster=_roster(run),
         min_sum=policy.min_sum,
         template=Blocks(run.config, steps).of(update_of(zeros)).arrays,
         rho=request.cost if privacy.unit == "client" else 0.0,
@@ -118,7 +130,7 @@ def upload_counts(
         run=run.run,
         round=0,
         channel=COUNTS_CHANNEL,
-        roster=run.helpers.roster,
+        roster=_roster(run),
         min_sum=releaser.policy.min_sum,
         template=template,
         rho=rho,
@@ -169,7 +181,7 @@ def upload_metrics(
         run=run.run,
         round=0 if rho else SumTerms.from_json(request.terms).round,
         channel=METRICS_CHANNEL,
-        roster=run.helpers.roster,
+        roster=_roster(run),
         min_sum=releaser.policy.min_sum,
         template=metrics.template,
         rho=rho,

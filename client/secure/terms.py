@@ -13,10 +13,11 @@ from client.owner.policy import SharingPolicy
 from common.arrays import Arrays
 from common.errors import RefusedError, StateError
 from common.files import write_atomically
+from common.privacy.vectors import Sign
 from common.secure.cards import HelperRoster
 from common.secure.layout import SumLayout
 from common.secure.quantisation import integer_clip, noise_scale
-from common.secure.terms import Sign, SumTerms
+from common.secure.terms import SumTerms
 from common.text import count, printable
 
 
@@ -84,10 +85,6 @@ _CHECKS: dict[str, Callable[[ExpectedSum, SumTerms], bool]] = {
     "clip": lambda expected, terms: not terms.has_noise or terms.clip == expected.clip,
     "min_sum": lambda expected, terms: terms.min_sum >= expected.min_sum,
 }
-
-
-PINS = "helpers.json"
-"""Name of the file of identities that were pinned at first contact."""
 
 
 @dataclass(frozen=True)

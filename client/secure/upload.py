@@ -46,6 +46,19 @@ class SumPart:
         """Trust of the release, for the ledger."""
         return f"helpers:{self.roster.digest[:16]}"
 
+    def blocks(self, config: RunConfig, steps: int) -> "Blocks":
+        """Return the select step of an update, as in `JoinedSum`."""
+        return Blocks(config, steps, self.cluster, self.terms.clip)
+
+    def privatize(
+        self,
+        reservation: Reservation | None,
+        generator: Callable[[], np.random.Generator],
+        internal: AccountedMechanism | None = None,
+    ) -> "ForSum":
+        """Return the step that masks, as in `JoinedSum`."""
+        return ForSum(self, reservation, generator, internal)
+
     def mask(self, numbers: Ints) -> bytes:
         """Return the numbers under fresh masks, the sealed seeds and the terms' digest, for the replay cache.
 

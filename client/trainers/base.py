@@ -80,6 +80,9 @@ class Trainer(Protocol):
     acts_on_numbers: bool = False
     """True if each hook treats all numbers alike; tables may then be short."""
 
+    measures: bool = False
+    """True if clients make no steps: they send `statistics` in place of an update, and the server solves for the model."""
+
     def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
         """Return the gradient of the method's objective, computed from ∇L_k."""
         return plain
@@ -100,6 +103,18 @@ class Trainer(Protocol):
     def pull(self, gradient: Tensors, params: Tensors, start: Tensors) -> Tensors:
         """Return the step direction of the personalized model, towards the global model `start`."""
         return gradient
+
+    def template(self, model: Arrays) -> Arrays:
+        """Return arrays of the names, shapes and dtypes of an upload, by default the model.
+
+        They depend on the model and the options alone, never on data; those of statistics equal the server's
+        `Method.template`.
+        """
+        return model
+
+    def statistics(self, participant: Participant) -> Tensors:
+        """Return the statistics of a client, without scalars; see `measures`. Empty if clients train."""
+        return {}
 
     def upload(self, displacement: Tensors) -> Tensors:
         """Return the update to send, computed from Δ_k = θ^c − θ_k."""

@@ -9,7 +9,7 @@ import torch
 
 from client.privacy.budget import Reservation
 from client.privacy.dp_sgd import DpSgdNoise
-from client.secure.upload import SumPart
+from client.privacy.transforms import JoinedSum
 from client.state import Store
 from client.tasks.learner import GatheredBatch, Learner
 from client.training.stacks import Tensors
@@ -46,7 +46,7 @@ class Participant:
     steps: int
     noise: DpSgdNoise | None = None
     reservation: Reservation | None = None
-    part: SumPart | None = None
+    part: JoinedSum | None = None
     gathered: GatheredBatch | None = None
 
     def batch(self) -> Tensors:

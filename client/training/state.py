@@ -1,6 +1,6 @@
 """States of a cohort's clients: optimizer moments, private head, personalized model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -9,8 +9,9 @@ from safetensors.torch import load, save
 from client.privacy.transforms import Released
 from client.state import ClientMemory, StackedRow, Store
 from client.trainers.base import Cohort, CohortResult, Trainer
+from client.training.descent import find_own_rows
 from client.training.participant import Participant
-from client.training.stacks import TOUCHED, Tensors, at, row, select, stack
+from client.training.stacks import TOUCHED, OwnRows, Tensors, at, own_rows_of, row, select, stack
 from client.training.steps import Moments, initialize_moments
 from common.arrays import Array, Arrays, add_prefix, group
 from common.methods.base import MethodOptions
@@ -21,6 +22,16 @@ from common.wire.sparse_rows import expand
 
 HEAD, PERSONALIZED, DELIVERED = "head", "own", "delivered"
 """Groups of client state: private head, personalized model, and the head of a delivered earlier round."""
+
+
+MOMENTS = ("first", "second", "count")
+"""Groups of the moments of the optimizer."""
+
+MOST_SOURCES = 2
+"""Number of former cohorts from which on each client's state is copied.
+
+A stacked state stays in memory until all of its clients have left it, as after one of them failed.
+"""
 
 
 @dataclass(frozen=True)
@@ -57,16 +68,17 @@ class KeepReceived:
         """Store the values of this round; return them unchanged."""
         request = self.keep.participant.request
         if request.phase == LOCAL:
-            self.keep(replace(released, arrays=receive(released, self.encoding, request.model)))
+            like = self.keep.trainer.template(request.model)
+            self.keep(replace(released, arrays=receive(released, self.encoding, like)))
         return released
 
 
-def receive(released: Released, encoding: str, model: Mapping[str, Array]) -> Arrays:
-    """Return released values as the server reads them."""
+def receive(released: Released, encoding: str, template: Mapping[str, Array]) -> Arrays:
+    """Return released values as the server reads them; arrays of an upload have the shapes of the template."""
     received: Arrays = {}
     for kind in ("update", "gradient"):
         arrays = unpack(group(kind, released.arrays), encoding, kind)
-        received |= add_prefix(kind, expand(arrays, model, kind))
+        received |= add_prefix(kind, expand(arrays, template, kind))
     return received
 
 
@@ -86,70 +98,22 @@ def save_group(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors
     return {f"{group}.before": before, f"{group}.after": after} if after else {}
 
 
-def load_moments(options: MethodOptions, pairs: Sequence[tuple[ClientMemory, TrainRequest]], start: Tensors) -> Moments:
-    """Return the stacked moments at the start of the requests; initial ones if none are stored.
-
-    Args:
-        options: Options of the method.
-        pairs: Client state and request of each participant.
-        start: Initial parameters, K × ….
-    """
-    initial = initialize_moments(options, start)
-    if not _has_persistent_moments(options) or not any(state.round for state, _ in pairs):
-        return initial
-    rows = []
-    for k, (state, request) in enumerate(pairs):
-        stored = {group: load_group(state, request, group) for group in ("first", "second", "count")}
-        rows.append(stored if stored["count"] else _moment_groups(initial, k))
-    first, second = stack([r["first"] for r in rows]), stack([r["second"] for r in rows])
-    return Moments(torch.stack([r["count"]["count"] for r in rows]), first, second)
-
-
-def stacked_moments(
-    options: MethodOptions, state: ClientMemory, request: TrainRequest, start: Tensors, clients: int
-) -> Moments:
-    """Return the moments of a stacked state at the start of a request; initial ones if none are stored."""
-    stored = [load_group(state, request, group) for group in ("count", "first", "second")]
-    if not _has_persistent_moments(options) or not stored[0]:
-        return initialize_moments(options, start, clients)
-    return Moments(stored[0]["count"], stored[1], stored[2])
-
-
-def save_moments(options: MethodOptions, before: Moments, after: Moments, k: int | None = None) -> dict[str, Tensors]:
-    """Return the moments to store, of client k or stacked; empty if the method keeps none."""
-    if not _has_persistent_moments(options):
-        return {}
-    old, new = _moment_groups(before, k), _moment_groups(after, k)
-    return {name: group for key in old for name, group in save_group(key, old[key], new[key]).items()}
-
-
-def save_newest_moments(options: MethodOptions, moments: Moments) -> dict[str, Tensors]:
-    """Return the stacked moments to store in one version; empty if the method keeps none."""
-    return _moment_groups(moments, None) if _has_persistent_moments(options) else {}
-
-
-def _moment_groups(moments: Moments, k: int | None) -> dict[str, Tensors]:
-    if k is None:
-        return {"first": moments.first, "second": moments.second, "count": {"count": moments.count}}
-    count = {"count": moments.count[k].clone()}
-    return {"first": row(moments.first, k), "second": row(moments.second, k), "count": count}
-
-
 def _has_persistent_moments(options: MethodOptions) -> bool:
     return options.optimizer == "adam" and options.moments == "persist"
+
+
+def _to_groups(moments: Moments) -> dict[str, Tensors]:
+    return dict(zip(MOMENTS, (moments.first, moments.second, {"count": moments.count}), strict=True))
+
+
+def _to_moments(groups: Mapping[str, Tensors]) -> Moments:
+    return Moments(groups["count"]["count"], groups["first"], groups["second"])
 
 
 def count_sources(memories: Sequence[ClientMemory]) -> int:
     """Return the number of stacked or single states that the memories belong to."""
     groups = [memory.groups for memory in memories]
     return len({id(g.stacked) if isinstance(g, StackedRow) else id(g) if g else 0 for g in groups})
-
-
-def find_stacked(memories: Sequence[ClientMemory], requests: Sequence[TrainRequest]) -> ClientMemory | None:
-    """Return the stacked state if it is that of these clients, in this order and for one request."""
-    found, places = find_rows(memories, requests)
-    first = memories[0].groups
-    return found if isinstance(first, StackedRow) and places == [*range(first.clients)] else None
 
 
 def find_rows(
@@ -204,82 +168,87 @@ def is_one_request(requests: Sequence[TrainRequest]) -> bool:
     return len({_key(request) for request in requests}) == 1
 
 
-MOST_SOURCES = 2
-"""Number of former cohorts from which on each client's state is copied.
+def _find_together(
+    memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], own: OwnRows | None
+) -> tuple[ClientMemory | None, OwnRows | None]:
+    """Return the stacked state of these clients in their order, and the rows by which its tables are short.
 
-A stacked state stays in memory until all of its clients have left it, as after one of them failed.
-"""
+    Args:
+        memories: States of the clients.
+        requests: Their requests.
+        own: Rows that the clients touch, if their tables may be short; a stored state may have further ones.
+    """
+    if own and is_one_request(requests) and not any(memory.groups for memory in memories):
+        return ClientMemory(), own
+    found, places = find_rows(memories, requests)
+    stored = own_rows_of(found.groups) if found else None
+    if found is None or stored is None:
+        first = memories[0].groups
+        return (found if isinstance(first, StackedRow) and places == [*range(first.clients)] else None), None
+    if own is None:
+        return None, None
+    if places != [*range(len(stored.ids))]:
+        found = replace(found, groups=stored.select(found.groups, places))
+        stored = replace(stored, ids=stored.ids[places])
+    is_same = own.tables == stored.tables and own.ids.equal(stored.ids[:, : own.ids.shape[1]])
+    return (found, stored) if is_same else (None, None)
 
 
 def build_cohort(
-    trainer: Trainer, participants: Sequence[Participant], private: frozenset[str], *, with_all: bool = False
+    trainer: Trainer, participants: Sequence[Participant], private: Collection[str], *, with_all: bool = False
 ) -> Cohort:
     """Load the client states and stack the initial parameters.
 
-    `with_all`: every client with a state is in this round, so that no former stack outlives it.
+    Tables are short if the method treats all numbers alike, and the clients have had all rounds in common.
+
+    Args:
+        trainer: Trainer of the method.
+        participants: K participants.
+        private: Names of the parameters that stay with the clients.
+        with_all: True if every client with a state is in this round, so that no former stack outlives it.
     """
+    options, clients, persists = trainer.options, len(participants), _has_persistent_moments(trainer.options)
     memories, requests = [p.store.load(p.run) for p in participants], [p.request for p in participants]
-    stays = len(participants) > 1 and (with_all or count_sources(memories) <= MOST_SOURCES)
-    together = find_stacked(memories, requests)
-    if together is not None and TOUCHED not in together.groups:
-        request, clients = requests[0], range(len(participants))
-        head, own = load_group(together, request, HEAD), load_group(together, request, PERSONALIZED)
-        start = {**_stack_models(requests), **head}
-        control = settle(trainer, together, request, tensors(request.shared))
-        moments = stacked_moments(trainer.options, together, request, start, len(participants))
-        heads, personalized = [at(head, k) for k in clients], [at(own, k) for k in clients]
-        return Cohort(participants, start, moments, control, personalized, heads, private, stays)
+    is_alike = trainer.acts_on_numbers and options.clip_norm == 0 and options.capabilities().own_model == "none"
+    touched = find_own_rows(participants) if with_all and is_alike and not private else None
+    together, own = _find_together(memories, requests, touched)
+    stays = clients > 1 and (with_all or count_sources(memories) <= MOST_SOURCES)
+    if together is not None:
+        request, shorten = requests[0], own.shorten if own else dict
+        head, stacked = load_group(together, request, HEAD), load_group(together, request, PERSONALIZED)
+        start = _repeat(shorten(tensors(request.model)), clients, own.tables if own else ()) | head
+        control = settle(trainer, together, request, shorten(tensors(request.shared)))
+        stored = {group: load_group(together, request, group) for group in MOMENTS}
+        is_stored = persists and bool(stored["count"])
+        moments = _to_moments(stored) if is_stored else initialize_moments(options, start, clients)
+        heads, personalized = [at(head, k) for k in range(clients)], [at(stacked, k) for k in range(clients)]
+        return Cohort(participants, start, moments, control, personalized, heads, private, stays, own)
     pairs = list(zip(memories, requests, strict=True))
-    heads = [load_group(state, request, HEAD) for state, request in pairs]
+    heads, personalized = ([load_group(*pair, group) for pair in pairs] for group in (HEAD, PERSONALIZED))
     start = _stack_models(requests, heads)
     shared = {id(request.shared): tensors(request.shared) for request in requests}
-    settled = [settle(trainer, state, request, shared[id(request.shared)]) for state, request in pairs]
-    control = _stack_or_zeros(settled, start)
-    personalized = [load_group(state, request, PERSONALIZED) for state, request in pairs]
-    moments = load_moments(trainer.options, pairs, start)
-    return Cohort(participants, start, moments, control, personalized, heads, private, stays)
+    controls = [settle(trainer, memory, request, shared[id(request.shared)]) for memory, request in pairs]
+    moments = initialize_moments(options, start, clients)
+    rows = [{group: load_group(*pair, group) for group in MOMENTS} for pair in pairs]
+    if persists and any(stored["count"] for stored in rows):
+        initial = _to_groups(moments)
+        full = [s if s["count"] else {g: row(initial[g], k) for g in MOMENTS} for k, s in enumerate(rows)]
+        moments = _to_moments({group: stack([stored[group] for stored in full]) for group in MOMENTS})
+    return Cohort(participants, start, moments, _stack_or_zeros(controls, start), personalized, heads, private, stays)
 
 
 def save_states(
-    options: MethodOptions,
-    cohort: Cohort,
-    result: CohortResult,
-    method: dict[str, Tensors],
-    counted: Sequence[int],
-    is_usable: Sequence[bool],
-) -> None:
-    """Store the states of the counted participants.
-
-    Args:
-        options: Options of the method.
-        cohort: The cohort.
-        result: Result of its training.
-        method: Groups of the method's state, K × ….
-        counted: Numbers of the participants whose update is finite.
-        is_usable: True for each participant whose personalized model is finite.
-    """
-    rounds = {participant.request.round for participant in cohort.participants}
-    uniform = all(len({*map(bool, groups)}) == 1 for groups in (cohort.heads, cohort.personalized))
-    if cohort.stays_stacked and uniform and len(rounds) == 1 and all(is_usable[k] for k in counted):
-        _save_stacked(options, cohort, result, method, counted)
-        return
-    for k in counted:
-        head, before = select(row(result.descent.params, k), cohort.private), cohort.personalized[k]
-        own = {group: row(tensors, k) for group, tensors in method.items()}
-        own |= save_moments(options, cohort.moments, result.descent.moments, k)
-        after = row(result.personalized, k) if is_usable[k] else before
-        _save_alone(cohort, k, own | _model_groups((cohort.heads[k], head), (before, after)))
-
-
-def save_newest(
     trainer: Trainer,
     cohort: Cohort,
     result: CohortResult,
     method: dict[str, Tensors],
     counted: Sequence[int],
-    alone: Sequence[int],
+    is_usable: Sequence[bool],
+    *,
+    newest: bool = False,
+    doubtful: Collection[int] = (),
 ) -> None:
-    """Store the states of counted participants stacked, with one version of the moments.
+    """Store the states of the counted participants: rows of one stack, or each by itself.
 
     Args:
         trainer: Trainer of the method.
@@ -287,45 +256,38 @@ def save_newest(
         result: Result of its training.
         method: Groups of the method's state, K × ….
         counted: Numbers of the participants whose update is finite.
-        alone: Those of them whose reply the server may leave out; if it matters, they also keep every group of the method.
+        is_usable: True for each participant whose personalized model is finite.
+        newest: True if no round is repeated: the moments have one version, and the method's groups its merged form.
+        doubtful: Those of them whose reply the server may leave out; if it matters, they keep every group of the method.
     """
-    models, trained = cohort.personalized, result.personalized
-    earlier = stack([model or row(cohort.start, k) for k, model in enumerate(models)]) if any(models) else {}
-    heads = select(cohort.start, cohort.private), select(result.descent.params, cohort.private)
-    groups = save_newest_moments(trainer.options, result.descent.moments) | _model_groups(heads, (earlier, trained))
-    newest, own = trainer.merge_state(method), cohort.own
-    merged, every = groups | newest, groups | method
-    alone = () if newest is method else alone
+    before, after = _to_groups(cohort.moments), _to_groups(result.descent.moments)
+    moments = (
+        after if newest else {g: t for key in MOMENTS for g, t in save_group(key, before[key], after[key]).items()}
+    )
+    groups = moments if _has_persistent_moments(trainer.options) else {}
+    heads = select(cohort.start, cohort.private) if any(cohort.heads) else {}
+    groups |= save_group(HEAD, heads, select(result.descent.params, cohort.private))
+    is_first = not any(cohort.personalized)
+    earlier = {} if is_first else stack([own or row(cohort.start, k) for k, own in enumerate(cohort.personalized)])
+    groups |= save_group(PERSONALIZED, earlier, result.personalized)
+    merged = trainer.merge_state(method) if newest else method
+    doubtful = () if merged is method else doubtful
 
     def groups_of(k: int) -> dict[str, Tensors]:
-        kept = every if k in alone else merged
-        return {g: own.at(t, k) if own else row(t, k) for g, t in kept.items() if t}
+        whole = groups | (method if k in doubtful else merged)
+        own = {g: cohort.own.at(t, k) if cohort.own else row(t, k) for g, t in whole.items() if t}
+        if not is_usable[k]:
+            own[f"{PERSONALIZED}.after"] = cohort.personalized[k]
+        had = {f"{HEAD}.before": cohort.heads[k], f"{PERSONALIZED}.before": cohort.personalized[k]}
+        return {g: t for g, t in own.items() if t and had.get(g, t)}
 
-    if cohort.stays_stacked:
-        _save_rows(cohort, merged, counted, {k: groups_of(k) for k in alone})
+    versions = (cohort.heads, cohort.personalized)
+    is_uniform = all(is_usable[k] for k in counted) and (newest or all(len({*map(bool, g)}) == 1 for g in versions))
+    if cohort.stays_stacked and is_uniform:
+        _save_rows(cohort, groups | merged, counted, {k: groups_of(k) for k in doubtful})
         return
     for k in counted:
-        _save_alone(cohort, k, groups_of(k))
-
-
-def _save_stacked(
-    options: MethodOptions, cohort: Cohort, result: CohortResult, method: dict[str, Tensors], counted: Sequence[int]
-) -> None:
-    heads = select(cohort.start, cohort.private) if cohort.heads[0] else {}
-    personalized = stack(cohort.personalized) if cohort.personalized[0] else {}
-    after = select(result.descent.params, cohort.private)
-    groups = method | save_moments(options, cohort.moments, result.descent.moments)
-    _save_rows(cohort, groups | _model_groups((heads, after), (personalized, result.personalized)), counted, {})
-
-
-def _model_groups(heads: tuple[Tensors, Tensors], personalized: tuple[Tensors, Tensors]) -> dict[str, Tensors]:
-    """Return the groups of private head and personalized model, each before and after the round."""
-    return save_group(HEAD, *heads) | save_group(PERSONALIZED, *personalized)
-
-
-def _save_alone(cohort: Cohort, k: int, groups: dict[str, Tensors]) -> None:
-    """Store the state of participant k by itself."""
-    _save(cohort.participants[k], {g: t for g, t in groups.items() if t})
+        _save(cohort.participants[k], groups_of(k))
 
 
 def _save_rows(
@@ -335,29 +297,32 @@ def _save_rows(
     alone: Mapping[int, dict[str, Tensors]],
 ) -> None:
     """Store stacked groups, in which these participants have rows; some also have groups of their own."""
-    kept = {g: t for g, t in groups.items() if t}
-    if cohort.own and kept:
-        kept[TOUCHED] = cohort.own.group
-        for k in counted:
-            _save(cohort.participants[k], StackedRow(kept, k, len(cohort.participants), alone.get(k, {})))
-        return
-    if len(counted) < len(cohort.participants):
+    stacked, rows = {g: t for g, t in groups.items() if t}, {k: place for place, k in enumerate(counted)}
+    if cohort.own and stacked:
+        stacked[TOUCHED], rows = cohort.own.group, {k: k for k in counted}
+    elif len(counted) < len(cohort.participants):
         index = torch.tensor(counted, dtype=torch.int64)
-        kept = {g: {n: t[index] for n, t in named.items()} for g, named in kept.items()}
-    for place, k in enumerate(counted):
-        _save(cohort.participants[k], StackedRow(kept, place, len(counted), alone.get(k, {})) if kept else {})
+        stacked = {g: {n: t[index] for n, t in named.items()} for g, named in stacked.items()}
+    clients = len(cohort.participants) if cohort.own else len(counted)
+    for k, place in rows.items():
+        _save(cohort.participants[k], StackedRow(stacked, place, clients, alone.get(k, {})) if stacked else {})
 
 
-def _save(participant: Participant, groups: dict[str, Tensors] | StackedRow) -> None:
+def _save(participant: Participant, groups: Mapping[str, Tensors]) -> None:
     participant.store.save(participant.run, ClientMemory(participant.request.round, groups))
 
 
-def _stack_models(requests: Sequence[TrainRequest], heads: Sequence[Tensors] = ()) -> Tensors:
+def _stack_models(requests: Sequence[TrainRequest], heads: Sequence[Tensors]) -> Tensors:
     """Return each participant's first parameters, K × …."""
     first = requests[0].model
     if any(heads) or any(request.model is not first for request in requests):
         return stack([tensors(r.model) | head for r, head in zip(requests, heads, strict=True)])
-    return {n: t.expand(len(requests), *t.shape).contiguous() for n, t in tensors(first).items()}
+    return _repeat(tensors(first), len(requests))
+
+
+def _repeat(model: Tensors, clients: int, short: Collection[str] = ()) -> Tensors:
+    """Return the model K times, K × …, but for short tables, which have all clients already."""
+    return {n: t if n in short else t.expand(clients, *t.shape).contiguous() for n, t in model.items()}
 
 
 def settle(trainer: Trainer, state: ClientMemory, request: TrainRequest, shared: Tensors) -> Tensors:

@@ -9,14 +9,15 @@ from common.config import sections
 from common.config.federation import Federation
 from common.config.sections import add_validation_share, check_validation_share
 from common.errors import ConfigError
-from common.methods.base import Capabilities, MethodOptions
-from common.methods.planners import PlannerOptions, Uniform
-from common.methods.registry import FIRST_METHOD, METHODS, describe_unknown_method, method_names
+from common.methods.base import MethodOptions
+from common.methods.planners import PlannerOptions, Uniform, describe_unknown_method, method_names
+from common.methods.registry import FIRST_METHOD, METHODS
 from common.options import Options
 from common.privacy.accounts import rho_of
 from common.privacy.options import PrivacyOptions
+from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
-from common.tasks.spec import OptionsT, TaskOptions, TaskRun, TaskSpec, VocabularyT
+from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.tasks.vocabulary import Vocabulary
 
 

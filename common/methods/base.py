@@ -1,14 +1,12 @@
-"""Base of training methods: options of local training, of a server step and of clusters; capabilities."""
+"""Base of training methods: options of local training and of a server step, and their specs."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
 from common.options import Options
-
-if TYPE_CHECKING:
-    from common.tasks.spec import ModelVariant, TaskOptions
+from common.tasks.options import Capabilities, ModelVariant, TaskOptions
 
 
 class LocalTraining(Options):
@@ -49,53 +47,6 @@ class LocalTraining(Options):
         return self.lr_predictor if self.lr_predictor and parameter.startswith("predictor.") else self.lr
 
 
-PrivateLayers = Literal["none", "head", "all"]
-OwnModel = Literal["none", "trained", "beside", "adapted"]
-
-
-@dataclass(frozen=True)
-class Capabilities:
-    """Capabilities of a method under its options; shared code uses no other property of a method.
-
-    Args:
-        tasks: Supported tasks; empty for all.
-        tasks_reason: Reason of that limit, for the error.
-        record_dp: Reason why DP-SGD does not cover the method; empty if it does.
-        needs_gradient: True if replies contain the mean gradient s_k.
-        needs_magnitude: True if the server needs the mean of |Δ_k|; secure sums then carry it as a second block.
-        per_step: True if means are of updates per local step; False if each update solves a problem of its own.
-        private_layers: Parameters that stay with a client: none, the task's private head, or all.
-        shared_head: Parameters of the private head that are sent nevertheless.
-        own_model: Personalized model of a client. `none`: no such model. `trained`: the model it trained. `beside`: a second
-            model, trained in parallel with the shared one. `adapted`: adapted from the shared one at each evaluation.
-        row_wise: True if the server step treats table rows alike and row-sparse replies suffice.
-        sum_only: True if the server needs weighted sums alone.
-        replies_reason: What the server needs of single replies otherwise, for the error.
-        clusters: Number K of models of which, in secure sums, each client itself chooses one; 0 if there is one model, or if
-            the server needs single replies.
-        choice_rounds: Number of rounds for which such a choice holds.
-        extra_releases: Number of further data-dependent replies per round, such as cluster assignments; secure sums have none.
-        moves_all_rows: True if a local step moves rows of tables whose gradient is zero.
-    """
-
-    tasks: frozenset[str] = frozenset()
-    tasks_reason: str = ""
-    record_dp: str = ""
-    needs_gradient: bool = False
-    needs_magnitude: bool = False
-    per_step: bool = True
-    private_layers: PrivateLayers = "none"
-    shared_head: frozenset[str] = frozenset()
-    own_model: OwnModel = "none"
-    row_wise: bool = False
-    sum_only: bool = False
-    replies_reason: str = "needs the replies of single clients"
-    clusters: int = 0
-    choice_rounds: int = 1
-    extra_releases: int = 0
-    moves_all_rows: bool = False
-
-
 class MethodOptions(LocalTraining):
     """Options of every method, `[algorithm.<name>]`; a method adds options and may override defaults."""
 
@@ -105,7 +56,7 @@ class MethodOptions(LocalTraining):
         """Return the capabilities under these options."""
         return Capabilities()
 
-    def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
+    def check(self, task: TaskOptions, model: ModelVariant) -> None:
         """Check that the method supports the task's options and the model variant.
 
         Raises:

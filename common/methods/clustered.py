@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.base import Capabilities, MethodOptions, MethodSpec
+from common.methods.base import MethodOptions, MethodSpec
+from common.tasks.options import Capabilities
 
 
 class Clustered(MethodOptions):

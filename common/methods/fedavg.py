@@ -4,7 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.base import Capabilities, MethodOptions, MethodSpec, ServerStep
+from common.methods.base import MethodOptions, MethodSpec, ServerStep
+from common.tasks.options import Capabilities
 
 
 class FedAvg(ServerStep):

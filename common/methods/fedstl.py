@@ -1,15 +1,13 @@
 """Options of FedSTL: clusters by STL properties, private heads, property loss (algorithms.md §3)."""
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.base import Capabilities, MethodSpec
+from common.methods.base import MethodSpec
 from common.methods.clustered import Clustered
 from common.privacy.claims import PROPERTIES
-
-if TYPE_CHECKING:
-    from common.tasks.spec import ModelVariant, TaskOptions
+from common.tasks.options import Capabilities, ModelVariant, TaskOptions
 
 
 class FedSTL(Clustered):
@@ -53,7 +51,7 @@ class FedSTL(Clustered):
             extra_releases=2 if self.cluster_steps else 1,
         )
 
-    def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
+    def check(self, task: TaskOptions, model: ModelVariant) -> None:
         """Raise ValueError for steps under a property where `criterion=loss` sends none."""
         if self.criterion == "loss" and self.cluster_steps:
             raise ValueError("algorithm.fedstl.criterion=loss sends no properties; set cluster-steps=0")

@@ -4,7 +4,8 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from common.methods.base import Capabilities, MethodOptions, MethodSpec
+from common.methods.base import MethodOptions, MethodSpec
+from common.tasks.options import Capabilities
 
 
 class FedRep(MethodOptions):

@@ -1,13 +1,11 @@
 """Options of PF-GNN and PF-GNN+: shared encoder and summary of market graphs (algorithms.md §5)."""
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.base import Capabilities, MethodOptions, MethodSpec
-
-if TYPE_CHECKING:
-    from common.tasks.spec import ModelVariant, TaskOptions
+from common.methods.base import MethodOptions, MethodSpec
+from common.tasks.options import Capabilities, ModelVariant, TaskOptions
 
 
 class PFGNN(MethodOptions):
@@ -90,7 +88,7 @@ class PFGNN(MethodOptions):
             replies_reason="takes encoders and cluster summaries of single markets",
         )
 
-    def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
+    def check(self, task: TaskOptions, model: ModelVariant) -> None:
         """Raise ValueError if the paper's model is combined with a network other than SGC."""
         if model == "paper" and getattr(task, "network", "") != "sgc":
             raise ValueError("pfgnn with model=paper needs an SGC encoder; set tasks.markets.network=sgc")

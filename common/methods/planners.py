@@ -1,4 +1,4 @@
-"""Options of planners, which set the cost of each round; an inner method trains and aggregates.
+"""Planners, which set the cost of each round while an inner method trains; names of all methods.
 
 Costs have the unit of the mechanism's account: zCDP ρ for `gaussian`, pure ε for `laplace` and `privunit`.
 """
@@ -8,8 +8,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from common.errors import ConfigError
+from common.methods.registry import METHODS
 from common.options import Options
 from common.registry import Registry
+from common.text import hint
 
 
 class PlannerOptions(Options):
@@ -44,8 +47,6 @@ class PlannerOptions(Options):
     @field_validator("inner")
     @classmethod
     def _check_inner(cls, name: str) -> str:
-        from common.methods.registry import METHODS  # the registry imports this module
-
         if name not in METHODS:
             raise ValueError(METHODS.describe_unknown(name))
         return name
@@ -183,3 +184,25 @@ PLANNERS: Registry[PlannerSpec] = Registry(
     moved=dict.fromkeys(("random_arm", "fixed_arm", "adpml", "adap", "fedsgd"), "studies/plugins/planners"),
 )
 """Planners by name."""
+
+
+def method_names() -> tuple[str, ...]:
+    """Return the valid values of `method`: training methods, then planners.
+
+    Raises:
+        ConfigError: A package provides a planner with the name of a method.
+    """
+    if twice := next((name for name in PLANNERS if name in METHODS), ""):
+        raise ConfigError(
+            f"'{twice}' is a method of {METHODS.origin(twice)} and a planner of {PLANNERS.origin(twice)}; uninstall one"
+        )
+    return (*METHODS, *PLANNERS)
+
+
+def describe_unknown_method(name: str) -> str:
+    """Return the message about an unknown value of `method`."""
+    for registry in (METHODS, PLANNERS):
+        if name in registry.moved:
+            return registry.describe_unknown(name)
+    closest = hint(name, method_names()) or ";"
+    return f"unknown method '{name}'{closest} installed: {', '.join(method_names())}"

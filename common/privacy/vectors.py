@@ -11,6 +11,9 @@ from common.errors import RefusedError
 BLOCK = 8192
 """Numbers to which noise is added at once; a block stays in the processor's cache."""
 
+Sign = Literal["signed", "positive"]
+"""Sign of a vector's numbers: `positive` if none is negative."""
+
 
 def to_vector(arrays: Mapping[str, Array]) -> Floats:
     """Concatenate all numbers in the order of sorted names, as float64; empty for no arrays."""

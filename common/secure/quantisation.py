@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from common.arrays import Floats, Ints
 from common.errors import RefusedError
-from common.privacy.vectors import BLOCK, blocks
+from common.privacy.vectors import BLOCK, Sign, blocks
 from common.privacy.vectors import clip as clip_norm
-from common.secure.terms import MOST_NOISE, Sign, SumTerms
+from common.secure.terms import MOST_NOISE, SumTerms
 
 LARGEST = 2.0**21
 """Bound of a number in a sum without noise; larger ones are clamped."""

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from common.errors import WireError
+from common.privacy.vectors import Sign
 from common.text import printable
 
 LONGEST = 1_000_000
@@ -88,8 +89,6 @@ LONGEST_RUN = 200
 
 _CHANNEL = re.compile(r"train(/(0|[1-9][0-9]{0,2}))?|counts|evaluate")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-Sign = Literal["signed", "positive"]
 
 
 @dataclass(frozen=True)

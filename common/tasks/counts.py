@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
-from common.secure.terms import Sign
+from common.privacy.vectors import Sign
+from common.tasks.options import ModelVariant
 from common.tasks.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from common.tasks.spec import ModelVariant
 
 VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
@@ -43,7 +41,7 @@ def _bounded(counts: Arrays) -> Arrays:
     return {name: np.minimum(a, 1.0) for name, a in counts.items()}
 
 
-def _always_used(options: Any, model: "ModelVariant") -> bool:
+def _always_used(options: Any, model: ModelVariant) -> bool:
     return True
 
 
@@ -80,7 +78,7 @@ class CountStatistics(Generic[VocabularyT]):
     least_ratio: float = LEAST_RATIO
     label: Callable[[Arrays, float], Arrays] = _unlabelled
     pack: Callable[[Arrays, Arrays], Arrays] = _unpacked
-    used: Callable[[Any, "ModelVariant"], bool] = _always_used
+    used: Callable[[Any, ModelVariant], bool] = _always_used
     visible: Callable[[Arrays, VocabularyT], float] = _all_visible
 
 

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.methods.base import Capabilities, MethodOptions
+from common.methods.base import MethodOptions
 from common.metrics import MetricFamily, MetricSpec, find_metric
-from common.options import Options, Scalar
+from common.options import Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.counts import CountStatistics
+from common.tasks.options import Capabilities, ModelVariant, TaskOptions
 from common.tasks.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -48,76 +47,6 @@ class Comparison:
     baseline: str
     higher_is_better: bool = False
     answers: bool = False
-
-
-ModelVariant = Literal["default", "paper"]
-"""`paper`: the paper's model; `default`: the best model measured under the same federation."""
-
-
-@dataclass(frozen=True)
-class NamedRows:
-    """Table whose row ids clients send in plaintext.
-
-    Args:
-        table: Name of the parameter.
-        pseudo: Number of further random rows that a client sends, to conceal its own.
-    """
-
-    table: str
-    pseudo: int
-
-
-class TaskOptions(Options):
-    """Options of every task, `[tasks.<name>]`; a task adds its own and may override a default."""
-
-    alone: ClassVar[dict[str, Scalar]] = {"count_offset": False}
-    """Values of options in the training of each client alone, with which a run is compared."""
-
-    split_options: ClassVar[tuple[str, ...]] = ("test_share", "validation_share")
-    """Names of the options that decide on held-out data; runs with equal ones are comparable."""
-
-    test_share: float = Field(0.2, gt=0, lt=1)
-    """Share of a client's records in the test split."""
-
-    validation_share: float = Field(0.0, ge=0, lt=1)
-    """Share of the remaining records in the validation split, for tuning and planners."""
-
-    count_offset: bool | Literal["auto"] = False
-    """Start from counts summed over clients; without noise, each policy must set `allow-counts`."""
-
-    @property
-    def count_privacy(self) -> PrivacyOptions:
-        """Noise on summed counts; unit `none`: counts are sent in plaintext."""
-        return PrivacyOptions()
-
-    @property
-    def named_rows(self) -> NamedRows | None:
-        """Table whose row ids clients send in plaintext; None if uploads are dense."""
-        return None
-
-    @property
-    def gathers_rows(self) -> str:
-        """Setting under which local steps work on rows that the client chooses; empty if none."""
-        return ""
-
-    def resolve_rows(self, vocabulary: Vocabulary, *, is_possible: bool) -> Self:
-        """Return these options with `gathers_rows` decided; it is empty unless `is_possible`."""
-        return self
-
-    def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
-        """Accept the combination of model and method.
-
-        Raises:
-            ValueError: The combination is not supported.
-        """
-
-    def not_sent(self) -> tuple[str, ...]:
-        """Return uncovered channels of methods that do not exist under these options."""
-        return ()
-
-    def uncovered(self) -> tuple[str, ...]:
-        """Return channels that no privacy claim covers under these options, for the statement."""
-        return ()
 
 
 OptionsT = TypeVar("OptionsT", bound=TaskOptions)

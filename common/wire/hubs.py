@@ -8,15 +8,15 @@ replies. Their entries then lack arrays, and one blob has the sum.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Error, RecordDict
 from safetensors.numpy import load, save
 
-from common.arrays import Floats, add_prefix, group
-from common.contribution import Folded
+from common.arrays import add_prefix, group
+from common.contribution import GRADIENT, UPDATE, Contribution, Member, rows_of_lengths
 from common.errors import WireError
 from common.text import printable
 from common.wire.codec import ARRAYS, PAYLOAD, RECORD, VERSION
@@ -172,34 +172,35 @@ def _column(config: ConfigRecord, key: str, kind: type[Any], length: int) -> lis
     return column
 
 
-UPDATE, GRADIENT = "update", "gradient"
-"""Kinds of lengths."""
-
-
-def write_sum(sums: Folded, lengths: Mapping[str, Floats]) -> bytes:
-    """Return a sum with the lengths of its clients' replies; inverse of `read_sum`.
-
-    Args:
-        sums: The sum.
-        lengths: Kind -> length of each client's reply, (K,).
-    """
-    arrays = {**sums.to_arrays(), **add_prefix("lengths", dict(lengths))}
+def write_sum(total: Contribution) -> bytes:
+    """Return a sum with the lengths of its members' replies; inverse of `read_sum`."""
+    lengths = [member.lengths for member in total.members]
+    kinds = lengths[0] if lengths else ()
+    arrays = total.to_arrays() | add_prefix(
+        "lengths", {kind: np.array([one[kind] for one in lengths]) for kind in kinds}
+    )
     return save({name: np.ascontiguousarray(a) for name, a in arrays.items()})
 
 
-def read_sum(blob: bytes, clients: int) -> tuple[Folded, dict[str, Floats]]:
-    """Return a sum and the lengths of its clients' replies. The server compares both with the replies.
+def read_sum(blob: bytes, members: Sequence[Member]) -> Contribution:
+    """Return a sum whose members have the lengths of their replies. The server compares both with the replies.
+
+    Args:
+        blob: Bytes of `write_sum`.
+        members: The members, without lengths, in the order of their numbers in the blob.
 
     Raises:
-        WireError: The blob cannot be decoded, or does not have a length for each of so many clients.
+        WireError: The blob cannot be decoded, or does not have a length for each member.
     """
     try:
         arrays = load(blob)
-        sums, lengths = Folded.from_arrays(arrays), group("lengths", arrays)
+        total, lengths = Contribution.from_arrays(arrays), group("lengths", arrays)
     except Exception as error:  # parsers of foreign bytes raise errors of any type
         raise WireError(f"the sum cannot be decoded ({error})") from None
     if not set(lengths) <= {UPDATE, GRADIENT} or UPDATE not in lengths:
         raise WireError("the sum has no lengths of updates, or lengths of anything else")
-    if any(a.shape != (clients,) or a.dtype != np.float64 for a in lengths.values()):
-        raise WireError(f"the sum does not have a length for each of {clients} clients")
-    return sums, lengths
+    if any(a.shape != (len(members),) or a.dtype != np.float64 for a in lengths.values()):
+        raise WireError(f"the sum does not have a length for each of {len(members)} clients")
+    rows = zip(members, rows_of_lengths(lengths), strict=True)
+    total.members = [replace(member, lengths=own) for member, own in rows]
+    return total

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def list_methods() -> list[str]:
     """Return the names of methods and planners."""
-    from common.methods.registry import method_names
+    from common.methods.planners import method_names
 
     return list(method_names())
 

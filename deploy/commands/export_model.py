@@ -49,7 +49,7 @@ def export_model(
     from common.tasks.registry import TASKS
     from deploy.cli.output import note, print_object, say
     from deploy.federation.runs import find_run, newest, stored_options
-    from deploy.pages.view import size
+    from common.text import size
     from deploy.serving.export import export_run
     from deploy.serving.models import open_run
 

@@ -75,8 +75,8 @@ def methods(json: o.AsJson = False) -> None:
 
     Shows name, summary, package and capabilities of each. A method whose package is broken is listed with the error.
     """
-    from common.methods.planners import PLANNERS
-    from common.methods.registry import METHODS, method_names
+    from common.methods.planners import PLANNERS, method_names
+    from common.methods.registry import METHODS
     from deploy.cli.output import print_entries
 
     origins = {name: (PLANNERS if name in PLANNERS else METHODS).origin(name) for name in method_names()}

@@ -9,7 +9,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,9 +31,6 @@ from client.owner.control import OwnerControl, RunningClient
 from client.owner.journal import RequestJournal
 from client.owner.policy import Policy, read_policy
 from client.owner.view import OwnerView
-from client.secure.helper.app import help_too
-from client.secure.helper.helper_service import HelperService
-from client.secure.helper.helper_state import open_book
 from client.settings import ClientSettings
 from common.config.parse import parse
 from common.errors import ConfigError, NothingYetError
@@ -47,6 +44,7 @@ from deploy.cli.options import NEWCOMER, ClientRequest, DataRequest, PolicyReque
 from deploy.cli.output import note
 from deploy.data.budgets import require_unpartitioned
 from deploy.data.partitions import PARTITIONS
+from deploy.federation.helper import helping_too
 from deploy.files import read_file, write_file
 from deploy.keys.nodes import load_private_key
 
@@ -221,9 +219,10 @@ def _open_app(client: OpenClient) -> Iterator[resident.Answer]:
         return
     if key is None:
         raise ConfigError("serve-as-helper = true needs the node's key, by which clients know their helpers; use --key")
-    name = check_name(f"{settings.name}-helper")
-    with closing(open_book(settings.state_dir / settings.name / "helper")) as book:
-        yield help_too(HelperService(name, key, book, serves="also"), respond)
+    with helping_too(
+        check_name(f"{settings.name}-helper"), key, settings.state_dir / settings.name, respond
+    ) as answers:
+        yield answers
 
 
 def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], Observer]) -> None:

@@ -1,8 +1,9 @@
-"""Process of `fedloom helper`: a desk and its book, in service until a signal. It imports no torch."""
+"""Helpers of secure sums: the process of `fedloom helper`, and clients that also help; no torch."""
 
 import logging
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from client.node import resident
 from client.node.failures import Place, Server
-from client.secure.helper.app import HelperObserver, make_app
+from client.secure.helper.app import HelperObserver, Respond, help_too, make_app
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import open_book
 from common.node_names import check_name, default_name, fingerprint
@@ -61,3 +62,17 @@ def serve_sums(node: HelperNode) -> None:
         app = make_app(HelperService(name, node.key, book, most_numbers=node.most_numbers))
         observer = HelperObserver(node.server, f"helper {name}, {identity}", book, node.forget)
         resident.run_resident(app, server, stop=stop, patience=node.patience, observer=observer)
+
+
+@contextmanager
+def helping_too(name: str, key: ec.EllipticCurvePrivateKey, folder: Path, respond: Respond) -> Iterator[Respond]:
+    """Yield the app of a client that also helps.
+
+    Args:
+        name: Public name of the helper.
+        key: Private key of the node.
+        folder: Folder of the client's state; the helper's is below it.
+        respond: App of the client alone.
+    """
+    with closing(open_book(folder / "helper")) as book:
+        yield help_too(HelperService(name, key, book, serves="also"), respond)

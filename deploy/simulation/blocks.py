@@ -9,22 +9,21 @@ from pathlib import Path
 
 import numpy as np
 from flwr.app import Error, Message
-from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
-from flwr.proto.recorddict_pb2 import RecordDict as EncodedRecord
 
 from client.app import answer, decode_request
 from client.session import Session
 from client.state import ClientMemory, MemoryStore
-from client.training.local_round import train_folded
+from client.training.local_round import train_together
 from client.training.participant import split_cohort
 from client.training.state import split_histories
 from common.config.run import RunConfig
-from common.contribution import Folded, Lengths, find_doubtful, rows_of_lengths, typical
+from common.contribution import Contribution, Lengths, find_doubtful, rows_of_lengths, typical
 from common.wire.codec import decode
 from common.wire.messages import EVALUATE, LOCAL, EvaluateRequest
 from deploy.simulation.clients import Job, answer_jobs, decode_once, message_sizes
 from deploy.simulation.workers import TrainedBlock, Workers, can_copy, put_into, run_in_copies, share_sum
 from server.aggregation.lengths import allowances
+from server.exchange.flower import decode_record, encode_record
 
 FOLDED_BYTES = 192 * 2**20
 """Bytes of a round's replies above which they are summed.
@@ -73,21 +72,22 @@ class Population:
         with_all = self._trained <= weights.keys()
         self._trained |= weights.keys()
         allowed, blocks = allowances(weights), _cut(jobs, size, with_all=with_all)
-        together, running = -(-len(blocks) * _sum_bytes(jobs[0]) // SUMS_BYTES), Folded()
+        together, running = -(-len(blocks) * _sum_bytes(jobs[0]) // SUMS_BYTES), Contribution()
 
         def train_block(number: int) -> TrainedBlock:
             nonlocal running
             members = [job.participant for job in blocks[number]]
             limits = config.federation.norm_bound * np.array([allowed[member.client] for member in members])
             judge = partial(find_doubtful, self._reference, limits)
-            trained = train_folded(config.method_options, members, number, judge, with_all=with_all)
+            trained = train_together(config.method_options, members, with_all=with_all)
+            replies, block = trained.sum_up(number, judge)
             sizes = message_sizes(config, len(members), trained.update, trained.gradient)
-            running = running if number % together else Folded()
-            if trained.block.clients:
-                running.merge(trained.block.sums)
-            replies = put_into(replace(trained.block, sums=Folded()), trained.replies)
+            running = running if number % together else block.sums.empty()
+            if block.clients:
+                running.merge(block.sums)
+            replies = put_into(replace(block, sums=running.empty()), replies)
             is_last = number + 1 == len(blocks) or not (number + 1) % together
-            return TrainedBlock(replies, sizes, trained.lengths, running if is_last else Folded())
+            return TrainedBlock(replies, sizes, trained.lengths, running if is_last else running.empty())
 
         participants = [[job.participant for job in block] for block in blocks]
         trained = self._workers.train(participants, train_block, STATE_VECTORS * _model_bytes(jobs[0]), together)
@@ -174,7 +174,7 @@ def _evaluate(sessions: Mapping[int, Session], messages: Sequence[Message], run:
         if reply.has_error():
             yield b"e" + json.dumps([reply.error.code, reply.error.reason]).encode()
         else:
-            yield b"c" + recorddict_to_proto(reply.content).SerializeToString()
+            yield b"c" + encode_record(reply.content)
         after = _documents(session, run)
         yield json.dumps({n: text.decode("latin-1") for n, text in after.items() if text is not before.get(n)}).encode()
 
@@ -186,4 +186,4 @@ def _documents(session: Session, run: str) -> dict[str, bytes]:
 def _read(message: Message, content: bytes) -> Message:
     if content[:1] == b"e":
         return Message(Error(*json.loads(content[1:])), reply_to=message)
-    return Message(recorddict_from_proto(EncodedRecord.FromString(content[1:])), reply_to=message)
+    return Message(decode_record(content[1:]), reply_to=message)

@@ -1,17 +1,11 @@
-"""Clients and helpers of a simulation: sessions on partitions, all state in memory."""
+"""Clients of a simulation: sessions on partitions, with state and ledgers in memory."""
 
-import hashlib
-import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.app import Message, RecordDict
 
 from client.data.dataset import AnyDataset
@@ -20,21 +14,17 @@ from client.owner.policy import Policy
 from client.privacy.release import Releaser
 from client.privacy.simulation import MemoryLedgers
 from client.privacy.update_steps import sends_rows
-from client.secure.helper.helper_service import HelperService
-from client.secure.helper.helper_state import BOOK, book_in_memory, open_book
 from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
-from client.training.local_round import train_stacked
+from client.training.local_round import train_together
 from client.training.participant import Participant
 from client.training.stacks import Tensors
 from common.arrays import Ints
 from common.config.run import RunConfig
-from common.errors import FedloomError, StateError
-from common.files import write_atomically
+from common.errors import FedloomError
 from common.privacy.mechanisms.base import fresh_generator
-from common.secure.terms import SumTerms
 from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import Handed, encode, size_without_arrays
 from common.wire.messages import TrainReply
@@ -122,11 +112,12 @@ class Job:
 def train_cohort(jobs: Sequence[Job]) -> list[Message]:
     """Train clients stacked and return their replies."""
     config = jobs[0].session.config(jobs[0].participant.request.enrolment)
-    trained = train_stacked(config.method_options, [job.participant for job in jobs])
+    trained = train_together(config.method_options, [job.participant for job in jobs])
+    replies = trained.replies()
     if all(job.session.passes_unchanged(job.participant) for job in jobs):
         sizes = message_sizes(config, len(jobs), trained.update, trained.gradient, trained.rows)
-        return answer_jobs(jobs, trained.replies, sizes)
-    return [_reply(job, outcome, None) for job, outcome in zip(jobs, trained.replies, strict=True)]
+        return answer_jobs(jobs, replies, sizes)
+    return [_reply(job, outcome, None) for job, outcome in zip(jobs, replies, strict=True)]
 
 
 def answer_jobs(
@@ -187,78 +178,3 @@ def decode_once(decoder: Callable[[Message], RequestT]) -> Callable[[Message], R
         return requests[key]
 
     return cached
-
-
-KEY = "node_key.pem"
-"""Name of the file with a simulated helper's key."""
-
-
-@contextmanager
-def open_desks(
-    config: RunConfig, noise_seed: int | None = None, folder: Path | None = None
-) -> Iterator[list[HelperService]]:
-    """Return the desks `helper-1`, `helper-2` and so on of a run with trust `helpers`; none in other runs.
-
-    Args:
-        config: Configuration of the run.
-        noise_seed: Root seed of reproducible noise, which gives no protection; None draws fresh noise.
-        folder: Folder of their books and keys; None keeps them in memory.
-    """
-    number = config.secure_sums.helpers if config.privacy.trust == "helpers" else 0
-    names = [f"helper-{k}" for k in range(1, number + 1)]
-    desks = [_open_desk(name, noise_seed, folder and folder / name) for name in names]
-    try:
-        yield desks
-    finally:
-        for desk in desks:
-            desk.book.close()
-
-
-def reopen_sums(folder: Path, after: int) -> None:
-    """Let helpers open the sums without noise of rounds after this one again.
-
-    Clients that train a round again mask the same numbers anew. A sum with noise stays with its first set, whose replies are
-    sent again as they were.
-    """
-    for path in folder.glob(f"*/{BOOK}"):
-        try:
-            with closing(sqlite3.connect(path)) as db, db:
-                db.execute("DELETE FROM sums WHERE round > ? AND json_extract(terms, '$.noise') = 0", (after,))
-        except sqlite3.Error as error:
-            raise StateError(f"{path} is damaged ({error})") from None
-
-
-def _open_desk(name: str, noise_seed: int | None, folder: Path | None) -> HelperService:
-    key, book = _node_key(folder), open_book(folder) if folder else book_in_memory()
-    return (
-        HelperService(name, key, book)
-        if noise_seed is None
-        else HelperService(name, key, book, noise_key=_seeded(name, noise_seed))
-    )
-
-
-def _seeded(name: str, noise_seed: int) -> Callable[[SumTerms], bytes]:
-    def noise_key(terms: SumTerms) -> bytes:
-        return hashlib.sha256(f"{noise_seed}|{name}|{terms.round}|{terms.channel}".encode()).digest()
-
-    return noise_key
-
-
-def _node_key(folder: Path | None) -> ec.EllipticCurvePrivateKey:
-    """Return the key in the folder; a new one is stored there.
-
-    Raises:
-        StateError: The file holds another kind of key.
-    """
-    path = folder and folder / KEY
-    if path and path.exists():
-        found = serialization.load_pem_private_key(path.read_bytes(), None)
-        if not isinstance(found, ec.EllipticCurvePrivateKey):
-            raise StateError(f"{path} holds no key of a helper")
-        return found
-    key = ec.generate_private_key(ec.SECP384R1())
-    if path:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        write_atomically(path, key.private_bytes(*form), mode=0o600)
-    return key

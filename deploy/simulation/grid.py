@@ -9,15 +9,11 @@ from typing import Self
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
-from flwr.supercore.task_identity import TaskIdentity
 
 from client.app import answer, decode_request
 from client.data.dataset import AnyDataset
 from client.data.read import partition
 from client.node.flower import failure_reply
-from client.secure.helper.app import answer as help_with
-from client.secure.helper.helper_service import HelperService
 from client.session import Session
 from client.tasks.registry import CLIENT_TASKS
 from client.training.participant import choose_cohort, split_cohort
@@ -27,7 +23,9 @@ from common.errors import FedloomError
 from common.wire.codec import decode
 from common.wire.messages import ASSIGN, COUNTS, ENROL, TRAIN, TrainRequest
 from deploy.simulation.blocks import Population, are_shared_out, evaluate_apart
-from deploy.simulation.clients import Job, decode_once, open_desks, open_sessions, train_cohort
+from deploy.simulation.clients import Job, decode_once, open_sessions, train_cohort
+from deploy.simulation.helpers import Helper, open_helpers
+from server.exchange.flower import Run, identify_process
 from server.record.result import Result
 from server.run import run
 
@@ -102,8 +100,8 @@ def simulate_clients(
     """
     sessions, _ = open_sessions(parts, noise_seed)
     with (
-        open_desks(config, noise_seed) as desks,
-        InProcessGrid(sessions, together, desks=desks, workers=workers) as grid,
+        open_helpers(config, noise_seed) as helpers,
+        InProcessGrid(sessions, together, helpers=helpers, workers=workers) as grid,
     ):
         return run(grid, config, runs)
 
@@ -117,7 +115,7 @@ class InProcessGrid(RareCollections, Grid):
         sessions: Clients by node id.
         together: Number of clients that train stacked; 0 chooses.
         on_released: Callback after clients have released values, before the server has their replies.
-        desks: Helpers of secure sums; their nodes follow those of the clients.
+        helpers: Helpers of secure sums; their nodes follow those of the clients.
         lengths: Typical lengths of the last round, where replies are summed in blocks.
         workers: Number of processes in which a large population trains.
         folder: Folder of files that hold a large population's state; None for main memory.
@@ -128,7 +126,7 @@ class InProcessGrid(RareCollections, Grid):
         sessions: Mapping[int, Session],
         together: int,
         on_released: Callable[[], None] = lambda: None,
-        desks: Sequence[HelperService] = (),
+        helpers: Sequence[Helper] = (),
         lengths: Lengths | None = None,
         workers: int = 1,
         folder: Path | None = None,
@@ -136,10 +134,10 @@ class InProcessGrid(RareCollections, Grid):
         self._sessions, self._together = sessions, together or choose_cohort(len(sessions))
         self._on_released, self._workers = on_released, workers
         self._population = Population(together, {} if lengths is None else lengths, workers, folder)
-        self._desks = dict(enumerate(desks, start=max(sessions, default=0) + 1))
+        self._helpers = dict(enumerate(helpers, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
-        TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+        identify_process()
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         """Answer all messages; clients train in cohorts."""
@@ -162,7 +160,7 @@ class InProcessGrid(RareCollections, Grid):
 
     def get_node_ids(self) -> list[int]:
         """Return all clients and helpers; they are always connected."""
-        return [*self._sessions, *self._desks]
+        return [*self._sessions, *self._helpers]
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
         """Push, then pull."""
@@ -190,8 +188,8 @@ class InProcessGrid(RareCollections, Grid):
             return evaluate_apart(self._sessions, messages, self._workers)
         request = decode_once(decode_request)
         return [
-            help_with(self._desks[node], message)
-            if (node := message.metadata.dst_node_id) in self._desks
+            self._helpers[node](message)
+            if (node := message.metadata.dst_node_id) in self._helpers
             else answer(self._session(message), message, partial(request, message))
             for message in messages
         ]

@@ -15,15 +15,15 @@ from common.arrays import sha256
 from common.config.run import RunConfig
 from common.contribution import Lengths
 from common.errors import StateError
-from deploy.simulation.clients import SharedStore, open_desks, open_sessions, reopen_sums
+from deploy.simulation.clients import SharedStore, open_sessions
 from deploy.simulation.grid import InProcessGrid
+from deploy.simulation.helpers import HELPERS, go_back, open_helpers
 from deploy.simulation.ledgers import LedgerFile
-from server.record.folder import RunDirectory
+from server.record.folder import RunDirectory, restore
 from server.record.result import Result
 from server.record.rewind import replay_after
-from server.round.state import RunState, restore
+from server.round.state import RunState
 from server.run import run
-from server.secure.store import SUMS, SumStore
 
 EVERY_ROUND_BYTES = 256 * 2**20
 """Size of the state up to which a snapshot follows every round."""
@@ -197,10 +197,6 @@ def layout_of(names: Sequence[Sequence[str]]) -> str:
     return digest.hexdigest()
 
 
-HELPERS = "helpers"
-"""Folder with the books of simulated helpers, in that of the run."""
-
-
 def simulate_measured(
     config: RunConfig,
     parts: Sequence[AnyDataset],
@@ -234,10 +230,12 @@ def simulate_measured(
         folder, stores, layout_of([[u.name for u in part.units] for part in parts]), state.every
     )
     note = _prepare(snapshots, folder, config, state)
-    helpers, on_disk = folder.path / HELPERS, folder.path if state.on_disk else None
+    states, on_disk = folder.path / HELPERS, folder.path if state.on_disk else None
     with (
-        open_desks(config, noise_seed, helpers) as desks,
-        InProcessGrid(sessions, together, snapshots.ledgers.commit, desks, snapshots.lengths, workers, on_disk) as grid,
+        open_helpers(config, noise_seed, states) as helpers,
+        InProcessGrid(
+            sessions, together, snapshots.ledgers.commit, helpers, snapshots.lengths, workers, on_disk
+        ) as grid,
     ):
         try:
             result = replace(run(grid, config, runs, on_round=snapshots.before_round), state=note)
@@ -246,7 +244,7 @@ def simulate_measured(
             raise
     snapshots.conclude(keep=state.keep)
     if not state.keep:
-        shutil.rmtree(helpers, ignore_errors=True)
+        shutil.rmtree(states, ignore_errors=True)
     return result, {s.client: from_document(s.store.read(config.run_id, MEASURED)) for s in sessions.values()}
 
 
@@ -258,8 +256,7 @@ def _prepare(snapshots: ClientSnapshots, folder: RunDirectory, config: RunConfig
     if not state.forget:
         done = snapshots.restore()
         after = done or -1  # the counts of round 0 precede the first snapshot
-        SumStore(folder.path / SUMS, config.run_id).clear_after(after)
-        reopen_sums(folder.path / HELPERS, after)
+        go_back(folder.path, config.run_id, after)
         return ""
     kept = snapshots.forget()
     return f"restarted after round {newest.round}" + ("" if kept else ", with new privacy ledgers")

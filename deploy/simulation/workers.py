@@ -20,7 +20,7 @@ from safetensors.numpy import load, save
 from client.training.failures import DivergedError
 from client.training.participant import Participant
 from common.arrays import Arrays, Floats, add_prefix, group
-from common.contribution import BlockReply, ClientBlock, Folded
+from common.contribution import BlockReply, ClientBlock, Contribution, Member
 from common.errors import FedloomError, RunError
 from common.system_calls import end_with_parent
 from common.wire.messages import TrainReply
@@ -126,14 +126,14 @@ class TrainedBlock:
     replies: list[TrainReply | FedloomError]
     sizes: list[int]
     lengths: dict[str, Floats]
-    sums: Folded = field(default_factory=Folded)
+    sums: Contribution = field(default_factory=Contribution)
 
     def to_bytes(self) -> bytes:
         """Return the block in the form that `from_bytes` reads."""
         rows = [_describe(reply) for reply in self.replies]
         arrays: Arrays = {"sizes": np.array(self.sizes), **add_prefix("lengths", self.lengths)}
         arrays |= add_prefix("sums", self.sums.to_arrays())
-        about: dict[str, Any] = {"rows": rows}
+        about: dict[str, Any] = {"rows": rows, "members": [vars(member) for member in self.sums.members]}
         for k, reply in enumerate(self.replies):
             if isinstance(reply, BlockReply):
                 about["block"] = {"number": reply.block.number, "clients": reply.block.clients}
@@ -147,7 +147,7 @@ class TrainedBlock:
         about = json.loads(json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["about"])
         arrays = load(content)
         lengths, found = group("lengths", arrays), about.get("block", {"number": 0, "clients": ()})
-        sums = Folded.from_arrays(group("sums", arrays))
+        sums = Contribution.from_arrays(group("sums", arrays), [Member(**own) for own in about["members"]])
         block = ClientBlock(found["number"], tuple(found["clients"]), sums)
         replies = [_read_reply(row, k, arrays, block, lengths) for k, row in enumerate(about["rows"])]
         return TrainedBlock(replies, arrays["sizes"].tolist(), lengths, sums)

@@ -16,6 +16,7 @@ from common.errors import ConfigError, RunError
 from deploy.federation.fork_server import flower_environment
 from deploy.federation.processes import Child, Processes
 from deploy.keys.certificates import Certificates
+from deploy.superlink.superexec import ONLY_RUN
 from server.record.process import FOLDER as RECORDS
 
 PORTS = range(20_000, 32_768)
@@ -134,7 +135,7 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
 
 def start_app(processes: Processes, settings: SuperLinkSettings) -> Child:
     """Start the ServerApp of the next run of a SuperLink without SuperExec."""
-    command: list[str | Path] = [sys.executable, "-m", "deploy.superlink.app_process", settings.control_address]
+    command: list[str | Path] = [sys.executable, "-m", "deploy.superlink.superexec", ONLY_RUN, settings.control_address]
     command += ["--ca", settings.certificates.ca] if settings.certificates else []
     return processes.start("the ServerApp", command, log=settings.log, environment=_environment(settings))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import fedloom
 from common.api import MethodOptions, MethodSpec, sub
-from server.api import RoundStrategy
+from server.api import Method
 
 
 class Median(MethodOptions):
@@ -20,19 +20,19 @@ class Median(MethodOptions):
     name: ClassVar[str] = "median"
 
 
-class MedianStrategy(RoundStrategy):
+class MedianStep(Method):
     """Server side of the median."""
 
-    def __init__(self, options, parts):
-        super().__init__(parts)
+    def __init__(self, options):
+        pass
 
-    def update(self, state, model, collected):
+    def update(self, at, state, model, total):
         """Take one server step."""
-        step = {name: np.median([reply.train.update[name] for reply in collected.replies], axis=0) for name in model}
+        step = {name: np.median([reply.update[name] for reply in total.replies], axis=0) for name in model}
         return sub(model, {name: array.astype(model[name].dtype) for name, array in step.items()}), state
 
 
-fedloom.add_method(MethodSpec(Median, "Median of the updates"), MedianStrategy)
+fedloom.add_method(MethodSpec(Median, "Median of the updates"), MedianStep)
 
 # %% [markdown]
 # ## Train it next to FedAvg

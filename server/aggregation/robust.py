@@ -12,7 +12,7 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, norm
 from common.config.federation import RobustRule
-from server.aggregation.results import Reply
+from server.aggregation.replies import Reply
 
 BLOCK_SIZE = 1 << 20
 """Numbers of all updates processed at a time."""

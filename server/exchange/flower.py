@@ -1,9 +1,9 @@
-"""Retrieval of replies, whose content reaches the SuperLink milliseconds after they are announced.
+"""Door to Flower's internals on the server: retrieval of replies, records as bytes, identity.
 
-Flower's HttpGrid waits for the content, a full second at first, and meanwhile for nobody else: a client that freezes between
-announcement and content stops the round. It also raises on content of a wrong type, which discards the replies of all
-other clients. This module therefore pulls replies itself, by the connection of HttpGrid. A contract test pins the internals
-of Flower that it uses.
+The content of a reply reaches the SuperLink milliseconds after it is announced. Flower's HttpGrid waits for it, a full second
+at first, and meanwhile for nobody else: a client that freezes between announcement and content stops the round. It also raises
+on content of a wrong type, which discards the replies of all other clients. This module therefore pulls replies itself, by the
+connection of HttpGrid. A contract test pins the internals of Flower that it uses.
 """
 
 import logging
@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from flwr.app import Error, Message, Metadata
+from flwr.app import Error, Message, Metadata, RecordDict
 from flwr.app.message import make_message
+from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, PullObjectRequest
+from flwr.proto.node_pb2 import NodeInfo
+from flwr.proto.recorddict_pb2 import RecordDict as EncodedRecord
 from flwr.proto.runtime_pb2 import PullAppMessagesRequest
 from flwr.serverapp import Grid
 from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
@@ -24,8 +27,8 @@ from flwr.supercore.inflatable.inflatable_utils import (
     inflate_object_from_contents,
     pull_objects,
 )
-
-from server.exchange.grid import Pull
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
 
 if TYPE_CHECKING:
     from flwr.superlink.grid.http_grid import HttpGrid  # a simulation needs none of its 500 modules
@@ -33,6 +36,27 @@ if TYPE_CHECKING:
 log = logging.getLogger("fedloom.server")
 
 MALFORMED_CODE, MISSING_CODE = 0, 3  # Flower's ErrorCode for what has no other, and for a lost message
+
+Pull = Callable[[Iterable[str]], Iterable[Message]]
+"""Function from ids of messages to those of their replies that have arrived."""
+
+__all__ = ["NodeInfo", "Pull", "Run", "Uploads", "decode_record", "encode_record", "identify_process", "prompt_pull"]
+
+
+def encode_record(content: RecordDict) -> bytes:
+    """Return the bytes of a message's content, for another process of this machine."""
+    encoded: bytes = recorddict_to_proto(content).SerializeToString()
+    return encoded
+
+
+def decode_record(content: bytes) -> RecordDict:
+    """Return the content of `encode_record`."""
+    return recorddict_from_proto(EncodedRecord.FromString(content))
+
+
+def identify_process() -> None:
+    """Give this process the identity that messages need, where no SuperLink gives it one."""
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
 
 
 def prompt_pull(grid: Grid, seconds: float) -> Pull:

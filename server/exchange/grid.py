@@ -12,17 +12,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from flwr.app import Message, RecordDict
-from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
 
 from common.heartbeat import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
 from common.text import printable
 from common.wire.codec import Handed
 from common.wire.sizes import record_size
-
-Pull = Callable[[Iterable[str]], Iterable[Message]]
-"""Function from ids of messages to those of their replies that have arrived."""
+from server.exchange.flower import NodeInfo, Run
 
 
 class Weighed(RecordDict):

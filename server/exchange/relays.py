@@ -11,15 +11,15 @@ from typing import Any
 
 from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
-from flwr.supercore.run import Run
 
-from common.contribution import BlockReply, ClientBlock
+from common.contribution import BlockReply, ClientBlock, Member
 from common.errors import WireError
 from common.text import printable
 from common.wire.codec import Handed, decode, size_without_arrays
 from common.wire.hubs import Answer, SumBlob, address, read_sum, split_answers, sum_of
 from common.wire.messages import FAILED, TRAIN, TrainReply
-from server.exchange.grid import PollingGrid, Pull, RoundLimits, Weighed, content_size
+from server.exchange.flower import Pull, Run
+from server.exchange.grid import PollingGrid, RoundLimits, Weighed, content_size
 
 UNANSWERED = "the hub sent no answer of this client"
 
@@ -55,15 +55,12 @@ def _split(content: RecordDict, asked: Mapping[str, Message], *, sums: bool) -> 
 
 def _share(total: SumBlob, answers: Mapping[str, Answer]) -> dict[str, Answer]:
     """Return the reply of each client in a sum: its own numbers, and the sum that all of them share."""
-    sums, lengths = read_sum(total.content, len(total.clients))
+    replies = {name: _numbers_of(name, answers[name]) for name in total.clients}
+    members = [Member(name, steps=own.steps, loss=own.loss) for name, own in replies.items()]
+    sums = read_sum(total.content, members)
     block = ClientBlock(0, total.clients, sums)
     found: dict[str, Answer] = {}
-    for k, name in enumerate(total.clients):
-        answer = answers[name]
-        if isinstance(answer, Error):
-            raise WireError(f"the sum has '{printable(name, 40)}', which has failed")
-        own = decode(TrainReply, answer)
-        about = {kind: float(length[k]) for kind, length in lengths.items()}
+    for member, own in zip(sums.members, replies.values(), strict=True):
         reply = BlockReply(
             round=own.round,
             update={},
@@ -72,11 +69,18 @@ def _share(total: SumBlob, answers: Mapping[str, Answer]) -> dict[str, Answer]:
             examples=own.examples,
             steps=own.steps,
             block=block,
-            lengths=about,
+            lengths=member.lengths,
             ledger=own.ledger,
         )
-        found[name] = Handed(reply, size_without_arrays(reply) + len(total.content) // len(total.clients))
+        found[member.name] = Handed(reply, size_without_arrays(reply) + len(total.content) // len(total.clients))
     return found
+
+
+def _numbers_of(name: str, answer: Answer) -> TrainReply:
+    """Return the reply of a client in a sum, which has no arrays."""
+    if isinstance(answer, Error):
+        raise WireError(f"the sum has '{printable(name, 40)}', which has failed")
+    return decode(TrainReply, answer)
 
 
 @dataclass(frozen=True)

@@ -1,48 +1,43 @@
-"""Strategies whose step is the mean: FedAvg (McMahan et al. 2017), FedProx (Li et al. 2020), and personalized methods."""
+"""FedAvg (McMahan et al. 2017), FedProx (Li et al. 2020) and personalized methods: the server step is the mean."""
 
 from common.arrays import Arrays, scale, sub
+from common.contribution import Contribution
 from common.methods import fedavg, personalized
-from common.methods import fedavg as fedprox
 from common.methods.base import MethodOptions
-from common.methods.fedavg import FedAvg
-from server.aggregation.optimizers import OptimizerState, momentum
-from server.aggregation.results import Collected
-from server.round.method import RoundParts, ServerMethod
-from server.round.round import RoundStrategy
+from common.methods.fedavg import FedAvg as FedAvgOptions
+from server.aggregation.optimizers import momentum
+from server.round.method import Groups, Method, RoundContext, ServerMethod
 
 
-class FedAvgStrategy(RoundStrategy):
+class FedAvg(Method):
     """FedAvg: θ ← θ − ηₛm with m ← βm + Δ̄; FedAvgM for β > 0."""
 
-    def __init__(self, options: FedAvg, parts: RoundParts) -> None:
-        super().__init__(parts)
+    def __init__(self, options: FedAvgOptions) -> None:
         self.eta, self.beta = options.eta, options.momentum
 
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
         """Return θ − ηₛm, and m as state."""
-        m, state = momentum(state, collected.mean_update(), self.beta)
-        return sub(model, scale(m, self.eta(*self.next_round))), state
+        m, state = momentum(state, total.mean_update(), self.beta)
+        return sub(model, scale(m, self.eta(at.number, at.rounds))), state
 
 
-class MeanStrategy(RoundStrategy):
+class Mean(Method):
     """Mean of shared layers: θ ← θ − Δ̄; private layers keep their initial values, for new clients.
 
     FedProx uses it too; its proximal term is in the clients' steps.
     """
 
-    def __init__(self, options: MethodOptions, parts: RoundParts) -> None:
-        super().__init__(parts)
+    def __init__(self, options: MethodOptions) -> None:
+        pass
 
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
         """Return θ − Δ̄ over the shared layers."""
-        step = collected.mean_update()
+        step = total.mean_update()
         return {**model, **sub({name: model[name] for name in step}, step)}, state
 
 
-METHOD = ServerMethod(fedavg.FEDAVG, FedAvgStrategy)
-FEDPROX = ServerMethod(fedprox.FEDPROX, MeanStrategy)
-
-
-FEDREP = ServerMethod(personalized.FEDREP, MeanStrategy)
-DITTO = ServerMethod(personalized.DITTO, MeanStrategy)
-LOCAL = ServerMethod(personalized.LOCAL, MeanStrategy)
+METHOD = ServerMethod(fedavg.FEDAVG, FedAvg)
+FEDPROX = ServerMethod(fedavg.FEDPROX, Mean)
+FEDREP = ServerMethod(personalized.FEDREP, Mean)
+DITTO = ServerMethod(personalized.DITTO, Mean)
+LOCAL = ServerMethod(personalized.LOCAL, Mean)

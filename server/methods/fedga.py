@@ -1,14 +1,43 @@
-"""Strategy of FedGA (algorithms.md §2.2); clients send Δ_k alone, and the server computes |Δ_k|. Causes of its denominators."""
+"""FedGA (algorithms.md §2.2); clients send Δ_k alone, and the server computes |Δ_k|."""
 
 import numpy as np
 
 from common.arrays import Array, Arrays, scale, sub
-from common.methods import fedavg as fedga
-from common.methods.fedavg import FedGA
-from server.aggregation.optimizers import QUANTILES, OptimizerState, adaptive
-from server.aggregation.results import Collected
-from server.methods.fedopt import FedOptStrategy
-from server.round.method import RoundParts, ServerMethod
+from common.contribution import Contribution
+from common.methods.fedavg import FEDGA
+from common.methods.fedavg import FedGA as FedGAOptions
+from server.aggregation.optimizers import QUANTILES, adaptive, effective_rates
+from server.round.method import Groups, Method, RoundContext, ServerMethod
+
+
+class FedGA(Method):
+    """FedGA: θ ← θ − ηₛ m_t/(√v_t + τ), with v_t = C-SME(v_{t−1}, Δ'_t²)."""
+
+    def __init__(self, options: FedGAOptions) -> None:
+        self.eta, self.rule, self.dra, self.describes = (
+            options.eta,
+            options.second_moment,
+            options.dra,
+            options.diagnostics,
+        )
+        self.moments = {"beta1": options.beta1, "beta2": options.beta2, "tau": options.tau}
+
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
+        """Return θ − ηₛ m_t/(√v_t + τ), and m_t, v_t as state; with `diagnostics` also causes of the denominators."""
+        delta, magnitude = total.mean_and_magnitude()  # lines 8-10: Δ_t = mean Δ_k, Δ'_t = mean |Δ_k|
+        step, after = adaptive(state, delta, self.rule, magnitude if self.dra else None, **self.moments)  # lines 11-13
+        if self.describes:
+            causes = describe_denominators(state.get("v", {}), after["v"], delta, magnitude, self.moments["tau"])
+            after |= {"denominators": {name: np.array(number) for name, number in causes.items()}}
+        return sub(model, scale(step, self.eta(at.number, at.rounds))), after
+
+    def diagnostics(self, at: RoundContext, state: Groups) -> dict[str, float]:
+        """Return quantiles of the server's step sizes, and what decided them."""
+        rates = effective_rates(state["v"], self.eta(at.number, at.rounds), self.moments["tau"])
+        return rates | {name: float(number) for name, number in state.get("denominators", {}).items()}
+
+
+METHOD = ServerMethod(FEDGA, FedGA)
 
 
 def describe_denominators(
@@ -39,38 +68,3 @@ def describe_denominators(
 
 def _flat(arrays: Arrays) -> Array:
     return np.concatenate([np.ravel(arrays[name]) for name in sorted(arrays)]).astype(np.float64)
-
-
-class FedGAStrategy(FedOptStrategy):
-    """FedGA: θ ← θ − ηₛ m_t/(√v_t + τ), with v_t = C-SME(v_{t−1}, Δ'_t²)."""
-
-    def __init__(self, options: FedGA, parts: RoundParts) -> None:
-        super().__init__(options, options.second_moment, parts)
-        self.dra = options.dra
-
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
-        """Return θ − ηₛ m_t/(√v_t + τ), and m_t, v_t as state."""
-        delta, magnitude = collected.mean_and_magnitude()  # lines 8-10: Δ_t = mean Δ_k, Δ'_t = mean |Δ_k|
-        step, state = adaptive(state, delta, self.rule, magnitude if self.dra else None, **self.moments)  # lines 11-13
-        return sub(model, scale(step, self.eta(*self.next_round))), state
-
-
-class DescribedFedGA(FedGAStrategy):
-    """FedGA that also reports what decides its denominators; the model is the same."""
-
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
-        """Return the same with the numbers of `describe` as a further group of the state."""
-        model, after = super().update(state, model, collected)
-        numbers = describe_denominators(
-            state.get("v", {}), after["v"], *collected.mean_and_magnitude(), self.moments["tau"]
-        )
-        return model, {**after, "denominators": {name: np.array(number) for name, number in numbers.items()}}
-
-    def diagnostics(self, state: OptimizerState) -> dict[str, float]:
-        """Return quantiles of the server's step sizes, and what decided them."""
-        return super().diagnostics(state) | {name: float(number) for name, number in state["denominators"].items()}
-
-
-METHOD = ServerMethod(
-    fedga.FEDGA, lambda options, parts: (DescribedFedGA if options.diagnostics else FedGAStrategy)(options, parts)
-)

@@ -1,24 +1,24 @@
-"""Strategy of FedSTL (Algorithms 1 and 2); private heads stay on the clients, and cold-start clients get pooled properties."""
+"""FedSTL (Algorithms 1 and 2); private heads stay on the clients, and cold-start clients get pooled properties."""
 
-import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from common.arrays import Array, Arrays, Floats, group
+from common.contribution import Contribution
 from common.methods import fedstl
-from common.methods.fedstl import FedSTL
+from common.methods.fedstl import FedSTL as FedSTLOptions
 from common.tasks.traffic.properties import NAMES, POOLED, check_parameters, middle, pool_parameters, templates_of
 from common.tasks.traffic.task import TASK
-from common.wire.codec import encode
-from common.wire.messages import CLUSTER, TRAIN, AssignReply, TrainRequest
+from common.wire.messages import CLUSTER, AssignReply, TrainRequest
 from server.aggregation.clusters import pool_ranges
-from server.aggregation.results import Replies
+from server.aggregation.replies import add_up
 from server.clients.roster import EnrolledClient
-from server.methods.ifca import ClusteredStrategy
-from server.round.method import RoundParts, SendAndReceive, ServerMethod
+from server.methods.ifca import ClusterAssignment, clusters_of, step_by_cluster, update_clusters
+from server.round.method import Assignment, Groups, Method, RoundContext, ServerMethod, Talk
+from server.round.state import RunState
 
 MIN_GROUP_SIZE = 5
 """Members of a group; a smaller one would reveal its members.
@@ -73,99 +73,101 @@ def _keep_closed(members: Sequence[Array]) -> list[Array]:
     return [bounds for bounds in members if np.isfinite(bounds)[common].all()]
 
 
-log = logging.getLogger("fedloom.server")
+class FedSTLAssignment(ClusterAssignment):
+    """FedSTL: clusters by L_p(φ_i, Ŷ_j), properties of cold-start clients, and κ steps on F_j after the clusters' means."""
 
+    def __init__(self, options: FedSTLOptions) -> None:
+        super().__init__(options, options.criterion, ("low", "high", "days", *NAMES))
+        self.kappa = options.cluster_steps
 
-class FedSTLStrategy(ClusteredStrategy):
-    """FedSTL: clusters by L_p(φ_i, Ŷ_j); after the clusters' means, κ steps on F_j and their means."""
-
-    properties = ("low", "high", "days", *NAMES)
-
-    def __init__(self, options: FedSTL, parts: RoundParts) -> None:
-        super().__init__(options, parts)
-        self.kappa, self.criterion = options.cluster_steps, options.criterion
-
-    def prepare(self, clients: Mapping[str, EnrolledClient], send: SendAndReceive, *, training: bool) -> None:
+    def prepare(
+        self, at: RoundContext, clients: Mapping[str, EnrolledClient], talk: Talk, *, training: bool
+    ) -> RunState:
         """Assign clients to clusters, and pool the properties that clients have sent."""
-        super().prepare(clients, send, training=training)
-        if training and not self.cost:  # pooled noisy bounds are too wide to be useful
-            low, high = (
-                {n: a for n, a in self._properties(bound).items() if not self._is_cold(n)} for bound in ("low", "high")
-            )
-            pooled = pool_neighbors(low, high)
-            self.state = replace(self.state, statics={**_remove_pooled(self.state.statics), **pooled})
+        state = super().prepare(at, clients, talk, training=training)
+        if not training or at.cost:  # pooled noisy bounds are too wide to be useful
+            return state
+        cold = {name for name in state.memory.get("days", {}) if _is_cold(at, state, name)}
+        low, high = (
+            {n: a for n, a in state.memory.get(bound, {}).items() if n not in cold} for bound in ("low", "high")
+        )
+        return replace(state, statics={**_remove_pooled(state.statics), **pool_neighbors(low, high)})
 
-    def statics_for(self, client: str) -> Arrays:
+    def statics_for(self, at: RoundContext, client: str) -> Arrays:
         """Return the statics, with the pooled properties for cold-start clients only."""
-        return self.state.statics if self._is_cold(client) else _remove_pooled(self.state.statics)
+        return at.state.statics if _is_cold(at, at.state, client) else _remove_pooled(at.state.statics)
 
-    def refine(self, model: Arrays, clients: list[str]) -> Arrays:
+    def refine(self, at: RoundContext, model: Arrays, clients: Sequence[str], talk: Talk) -> Arrays:
         """Return the model after κ steps of the shared layers on F_j = MSE + λ·L_p(φ_j), by clients (§3.7)."""
         if self.kappa == 0:
             return model
-        online = {client.name: client for client in self.enrolment.roster.clients.values()}
+        online = {client.name: client for client in talk.enrolment.roster.clients.values()}
         cohort = [online[name] for name in clients if name in online]
-        encoded = {
-            key: encode(self._cluster_request(model, *key))
-            for key in {(c.enrolment, self.group_of(c.name)) for c in cohort}
+        requests = {
+            key: self._cluster_request(at, model, *key)
+            for key in {(client.enrolment, self.group_of(at.state, client.name)) for client in cohort}
         }
-        messages = [self._message(c, TRAIN, encoded[c.enrolment, self.group_of(c.name)]) for c in cohort]
-        usable, rejected = self._split(self._send(messages), CLUSTER)
-        for name, reason in sorted(rejected.items()):
-            log.warning("%s: left out of the cluster steps: %s", name, reason)
-        return {**model, **self._cluster_means(model, Replies(self.combine(usable)))}
+        replies = talk.train(cohort, lambda c: requests[c.enrolment, self.group_of(at.state, c.name)], CLUSTER)
+        total = add_up(replies, at.config.capabilities)
+        return {**model, **step_by_cluster(self.groups(at.state), model, total)}
 
-    def _cluster_request(self, model: Arrays, enrolment: str, cluster: int) -> TrainRequest:
-        clients = [client for client, j in self.groups().items() if j == cluster]
-        return TrainRequest(
-            round=self.state.round + 1,
-            enrolment=enrolment,
-            model=group(str(cluster), model),
-            shared=self._pooled(clients),
-            statics=_remove_pooled(self.state.statics),
-            phase=CLUSTER,
-            cost=self.cost,
-            clip=self.clip,
-        )
-
-    def _pooled(self, clients: list[str]) -> Arrays:
-        """Return φ_j, pooled over members with a property; empty under a formula that a user wrote."""
-        if self.config.options_of(TASK).is_over_days():
-            return pool_parameters(list(self.templates(clients).values()))
-        low, high = ([self._properties(bound).get(name) for name in clients] for bound in ("low", "high"))
-        bounds = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
-        return pool_ranges([a for a, _ in bounds], [b for _, b in bounds]) if bounds else {}
-
-    def templates(self, clients: Iterable[str]) -> dict[str, Arrays]:
-        """Return client -> its property of a template, of the clients that sent one."""
-        return templates_of(self.state.memory, clients)
-
-    def _accept_scores(self, client: str, reply: AssignReply) -> AssignReply:
+    def accept_scores(self, at: RoundContext, reply: AssignReply) -> AssignReply:
         """Return a client's reply; a property of a template is checked as one.
 
         Raises:
             WireError: The reply is not valid.
         """
-        options = self.config.options_of(TASK)
+        options = at.config.options_of(TASK)
         if not options.is_over_days():
-            return super()._accept_scores(client, reply)
-        super()._accept_scores(client, replace(reply, property={}))
+            return super().accept_scores(at, reply)
+        super().accept_scores(at, replace(reply, property={}))
         if reply.property:
-            check_parameters(reply.property, options.horizon, with_structure=not self.cost)
+            check_parameters(reply.property, options.horizon, with_structure=not at.cost)
         return reply
 
-    def _properties(self, key: str) -> Arrays:
-        """Return client -> one array of its property, as sent."""
-        return self.state.memory.get(key, {})
+    def _cluster_request(self, at: RoundContext, model: Arrays, enrolment: str, cluster: int) -> TrainRequest:
+        clients = [client for client, j in self.groups(at.state).items() if j == cluster]
+        return TrainRequest(
+            round=at.number,
+            enrolment=enrolment,
+            model=group(str(cluster), model),
+            shared=_pool(at, clients),
+            statics=_remove_pooled(at.state.statics),
+            phase=CLUSTER,
+            cost=at.cost,
+            clip=at.clip,
+        )
 
-    def _is_cold(self, client: str) -> bool:
-        """Return True if a client reported fewer days of data than a property of its own needs."""
-        days = self._properties("days").get(client)
-        return days is not None and int(days.max()) < self.config.options_of(TASK).newcomer_days
+
+class FedSTL(Method):
+    """FedSTL: the clusters' means over the shared layers; the rest is in the assignment of clients to clusters."""
+
+    def __init__(self, options: FedSTLOptions) -> None:
+        self.assignment: Assignment = FedSTLAssignment(options)
+
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
+        """Return θ_j − mean of Δ_k for every cluster j."""
+        return update_clusters(at, clusters_of(state), model, total), state
+
+
+def _pool(at: RoundContext, clients: list[str]) -> Arrays:
+    """Return φ_j, pooled over members with a property; empty under a formula that a user wrote."""
+    memory = at.state.memory
+    if at.config.options_of(TASK).is_over_days():
+        return pool_parameters(list(templates_of(memory, clients).values()))
+    low, high = ([memory.get(bound, {}).get(name) for name in clients] for bound in ("low", "high"))
+    bounds = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
+    return pool_ranges([a for a, _ in bounds], [b for _, b in bounds]) if bounds else {}
+
+
+def _is_cold(at: RoundContext, state: RunState, client: str) -> bool:
+    """Return True if a client reported fewer days of data than a property of its own needs."""
+    days = state.memory.get("days", {}).get(client)
+    return days is not None and int(days.max()) < at.config.options_of(TASK).newcomer_days
 
 
 def _remove_pooled(statics: Arrays) -> Arrays:
     return {name: a for name, a in statics.items() if name not in POOLED}
 
 
-METHOD = ServerMethod(fedstl.METHOD, FedSTLStrategy)
+METHOD = ServerMethod(fedstl.METHOD, FedSTL)

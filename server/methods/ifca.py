@@ -1,4 +1,4 @@
-"""Strategy of IFCA, and base of FedSTL: K models, each the mean of the clients assigned to it."""
+"""IFCA (Ghosh et al. 2020): K models, each the mean of the clients assigned to it; base of FedSTL's assignment."""
 
 import logging
 from collections.abc import Mapping
@@ -9,146 +9,162 @@ import numpy as np
 from flwr.app import Message
 
 from common.arrays import Arrays, add_prefix, group, sub
+from common.config.run import RunConfig
+from common.contribution import Contribution
 from common.errors import WireError
 from common.methods import clustered
 from common.methods.clustered import Clustered
-from common.secure.layout import to_clusters
-from common.wire.codec import decode, encode
-from common.wire.messages import ASSIGN, LOCAL, AssignReply, AssignRequest
+from common.wire.codec import decode
+from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import assign_clusters, spread_copies
-from server.aggregation.optimizers import OptimizerState
-from server.aggregation.results import Collected, Opened, Replies
 from server.clients.roster import EnrolledClient
 from server.round.checks import ASSIGN_REPLY, check_assignment, content_of
-from server.round.method import RoundParts, SendAndReceive, ServerMethod
-from server.round.round import RoundStrategy
-from server.secure.protocol import Total
-from server.secure.sums import ClusterSums
+from server.round.method import Assignment, Groups, Method, RoundContext, ServerMethod, Talk
+from server.round.state import RunState
 
 log = logging.getLogger("fedloom.server")
 
 
-class ClusteredStrategy(RoundStrategy):
-    """IFCA: θ_j ← θ_j − mean of Δ_k over cluster j; an empty cluster keeps its model (Ghosh et al. 2020).
+class ClusterAssignment(Assignment):
+    """Assignment of clients to K models, by the scores that clients report.
 
-    In secure sums each client chooses its cluster itself, and one of fewer than `secure-sums.min-sum` clients keeps its model.
+    In secure sums each client receives all K models and chooses one itself.
+
+    Args:
+        options: Options of the method.
+        criterion: Score of a model: its loss on the client's data, or the violation of the client's property.
+        properties: Names of the arrays of a client's property that are stored.
     """
 
-    criterion: Literal["loss", "property"] = "loss"
-    properties: tuple[str, ...] = ()
-    """Names of the arrays of a client's property that are stored."""
+    def __init__(
+        self, options: Clustered, criterion: Literal["loss", "property"] = "loss", properties: tuple[str, ...] = ()
+    ) -> None:
+        self.options, self.criterion, self.properties = options, criterion, properties
 
-    def __init__(self, options: Clustered, parts: RoundParts) -> None:
-        super().__init__(parts)
-        self.options = options
-        self._sizes: dict[str, float] = {}
-        if not group("0", self.state.model):  # a resumed run has its K models
-            model = spread_copies(self.state.model, options.clusters, options.spread, self.config.seed)
-            self.state = replace(self.state, model=model)
+    def start(self, state: RunState, config: RunConfig) -> RunState:
+        """Return the state with K models; a resumed run has them."""
+        if group("0", state.model):
+            return state
+        return replace(state, model=spread_copies(state.model, self.options.clusters, self.options.spread, config.seed))
 
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
-        """Return θ_j − mean of Δ_k for every cluster j."""
-        if self._sums is not None:
-            step = collected.mean_update()
-            return {**model, **sub({name: model[name] for name in step}, step)}, state
-        return {**model, **self._cluster_means(model, collected)}, state
-
-    def diagnostics(self, state: OptimizerState) -> dict[str, float]:
-        """Return the number of clients in each cluster of a secure sum, as it was opened."""
-        return self._sizes
-
-    def model_for(self, client: str) -> Arrays:
+    def model_for(self, at: RoundContext, client: str) -> Arrays:
         """Return θ_j of the client's cluster j; all K models if the client chooses."""
-        if self._sums is not None:
-            return self.state.model
-        return group(str(self.group_of(client)), self.state.model)
+        return at.state.model if at.is_summed else group(str(self.group_of(at.state, client)), at.state.model)
 
-    def group_of(self, client: str) -> int:
+    def group_of(self, state: RunState, client: str) -> int:
         """Return j; 0 for a client without assignment."""
-        return int(self.state.memory.get("cluster", {}).get(client, 0))
+        return int(state.memory.get("cluster", {}).get(client, 0))
 
-    def groups(self) -> dict[str, int]:
+    def groups(self, state: RunState) -> dict[str, int]:
         """Return client -> cluster."""
-        return {client: int(j) for client, j in sorted(self.state.memory.get("cluster", {}).items())}
+        return clusters_of(state.memory)
 
-    def prepare(self, clients: Mapping[str, EnrolledClient], send: SendAndReceive, *, training: bool) -> None:
+    def prepare(
+        self, at: RoundContext, clients: Mapping[str, EnrolledClient], talk: Talk, *, training: bool
+    ) -> RunState:
         """Assign the training clients that are due, or the evaluating clients without assignment."""
-        if self._sums is not None:
-            return
-        due = [client for name, client in sorted(clients.items()) if self._is_due(name, training)]
-        replies = self._request_scores(due, send)
+        if at.is_summed:
+            return at.state
+        due = [client for name, client in sorted(clients.items()) if self._is_due(at, name, training)]
+        replies = self._request_scores(at, due, talk)
         keys = [str(j) for j in range(self.options.clusters)]
         losses = {name: [reply.losses[key] for key in keys] for name, reply in replies.items()}
         assigned: Arrays = {name: np.array(j) for name, j in assign_clusters(losses, self.options.assign).items()}
-        state, stored = self.state.memory, self.properties if training else ("days",)
-        changes: OptimizerState = {"cluster": assigned, **{key: _select_property(key, replies) for key in stored}}
+        state, stored = at.state.memory, self.properties if training else ("days",)
+        changes: Groups = {"cluster": assigned, **{key: _select_property(key, replies) for key in stored}}
         if training:  # assignments for an evaluation do not affect later rounds, nor a resumed run
-            changes["since"] = dict.fromkeys(assigned, np.array(self.state.round + 1))
+            changes["since"] = dict.fromkeys(assigned, np.array(at.number))
         merged = {key: {**state.get(key, {}), **values} for key, values in changes.items()}
-        self.state = replace(self.state, memory={**state, **{key: values for key, values in merged.items() if values}})
+        memory = {**state, **{key: values for key, values in merged.items() if values}}
+        return replace(at.state, memory=memory)
 
-    def _is_due(self, client: str, training: bool) -> bool:
-        state = self.state.memory
-        if not training:  # evaluation spends no privacy budget
-            return not self.cost and client not in state.get("cluster", {})
-        since = state.get("since", {}).get(client)
-        return since is None or self.state.round + 1 - int(since) >= self.options.recluster_every
-
-    def _request_scores(self, clients: list[EnrolledClient], send: SendAndReceive) -> dict[str, AssignReply]:
-        """Return the assignment scores of the K models, of every client with a valid reply."""
-        messages, replies = self._score_requests(clients), dict[str, AssignReply]()
-        for message in send(messages) if messages else []:
-            node = message.metadata.src_node_id
-            name = self.enrolment.roster.name(node)
-            try:
-                reply = self._accept_scores(name, decode(AssignReply, content_of(message, ASSIGN_REPLY)))
-                if self.cost:
-                    self.enrolment.ledgers.note(node, reply.ledger)
-                replies[name] = reply
-            except WireError as error:
-                log.warning("%s: cluster not updated: %s", name, error)
-        self.enrolment.ledgers.store()
-        return dict(sorted(replies.items()))
-
-    def _score_requests(self, clients: list[EnrolledClient]) -> list[Message]:
-        number, encoded = self.state.round + 1, {}
-        statics = self.state.statics if self.criterion == "loss" else {}
-        for client in clients:
-            if client.enrolment not in encoded:
-                request = AssignRequest(number, client.enrolment, self.state.model, self.criterion, self.cost, statics)
-                encoded[client.enrolment] = encode(request)
-        return [self._message(c, ASSIGN, encoded[c.enrolment]) for c in clients]
-
-    def _accept_scores(self, client: str, reply: AssignReply) -> AssignReply:
+    def accept_scores(self, at: RoundContext, reply: AssignReply) -> AssignReply:
         """Return a client's reply with the scores of the K models.
 
         Raises:
             WireError: The reply is not valid.
         """
-        return check_assignment(reply, self.state.round + 1, self.options.clusters)
+        return check_assignment(reply, at.number, self.options.clusters)
 
-    def _blocks(self) -> Arrays:
-        return to_clusters(self._blocks_of(group("0", self.state.model)), 0, self.options.clusters)
+    def _is_due(self, at: RoundContext, client: str, training: bool) -> bool:
+        state = at.state.memory
+        if not training:  # evaluation spends no privacy budget
+            return not at.cost and client not in state.get("cluster", {})
+        since = state.get("since", {}).get(client)
+        return since is None or at.number - int(since) >= self.options.recluster_every
 
-    def _open(self, total: Total) -> Opened:
-        sums = ClusterSums.of(total, self._blocks(), self.options.clusters, self._terms[0].clip if self._terms else 0.0)
-        self._sizes = {f"clients_{j}": float(size) for j, size in enumerate(sums.sizes)}
-        means, steps = sums.means(self.config.secure_sums.min_sum), self.config.method_options.steps(LOCAL)
-        return Opened(total.clients, total.steps, means, steps, self.capabilities.per_step)
+    def _request_scores(self, at: RoundContext, clients: list[EnrolledClient], talk: Talk) -> dict[str, AssignReply]:
+        """Return the assignment scores of the K models, of every client with a valid reply."""
+        replies, requests = dict[str, AssignReply](), dict[str, AssignRequest]()
+        statics = at.state.statics if self.criterion == "loss" else {}
 
-    def _cluster_means(self, model: Arrays, collected: Collected) -> Arrays:
-        """Return the updated layers of every cluster with a reply."""
-        updated: Arrays = {}
-        for j in range(self.options.clusters):
-            of_cluster = [reply for reply in collected.replies if self.group_of(reply.client) == j]
-            if of_cluster:
-                step, before = Replies(of_cluster).mean_update(), group(str(j), model)
-                updated |= add_prefix(str(j), sub({name: before[name] for name in step}, step))
-        return updated
+        def request(client: EnrolledClient) -> AssignRequest:
+            if client.enrolment not in requests:
+                requests[client.enrolment] = AssignRequest(
+                    at.number, client.enrolment, at.state.model, self.criterion, at.cost, statics
+                )
+            return requests[client.enrolment]
+
+        for message in talk.send(clients, ASSIGN, request):
+            name = talk.enrolment.roster.name(message.metadata.src_node_id)
+            try:
+                replies[name] = self._read(at, message, talk)
+            except WireError as error:
+                log.warning("%s: cluster not updated: %s", name, error)
+        talk.enrolment.ledgers.store()
+        return dict(sorted(replies.items()))
+
+    def _read(self, at: RoundContext, message: Message, talk: Talk) -> AssignReply:
+        reply = self.accept_scores(at, decode(AssignReply, content_of(message, ASSIGN_REPLY)))
+        if at.cost:
+            talk.enrolment.ledgers.note(message.metadata.src_node_id, reply.ledger)
+        return reply
+
+
+class IFCA(Method):
+    """IFCA: θ_j ← θ_j − mean of Δ_k over cluster j; an empty cluster keeps its model.
+
+    In secure sums a cluster of fewer than `secure-sums.min-sum` clients keeps its model.
+    """
+
+    def __init__(self, options: Clustered) -> None:
+        self.assignment: Assignment = ClusterAssignment(options)
+
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
+        """Return θ_j − mean of Δ_k for every cluster j."""
+        return update_clusters(at, clusters_of(state), model, total), state
+
+
+def update_clusters(at: RoundContext, clusters: Mapping[str, int], model: Arrays, total: Contribution) -> Arrays:
+    """Return the models with θ_j − mean of Δ_k over the clients of each cluster j.
+
+    A secure sum holds the means of the clusters by name, `j/parameter`.
+    """
+    if at.is_summed:
+        step = total.mean_update()
+        return {**model, **sub({name: model[name] for name in step}, step)}
+    return {**model, **step_by_cluster(clusters, model, total)}
+
+
+def step_by_cluster(clusters: Mapping[str, int], model: Arrays, total: Contribution) -> Arrays:
+    """Return the updated layers of every cluster with a reply."""
+    members: dict[int, list[str]] = {}
+    for name in total.names:
+        members.setdefault(clusters.get(name, 0), []).append(name)
+    updated: Arrays = {}
+    for j, names in sorted(members.items()):
+        step, before = total.select(names).mean_update(), group(str(j), model)
+        updated |= add_prefix(str(j), sub({name: before[name] for name in step}, step))
+    return updated
+
+
+def clusters_of(memory: Groups) -> dict[str, int]:
+    """Return client -> cluster, of the assigned clients."""
+    return {client: int(j) for client, j in sorted(memory.get("cluster", {}).items())}
 
 
 def _select_property(key: str, replies: Mapping[str, AssignReply]) -> Arrays:
     return {name: reply.property[key] for name, reply in replies.items() if key in reply.property}
 
 
-METHOD = ServerMethod(clustered.METHOD, ClusteredStrategy)
+METHOD = ServerMethod(clustered.METHOD, IFCA)

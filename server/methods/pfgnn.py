@@ -1,32 +1,28 @@
-"""Strategy of PF-GNN and PF-GNN+ (algorithms.md §5.3, Algorithm 1)."""
+"""PF-GNN and PF-GNN+ (algorithms.md §5.3, Algorithm 1)."""
 
 from common.arrays import Arrays, scale, sub
+from common.contribution import Contribution
 from common.methods import pfgnn
-from common.methods.pfgnn import PFGNN
-from server.aggregation.optimizers import OptimizerState
-from server.aggregation.results import Collected
-from server.round.method import RoundParts, ServerMethod
-from server.round.round import RoundStrategy
+from server.round.method import Groups, Method, RoundContext, ServerMethod
 
 
-class PFGNNStrategy(RoundStrategy):
+class PFGNN(Method):
     """PF-GNN+: φ ← (1 − β)φ + β·mean φ_i, and ξ likewise.
 
     With the clients' solutions fixed, this is a step along the gradient of Eq 14. θ, α and κ of the server keep their initial
     values, for new clients.
     """
 
-    def __init__(self, options: PFGNN, parts: RoundParts) -> None:
-        super().__init__(parts)
+    def __init__(self, options: pfgnn.PFGNN) -> None:
         self.beta = options.beta
 
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
         """Return φ and ξ; the mean is not per local step, since each φ_i, ξ_i solves a problem."""
-        step = collected.mean_update()
+        step = total.mean_update()
         damped = scale(step, self.beta)
         if "xi" in step and not model["xi"].any():
             damped["xi"] = step["xi"]  # the first summary is not damped: the initial ξ = 0 has no meaning
         return {**model, **sub({name: model[name] for name in step}, damped)}, state
 
 
-METHOD = ServerMethod(pfgnn.METHOD, PFGNNStrategy)
+METHOD = ServerMethod(pfgnn.METHOD, PFGNN)

@@ -1,10 +1,7 @@
 """Registry of the server sides of methods."""
 
-from typing import cast
-
 from common.registry import Registry
-from server.round.method import AnyServerMethod, RoundParts, ServerMethod
-from server.round.round import RoundStrategy
+from server.round.method import AnyServerMethod, ServerMethod
 
 SERVER_METHODS: Registry[AnyServerMethod] = Registry(
     "method",
@@ -26,9 +23,3 @@ SERVER_METHODS: Registry[AnyServerMethod] = Registry(
         "pfgnn": "server.methods.pfgnn:METHOD",
     },
 )
-
-
-def build_strategy(parts: RoundParts) -> RoundStrategy:
-    """Build the strategy of the run's training method."""
-    options = parts.config.method_options
-    return cast(RoundStrategy, SERVER_METHODS[options.name].strategy(options, parts))

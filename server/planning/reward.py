@@ -12,7 +12,7 @@ from common.errors import RunError
 from common.tasks.registry import TASKS
 from common.text import count
 from server.aggregation.metrics import Evaluation, limit_weights, pool, trim
-from server.aggregation.results import Rows
+from server.aggregation.replies import Rows
 from server.clients.roster import EnrolledClient
 from server.planning.state import pack_values, unpack_values
 

@@ -26,12 +26,12 @@ from server.clients.presence import Attendance, Presence
 from server.exchange.grid import Exchange, summarize_exchange
 from server.planning.planner import RoundDecision, budget_of
 from server.record.events import Finish, Round, Split, Start, Waiting, event_from_line, event_to_line
-from server.record.folder import RunDirectory
+from server.record.folder import RunDirectory, to_checkpoint
 from server.record.model_choice import ModelChoice, model_file
 from server.record.result import Result
 from server.record.verdict import Evaluations, RunTotals, build_result
 from server.round.checks import LossWatch, median_loss
-from server.round.state import RunState, Trained, to_checkpoint
+from server.round.state import RunState, Trained
 from server.secure.parties import describe_privacy
 
 

@@ -2,8 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median_low
 from typing import get_args
 
@@ -13,13 +12,13 @@ from common.arrays import Arrays, check_like
 from common.contribution import MAX_PLAUSIBLE, BlockReply
 from common.errors import WireError
 from common.metrics import USED, MetricSpec
-from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE, AnyTask, ModelVariant, TaskOptions
+from common.tasks.options import ModelVariant, TaskOptions
+from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE, AnyTask
 from common.text import printable
 from common.wire.encodings import unpack_reply
 from common.wire.messages import AssignReply, EvaluateReply, TrainReply
 from common.wire.sparse_rows import check_rows, expand_reply, rows_of
 from server.aggregation.metrics import Evaluation, is_plausible
-from server.aggregation.results import Reply, rescale_rows
 from server.exchange.grid import content_size
 
 MAX_EXAMPLES = 10**9
@@ -220,31 +219,6 @@ def _read_row_ids(update: Arrays) -> Arrays:
     if len(rows) != 1:
         raise WireError(f"reply has row ids of {len(rows)} tables, not of one")
     return rows
-
-
-def average_by_row(replies: list[Reply]) -> list[Reply]:
-    """Rescale the replies: their mean is then, for every row, the mean over the clients that sent the row."""
-    updates = rescale_rows([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])
-    return [replace(r, train=replace(r.train, update=u)) for r, u in zip(replies, updates, strict=True)]
-
-
-def split_replies(
-    messages: Iterable[Message], examine: Callable[[Message], Reply]
-) -> tuple[list[Reply], dict[int, str]]:
-    """Return valid replies, ordered by client name, and node -> reason for invalid ones.
-
-    Args:
-        messages: Replies of the cohort.
-        examine: Returns the valid reply in a message; raises WireError if it has none.
-    """
-    usable: list[Reply] = []
-    failed: dict[int, str] = {}
-    for message in messages:
-        try:
-            usable.append(examine(message))
-        except WireError as error:
-            failed[message.metadata.src_node_id] = str(error)
-    return sorted(usable, key=lambda reply: reply.client), failed
 
 
 def content_of(message: Message, limit: float = math.inf) -> RecordDict:

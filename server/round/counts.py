@@ -1,28 +1,20 @@
-"""Counts from which a model starts: sums of the counts of single clients, or a secure sum."""
+"""Counts from which a model starts: the sum of the counts of single clients."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from flwr.app import Message
 
 from common.arrays import Arrays
-from common.config.run import RunConfig, count_cost
-from common.errors import ConfigError, DataError, QuorumError, WireError
-from common.secure.layout import SumLayout
-from common.secure.terms import SumTerms
-from common.tasks.counts import LEAST_VISIBLE
-from common.tasks.registry import TASKS
-from common.tasks.vocabulary import Vocabulary
+from common.errors import DataError, QuorumError, WireError
 from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
 from server.clients.roster import Roster
-from server.exchange.grid import PollingGrid, Weighed, content_size
+from server.exchange.grid import PollingGrid
 from server.round.checks import content_of
 from server.round.state import RunState
-from server.secure.protocol import Release, SumProtocol, Upload
-from server.secure.sums import SumLostError, TooFewUploadsError
 
 log = logging.getLogger("fedloom.server")
 
@@ -55,74 +47,3 @@ def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, add: AddCount
         advice = "no client shared its counts; set count-offset=false in the task's options to train without them"
         raise QuorumError("; ".join((advice, *sorted(reasons))))
     return replace(state, statics=total)
-
-
-CHANNEL = "counts"
-"""Channel of the sum of counts, in round 0."""
-
-
-def sum_masked_counts(
-    grid: PollingGrid, roster: Roster, state: RunState, sums: SumProtocol, config: RunConfig, vocabulary: Vocabulary
-) -> RunState:
-    """Return the state with the opened sum of all clients' counts among its statics.
-
-    With `auto`, the state stays as it is if too few clients send theirs, the sum is lost, or it is mostly noise.
-
-    Raises:
-        DataError: No client has training data.
-        QuorumError: Too few clients, or a helper does not answer.
-        SumLostError: The sum will never be opened.
-    """
-    statistics = TASKS[config.task].counts
-    if statistics is None or statistics.template is None:
-        raise ConfigError(f"task '{config.task}' has no counts for secure sums; leave count-offset out")
-    clients = {client.name: client for client in roster.select_trainable(grid.get_node_ids()).values()}
-    if not clients:
-        raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
-    template, rho = statistics.template(config.task_options, vocabulary), count_cost(config)
-    release = Release(rho, statistics.clip, statistics.sign) if rho else Release()
-    terms = sums.terms(0, CHANNEL, template, len(clients), release)
-    asked = [clients[name] for name in sums.admit(terms, sorted(clients))]
-    requests = [Message(encode(CountsRequest(c.enrolment, terms=terms.to_json())), c.node, COUNTS) for c in asked]
-    is_pending = sums.pending(0, CHANNEL) is not None
-    uploads, failed = ({}, {}) if is_pending else _collect(grid, roster, requests, sums, terms)
-    try:
-        total = sums.total(terms, uploads, failed)
-    except (SumLostError, TooFewUploadsError) as lost:
-        if config.task_options.count_offset != "auto":
-            raise
-        log.warning("count-offset=auto: %s; the model starts without counts", lost)
-        return state
-    counts = SumLayout.of(template).arrays(total.vector, template)
-    statics = statistics.label(counts, total.spread)
-    share = statistics.visible(statics, vocabulary)
-    if config.task_options.count_offset == "auto" and share < LEAST_VISIBLE:
-        log.warning(
-            "count-offset=auto: noise leaves %.0f %% of the counts' variance; the model starts without them",
-            100 * share,
-        )
-        return state
-    return replace(state, statics=statics)
-
-
-def _collect(
-    grid: PollingGrid, roster: Roster, requests: Sequence[Message], sums: SumProtocol, terms: SumTerms
-) -> tuple[dict[str, Upload], dict[str, str]]:
-    """Return client -> upload, stored as it arrives, and client -> reason for bad ones."""
-    uploads: dict[str, Upload] = {}
-    failed: dict[str, str] = {}
-    spool = sums.spool()
-
-    def take(node: int, answer: Message) -> None:
-        name = roster.name(node)
-        try:
-            upload = sums.upload(decode(CountsReply, content_of(answer, sums.limit(terms))), terms)
-            uploads[name] = replace(upload, load=spool.store(upload.load()))
-        except WireError as error:
-            failed[name] = str(error)
-            log.warning("%s: counts are left out: %s", name, error)
-        if answer.has_content():
-            answer.content = Weighed(content_size(answer.content))
-
-    grid.exchange(requests, take=take)
-    return uploads, failed

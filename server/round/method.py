@@ -1,55 +1,178 @@
-"""Server side of a method: the hooks of a round that it overrides, and what every strategy is given."""
+"""Server side of a method: pure functions of the round's total, as the papers write them.
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+A method has no state of its own. `Round` passes its stored groups in and keeps what it returns.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, Protocol
 
-from flwr.app import Message, RecordDict
-from flwr.serverapp.strategy import Strategy
+from flwr.app import Message
 
 from common.arrays import Arrays
 from common.config.run import RunConfig
-from common.errors import BudgetSpentError
+from common.contribution import Contribution
 from common.methods.base import MethodSpec, MethodT
 from common.tasks.registry import TASKS
-from server.aggregation.metrics import Evaluation
+from common.wire.messages import TRAIN, Payload
 from server.aggregation.optimizers import OptimizerState
-from server.aggregation.results import Collected, Rows
+from server.aggregation.replies import Reply
 from server.clients.enrolment import Enrolment
 from server.clients.roster import EnrolledClient
-from server.round.state import RunState, Trained
-from server.secure.protocol import SumProtocol
+from server.round.state import RunState
+
+log = logging.getLogger("fedloom.server")
+
+Groups = OptimizerState
+"""State of a method, by group."""
 
 
 @dataclass(frozen=True)
-class RoundParts:
-    """Parts of every strategy.
+class RoundContext:
+    """Facts about the round that is made.
 
     Args:
         config: Configuration of the run.
-        state: State of the run; replaced after each round, never modified.
-        enrolment: Clients of the run.
-        on_trained: Callback after each training step.
-        on_evaluated: Callback after each evaluation.
-        reason_to_stop: Reason why the run ends before the next round; empty if it continues.
-        find_explosion: Reason why the step before an evaluation is taken back; empty if it stays.
-        sums: Protocol of secure sums; None if the server sees single replies.
-        on_round: Callback before each round, with the state after the last one.
-        folder: Folder for replies beyond what stays in memory; None: all stay there.
+        state: State after the last round.
+        cost: Privacy cost of each reply of a client; 0 without noise.
+        clip: Factor on the run's clip norm.
     """
 
     config: RunConfig
     state: RunState
+    cost: float = 0.0
+    clip: float = 1.0
+
+    @property
+    def number(self) -> int:
+        """Number of the round, from 1."""
+        return self.state.round + 1
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds of the run."""
+        return self.config.rounds
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """Client -> last round in which its reply was aggregated."""
+        return self.state.counted
+
+    @property
+    def noise(self) -> str:
+        """Name of the round's noise, on which the length of an update depends."""
+        return f"{self.cost:.6g} {self.clip:.6g}"
+
+    @property
+    def is_summed(self) -> bool:
+        """True if the server receives secure sums alone."""
+        return self.config.privacy.resolved_trust == "helpers"
+
+
+Payloads = Callable[[EnrolledClient], Payload]
+"""Payload for each client; equal payloads are one object and are encoded once."""
+
+
+@dataclass(frozen=True)
+class Talk:
+    """Further messages of a round, for methods that ask clients more than one training.
+
+    Args:
+        at: The round.
+        intake: Intake of the round's replies.
+        enrolment: Clients of the run.
+        send: Function that sends each client a payload of a kind, and returns the answers.
+    """
+
+    at: RoundContext
+    intake: "TakesReplies"
     enrolment: Enrolment
-    on_trained: Callable[[Trained], None] = lambda trained: None
-    on_evaluated: Callable[[int, Evaluation], None] = lambda number, evaluation: None
-    reason_to_stop: Callable[[], str] = lambda: ""
-    find_explosion: Callable[[Evaluation], str] = lambda evaluation: ""
-    sums: SumProtocol | None = None
-    on_round: Callable[[RunState], None] = lambda state: None
-    folder: Path | None = None
+    send: Callable[[Sequence[EnrolledClient], str, Payloads], Iterable[Message]]
+
+    def train(self, clients: Sequence[EnrolledClient], payloads: Payloads, phase: str) -> list[Reply]:
+        """Send the training requests of a further phase; return the usable replies, robust as those of the round."""
+        usable, rejected = self.intake.take_all(self.at, self.send(clients, TRAIN, payloads), phase)
+        for name, reason in sorted(rejected.items()):
+            log.warning("%s: left out of the %s steps: %s", name, phase, reason)
+        return usable
+
+
+class TakesReplies(Protocol):
+    """Intake, as far as further phases of a round need it."""
+
+    def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
+        """Return the usable replies of a further phase, and client -> reason for the others."""
+
+
+class Assignment(Protocol):
+    """Choice of a model for each client; the defaults give all clients one model."""
+
+    def start(self, state: RunState, config: RunConfig) -> RunState:
+        """Return the state before the first round of a process."""
+        return state
+
+    def model_for(self, at: RoundContext, client: str) -> Arrays:
+        """Return the model that a client trains or evaluates."""
+        return at.state.model
+
+    def statics_for(self, at: RoundContext, client: str) -> Arrays:
+        """Return the untrained inputs of the client's model; equal ones share an encoded request."""
+        return at.state.statics
+
+    def group_of(self, state: RunState, client: str) -> int:
+        """Return the number of the client's model; clients of one group share an encoded request."""
+        return 0
+
+    def groups(self, state: RunState) -> dict[str, int]:
+        """Return client -> number of its model, for the report."""
+        return {}
+
+    def prepare(
+        self, at: RoundContext, clients: Mapping[str, EnrolledClient], talk: Talk, *, training: bool
+    ) -> RunState:
+        """Return the state after further messages before clients train, or evaluate if not `training`."""
+        return at.state
+
+    def refine(self, at: RoundContext, model: Arrays, clients: Sequence[str], talk: Talk) -> Arrays:
+        """Return the model after further messages to the clients of the round."""
+        return model
+
+
+class OneModel(Assignment):
+    """One model for all clients."""
+
+
+ONE_MODEL = OneModel()
+
+
+class Method(Protocol):
+    """Server step of a method; `server/methods/` has one file for each."""
+
+    assignment: Assignment = ONE_MODEL
+
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
+        """Return the next model and the method's state from the total of a round.
+
+        Args:
+            at: The round.
+            state: Stored groups of the method.
+            model: Model before the round, without parameters that stay with clients.
+            total: Sums over the clients of the round.
+        """
+
+    def template(self, config: RunConfig, model: Arrays) -> Arrays:
+        """Return arrays of the names, shapes and dtypes of a client's upload, by default the shared part of its model."""
+        private = TASKS[config.task].private(model, config.capabilities)
+        return {name: a for name, a in model.items() if name not in private}
+
+    def broadcast(self, state: Groups, last: int) -> Arrays:
+        """Return further arrays for clients whose last aggregated reply was of round `last`."""
+        return {}
+
+    def diagnostics(self, at: RoundContext, state: Groups) -> dict[str, float]:
+        """Return numbers of the server step that resulted in this state, for the journal."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -58,105 +181,12 @@ class ServerMethod(Generic[MethodT]):
 
     Args:
         spec: Method definition shared by server and clients.
-        strategy: Builder of the strategy, from the method's options.
+        build: Builder of the server step, from the method's options.
     """
 
     spec: MethodSpec[MethodT]
-    strategy: Callable[[MethodT, RoundParts], "StrategyBase"]
+    build: Callable[[MethodT], Method]
 
 
 AnyServerMethod = ServerMethod[Any]
 """Server side of a method with options of any class."""
-
-
-SendAndReceive = Callable[[list[Message]], Iterable[Message]]
-"""Sends messages and returns the replies."""
-
-
-class StrategyBase(Strategy):
-    """Base of a method's strategy; a subclass implements `update` and overrides further hooks if needed.
-
-    Args:
-        parts: Configuration, state and clients of the run.
-
-    Attributes:
-        cost: Privacy cost of each reply of the next round; set by a planner, 0 without noise.
-        clip: Factor on the run's clip norm in the next round; set by a planner.
-        is_on_test: True if the last evaluation is on test data that no decision may follow.
-        is_over: True if no round follows; the next evaluation is then the last.
-        row_ids: Row ids in each reply of the last round, in runs whose clients send them.
-    """
-
-    def __init__(self, parts: RoundParts) -> None:
-        self.config, self.state, self.enrolment = parts.config, parts.state, parts.enrolment
-        self._on_trained, self._on_evaluated = parts.on_trained, parts.on_evaluated
-        self._reason_to_stop, self._on_round = parts.reason_to_stop, parts.on_round
-        self.task, self.capabilities = TASKS[parts.config.task], parts.config.capabilities
-        self._send: SendAndReceive = lambda messages: []
-        self.cost, self.clip, self.is_over, self.is_on_test = 0.0, 1.0, False, False
-        self.row_ids: list[Rows] = []
-
-    @property
-    def releases(self) -> int:
-        """Number of data-dependent replies of a client per round; one in secure sums."""
-        return 1 if self.config.privacy.resolved_trust == "helpers" else 1 + self.capabilities.extra_releases
-
-    @property
-    def next_round(self) -> tuple[int, int]:
-        """Number of the next round, and the number of rounds."""
-        return self.state.round + 1, self.config.rounds
-
-    def require_progress(self) -> None:
-        """Announce another round, and check that it is worth its cost.
-
-        Raises:
-            BudgetSpentError: The run ends early.
-        """
-        self._on_round(self.state)
-        if reason := self._reason_to_stop():
-            raise BudgetSpentError(reason)
-
-    @abstractmethod
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
-        """Return the next model and method state from the results of a round."""
-
-    def broadcast(self, state: OptimizerState, round_number: int) -> Arrays:
-        """Return the further arrays for clients whose last aggregated reply was of that round."""
-        return {}
-
-    def diagnostics(self, state: OptimizerState) -> dict[str, float]:
-        """Return numbers of the server step that resulted in this state."""
-        return {}
-
-    def model_for(self, client: str) -> Arrays:
-        """Return the model that a client trains or evaluates."""
-        return self.state.model
-
-    def select_uploaded(self, model: Arrays) -> Arrays:
-        """Return the part of a model that clients send updates of."""
-        private = self.task.private(model, self.capabilities)
-        return {name: a for name, a in model.items() if name not in private}
-
-    def group_of(self, client: str) -> int:
-        """Return the number of the client's model; clients of one group share an encoded request."""
-        return 0
-
-    def statics_for(self, client: str) -> Arrays:
-        """Return the untrained inputs of the client's model; equal ones share an encoded request."""
-        return self.state.statics
-
-    def groups(self) -> dict[str, int]:
-        """Return client -> cluster, for the report."""
-        return {}
-
-    def prepare(self, clients: Mapping[str, EnrolledClient], send: SendAndReceive, *, training: bool) -> None:
-        """Exchange further messages with the clients before they train, or evaluate if not `training`."""
-
-    def refine(self, model: Arrays, clients: list[str]) -> Arrays:
-        """Return the model after further exchanges with the clients of a round, through `self._send`."""
-        return model
-
-    def _message(self, client: EnrolledClient, kind: str, content: RecordDict) -> Message:
-        return Message(
-            content, client.node, kind, ttl=self.config.federation.deadline, group_id=str(self.state.round + 1)
-        )

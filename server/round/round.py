@@ -1,51 +1,148 @@
-"""Round of all methods: enrol, sample the cohort, encode requests, check replies, aggregate.
+"""One round, composed: price, cohort, requests; intake, checks, server step; evaluation, record.
 
-A method's strategy overrides `update`, and `broadcast` if clients need more than the model.
+`Round` is the only Flower strategy here. What differs between runs is in its parts: the method, the intake of replies, the plan
+of costs, and the evaluator. `server/compose.py` chooses them.
 """
 
 import logging
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
 
+from common.arrays import Arrays, all_finite
+from common.config.run import RunConfig
+from common.errors import BudgetSpentError, QuorumError
+from common.tasks.registry import TASKS
 from common.wire.codec import encode, to_record
-from common.wire.messages import TRAIN, TrainRequest
+from common.wire.messages import EVALUATE, TRAIN, Payload, TrainRequest
+from common.wire.sparse_rows import expand
+from server.aggregation.lengths import find_outliers
+from server.aggregation.metrics import Evaluation
+from server.aggregation.replies import Reply, are_summed
+from server.clients.enrolment import Enrolment
 from server.clients.roster import EnrolledClient, cohort
-from server.planning.planner import SLACK
-from server.round.evaluation import RequestKey
-from server.secure.intake import SummedStrategy
+from server.round.evaluation import Evaluator
+from server.round.intake import Intake, Intaken
+from server.round.method import Method, RoundContext, Talk
+from server.round.plan import Plan, Price
+from server.round.state import RunState, Trained
 
 log = logging.getLogger("fedloom.server")
 
 
-class RoundStrategy(SummedStrategy):
-    """Flower strategy of one round; subclasses implement the server step."""
+@dataclass(frozen=True)
+class Observer:
+    """Callbacks of a round, for the record of a run.
+
+    Args:
+        on_round: Called before each round, with the state after the last one.
+        on_trained: Called after each training step.
+        on_evaluated: Called after each evaluation.
+        on_observed: Called with the state after a planner has observed the round.
+        reason_to_stop: Return why the run ends before the next round; empty if it continues.
+        find_explosion: Return why the step before an evaluation is taken back; empty if it stays.
+    """
+
+    on_round: Callable[[RunState], None] = lambda state: None
+    on_trained: Callable[[Trained], None] = lambda trained: None
+    on_evaluated: Callable[[int, Evaluation], None] = lambda number, evaluation: None
+    on_observed: Callable[[RunState], None] = lambda state: None
+    reason_to_stop: Callable[[], str] = lambda: ""
+    find_explosion: Callable[[Evaluation], str] = lambda evaluation: ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Server step that its evaluation may take back.
+
+    Args:
+        at: The round.
+        taken: Results in the step.
+        trained: Report of the step.
+    """
+
+    at: RoundContext
+    taken: Intaken
+    trained: Trained
+
+
+class Round(Strategy):
+    """Flower strategy of all methods.
+
+    Args:
+        config: Configuration of the run.
+        state: State of the run.
+        method: Server step.
+        intake: Way from replies to a contribution.
+        plan: Costs of the rounds.
+        evaluator: Evaluation of models.
+        enrolment: Clients of the run.
+        observer: Record of the run.
+
+    Attributes:
+        state: State of the run; replaced after each round, never modified.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        state: RunState,
+        method: Method,
+        intake: Intake,
+        plan: Plan,
+        evaluator: Evaluator,
+        enrolment: Enrolment,
+        observer: Observer,
+    ) -> None:
+        self.config, self.method, self.intake, self.plan, self.observer = config, method, intake, plan, observer
+        self.state = method.assignment.start(state, config)
+        self._evaluator, self._enrolment = evaluator, enrolment
+        self._price = Price()
+        self._grid: Grid | None = None
+        self._step: Step | None = None
+        self._is_over = self._is_on_test = self._can_exclude = False
+        self._unusable: dict[str, str] = {}
+
+    # --- training ------------------------------------------------------------------------------------------------
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Sample the cohort, and return its training requests.
+        """Price the round, sample the cohort, and return its training requests.
 
         Raises:
             BudgetSpentError: The run ends early.
+            QuorumError: Too few clients are online.
         """
-        self.require_progress()
-        self._send, self._grid = grid.send_and_receive, grid
-        self.open_intake()
-        if self.resume_sum():
-            return []
-        clients = self.enrolment.gather(grid, self.config.federation.min_replies)
-        minimum = self.cost * self.releases * (1 - SLACK)
-        clients = {name: client for name, client in clients.items() if minimum <= client.budget}
-        federation, number = self.config.federation, self.state.round + 1
-        trusted = {name: c for name, c in clients.items() if not self.state.guard.sits_out(name, number)}
-        clients = trusted if len(trusted) >= federation.min_replies else clients
-        sampled = cohort(self.config.seed, number, clients, federation.cohort, federation.min_replies)
-        sampled = self.unasked(self.announce(sampled))
-        self.prepare({name: clients[name] for name in sampled}, self._send, training=True)
-        encoded: dict[RequestKey, RecordDict] = {}
-        return [self._message(clients[name], TRAIN, self._encode_for(clients[name], encoded)) for name in sampled]
+        self.observer.on_round(self.state)
+        if reason := self.observer.reason_to_stop():
+            raise BudgetSpentError(reason)
+        self._grid, number = grid, self.state.round + 1
+        is_pending = self.intake.is_pending(number)
+        is_free = is_pending and not self.plan.needs_clients
+        clients = {} if is_free else self._enrolment.gather(grid, self.config.federation.min_replies)
+        self._price = self.plan.open(self.state, clients)
+        at = self._context()
+        terms = self.intake.open(at, [] if is_pending else self._sample(at, clients))
+        asked = {name: self._current(name, clients) for name in terms}
+        if asked:
+            self.state = self.method.assignment.prepare(at, asked, self._talk(), training=True)
+            at = self._context()
+        request = self._requests(at, terms)
+        messages = self._messages([*asked.values()], TRAIN, request)
+        self.plan.charge(self.intake.paying, self.state.model)
+        return messages
+
+    def take(self, node: int, answer: Message) -> None:
+        """Examine a reply as it arrives."""
+        self.intake.take(node, answer)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -53,40 +150,264 @@ class RoundStrategy(SummedStrategy):
         """Make one server step from the replies.
 
         Raises:
-            QuorumError: Fewer usable replies than `federation.min-replies`.
+            QuorumError: Fewer usable replies than `federation.min-replies`, or too few for a secure sum.
         """
-        if self.step_from_sum(replies):
-            return to_record(self.state.model), MetricRecord()
-        usable, rejected = self._split(replies)
-        if isinstance(replies, list):  # Flower holds it until the replies of the next round are here
-            replies.clear()
-        loss = self._report(self._advance(usable, rejected), rejected)
-        return to_record(self.state.model), MetricRecord({} if self.cost > 0 else {"loss": loss})
+        try:
+            taken = self.intake.close(self._context(), replies)
+            self.state = replace(self.state, guard=taken.guard)
+            loss = self._report(self._advance(self._context(), taken))
+        except QuorumError:
+            if not self.intake.has_final(self.state.round + 1):
+                self.plan.fail()
+            raise
+        self.intake.forget(self.state.round)
+        return to_record(self.state.model), MetricRecord({"loss": loss} if math.isfinite(loss) else {})
+
+    def can_exclude(self, grid: Grid) -> bool:
+        """Return True if the clients without unusable replies in a failed round make a quorum."""
+        clients = self._enrolment.roster.select_trainable(grid.get_node_ids())
+        others = [name for name in clients if not self.state.guard.sits_out(name, self.state.round + 1)]
+        return self._can_exclude and len(others) >= self.config.federation.min_replies
+
+    def _context(self) -> RoundContext:
+        return RoundContext(self.config, self.state, self._price.cost, self._price.clip)
+
+    def _sample(self, at: RoundContext, clients: Mapping[str, EnrolledClient]) -> list[str]:
+        """Return the cohort among the clients that can pay and do not sit out."""
+        federation = self.config.federation
+        able = {name: c for name, c in clients.items() if self.plan.can_pay(self._current(name, clients))}
+        trusted = {name: c for name, c in able.items() if not self.state.guard.sits_out(name, at.number)}
+        able = trusted if len(trusted) >= federation.min_replies else able
+        return cohort(self.config.seed, at.number, able, federation.cohort, federation.min_replies)
+
+    def _current(self, name: str, clients: Mapping[str, EnrolledClient]) -> EnrolledClient:
+        """Return the client with its remaining budget, which the plan may have lowered."""
+        return self._enrolment.roster.clients.get(clients[name].node, clients[name])
+
+    def _requests(self, at: RoundContext, terms: Mapping[str, str]) -> Callable[[EnrolledClient], TrainRequest]:
+        """Return the request of each client, the same object for equal ones."""
+        assignment, memory = self.method.assignment, self.state.memory
+        requests: dict[tuple[Any, ...], TrainRequest] = {}
+
+        def request(client: EnrolledClient) -> TrainRequest:
+            name, last = client.name, self.state.counted.get(client.name, 0)
+            shared, statics = self.method.broadcast(memory, last), assignment.statics_for(at, client.name)
+            last = last if shared else 0  # else equal requests would be encoded for each
+            group, sum_ = assignment.group_of(self.state, name), self.intake.group_of(name)
+            key = client.enrolment, last, group, tuple(statics), sum_
+            if key not in requests:
+                requests[key] = TrainRequest(
+                    round=at.number,
+                    enrolment=client.enrolment,
+                    model=assignment.model_for(at, name),
+                    shared=shared,
+                    shared_round=last,
+                    statics=statics,
+                    cost=at.cost,
+                    clip=at.clip,
+                    terms=terms[name],
+                )
+            return requests[key]
+
+        return request
+
+    # --- the server step -------------------------------------------------------------------------------------------
+
+    def _advance(self, at: RoundContext, taken: Intaken) -> Step:
+        """Make the server step, without the longest updates if it is not finite.
+
+        A secure sum whose step is not finite, or that is lost, leaves the model unchanged.
+
+        Raises:
+            QuorumError: Fewer usable replies than `federation.min-replies`; the senders of others sit out this round.
+        """
+        blamed: list[str] = []
+        while True:
+            taken = taken if taken.lost else self.intake.add_up(at, taken)
+            if taken.total is None and not taken.lost:
+                self._require_quorum(taken)
+            state = replace(at.state, round=at.number) if taken.lost else self._next_state(at, taken)
+            if all_finite(state.model) and all(map(all_finite, state.memory.values())):
+                break
+            if not taken.replies:
+                names = taken.total.names if taken.total else []
+                reason = f"round {at.number}: the step from the sum is not finite"
+                taken = replace(taken, lost=reason, rejected={**taken.rejected, **dict.fromkeys(names, reason)})
+                continue
+            longest = max(taken.replies, key=lambda reply: reply.lengths["update"]).client
+            blamed.append(longest)
+            reason = self._blame("the step with its update is not finite", at.number)
+            taken = taken.without([longest], {longest: reason})
+        guard = state.guard.record(at.noise, taken.lengths).exclude(blamed, self._end_of_penalty(at.number))
+        self.state = replace(state, guard=guard)
+        return Step(at, taken, self._describe(at, taken))
+
+    def _next_state(self, at: RoundContext, taken: Intaken) -> RunState:
+        """Return the state after the method's step from the total."""
+        task, before, total = TASKS[self.config.task], at.state, taken.total
+        assert total is not None  # added up
+        shared = {name: a for name, a in before.model.items() if not task.is_client_only(name)}
+        with np.errstate(over="ignore", invalid="ignore"):
+            updated, memory = self.method.update(at, before.memory, shared, total)
+            model = {**before.model, **updated}
+            names = [reply.client for reply in taken.replies] or total.names  # a robust rule may leave some out
+            model = self.method.assignment.refine(at, model, names, self._talk())
+        return before.next(model, memory, names)
+
+    def _describe(self, at: RoundContext, taken: Intaken) -> Trained:
+        """Return the report of a step; the loss is known only of plaintext replies."""
+        weight = sum(r.weight for r in taken.replies)
+        is_known = bool(taken.replies) and not at.cost
+        loss = sum(r.weight * r.train.loss for r in taken.replies) / weight if is_known else math.nan
+        numbers = {"lost": 1.0} if taken.lost else {**self.method.diagnostics(at, self.state.memory), **taken.notes}
+        names = {reply.client for reply in taken.replies}
+        shortened = {client: why for client, why in taken.shortened.items() if client in names}
+        groups = self.method.assignment.groups(self.state)
+        return Trained(
+            self.state, loss, taken.rejected, {**numbers, **self.plan.numbers()}, groups, self._unusable, shortened
+        )
+
+    def _report(self, step: Step) -> float:
+        """Record a step; return its loss."""
+        self._step = step
+        self.observer.on_trained(step.trained)
+        return step.trained.loss
+
+    def _require_quorum(self, taken: Intaken) -> None:
+        quorum, number = self.config.federation.min_replies, self.state.round + 1
+        self.state = replace(self.state, guard=self.state.guard.exclude(taken.rejected, number))
+        self._can_exclude = not taken.rejected.keys() <= self._unusable.keys()
+        self._unusable |= taken.rejected
+        reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(taken.rejected.items()))
+        raise QuorumError(f"round {number}: {len(taken.replies)} usable replies, {quorum} needed{reasons}")
+
+    def _retry(self, evaluation: Evaluation) -> Evaluation:
+        """Return the evaluation of the step, or of the one without outliers if its validation loss exploded.
+
+        If that one fails as well, no client is to blame: the model before the step stays. It also stays if the round has
+        sums in place of single updates, among which no outlier can be found.
+        """
+        step, find_explosion = self._step, self.observer.find_explosion
+        if step is None or self._grid is None or step.at.cost or self._is_on_test:  # noise may ruin a model, too
+            return evaluation
+        if not (reason := find_explosion(evaluation)):
+            return evaluation
+        number, after, before, taken = step.at.number, self.state, step.at.state, step.taken
+        log.warning("round %d is taken back: %s", number, reason)
+        single = [] if are_summed(taken.replies) else taken.replies
+        outliers = find_outliers({r.client: partial(_expand, r, before.model) for r in single})
+        others = taken.without(outliers, dict.fromkeys(outliers, self._blame(reason, number)))
+        if outliers and len(others.replies) >= self.config.federation.min_replies:
+            self.state = before
+            again = self._advance(step.at, others)
+            guard = self.state.guard.exclude(outliers, self._end_of_penalty(number))
+            self.state = replace(self.state, guard=guard)
+            self._report(replace(again, trained=replace(again.trained, state=self.state)))
+            evaluation = self._evaluate_again(self._grid)
+            if not find_explosion(evaluation):
+                return evaluation
+        self.state = replace(before, round=number, guard=after.guard)
+        numbers = {"taken_back": 1.0, **self.plan.numbers()}
+        back = replace(step.trained, state=self.state, loss=math.nan, server=numbers, shortened={})
+        self._report(replace(step, trained=back))
+        return self._evaluate_again(self._grid)
+
+    def _end_of_penalty(self, number: int) -> int:
+        return number + self.config.federation.penalty
+
+    def _blame(self, reason: str, number: int) -> str:
+        penalty = f"; sits out until round {self._end_of_penalty(number)}" if self.config.federation.penalty else ""
+        return f"{reason}{penalty}"
+
+    # --- evaluation ------------------------------------------------------------------------------------------------
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return the evaluation requests in rounds that evaluate, to all clients or to a drawn share of them."""
+        number, final = self.state.round, self._is_over or self.state.round == self.config.rounds
+        if number % self.config.evaluate_every and not final:
+            return []
+        has_validation = self.config.task_options.validation_share > 0
+        self._is_on_test = has_validation and final
+        return self._evaluations(grid, "validation" if has_validation and not final else "test", final=final)
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Return the weighted means of the clients' metrics, after taking back a step that ruined the model."""
+        evaluation = self._retry(self._evaluator.summarize(replies, self.state.round))
+        evaluation = self.plan.grade(self.state, evaluation)
+        row_ids = [reply.rows for reply in self._step.taken.replies] if self._step else []
+        self._step, self._unusable = None, {}
+        self.observer.on_evaluated(self.state.round, evaluation)
+        if plan := self.plan.observe(self.state, row_ids):
+            self.state = replace(self.state, plan=plan)
+            self.observer.on_observed(self.state)
+        return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
+
+    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False, number: int = 0) -> Evaluation:
+        """Return metrics of one model for all clients.
+
+        Args:
+            grid: Connection to the clients.
+            split: `validation` or `test`.
+            model: The model.
+            final: True if clients store it as the finished model.
+            number: Its round, to which clients return with layers of their own; 0 for the last round.
+        """
+        messages = self._evaluations(grid, split, final=final, model=model, number=number)
+        return self._evaluator.summarize(grid.send_and_receive(messages), number or self.state.round)
+
+    def conclude(self, grid: Grid) -> None:
+        """Evaluate the final model of a run that ends before its last round."""
+        self._is_over = True
+        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
+        self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
 
     def summary(self) -> None:
         """Log the method and its options; Flower calls this at the start."""
-        log.info("%s with %s", type(self).__name__, self.config.method_options)
+        log.info("%s with %s", type(self.method).__name__, self.config.method_options)
 
-    def _encode_for(self, client: EnrolledClient, encoded: dict[RequestKey, RecordDict]) -> RecordDict:
-        """Return the encoded request of a client; `encoded` stores it for clients with an equal request."""
-        last = self.state.counted.get(client.name, 0)
-        if not self.broadcast(self.state.memory, last):
-            last = 0  # else equal requests would be encoded for each
-        name = client.name
-        key = client.enrolment, last, self.group_of(name), tuple(self.statics_for(name)), self._group_of.get(name, 0)
-        if key not in encoded:
-            encoded[key] = encode(self._request(client, last))
-        return encoded[key]
+    def _evaluations(
+        self, grid: Grid, split: str, *, final: bool, model: Arrays | None = None, number: int = 0
+    ) -> list[Message]:
+        """Return the evaluation requests, of `model` to all clients or of each asked client's own one."""
+        self._grid = grid
+        at = self._context()
+        clients = self._evaluator.select(at, grid.get_node_ids(), final=final, one_model=model is not None)
+        if model is None:
+            self.state = self.method.assignment.prepare(at, clients, self._talk(), training=False)
+            at = self._context()
+        request = self._evaluator.requests(at, clients, split, final=final, model=model, number=number)
+        return self._messages([client for _, client in sorted(clients.items())], EVALUATE, request)
 
-    def _request(self, client: EnrolledClient, last: int) -> TrainRequest:
-        return TrainRequest(
-            round=self.state.round + 1,
-            enrolment=client.enrolment,
-            model=self.model_for(client.name),
-            shared=self.broadcast(self.state.memory, last),
-            shared_round=last,
-            statics=self.statics_for(client.name),
-            cost=self.cost,
-            clip=self.clip,
-            terms=self.terms_for(client.name),
-        )
+    def _evaluate_again(self, grid: Grid) -> Evaluation:
+        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
+        return self._evaluator.summarize(grid.send_and_receive(messages), self.state.round)
+
+    # --- messages --------------------------------------------------------------------------------------------------
+
+    def _messages(
+        self, clients: Sequence[EnrolledClient], kind: str, payload: Callable[[EnrolledClient], Payload]
+    ) -> list[Message]:
+        """Return a message to each client; equal payload objects are encoded once."""
+        encoded: dict[int, tuple[Payload, RecordDict]] = {}
+        messages, ttl, group = [], self.config.federation.deadline, str(self.state.round + 1)
+        for client in clients:
+            content = payload(client)
+            if id(content) not in encoded:
+                encoded[id(content)] = content, encode(content)
+            messages.append(Message(encoded[id(content)][1], client.node, kind, ttl=ttl, group_id=group))
+        return messages
+
+    def _talk(self) -> "Talk":
+        return Talk(self._context(), self.intake, self._enrolment, self._send)
+
+    def _send(
+        self, clients: Sequence[EnrolledClient], kind: str, payload: Callable[[EnrolledClient], Payload]
+    ) -> Iterable[Message]:
+        messages = self._messages(clients, kind, payload)
+        return self._grid.send_and_receive(messages) if messages and self._grid else []
+
+
+def _expand(reply: Reply, model: Arrays) -> Arrays:
+    return expand(reply.update, model)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from common.arrays import Array, Arrays
-from server.aggregation.results import Load
+from server.aggregation.replies import Load
 
 log = logging.getLogger("fedloom.server")
 

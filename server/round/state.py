@@ -1,12 +1,10 @@
-"""State of a run on the server as one frozen value, which a checkpoint writes and `--resume` reads."""
+"""State of a run on the server as one frozen value, which a checkpoint stores."""
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from common.arrays import Arrays
-from server.aggregation.lengths import Guard, RoundLengths
+from server.aggregation.lengths import Guard
 from server.aggregation.optimizers import OptimizerState
-from server.record.folder import Checkpoint
 
 PLAN_PREFIX = "planner_"
 """Prefix of the names of a planner's groups."""
@@ -53,21 +51,3 @@ class Trained:
     """Client -> reason why the round was repeated without it."""
     shortened: dict[str, str] = field(default_factory=dict)
     """Client -> length of its reply, which counts at the typical length."""
-
-
-def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
-    """Return the checkpoint of a state; `totals` are the sums of the journal."""
-    groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
-    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.guard)}
-    return Checkpoint(state.round, seed, groups, about)
-
-
-def restore(checkpoint: Checkpoint) -> RunState:
-    """Return the state in a checkpoint."""
-    groups = dict(checkpoint.groups)
-    model, statics = groups.pop("model"), groups.pop("statics", {})
-    plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
-    stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
-    recent = tuple(RoundLengths(**one) for one in stored.get("recent", ()))
-    guard = Guard(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
-    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, guard)

@@ -1,107 +1,31 @@
-"""Masked uploads of a round: decoded, checked and stored as they arrive, and the server step from their secure sum."""
+"""Masked uploads of a round: decoded, checked and stored as they arrive, and the contribution in their secure sum."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 from flwr.app import Message
 
-from common.arrays import Arrays, add_prefix, all_finite
-from common.errors import WireError
-from common.secure.layout import WEIGHT, SumLayout
+from common.arrays import Arrays, add_prefix, group
+from common.config.run import RunConfig
+from common.contribution import GRADIENT, MAGNITUDE, UPDATE, Contribution, Member
+from common.errors import ConfigError, WireError
+from common.secure.layout import WEIGHT, SumLayout, to_clusters
 from common.secure.terms import SumTerms
 from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
-from server.aggregation.results import Opened, Reply
+from server.aggregation.replies import Reply
+from server.clients.enrolment import Enrolment
 from server.round.checks import content_of
-from server.round.counts import CHANNEL as COUNTS_CHANNEL
-from server.round.intake import Taken
-from server.round.method import RoundParts
+from server.round.intake import Intaken, Taken, split_messages, take_reply
+from server.round.method import Method, RoundContext
 from server.round.spool import Spool
-from server.round.state import RunState, Trained
-from server.round.step import StepStrategy
+from server.secure.counts import CHANNEL as COUNTS_CHANNEL
 from server.secure.protocol import Release, SumProtocol, Total, Upload
 from server.secure.store import FixedSum
-from server.secure.sums import FEWEST_GROUPS, SumLostError, TooFewUploadsError, bounded, median_of
-
-Uploads = dict[str, Upload]
-
-
-class SummedIntake(StepStrategy):
-    """Base of strategies whose replies may be parts of a secure sum."""
-
-    def __init__(self, parts: RoundParts) -> None:
-        super().__init__(parts)
-        self._sums: SumProtocol | None = parts.sums
-        self._terms: list[SumTerms] = []
-        """Terms of each group's sum; empty without secure sums."""
-        self._group_of: dict[str, int] = {}
-        """Client of the round -> its group."""
-
-    def _terms_of(self, client: str) -> SumTerms:
-        return self._terms[self._group_of.get(client, 0)]
-
-    def _split_uploads(self, sums: SumProtocol, messages: Iterable[Message]) -> tuple[Uploads, dict[str, str]]:
-        """Return client -> upload of usable replies, and client -> reason for the others."""
-        self._spool = None
-        uploads: Uploads = {}
-        failed: dict[int, str] = {}
-        roster = self.enrolment.roster
-        for message in messages:
-            node = message.metadata.src_node_id
-            try:
-                uploads[roster.name(node)] = self._upload(sums, message)
-            except WireError as error:
-                failed[node] = str(error)
-        if isinstance(messages, list):  # Flower holds it until the replies of the next round are here
-            messages.clear()
-        self.enrolment.ledgers.store()
-        return uploads, {roster.leave(node, reason): reason for node, reason in failed.items()}
-
-    def _upload(self, sums: SumProtocol, message: Message) -> Upload:
-        """Return the upload in a reply, which may have been taken as it arrived.
-
-        Raises:
-            WireError: It has none.
-        """
-        content = content_of(message, self._largest)
-        if isinstance(content, Taken):
-            taken: Taken[Upload] = content
-            return taken.reply()
-        return self._accept_upload(sums, decode(TrainReply, content), message.metadata.src_node_id)
-
-    def _accept_upload(self, sums: SumProtocol, reply: TrainReply, node: int) -> Upload:
-        self._check(reply)
-        if self.cost:
-            self.enrolment.ledgers.note(node, reply.ledger)
-        return replace(sums.upload(reply, self._terms_of(self.enrolment.roster.name(node))), steps=reply.steps)
-
-    @property
-    def _largest(self) -> int:
-        return self._sums.limit(self._terms[0]) if self._sums and self._terms else super()._largest
-
-    def _store(self, sent: TrainReply, node: int, spool: Spool) -> Reply | Upload:
-        if self._sums is None or not self._terms:
-            return super()._store(sent, node, spool)
-        upload = self._accept_upload(self._sums, sent, node)
-        return replace(upload, load=spool.store(upload.load()))
-
-    def _check(self, reply: TrainReply) -> None:
-        """Check what a reply says in plaintext.
-
-        Raises:
-            WireError: The round or the number of steps is invalid, or the reply holds values beside its masked ones.
-        """
-        most = self.config.method_options.steps(LOCAL)
-        if reply.round != self.state.round + 1:
-            raise WireError(f"reply is of round {reply.round}, not of round {self.state.round + 1}")
-        if not 1 <= reply.steps <= most:
-            raise WireError(f"invalid reply: {reply.steps} local steps; at most {most} are possible")
-        if reply.update or reply.gradient:
-            raise WireError("reply holds plaintext values beside its masked ones")
-
+from server.secure.sums import FEWEST_GROUPS, ClusterSums, SumLostError, TooFewUploadsError, bounded, median_of
 
 CHANNEL = "train"
 """Channel of the sum of updates."""
@@ -109,151 +33,226 @@ CHANNEL = "train"
 BAD_BOXES = 3
 """Number of rounds with a box that does not open, after which a client is asked no more."""
 
+BLOCKS = {"update": UPDATE, "absolute": MAGNITUDE, "gradient": GRADIENT}
+"""Block of a client's vector -> kind of the contribution's sums."""
 
-class SummedStrategy(SummedIntake):
-    """Base of strategies that step from single replies or, with a protocol of sums, from their sum."""
 
-    def __init__(self, parts: RoundParts) -> None:
-        super().__init__(parts)
-        self._bad_boxes = Counter[str]()
+class SecureIntake:
+    """Intake of masked uploads, of which the server learns one sum, or one sum of each group of clients.
+
+    Args:
+        config: Configuration of the run.
+        enrolment: Clients of the run.
+        method: Server step, with the form of the clients' uploads.
+        sums: Protocol of secure sums.
+    """
+
+    def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, sums: SumProtocol) -> None:
+        self._enrolment, self._method, self._sums = enrolment, method, sums
+        groups = config.secure_sums.groups
+        self._channels = [f"{CHANNEL}/{g}" for g in range(groups)] if groups > 1 else [CHANNEL]
         self.paying: list[str] = []
-        """Clients that pay for the next round."""
+        self.terms: list[SumTerms] = []
+        """Terms of each group's sum."""
+        self.spool: Spool | None = None
+        """Store of uploads as they arrive."""
+        self.at: RoundContext | None = None
+        """Round whose uploads are taken."""
+        self._groups: dict[str, int] = {}
+        """Client of the round -> its group."""
+        self._bad_boxes = Counter[str]()
+        self._notes: dict[str, float] = {}
 
-    def terms_for(self, client: str) -> str:
-        """Return the terms of a client's sum in this round; empty without secure sums."""
-        return self._terms_of(client).to_json() if self._terms else ""
+    def is_pending(self, number: int) -> bool:
+        """Return True if clients are not asked: the sums of the round are still to be opened, or are lost."""
+        return self._sums.is_renewed or all(self._fixed(number))
 
-    def announce(self, clients: list[str]) -> list[str]:
-        """Fix the terms of the next round's sums over these clients; return those that they admit."""
-        self.paying, sums = clients, self._sums
-        if sums is not None:
-            privacy, number = self.config.privacy, self.state.round + 1
-            release = Release(self.cost, self.clip * privacy.clip) if privacy.unit == "client" else Release()
-            most, blocks = len(self.enrolment.roster.clients), self._blocks()
-            self._group_of = sums.assign(number, clients)
-            self._terms = [sums.terms(number, channel, blocks, most, release) for channel in self._channels]
-            members = [[name for name in clients if self._group_of[name] == g] for g in range(len(self._terms))]
-            admitted = (sums.admit(*one) for one in zip(self._terms, members, strict=True))
-            self.paying = sorted(chain.from_iterable(admitted))
-        return self.paying
+    def has_final(self, number: int) -> bool:
+        """Return True if the clients of one of the round's sums are final, and it is still to be opened."""
+        return any(self._fixed(number))
 
-    @property
-    def has_pending_sum(self) -> bool:
-        """True if the clients of one of the next round's sums are final, and it is still to be opened."""
-        return any(self._pending())
+    def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
+        """Fix the terms of the round's sums over these clients; return those that are asked, with their terms."""
+        self.at, self.spool = at, self._sums.spool()
+        fixed = self._fixed(at.number)
+        if all(fixed) and not self._sums.is_renewed:
+            final = [one for one in fixed if one is not None]
+            self.terms, self.paying = [one.terms for one in final], [name for one in final for name in one.clients]
+            self._groups = {name: g for g, one in enumerate(final) for name in one.clients}
+            return {}
+        privacy, most, blocks = at.config.privacy, len(self._enrolment.roster.clients), self.blocks(at)
+        release = Release(at.cost, at.clip * privacy.clip) if privacy.unit == "client" else Release()
+        self._groups = self._sums.assign(at.number, clients)
+        self.terms = [self._sums.terms(at.number, channel, blocks, most, release) for channel in self._channels]
+        members = [[name for name in clients if self._groups[name] == g] for g in range(len(self.terms))]
+        admitted = (self._sums.admit(*one) for one in zip(self.terms, members, strict=True))
+        self.paying = sorted(chain.from_iterable(admitted))
+        asked = [name for name in self.paying if fixed[self._groups.get(name, 0)] is None]
+        return {name: self._terms_of(name).to_json() for name in asked}
 
-    def resume_sum(self) -> bool:
-        """Return True if clients are not asked: the next round's sums are still to be opened, or are lost."""
-        if self._sums and self._sums.is_renewed:
-            self.announce([])
-            return True
-        fixed = [one for one in self._pending() if one]
-        if not fixed or len(fixed) < len(self._channels):
-            return False
-        self._terms, self.paying = [one.terms for one in fixed], [name for one in fixed for name in one.clients]
-        self._group_of = {name: g for g, one in enumerate(fixed) for name in one.clients}
-        return True
+    def group_of(self, client: str) -> int:
+        """Return the number of the client's sum."""
+        return self._groups.get(client, 0)
 
-    def unasked(self, clients: list[str]) -> list[str]:
-        """Return those of the admitted clients whose sum is not final yet."""
-        final = [one is not None for one in self._pending()]
-        return [name for name in clients if not (self._terms and final[self._group_of.get(name, 0)])]
+    def take(self, node: int, answer: Message) -> None:
+        """Examine an upload as it arrives, and store its numbers."""
+        if self.at is not None and self.terms and self.spool is not None:
+            at, spool = self.at, self.spool
+            take_reply(answer, self._largest, lambda sent: self._store(at, sent, node, spool))
 
-    @property
-    def _channels(self) -> list[str]:
-        groups = self.config.secure_sums.groups
-        return [f"{CHANNEL}/{g}" for g in range(groups)] if groups > 1 else [CHANNEL]
-
-    def _pending(self) -> list[FixedSum | None]:
-        sums, number = self._sums, self.state.round + 1
-        return [sums.pending(number, channel) for channel in self._channels] if sums else []
-
-    def step_from_sum(self, messages: Iterable[Message]) -> bool:
-        """Make the server step from the sums of a round; return False without secure sums.
-
-        A sum that is lost leaves the model unchanged.
+    def close(self, at: RoundContext, messages: Iterable[Message], phase: str = LOCAL) -> Intaken:
+        """Open the round's sums; without all of them, the results are lost and the model stays.
 
         Raises:
-            QuorumError: Too few uploads, or a helper does not answer.
+            QuorumError: Too few uploads for the only sum, or a helper does not answer.
         """
-        sums = self._sums
-        if sums is None or not self._terms:
-            return False
-        uploads, rejected = self._split_uploads(sums, messages)
-        before, self._before, self._replies, self.row_ids = self.state, self.state, [], []
-        number = before.round + 1
+        self.spool = None
+        uploads, rejected = self.split(at, messages)
         try:
-            state = self._state_after(self._means(sums, uploads, rejected), rejected)
-            numbers = self.diagnostics(state.memory)
+            total = median_of(self._open_groups(at, uploads, rejected))
         except SumLostError as lost:
-            state, numbers = replace(before, round=number), {"lost": 1.0}
-            rejected |= dict.fromkeys(uploads, str(lost))
-        self.state = state
-        self._trained = Trained(self.state, float("nan"), rejected, numbers, self.groups())
-        self._on_trained(self._trained)
-        sums.forget(number, *self._channels, CHANNEL, COUNTS_CHANNEL)
-        return True
+            return Intaken([], rejected | dict.fromkeys(uploads, str(lost)), at.state.guard, lost=str(lost))
+        spoilt = [name for name in rejected if self._bad_boxes[name] >= BAD_BOXES]
+        return Intaken([], rejected, at.state.guard.exclude(spoilt, at.rounds), total=total, notes=self._notes)
 
-    def _means(self, sums: SumProtocol, uploads: Uploads, rejected: dict[str, str]) -> list[Opened]:
-        """Return the means of each group; add clients that are in none to `rejected`.
+    def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
+        """Refuse further phases: their replies would be single ones.
+
+        Raises:
+            ConfigError: Always; such methods are refused before a run.
+        """
+        raise ConfigError(f"{at.config.method} needs single replies; set privacy.trust=local")
+
+    def add_up(self, at: RoundContext, taken: Intaken) -> Intaken:
+        """Return the results as they are: the sum is all that the server knows."""
+        return taken
+
+    def forget(self, number: int) -> None:
+        """Remove the files of sums up to a round."""
+        self._sums.forget(number, *self._channels, CHANNEL, COUNTS_CHANNEL)
+
+    def split(self, at: RoundContext, messages: Iterable[Message]) -> tuple[dict[str, Upload], dict[str, str]]:
+        """Return client -> upload of usable replies, and client -> reason for the others."""
+        return split_messages(messages, self._enrolment, lambda message: self._examine(at, message))
+
+    def blocks(self, at: RoundContext) -> Arrays:
+        """Return a template of the vector that each client sends."""
+        capabilities, model = at.config.capabilities, at.state.model
+        if capabilities.clusters:
+            shared = self._method.template(at.config, group("0", model))
+        else:
+            shared = self._method.template(at.config, self._method.assignment.model_for(at, ""))
+        arrays = add_prefix("update", shared)
+        if capabilities.needs_gradient:
+            arrays |= add_prefix("gradient", shared)
+        if capabilities.needs_magnitude:
+            arrays |= add_prefix("absolute", shared)
+        if at.cost == 0 and at.config.method_options.weighting == "examples":
+            arrays[WEIGHT] = np.zeros(1)
+        return to_clusters(arrays, 0, capabilities.clusters) if capabilities.clusters else arrays
+
+    @property
+    def _largest(self) -> int:
+        return self._sums.limit(self.terms[0])
+
+    def _fixed(self, number: int) -> list[FixedSum | None]:
+        return [self._sums.pending(number, channel) for channel in self._channels]
+
+    def _terms_of(self, client: str) -> SumTerms:
+        return self.terms[self.group_of(client)]
+
+    def _examine(self, at: RoundContext, message: Message) -> Upload:
+        content = content_of(message, self._largest)
+        if isinstance(content, Taken):
+            taken: Taken[Upload] = content
+            return taken.reply()
+        return self._accept(at, decode(TrainReply, content), message.metadata.src_node_id)
+
+    def _store(self, at: RoundContext, sent: TrainReply, node: int, spool: Spool) -> Upload:
+        upload = self._accept(at, sent, node)
+        return replace(upload, load=spool.store(upload.load()))
+
+    def _accept(self, at: RoundContext, reply: TrainReply, node: int) -> Upload:
+        check_plain(at, reply)
+        if at.cost:
+            self._enrolment.ledgers.note(node, reply.ledger)
+        return replace(self._sums.upload(reply, self._terms_of(self._enrolment.roster.name(node))), steps=reply.steps)
+
+    def _open_groups(
+        self, at: RoundContext, uploads: dict[str, Upload], rejected: dict[str, str]
+    ) -> list[Contribution]:
+        """Return the contribution of each group; add clients that are in none to `rejected`.
 
         Raises:
             QuorumError: Too few uploads for the only sum, or a helper does not answer.
             SumLostError: The only sum is lost, or fewer than `FEWEST_GROUPS` groups have one.
         """
-        is_renewed, found, groups = sums.is_renewed, list[Opened](), len(self._terms)
-        for g, terms in enumerate(self._terms):
-            members = {name: one for name, one in uploads.items() if self._group_of.get(name, 0) == g}
+        is_renewed, found, groups = self._sums.is_renewed, list[Contribution](), len(self.terms)
+        for g, terms in enumerate(self.terms):
+            members = {name: one for name, one in uploads.items() if self.group_of(name) == g}
             try:
-                total = sums.total(terms, members, rejected)
+                total = self._sums.total(terms, members, rejected)
                 self._bad_boxes.update(total.rejected.keys())
                 rejected |= total.rejected
-                found.append(self._open(total))
+                found.append(self._contribution(at, total))
             except (SumLostError, TooFewUploadsError) as failure:
                 if is_renewed or groups == 1:
                     raise
                 rejected |= dict.fromkeys(members, str(failure))
         if len(found) < min(FEWEST_GROUPS, groups):
-            number = self.state.round + 1
-            raise SumLostError(f"round {number}: {len(found)} of {groups} groups have a sum, {FEWEST_GROUPS} needed")
+            raise SumLostError(f"round {at.number}: {len(found)} of {groups} groups have a sum, {FEWEST_GROUPS} needed")
         return found
 
-    def _state_after(self, groups: list[Opened], rejected: Mapping[str, str]) -> RunState:
-        opened = median_of(groups)
-        shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
-        with np.errstate(over="ignore", invalid="ignore"):
-            updated, memory = self.update(self.state.memory, shared, opened)
-        state = self.state.next({**self.state.model, **updated}, memory, opened.names)
-        if not all_finite(state.model) or not all(map(all_finite, memory.values())):
-            raise SumLostError(f"round {state.round}: the step from the sum is not finite")
-        spoilt = [name for name in rejected if self._bad_boxes[name] >= BAD_BOXES]
-        return replace(state, guard=state.guard.exclude(spoilt, self.config.rounds))
+    def _contribution(self, at: RoundContext, total: Total) -> Contribution:
+        """Return the contribution in an opened sum; its members have equal weights, since theirs are not known.
 
-    def _open(self, total: Total) -> Opened:
-        """Return the means over the clients of a sum."""
-        blocks = self._blocks()
-        weight = float(len(total.clients))
-        if WEIGHT in blocks:
-            weight = float(SumLayout.of(blocks).arrays(total.vector, blocks)[WEIGHT].item())
-            if not weight > 0:
-                raise SumLostError(f"round {self.state.round + 1}: the clients' weights sum to {weight:g}")
-        mean = bounded(total.vector / weight, total.longest)
-        steps = self.config.method_options.steps(LOCAL)
-        arrays = SumLayout.of(blocks).arrays(mean, blocks)
-        return Opened(total.clients, total.steps, arrays, steps, self.capabilities.per_step)
+        Clients of a sum send (τ/τ_k)·Δ_k, with τ the configured number of local steps.
+        """
+        blocks, capabilities, secure = self.blocks(at), at.config.capabilities, at.config.secure_sums
+        if capabilities.clusters:
+            sums = ClusterSums.of(total, blocks, capabilities.clusters, self.terms[0].clip if self.terms else 0.0)
+            means, self._notes = (
+                sums.means(secure.min_sum),
+                {f"clients_{j}": float(size) for j, size in enumerate(sums.sizes)},
+            )
+        else:
+            means = _means(at, total, blocks)
+        configured = at.config.method_options.steps(LOCAL) if capabilities.per_step else 1
+        result = Contribution(per_step=capabilities.per_step)
+        members = [Member(name, steps=total.steps.get(name, 1)) for name in total.clients]
+        for block, kind in BLOCKS.items():
+            if arrays := group(block, means):
+                result.dtypes |= {name: a.dtype for name, a in arrays.items()}
+                factor = len(members) / (1 if kind == GRADIENT else configured)
+                result.add_sums(kind, {name: a.astype(np.float64) * factor for name, a in arrays.items()})
+        result.record(members)
+        return result
 
-    def _blocks(self) -> Arrays:
-        """Return a template of the vector that each client sends."""
-        return self._blocks_of(self.model_for(""))
 
-    def _blocks_of(self, model: Arrays) -> Arrays:
-        """Return a template of the vector of a client that trains a model."""
-        shared = self.select_uploaded(model)
-        arrays = add_prefix("update", shared)
-        if self.capabilities.needs_gradient:
-            arrays |= add_prefix("gradient", shared)
-        if self.capabilities.needs_magnitude:
-            arrays |= add_prefix("absolute", shared)
-        if self.cost == 0 and self.config.method_options.weighting == "examples":
-            arrays[WEIGHT] = np.zeros(1)
-        return arrays
+def check_plain(at: RoundContext, reply: TrainReply) -> None:
+    """Check what a masked reply says in plaintext.
+
+    Raises:
+        WireError: The round or the number of steps is invalid, or the reply holds values beside its masked ones.
+    """
+    most = at.config.method_options.steps(LOCAL)
+    if reply.round != at.number:
+        raise WireError(f"reply is of round {reply.round}, not of round {at.number}")
+    if not 1 <= reply.steps <= most:
+        raise WireError(f"invalid reply: {reply.steps} local steps; at most {most} are possible")
+    if reply.update or reply.gradient:
+        raise WireError("reply holds plaintext values beside its masked ones")
+
+
+def _means(at: RoundContext, total: Total, blocks: Arrays) -> Arrays:
+    """Return the means over the clients of a sum, by block.
+
+    Raises:
+        SumLostError: The clients' weights sum to zero or less.
+    """
+    weight = float(len(total.clients))
+    if WEIGHT in blocks:
+        weight = float(SumLayout.of(blocks).arrays(total.vector, blocks)[WEIGHT].item())
+        if not weight > 0:
+            raise SumLostError(f"round {at.number}: the clients' weights sum to {weight:g}")
+    return SumLayout.of(blocks).arrays(bounded(total.vector / weight, total.longest), blocks)

@@ -7,10 +7,11 @@ from typing import Protocol
 
 from common.arrays import Arrays, Floats
 from common.errors import WireError
+from common.privacy.vectors import Sign
 from common.secure.masking import BOX, dtype_of
-from common.secure.terms import Sign, SumTerms
+from common.secure.terms import SumTerms
 from common.wire.messages import SumReply
-from server.aggregation.results import Load
+from server.aggregation.replies import Load
 from server.round.spool import Spool
 from server.secure.store import FixedSum
 

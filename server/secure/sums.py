@@ -10,6 +10,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Floats, add_prefix, group
 from common.config.run import RunConfig
+from common.contribution import Contribution
 from common.errors import ConfigError, QuorumError, RefusedError
 from common.privacy.vectors import from_vector, to_vector
 from common.secure.cards import HelperRoster
@@ -18,7 +19,6 @@ from common.secure.masking import Unsigned, dtype_of
 from common.secure.quantisation import LARGEST, centre, decode, fixed_scale, integer_clip, noise_scale
 from common.secure.terms import MOST_CLIENTS, SumTerms
 from common.wire.messages import OPEN, PREPARE, OpenReply, OpenRequest, Payload, PrepareReply, PrepareRequest, SumReply
-from server.aggregation.results import Opened
 from server.record.events import Sum
 from server.round.spool import Spool
 from server.secure.helpers import HelperExchange, ReplyT
@@ -52,22 +52,22 @@ def assign(clients: Iterable[str], groups: int, seed: int, number: int, earlier:
     return found
 
 
-def median_of(groups: Sequence[Opened]) -> Opened:
-    """Return the coordinate-wise median of the groups' means; one group alone unchanged.
+def median_of(groups: Sequence[Contribution]) -> Contribution:
+    """Return the contribution whose means are the coordinate-wise medians of the groups' means; one group unchanged.
 
     Fewer than half of the groups cannot move a number beyond the means of the others (breakdown point (G − 1)/2G of
     the groups). |Δ̄| ≤ Δ' holds for medians as for means.
     """
     if len(groups) == 1:
         return groups[0]
-    first = groups[0]
-    means = {
-        name: np.median(np.stack([one.means[name] for one in groups]), axis=0).astype(a.dtype)
-        for name, a in first.means.items()
-    }
-    steps = {name: number for one in groups for name, number in one.steps.items()}
-    names = sorted(name for one in groups for name in one.names)
-    return Opened(names, steps, means, first.configured_steps, first.per_step)
+    total = groups[0].empty()
+    for one in groups:
+        total.record(one.members)
+    total.dtypes = groups[0].dtypes
+    for kind, arrays in groups[0].sums.items():
+        medians = {n: np.median(np.stack([one.sums[kind][n] / one.weight for one in groups]), axis=0) for n in arrays}
+        total.add_sums(kind, {name: a * total.weight for name, a in medians.items()})
+    return total
 
 
 REPEATS = 5

@@ -20,7 +20,7 @@ from deploy.simulation.clients import open_sessions
 from deploy.simulation.grid import InProcessGrid
 from server.record.events import Round
 from server.record.folder import RunDirectory
-from server.round.round import RoundStrategy
+from server.round.round import Round as RoundStep
 from server.run import run
 from studies.harness.bench import run_folder
 from studies.harness.row import Metrics, Trial
@@ -101,7 +101,7 @@ def who_was_named(folder: RunDirectory, attackers: Iterable[int]) -> Metrics:
 @contextmanager
 def timed_aggregation() -> Iterator[list[float]]:
     """Yield the processor seconds of each round's `aggregate_train`: checks, aggregate and server step."""
-    aggregate, seconds = RoundStrategy.aggregate_train, list[float]()
+    aggregate, seconds = RoundStep.aggregate_train, list[float]()
 
     def timed(*arguments: Any) -> Any:
         started = time.thread_time()
@@ -110,5 +110,5 @@ def timed_aggregation() -> Iterator[list[float]]:
         finally:
             seconds.append(time.thread_time() - started)
 
-    with patch.object(RoundStrategy, "aggregate_train", timed):
+    with patch.object(RoundStep, "aggregate_train", timed):
         yield seconds

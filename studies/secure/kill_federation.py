@@ -15,9 +15,9 @@ from client.owner.policy import Policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.release import Releaser
+from client.secure.helper.app import answer
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import open_book
-from client.secure.terms import Pins
 from client.session import Session
 from client.state import DiskStore
 from client.tasks.learner import Learner
@@ -49,7 +49,7 @@ class KillGrid(InProcessGrid):
     """
 
     def __init__(self, federation: "KillFederation") -> None:
-        super().__init__(federation.sessions, 1, desks=list(federation.desks.values()))
+        super().__init__(federation.sessions, 1, helpers=[partial(answer, desk) for desk in federation.desks.values()])
         self._federation, self._switch = federation, federation.switch
         self._names = dict(enumerate((*federation.clients, *federation.desks), start=1))
 
@@ -81,7 +81,7 @@ class KillGrid(InProcessGrid):
     def _restart(self, node: int, name: str) -> None:
         self._federation.restart(name)
         if name in self._federation.desks:
-            self._desks[node] = self._federation.desks[name]
+            self._helpers[node] = partial(answer, self._federation.desks[name])
 
     def _new_id(self, message: Message) -> str:
         number = str(next(self._ids))
@@ -150,7 +150,7 @@ class KillFederation:
             return build_learner(config, read_partition(config.task, DATA, (number, CLIENTS), 0, vocabulary))
 
         releaser = Releaser(POLICY, partial(self.ledger, name), partial(_generator, number, count()))
-        return Session(name, learner, DiskStore(folder / "state"), releaser, Pins.of(POLICY, folder / "helpers.json"))
+        return Session(name, learner, DiskStore(folder / "state"), releaser, folder / "helpers.json")
 
     def _open_desk(self, name: str) -> HelperService:
         def noise_key(terms: SumTerms) -> bytes:

@@ -11,15 +11,15 @@ from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.registry import CLIENT_METHODS
 from common.arrays import Array, Arrays
+from common.config.run import RunConfig
+from common.contribution import Contribution
 from common.methods.base import MethodSpec
 from common.methods.fedavg import FedGA
 from common.methods.registry import METHODS
 from common.tasks.sessions.task import TASK
-from server.aggregation.optimizers import OptimizerState
-from server.aggregation.results import Collected
-from server.methods.fedga import FedGAStrategy
+from server.methods.fedga import FedGA as FedGAStep
 from server.methods.registry import SERVER_METHODS
-from server.round.method import RoundParts, ServerMethod
+from server.round.method import Groups, RoundContext, ServerMethod
 from studies.sessions.clicked_items import GROUPS, LEAST, METHOD, QUANTILES, names_of
 
 ReadVisitors = Callable[[], Sequence[Visitor]]
@@ -34,32 +34,37 @@ class FedGAByClicks(FedGA):
     name: ClassVar[str] = METHOD
 
 
-class ByClicksStrategy(FedGAStrategy):
+class ByClicks(FedGAStep):
     """FedGA whose rounds report the agreement of the clients; the model is the same.
 
     Args:
         read: Returns the data of all clients, in the order of their numbers. Only a simulation has them on the server.
         options: Options of the method.
-        parts: Parts of the strategy.
     """
 
-    def __init__(self, read: ReadVisitors, options: FedGAByClicks, parts: RoundParts) -> None:
-        super().__init__(options, parts)
-        config = parts.config
-        splits = [split_visitor(one, config.options_of(TASK), config.seed) for one in read()]
-        self.clicked = {f"client-{k}": np.unique(np.concatenate(split.train)) for k, split in enumerate(splits)}
+    def __init__(self, read: ReadVisitors, options: FedGAByClicks) -> None:
+        super().__init__(options)
+        self.read, self.clicked = read, dict[str, Array]()
 
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
         """Return the step of FedGA, with the agreement as a further group of the state."""
-        mean, magnitude = (arrays[TABLE][1:] for arrays in collected.mean_and_magnitude())
-        items = np.concatenate([self.clicked[name] for name in collected.names])
+        mean, magnitude = (arrays[TABLE][1:] for arrays in total.mean_and_magnitude())
+        clicked = self._clicked(at.config)
+        items = np.concatenate([clicked[name] for name in total.names])
         numbers = agreement(mean, magnitude, np.bincount(items, minlength=len(mean)))
-        model, after = super().update(state, model, collected)
+        model, after = super().update(at, state, model, total)
         return model, {**after, "agreement": {name: np.array(number) for name, number in numbers.items()}}
 
-    def diagnostics(self, state: OptimizerState) -> dict[str, float]:
+    def _clicked(self, config: RunConfig) -> dict[str, Array]:
+        """Return client -> items in its training data."""
+        if not self.clicked:
+            splits = [split_visitor(one, config.options_of(TASK), config.seed) for one in self.read()]
+            self.clicked = {f"client-{k}": np.unique(np.concatenate(split.train)) for k, split in enumerate(splits)}
+        return self.clicked
+
+    def diagnostics(self, at: RoundContext, state: Groups) -> dict[str, float]:
         """Return quantiles of the server's step sizes, and the agreement of each group of items."""
-        return super().diagnostics(state) | {name: float(number) for name, number in state["agreement"].items()}
+        return super().diagnostics(at, state) | {name: float(number) for name, number in state["agreement"].items()}
 
 
 def agreement(mean_update: Array, magnitude: Array, clients: Array) -> dict[str, float]:
@@ -88,4 +93,4 @@ def register(read: ReadVisitors) -> None:
     spec = MethodSpec(FedGAByClicks, "FedGA with the agreement of clients by clicks", default_task=TASK.name)
     METHODS.add(spec)
     CLIENT_METHODS.add(ClientMethod(spec, FedAvgTrainer))
-    SERVER_METHODS.add(ServerMethod(spec, partial(ByClicksStrategy, read)))
+    SERVER_METHODS.add(ServerMethod(spec, partial(ByClicks, read)))

@@ -24,9 +24,9 @@ from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, EnrolRequest, TrainReply
 from server.clients.enrolment import Enrolment
 from server.clients.roster import EnrolledClient
-from server.methods.registry import build_strategy
-from server.round.method import RoundParts
-from server.round.round import RoundStrategy
+from server.compose import build_round
+from server.round.method import RoundContext
+from server.round.round import Round
 from server.round.state import RunState
 from studies.speed import timing
 
@@ -34,14 +34,14 @@ NUMBERS, LIMIT_MB = 32_000, 400
 STEPS = ("one pass", "decode", "take", "step")
 
 
-def server(clients: int, folder: Path) -> RoundStrategy:
+def server(clients: int, folder: Path) -> Round:
     """Return FedAvg with so many enrolled clients."""
     enrolment = Enrolment(EnrolRequest("benchmark", "{}", "{}"), 0.0, lambda messages, seconds: [])
     for node in range(clients):
         enrolment.roster.enrol(EnrolledClient(f"client-{node:06}", node, "", 100))
     config = parse({"task": "rules", "method": "fedavg"})
     model: Arrays = {"encoder.w": np.zeros(NUMBERS, np.float32)}
-    return build_strategy(RoundParts(config, RunState(0, model), enrolment, folder=folder))
+    return build_round(config, RunState(0, model), enrolment, folder=folder)
 
 
 def memory_mb(entry: str) -> float:
@@ -55,7 +55,7 @@ def measure(clients: int) -> dict[str, float]:
     spent, rng = dict.fromkeys(STEPS, 0.0), np.random.default_rng(0)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         strategy, messages = server(clients, Path(folder)), list[Message]()
-        strategy.open_intake()
+        strategy.intake.open(RoundContext(strategy.config, strategy.state), [])
         before = memory_mb("VmRSS")
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
         for node in range(clients):

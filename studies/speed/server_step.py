@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from common.arrays import Arrays, scale, sub
+from common.contribution import Contribution, Member
 from server.aggregation.optimizers import adaptive
-from server.aggregation.results import Share, fold
 from studies.speed import timing
 
 SHAPES = {"items": (40_000, 100), "gates": (200, 1000), "readout": (100, 1000)}
@@ -31,28 +31,31 @@ class Clients:
     def __init__(self, count: int) -> None:
         self.count, self.making = count, 0.0
 
-    def __iter__(self) -> Iterator[Share]:
+    def __iter__(self) -> Iterator[tuple[Member, Arrays]]:
         rng = np.random.default_rng(0)
         for _ in range(self.count):
             start = time.perf_counter()
             update: Arrays = {name: rng.standard_normal(shape, np.float32) for name, shape in SHAPES.items()}
             self.making += time.perf_counter() - start
-            yield Share(update, steps=1, weight=float(rng.integers(1, 100)))
+            yield Member("", float(rng.integers(1, 100))), update
 
 
 def running_mean(clients: Clients) -> Arrays:
     """Return the mean of the updates."""
     total = {name: np.zeros(shape) for name, shape in SHAPES.items()}
-    for share in clients:
-        for name, update in share.update.items():
+    for _, sent in clients:
+        for name, update in sent.items():
             total[name] += update
     return {name: (a / clients.count).astype(np.float32) for name, a in total.items()}
 
 
 def fedga(clients: Clients) -> Arrays:
     """Return the model after FedGA's step: both sums, the moments and the step."""
-    sums = fold(clients)
-    step, _ = adaptive({}, sums.mean(), "saturated", sums.magnitude(), beta1=0.9, beta2=0.99, tau=1e-4)
+    total = Contribution(magnitude=True)
+    for member, update in clients:
+        total.add(member, update)
+    delta, magnitude = total.mean_and_magnitude()
+    step, _ = adaptive({}, delta, "saturated", magnitude, beta1=0.9, beta2=0.99, tau=1e-4)
     return sub(MODEL, scale(step, 0.03))
 
 

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from common.arrays import Arrays, sha256
+from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.messages import TrainReply
-from server.aggregation.results import Replies, Reply
+from server.aggregation.optimizers import OptimizerState
+from server.aggregation.replies import Reply, add_up
+from server.compose import build_method
+from server.round.method import RoundContext
 from server.round.state import RunState
 from tests.support.toys import Toy, configured, optimum, quadratics
 
@@ -28,10 +32,16 @@ def rounds(method: str, replies: list[Reply], count: int = 3, **options: Scalar)
     federation = Toy(configured(method, **{**SAME, **options}), quadratics(1))
     state = RunState(0, MODEL)
     for _ in range(count):
-        federation.strategy.state = state
-        model, memory = federation.strategy.update(state.memory, state.model, Replies(replies))
+        total, at = add_up(replies, federation.config.capabilities), RoundContext(federation.config, state)
+        model, memory = federation.strategy.method.update(at, state.memory, state.model, total)
         state = state.next(model, memory, [r.client for r in replies])
     return state
+
+
+def diagnose(config: RunConfig, memory: OptimizerState) -> dict[str, float]:
+    """Return the diagnostics of a method after its step."""
+    state = RunState(0, MODEL, memory)
+    return build_method(config, state).diagnostics(RoundContext(config, state), memory)
 
 
 def close(left: RunState, right: RunState) -> None:
@@ -104,18 +114,17 @@ def test_the_model_converges_near_the_optimum() -> None:
 def test_diagnostics_are_quantiles_of_the_step_sizes(method: str) -> None:
     """They are at most η/τ, at v = 0, and fall with v; methods without v have none."""
     state = rounds(method, REPLIES)
-    strategy = Toy(configured(method, **SAME), quadratics(1)).strategy
-    rates = strategy.diagnostics(state.memory)
+    rates = diagnose(configured(method, **SAME), state.memory)
     assert list(rates) == ["rate_p5", "rate_p25", "rate_p50", "rate_p75", "rate_p95"]
     assert 0 < rates["rate_p5"] < rates["rate_p50"] < rates["rate_p95"] <= 0.02 / 1e-3
-    assert Toy(configured("fedavg"), quadratics(1)).strategy.diagnostics({}) == {}
+    assert diagnose(configured("fedavg"), {}) == {}
 
 
 def test_described_denominators_change_no_bit_and_are_reported() -> None:
     """Of clients that disagree, some parameters have |Δ̄| below Δ'."""
     described, plain = (rounds("fedga", REPLIES, diagnostics=on) for on in (True, False))
     assert sha256(described.model) == sha256(plain.model)
-    numbers = Toy(configured("fedga", diagnostics=True, **SAME), quadratics(1)).strategy.diagnostics(described.memory)
+    numbers = diagnose(configured("fedga", diagnostics=True, **SAME), described.memory)
     assert 0 <= numbers["agreement_p5"] < numbers["agreement_p95"] <= 1
     assert numbers["case_1"] + numbers["case_2"] + numbers["case_3"] == pytest.approx(1)
     assert numbers["rate_p5"] > 0

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,10 +21,10 @@ from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS
 from deploy.simulation import blocks as population
 from deploy.simulation.grid import simulate
-from server.aggregation.results import Reply
+from server.aggregation.replies import Reply
 from server.record.folder import RunDirectory
 from server.record.result import Result
-from server.round.step import StepStrategy
+from server.round.intake import SingleIntake
 from tests.support.build import task_model
 from tests.support.sensors import rounds_of
 
@@ -72,13 +73,13 @@ def test_with_all_items_it_is_the_full_run(method: str, options: dict[str, Scala
 
 def test_updates_name_own_and_drawn_rows_and_no_others_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies: list[TrainReply] = []
-    accept = StepStrategy._accept
+    accept = SingleIntake._accept
 
-    def seen(self: StepStrategy, sent: TrainReply, phase: str, node: int) -> Reply:
+    def seen(self: SingleIntake, at: Any, sent: TrainReply, phase: str, node: int) -> Reply:
         replies.append(sent)
-        return accept(self, sent, phase, node)
+        return accept(self, at, sent, phase, node)
 
-    monkeypatch.setattr(StepStrategy, "_accept", seen)
+    monkeypatch.setattr(SingleIntake, "_accept", seen)
     monkeypatch.setattr(population, "FOLDED_BYTES", 0)  # rows are summed at the server, however large the model is
     result, change = trained(tmp_path, method="fedavg", rounds=1)
     rows = [reply.update[TABLE + ROWS] for reply in replies]
@@ -123,16 +124,16 @@ def test_under_secure_sums_all_rows_are_summed(tmp_path: Path) -> None:
 
 
 def test_a_client_that_spoils_the_model_is_found_by_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    accept = StepStrategy._accept
+    accept = SingleIntake._accept
 
-    def spoil(self: StepStrategy, sent: TrainReply, phase: str, node: int) -> Reply:
-        accepted = accept(self, sent, phase, node)
+    def spoil(self: SingleIntake, at: Any, sent: TrainReply, phase: str, node: int) -> Reply:
+        accepted = accept(self, at, sent, phase, node)
         if accepted.client != "client-2" or sent.round < 2:
             return accepted
         far = {n: a if n.endswith(ROWS) else a + 1000 for n, a in sent.update.items()}
         return replace(accepted, train=replace(sent, update=far))
 
-    monkeypatch.setattr(StepStrategy, "_accept", spoil)
+    monkeypatch.setattr(SingleIntake, "_accept", spoil)
     options = config(method="fedavg", federation__norm_bound=0.0)
     simulate(options, Visits(VISITORS, demo_items()), tmp_path, together=5, noise_seed=0)
     first, second = rounds_of(tmp_path)

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from common.contribution import Folded
+from common.contribution import UPDATE, Contribution, Member
 from common.wire.codec import RECORD
 from common.wire.hubs import read_sum, sum_of, write_sum
 from common.wire.messages import TRAIN
@@ -18,16 +19,17 @@ from tests.support.owners import owners
 from tests.support.sensors import rounds_of
 
 
-def summed(change: Callable[[Folded], None], lengths: float = 1.0) -> Lie:
+def summed(change: Callable[[Contribution], None], lengths: float = 1.0) -> Lie:
     """Return the lie that changes the sum of a hub, and multiplies the lengths of its replies."""
 
     def lie(reply: Message) -> Message:
         total = sum_of(reply.content)
         assert total is not None
-        sums, found = read_sum(total.content, len(total.clients))
+        sums = read_sum(total.content, [Member(name) for name in total.clients])
         change(sums)
-        blob = write_sum(sums, {kind: length * lengths for kind, length in found.items()})
-        return _with(reply, {"hub.sums": blob})
+        stretched = [{kind: length * lengths for kind, length in member.lengths.items()} for member in sums.members]
+        sums.members = [replace(member, lengths=own) for member, own in zip(sums.members, stretched, strict=True)]
+        return _with(reply, {"hub.sums": write_sum(sums)})
 
     return lie
 
@@ -41,21 +43,20 @@ def _with(reply: Message, entries: dict[str, object]) -> Message:
     return reply
 
 
-def fill(sums: Folded, value: float) -> None:
-    next(iter(next(iter(sums.updates.values())).values())).flat[0] = value
+def fill(sums: Contribution, value: float) -> None:
+    next(iter(sums.sums[UPDATE].values())).flat[0] = value
 
 
-def weigh(sums: Folded, weight: float) -> None:
-    sums.weights = dict.fromkeys(sums.weights, weight)
+def weigh(sums: Contribution, weight: float) -> None:
+    sums.weight = weight
 
 
-def move(sums: Folded, steps: int) -> None:
-    for by_steps in (sums.updates, sums.weights):
-        by_steps[steps] = by_steps.pop(next(iter(by_steps)))
+def move(sums: Contribution, steps: int) -> None:
+    sums.weighted_steps = steps * sums.weight
 
 
-def drop(sums: Folded) -> None:
-    next(iter(sums.updates.values())).popitem()
+def drop(sums: Contribution) -> None:
+    sums.sums[UPDATE].popitem()
 
 
 LIES: dict[str, tuple[Lie, str]] = {
@@ -63,11 +64,11 @@ LIES: dict[str, tuple[Lie, str]] = {
     "longer than its parts": (summed(lambda s: fill(s, 1e9)), "sum of updates has norm 1e\\+09, its parts"),
     "a weight of 1e300": (summed(lambda s: weigh(s, 1e300)), "its weight is 1e\\+300"),
     "a weight of NaN": (summed(lambda s: weigh(s, float("nan"))), "its weight is nan"),
-    "no steps": (summed(lambda s: move(s, 0)), "it is over \\[0\\] local steps, its clients made"),
-    "an array fewer": (summed(drop), "sum of update after \\d steps: arrays"),
-    "no lengths": (entry(sums=write_sum(Folded(), {})), "no lengths of updates"),
-    "other steps": (summed(lambda s: s.weights.update({7: 1.0})), "after 7 steps: arrays"),
-    "no gradient": (summed(lambda s: s.gradient.clear()), "sum of gradient: arrays"),
+    "no steps": (summed(lambda s: move(s, 0)), "its local steps are 0, and"),
+    "an array fewer": (summed(drop), "sum of updates: arrays"),
+    "no lengths": (entry(sums=write_sum(Contribution())), "no lengths of updates"),
+    "other steps": (summed(lambda s: move(s, 7)), "its local steps are"),
+    "no gradient": (summed(lambda s: s.sums["gradient"].clear()), "sum of gradients: arrays"),
     "no types": (summed(lambda s: s.dtypes.clear()), "types of its arrays"),
     "infinite lengths": (summed(lambda s: None, lengths=float("inf")), "norm|not a finite number"),
     "a stranger": (entry(summed=["a/client-0", "b/client-1"]), "'b/client-1', which the reply does not name"),

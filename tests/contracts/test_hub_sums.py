@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ from flwr.app import Message, RecordDict
 from client.owner.policy import Policy
 from common.arrays import norm
 from common.config.run import RunConfig
+from common.contribution import Contribution
 from common.options import Scalar
 from common.wire.hubs import split_answers, sum_of
 from common.wire.messages import TRAIN
-from server.aggregation.blocks import FoldedReplies
-from server.round import step
+from server.aggregation.replies import are_summed
+from server.round import intake
 from server.run import run
 from tests.support.hubs import NodeGrid, settings, split
 from tests.support.owners import Owners, model_of, noisy, owners
@@ -23,15 +25,17 @@ from tests.support.toys import METHODS
 
 
 @pytest.fixture
-def collected(monkeypatch: pytest.MonkeyPatch) -> list[FoldedReplies]:
+def collected(monkeypatch: pytest.MonkeyPatch) -> list[Contribution]:
     """Return the sums of each round that has them, as they come."""
-    collect, seen = step.collect, list[FoldedReplies]()
+    add_up, seen = intake.add_up, list[Contribution]()
 
-    def watched(*arguments: object, **options: bool) -> FoldedReplies:
-        seen.append(collect(*arguments, **options))
-        return seen[-1]
+    def watched(replies: Any, *arguments: Any) -> Contribution:
+        total = add_up(replies, *arguments)
+        if are_summed(replies):
+            seen.append(total)
+        return total
 
-    monkeypatch.setattr(step, "collect", watched)
+    monkeypatch.setattr(intake, "add_up", watched)
     return seen
 
 
@@ -49,7 +53,7 @@ def both(folder: Path, people: Callable[[], Owners], configured: Callable[..., R
 
 
 @pytest.mark.parametrize("method", [*METHODS, "fedrep", "local"])
-def test_sums_train_the_model_of_single_replies(method: str, tmp_path: Path, collected: list[FoldedReplies]) -> None:
+def test_sums_train_the_model_of_single_replies(method: str, tmp_path: Path, collected: list[Contribution]) -> None:
     def configured(folder: Path, **options: Scalar) -> RunConfig:
         return settings(folder, method, rounds=2, **options)
 
@@ -64,7 +68,7 @@ def test_sums_train_the_model_of_single_replies(method: str, tmp_path: Path, col
         assert one.loss == pytest.approx(other.loss, rel=1e-5)
 
 
-def test_sums_have_the_steps_that_each_policy_allows(tmp_path: Path, collected: list[FoldedReplies]) -> None:
+def test_sums_have_the_steps_that_each_policy_allows(tmp_path: Path, collected: list[Contribution]) -> None:
     def people() -> Owners:
         found = owners(5)
         found.sessions[4].policy = found.sessions[4].runs._policy = Policy(max_local_steps=1)
@@ -76,7 +80,7 @@ def test_sums_have_the_steps_that_each_policy_allows(tmp_path: Path, collected: 
         np.testing.assert_allclose(model_of(folders[0])[name], a, rtol=1e-4, atol=1e-5)
 
 
-def test_noise_is_added_and_paid_for_by_each_client(tmp_path: Path, collected: list[FoldedReplies]) -> None:
+def test_noise_is_added_and_paid_for_by_each_client(tmp_path: Path, collected: list[Contribution]) -> None:
     people, single, config = owners(5), owners(5), noisy(tmp_path, rounds=2)
     run(hubs(people), config, tmp_path / "runs")
     assert len(collected) == 2
@@ -89,7 +93,7 @@ def test_noise_is_added_and_paid_for_by_each_client(tmp_path: Path, collected: l
     "options", [{"federation__robust": "median", "federation__min_replies": 3}, {"federation__answer": "replies"}]
 )
 def test_rules_that_need_single_replies_get_them(
-    options: dict[str, Scalar], tmp_path: Path, collected: list[FoldedReplies]
+    options: dict[str, Scalar], tmp_path: Path, collected: list[Contribution]
 ) -> None:
     run(hubs(owners(5)), settings(tmp_path, rounds=1, **options), tmp_path / "runs")
     assert not collected

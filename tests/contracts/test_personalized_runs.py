@@ -12,7 +12,7 @@ from server.clients.enrolment import Enrolment
 from server.record.folder import RunDirectory
 from server.round.state import RunState
 from server.run import run
-from tests.support.build import head_of, strategy_of
+from tests.support.build import head_of, round_of
 from tests.support.sensors import MEASURES, Listening, heard, road_config, road_grid, sensor, session, world
 
 
@@ -32,7 +32,7 @@ def test_replies_contain_no_head_and_the_server_s_head_never_changes(
     assert all(reply.property.keys() == {"low", "high", "days"} for _, reply in heard(grid, AssignReply))
 
     enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
-    fresh = strategy_of(config, RunState(0, start), enrolment).state.model
+    fresh = round_of(config, RunState(0, start), enrolment).state.model
     changed = {name for name in end if not np.array_equal(end[name], fresh[name])}
     assert fresh.keys() == end.keys()
     assert head_of("traffic", {name.split("/")[-1] for name in changed}) == frozenset()

@@ -17,7 +17,7 @@ from server.planning.planner import RoundDecision, read_round_decision
 from server.planning.state import unpack_values
 from server.record.folder import RunDirectory
 from server.record.journal import Journal
-from server.round.plan import PlannedStrategy
+from server.round.round import Round
 from tests.support.owners import PLANNERS, Owners, costs_of, listening, noisy, owners, total_of
 from tests.support.sensors import rounds_of
 
@@ -82,21 +82,21 @@ def test_a_round_decided_before_a_crash_is_requested_again_unchanged(
     assert costs[last - 1] == pytest.approx(even / 0.77)
     assert even < total_of(config) - sum(costs[:last]) < even / 0.77
 
-    decided, aggregated = Journal.record_decision, PlannedStrategy.aggregate_train
+    decided, aggregated = Journal.record_decision, Round.aggregate_train
 
     def note(journal: Journal, decision: RoundDecision) -> None:
         decided(journal, decision)
         if decision.number == last and not paid:
             raise PowerCutError
 
-    def take(strategy: PlannedStrategy, server_round: int, replies: Any) -> Any:
+    def take(strategy: Round, server_round: int, replies: Any) -> Any:
         if strategy.state.round + 1 == last:
             raise PowerCutError
         return aggregated(strategy, server_round, replies)
 
     with monkeypatch.context() as during:
         during.setattr(Journal, "record_decision", note)
-        during.setattr(PlannedStrategy, "aggregate_train", take)
+        during.setattr(Round, "aggregate_train", take)
         with pytest.raises(PowerCutError):
             clients.run(config, tmp_path / "stopped_run")
     before = sum(costs[: last if paid else last - 1])

@@ -43,7 +43,7 @@ class Judges:
 def evaluate(server: Server, grid: Judges) -> list[Evaluation]:
     """Evaluate as Flower does; return what the journal receives."""
     strategy, found = server.strategy, list[Evaluation]()
-    strategy._grid, strategy._on_evaluated = grid, lambda number, evaluation: found.append(evaluation)
+    strategy.observer = replace(strategy.observer, on_evaluated=lambda number, evaluation: found.append(evaluation))
     messages = list(strategy.configure_evaluate(1, ArrayRecord(), ConfigRecord(), grid))
     strategy.aggregate_evaluate(1, grid.send_and_receive(messages))
     return found
@@ -53,7 +53,7 @@ def watched(variant: str) -> Server:
     watch = LossWatch()
     watch.record(1.0)
     server = Server(variant)
-    server.strategy._find_explosion = watch.find_explosion
+    server.watch(watch)
     return server
 
 

@@ -10,9 +10,9 @@ from common.arrays import add, scale, sha256, sub, zeros_like
 from server.aggregation.metrics import Evaluation
 from server.exchange.grid import Answer, summarize_exchange
 from server.record.events import Round
-from server.record.folder import RunDirectory
+from server.record.folder import RunDirectory, restore
 from server.record.journal import Journal
-from server.round.state import Trained, restore
+from server.round.state import Trained
 from tests.support.strategies import (
     MODEL,
     NAMES,

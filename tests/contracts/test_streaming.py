@@ -28,9 +28,9 @@ streaming = pytest.mark.parametrize("variant", [name for name, one in VARIANTS.i
 
 def taken(server: Server, messages: Sequence[Message], folder: Path, order: Sequence[int] = ()) -> list[Message]:
     """Return the messages after they arrived, in an order, at a server that has all their arrays on disk."""
-    server.strategy.open_intake()
-    assert server.strategy._spool is not None
-    server.strategy._spool = Spool(folder, most=0)
+    server.listen()
+    assert server.intake.spool is not None
+    server.intake.spool = Spool(folder, most=0)
     for k in order or range(len(messages)):
         before = content_size(messages[k].content)
         server.strategy.take(messages[k].metadata.src_node_id, messages[k])
@@ -66,7 +66,7 @@ def test_a_step_is_taken_back_in_both_ways_alike(tmp_path: Path) -> None:
     for is_streamed in (False, True):
         server, watch = Server("fedavg"), LossWatch()
         watch.record(1.0)
-        server.strategy._find_explosion = watch.find_explosion
+        server.watch(watch)
         server.strategy.config = server.config.model_copy(
             update={"federation": server.config.federation.model_copy(update={"norm_bound": 0.0})}
         )
@@ -92,7 +92,7 @@ def test_robust_rules_get_all_replies(tmp_path: Path) -> None:
     server = Server("fedavg")
     server.config = robust
     server.strategy = server.at(RunState(0, MODEL))
-    server.strategy.open_intake()
+    server.listen()
     messages = good()
     for message in messages:
         server.strategy.take(message.metadata.src_node_id, message)
@@ -112,8 +112,8 @@ def _peak(count: int, folder: Path) -> int:
     server.strategy.state = RunState(0, model)
     for node in range(count):
         server.enrolment.roster.enrol(EnrolledClient(f"{node:04}", node, "toy:0", 10))
-    server.strategy.open_intake()
-    server.strategy._spool = Spool(folder, most=4 * 400_000)
+    server.listen()
+    server.intake.spool = Spool(folder, most=4 * 400_000)
     rng, arrived = np.random.default_rng(0), list[Message]()
     tracemalloc.start()
     for node in range(count):

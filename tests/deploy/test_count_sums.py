@@ -15,8 +15,9 @@ from common.options import Scalar
 from common.tasks.sessions.counts import KEYS, VALUES
 from common.tasks.sessions.vocabulary import Items
 from common.tasks.traffic.counts import LAGS, PAIRS
-from deploy.simulation.clients import open_desks, open_sessions
+from deploy.simulation.clients import open_sessions
 from deploy.simulation.grid import InProcessGrid, simulate
+from deploy.simulation.helpers import open_helpers
 from server.record.folder import RunDirectory
 from server.run import run
 from server.secure import parties as sizes
@@ -110,7 +111,7 @@ def test_auto_starts_from_counts_where_owners_allow_them(
     sessions, _ = open_sessions(partition(data_of(task), 0, unit=CLIENT_TASKS[task].unit), None)
     for session in sessions.values():
         session.releaser.policy = session.releaser.policy.model_copy(update={"allow_counts": allowed})
-    with open_desks(config) as desks, InProcessGrid(sessions, 1, desks=desks) as grid:
+    with open_helpers(config) as helpers, InProcessGrid(sessions, 1, helpers=helpers) as grid:
         assert run(grid, config, tmp_path).status == "completed"
     arrays = RunDirectory(tmp_path, "toy").load_model()[0]
     assert (not SUMMED[task].isdisjoint(arrays)) == has_counts

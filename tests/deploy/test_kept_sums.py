@@ -8,29 +8,29 @@ import numpy as np
 import pytest
 
 from common.config.run import RunConfig
-from common.contribution import find_doubtful
+from common.contribution import Contribution, find_doubtful
 from deploy.simulation import blocks as population
 from deploy.simulation.grid import simulate
-from server.aggregation.blocks import FoldedReplies
-from server.round import step
+from server.aggregation.replies import Reply
+from server.round import intake
 from tests.support.toys import toy_dataset
 
 
 def test_a_round_keeps_sums_in_place_of_replies(
     settings: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[FoldedReplies] = []
-    collect = step.collect
+    seen: list[list[Reply]] = []
+    add_up = intake.add_up
 
-    def watched(*arguments: Any, **options: bool) -> FoldedReplies:
-        seen.append(collect(*arguments, **options))
-        return seen[-1]
+    def watched(replies: list[Reply], *arguments: Any) -> Contribution:
+        seen.append(replies)
+        return add_up(replies, *arguments)
 
-    monkeypatch.setattr(step, "collect", watched)
+    monkeypatch.setattr(intake, "add_up", watched)
     monkeypatch.setattr(population, "FOLDED_BYTES", 0)
     simulate(settings("fedrule", rounds=1), toy_dataset(8), tmp_path, together=4)
-    assert not any(reply.train.update or reply.train.gradient for reply in seen[0].members)
-    assert len(seen[0].names) == 8
+    assert not any(reply.train.update or reply.train.gradient for reply in seen[0])
+    assert len(seen[0]) == 8
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from client.data.dataset import AnyDataset
 from common.config.run import RunConfig
-from common.methods.registry import method_names
+from common.methods.planners import method_names
 from common.options import Scalar
 from deploy.simulation.state import KeptState, simulate_measured
 from server.record.result import Result

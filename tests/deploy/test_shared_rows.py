@@ -7,7 +7,7 @@ import pytest
 
 from client.data.read import partition, read_all
 from client.state import ClientMemory, MemoryStore, StackedRow
-from client.training import local_round as cohort
+from client.training import state as cohort
 from client.training.stacks import TOUCHED
 from common.config.parse import parse
 from common.options import Scalar
@@ -52,7 +52,7 @@ def test_the_model_has_the_bits_of_whole_tables_with_any_workers_and_after_a_kil
         trained(tmp_path / "killed", 2)
     assert trained(tmp_path / "killed", resume=True) == through
     assert all(short)
-    monkeypatch.setattr(cohort, "build_sharing_cohort", lambda *arguments: None)
+    monkeypatch.setattr(cohort, "find_own_rows", lambda participants: None)
     assert trained(tmp_path / "whole") == through
     assert not short[-1]
 

@@ -96,19 +96,19 @@ def test_a_method_of_ones_own_trains(runs: Path) -> None:
     from typing import ClassVar
 
     from common.api import Arrays, MethodOptions, MethodSpec
-    from server.api import Collected, OptimizerState, RoundParts, RoundStrategy
+    from server.api import Contribution, Groups, Method, RoundContext
 
     class Still(MethodOptions):
         name: ClassVar[str] = "still"
 
-    class StillStrategy(RoundStrategy):
-        def __init__(self, options: Still, parts: RoundParts) -> None:
-            super().__init__(parts)
+    class StillStep(Method):
+        def __init__(self, options: Still) -> None:
+            pass
 
-        def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+        def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
             return model, state
 
-    fedloom.add_method(MethodSpec(Still, "Change nothing"), StillStrategy)
+    fedloom.add_method(MethodSpec(Still, "Change nothing"), StillStep)
     first, second = (fedloom.simulate("rules", data="demo:0-30", method="still", rounds=n) for n in (1, 2))
     assert first.result.model_sha256 == second.result.model_sha256
 
@@ -116,7 +116,7 @@ def test_a_method_of_ones_own_trains(runs: Path) -> None:
         name: ClassVar[str] = "fedavg"
 
     with pytest.raises(fedloom.ConfigError, match="method 'fedavg' is provided by fedloom; choose another name"):
-        fedloom.add_method(MethodSpec(Taken, "Mine"), StillStrategy)
+        fedloom.add_method(MethodSpec(Taken, "Mine"), StillStep)
 
 
 def test_a_run_recommends_and_forecasts_as_the_command_line(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,15 +3,20 @@
 import numpy as np
 import pytest
 
-from server.aggregation.results import Opened
+from common.contribution import MAGNITUDE, UPDATE, Contribution, Member
 from server.secure.sums import assign, median_of
 
 NAMES = [f"c{k:02}" for k in range(11)]
 
 
-def opened(*names: str, **means: list[float]) -> Opened:
-    arrays = {name.replace("_", "/"): np.array(a, np.float32) for name, a in means.items()}
-    return Opened(list(names), dict.fromkeys(names, 3), arrays, 3)
+def opened(*names: str, update: list[float], magnitude: list[float]) -> Contribution:
+    """Return the contribution of an opened sum whose members made three local steps."""
+    total = Contribution()
+    total.record([Member(name, steps=3) for name in names])
+    total.dtypes = {"w": np.dtype(np.float32)}
+    for kind, mean in ((UPDATE, update), (MAGNITUDE, magnitude)):
+        total.add_sums(kind, {"w": np.array(mean) * len(names) / 3})
+    return total
 
 
 @pytest.mark.parametrize("groups", [3, 4])
@@ -32,12 +37,13 @@ def test_who_was_asked_before_stays_and_the_others_fill_the_smallest_group() -> 
 
 
 def test_the_median_is_that_of_each_number_and_keeps_magnitudes_above_it() -> None:
-    honest, other = opened("a", update_w=[1, 2], absolute_w=[1, 2]), opened("b", update_w=[3, -2], absolute_w=[4, 2])
-    liar = opened("c", update_w=[1e30, -1e30], absolute_w=[1e30, 1e30])
+    honest, other = opened("a", update=[1, 2], magnitude=[1, 2]), opened("b", update=[3, -2], magnitude=[4, 2])
+    liar = opened("c", update=[1e30, -1e30], magnitude=[1e30, 1e30])
     found = median_of([other, liar, honest])
     assert found.names == ["a", "b", "c"]
     assert found.steps == {"a": 3, "b": 3, "c": 3}
-    np.testing.assert_array_equal(found.means["update/w"], np.float32([3, -2]))
-    assert (np.abs(found.means["update/w"]) <= found.means["absolute/w"]).all()
-    assert found.means["update/w"].dtype == np.float32
+    delta, magnitude = found.mean_and_magnitude()
+    np.testing.assert_allclose(delta["w"], np.float32([3, -2]), rtol=1e-6)
+    assert (np.abs(delta["w"]) <= magnitude["w"]).all()
+    assert delta["w"].dtype == np.float32
     assert median_of([honest]) is honest

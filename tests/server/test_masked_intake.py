@@ -16,7 +16,7 @@ from flwr.app import Message
 from common.errors import FedloomError
 from common.wire.codec import encode
 from common.wire.messages import TrainReply
-from server.aggregation.results import Load
+from server.aggregation.replies import Load
 from server.clients.roster import EnrolledClient
 from server.round.spool import Spool
 from tests.support.mutations import mutated
@@ -83,7 +83,7 @@ def test_a_run_on_disk_ends_with_the_model_of_a_run_in_memory(
 
     written = Spool.store
     monkeypatch.setattr(Spool, "store", store)
-    for module in ("server.round.intake", "server.secure.store"):
+    for module in ("server.secure.store",):
         monkeypatch.setattr(f"{module}.Spool", partial(Spool, most=0))
     assert SumFederation(tmp_path / "disk").run(config).model_sha256 == expected.model_sha256
     assert len(loads) == uploads
@@ -97,7 +97,7 @@ def test_mutated_replies_are_named_and_the_others_open(tmp_path: Path) -> None:
     for _ in range(2_000):
         field = chance.choice(READ)
         bad = replace(good, **{field: mutated(chance, getattr(good, field))})
-        server.strategy.open_intake()
+        server.listen(Spool(tmp_path))
         uploads, reasons = server.split(*others, server.take(2, bad))
         assert {*uploads} - {"0002"} == {"0000", "0001"}
         assert {*uploads, *reasons} == {"0000", "0001", "0002"}

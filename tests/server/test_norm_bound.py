@@ -7,8 +7,7 @@ import pytest
 
 from common.arrays import norm
 from server.aggregation.lengths import measure
-from server.aggregation.results import Reply
-from server.round.intake import shorten
+from server.aggregation.replies import Reply, shorten
 from tests.support.strategies import reply_of
 
 

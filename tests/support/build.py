@@ -11,9 +11,8 @@ from common.config.run import RunConfig
 from common.models import build_model
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
-from server.methods.registry import build_strategy
-from server.round.method import RoundParts
-from server.round.round import RoundStrategy
+from server.compose import build_round
+from server.round.round import Observer, Round
 from server.round.state import RunState
 
 
@@ -28,9 +27,11 @@ def learner_of(config: RunConfig, vocabulary: Vocabulary, units: Iterable[Any]) 
     return build_learner(config, Dataset(tuple(units), vocabulary))
 
 
-def strategy_of(config: RunConfig, state: RunState, enrolment: Any, **callbacks: Any) -> RoundStrategy:
-    """Build the strategy of the run's method."""
-    return build_strategy(RoundParts(config, state, enrolment, **callbacks))
+def round_of(
+    config: RunConfig, state: RunState, enrolment: Any, sums: Any = None, folder: Any = None, **callbacks: Any
+) -> Round:
+    """Build the round of a run."""
+    return build_round(config, state, enrolment, Observer(**callbacks), sums=sums, folder=folder)
 
 
 def head_of(task: str, names: Iterable[str]) -> frozenset[str]:

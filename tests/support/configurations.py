@@ -7,8 +7,7 @@ import pytest
 from common.config.keys import current_key
 from common.config.parse import parse
 from common.errors import ConfigError
-from common.methods.planners import PLANNERS
-from common.methods.registry import method_names
+from common.methods.planners import PLANNERS, method_names
 from common.options import Scalar
 
 TASKS_OF: dict[str, str] = {"fedstl": "traffic", "pfgnn": "markets"}

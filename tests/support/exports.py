@@ -7,8 +7,8 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.models import build_model, parameters
 from common.options import Scalar
+from common.tasks.options import ModelVariant
 from common.tasks.registry import TASKS
-from common.tasks.spec import ModelVariant
 from deploy.tasks.spec import TrainedRun
 
 SMALL: dict[str, Scalar] = {"hidden": 4, "history": 6, "horizon": 2, "width": 8, "embedding": 4}

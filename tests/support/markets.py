@@ -20,11 +20,13 @@ from common.models import parameters
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import TrainReply, TrainRequest
-from server.aggregation.results import Replies, Reply
+from server.aggregation.replies import Reply, add_up
+from server.compose import build_method
 from server.record.folder import RunDirectory
+from server.round.method import RoundContext
 from server.round.state import RunState
 from server.run import run
-from tests.support.build import learner_of, strategy_of, task_model
+from tests.support.build import learner_of, task_model
 from tests.support.sensors import Listening, stores
 
 DEMO = read_all("markets", "demo:3-6")  # the three smallest
@@ -73,6 +75,7 @@ def once(config: RunConfig, one: Participant) -> TrainReply:
 
 def shared_after(config: RunConfig, model: Arrays, replies: list[TrainReply]) -> Arrays:
     """Return the server's next model."""
-    strategy = strategy_of(config, RunState(0, model), None)
+    state = RunState(0, model)
     answers = [Reply(f"client-{k}", 1.0, reply) for k, reply in enumerate(replies)]
-    return strategy.update({}, model, Replies(answers, strategy.capabilities.per_step))[0]
+    total = add_up(answers, config.capabilities)
+    return build_method(config, state).update(RoundContext(config, state), {}, model, total)[0]

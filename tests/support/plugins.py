@@ -21,7 +21,7 @@ from common.api import Arrays, MethodOptions, MethodSpec, PlannerOptions, Planne
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS
 from common.tasks.registry import TASKS
-from server.api import Collected, OptimizerState, RoundParts, RoundStrategy, Schedule, ServerMethod, ServerPlanner
+from server.api import Contribution, Groups, Method, RoundContext, Schedule, ServerMethod, ServerPlanner
 from server.methods.registry import SERVER_METHODS
 from server.planning.registry import SERVER_PLANNERS
 
@@ -42,14 +42,14 @@ class Noiseless(PlannerOptions):
     needs_noise: ClassVar[bool] = False
 
 
-class OddStrategy(RoundStrategy):
+class OddStep(Method):
     """θ ← θ − Δ̄."""
 
-    def __init__(self, options: Odd, parts: RoundParts) -> None:
-        super().__init__(parts)
+    def __init__(self, options: Odd) -> None:
+        pass
 
-    def update(self, memory: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
-        return sub(model, collected.mean_update()), memory
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
+        return sub(model, total.mean_update()), state
 
 
 class Uploading(FedAvgTrainer):
@@ -79,7 +79,7 @@ def method_of(change: Callable[[Tensors], Tensors] | None) -> dict[str, dict[str
     spec = MethodSpec(Odd, "An odd average")
     return {
         "fedloom.methods": {"odd": spec},
-        "fedloom.methods.server": {"odd": ServerMethod(spec, OddStrategy)},
+        "fedloom.methods.server": {"odd": ServerMethod(spec, OddStep)},
         "fedloom.methods.client": {"odd": ClientMethod(spec, trainer)},
     }
 

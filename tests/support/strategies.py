@@ -13,9 +13,12 @@ from common.wire.codec import encode
 from common.wire.messages import EnrolRequest, TrainReply
 from server.clients.enrolment import Enrolment
 from server.clients.roster import EnrolledClient
-from server.round.round import RoundStrategy
+from server.round.checks import LossWatch
+from server.round.intake import SingleIntake
+from server.round.method import RoundContext
+from server.round.round import Round
 from server.round.state import RunState, Trained
-from tests.support.build import strategy_of
+from tests.support.build import round_of
 from tests.support.toys import METHODS, configured, instruction
 
 NAMES = ("ann", "bob", "cyd", "dee")
@@ -50,8 +53,21 @@ class Server:
         self.trained: list[Trained] = []
         self.strategy = self.at(RunState(0, MODEL))
 
-    def at(self, state: RunState) -> RoundStrategy:
-        return strategy_of(self.config, state, enrolment=self.enrolment, on_trained=self.trained.append)
+    def at(self, state: RunState) -> Round:
+        return round_of(self.config, state, enrolment=self.enrolment, on_trained=self.trained.append)
+
+    @property
+    def intake(self) -> SingleIntake:
+        assert isinstance(self.strategy.intake, SingleIntake)
+        return self.strategy.intake
+
+    def listen(self) -> None:
+        """Prepare to take the replies of a round as they arrive."""
+        self.intake.open(RoundContext(self.strategy.config, self.strategy.state), [*NODES])
+
+    def watch(self, losses: LossWatch) -> None:
+        """Take steps back by these losses."""
+        self.strategy.observer = replace(self.strategy.observer, find_explosion=losses.find_explosion)
 
     def round(self, *messages: Message) -> RunState:
         self.strategy.aggregate_train(1, list(messages))

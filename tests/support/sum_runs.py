@@ -14,7 +14,7 @@ from flwr.app import Context, Message, RecordDict
 from client.data.dataset import Dataset
 from client.owner.policy import Policy
 from client.privacy.simulation import in_memory
-from client.secure.helper.app import help_too
+from client.secure.helper.app import answer, help_too
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import book_in_memory
 from client.session import Session
@@ -75,7 +75,7 @@ class SumGrid(InProcessGrid):
 
     def forget(self, node: int) -> None:
         """Disconnect a helper."""
-        del self._desks[node]
+        del self._helpers[node]
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         messages = list(messages)
@@ -109,7 +109,7 @@ class SumFederation:
 
     def connect(self) -> SumGrid:
         """Return a new connection to all clients and helpers, as a restarted server has it."""
-        self.grid = SumGrid(self.sessions, 1, desks=self.desks)
+        self.grid = SumGrid(self.sessions, 1, helpers=[partial(answer, desk) for desk in self.desks])
         self.grid.also = self.also
         return self.grid
 
@@ -119,7 +119,8 @@ class SumFederation:
     def restart_helper(self, number: int) -> None:
         """Start a helper again with its book; its memory is lost."""
         node = len(self.sessions) + 1 + number
-        self.grid._desks[node] = self.desks[number] = _desk(number, self.desks[number])
+        self.desks[number] = _desk(number, self.desks[number])
+        self.grid._helpers[node] = partial(answer, self.desks[number])
 
     def sums(self, channel: str = "train") -> list[Sum]:
         events = RunDirectory(self.runs, "toy").events()

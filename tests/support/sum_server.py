@@ -13,8 +13,10 @@ from common.wire.codec import encode
 from common.wire.messages import OpenReply, PrepareReply, TrainReply
 from server.clients.roster import EnrolledClient
 from server.exchange.grid import content_size
+from server.round.method import RoundContext
 from server.round.spool import Spool
 from server.secure.helpers import HelperExchange
+from server.secure.intake import SecureIntake
 from server.secure.protocol import Upload
 from server.secure.store import SumStore
 from server.secure.sums import HelperSums, Opening
@@ -43,9 +45,14 @@ class SumServer(Server):
         for node in range(clients):
             self.enrolment.roster.enrol(EnrolledClient(f"{node:04}", node, "toy:0", 10))
         self._sums = HelperSums(self.config, roster(), self._helpers, self._store)
-        self.strategy._sums, self.strategy._terms = self._sums, [self.terms]
-        self.strategy.open_intake()
-        self.strategy._spool = Spool(folder, most=4 * 8 * size)
+        self.at_round = RoundContext(self.config, self.strategy.state)
+        self.uploads = SecureIntake(self.config, self.enrolment, self.strategy.method, self._sums)
+        self.uploads.terms = [self.terms]
+        self.listen(Spool(folder, most=4 * 8 * size))
+
+    def listen(self, spool: Spool) -> None:
+        """Prepare to take the uploads of the round again."""
+        self.uploads.spool, self.uploads.at = spool, self.at_round
 
     @property
     def _helpers(self) -> HelperExchange:
@@ -71,10 +78,10 @@ class SumServer(Server):
         """Return the message of a reply after it arrived."""
         message = Message(encode(reply), reply_to=instruction(node))
         before = content_size(message.content)
-        self.strategy.take(node, message)
+        self.uploads.take(node, message)
         assert content_size(message.content) == before
         return message
 
     def split(self, *messages: Message) -> tuple[dict[str, Upload], dict[str, str]]:
         """Return client -> upload, and client -> reason for bad ones."""
-        return self.strategy._split_uploads(self._sums, list(messages))
+        return self.uploads.split(self.at_round, list(messages))

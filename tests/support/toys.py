@@ -22,10 +22,11 @@ from common.models import tensors
 from common.options import Scalar
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
-from server.aggregation.results import Replies, Reply
+from server.aggregation.replies import Reply, add_up
 from server.clients.enrolment import Enrolment
+from server.round.method import RoundContext
 from server.round.state import RunState
-from tests.support.build import strategy_of
+from tests.support.build import round_of
 from tests.support.configurations import method_options
 
 METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto")
@@ -122,7 +123,7 @@ class Toy:
     def __post_init__(self) -> None:
         self.stores: dict[str, Store] = {name: MemoryStore() for name in self.clients}
         state = RunState(0, quadratic_model())
-        self.strategy = strategy_of(self.config, state, _nobody())
+        self.strategy = round_of(self.config, state, _nobody())
 
     @property
     def model(self) -> np.ndarray:
@@ -131,7 +132,9 @@ class Toy:
     def request(self, client: str) -> TrainRequest:
         state = self.strategy.state
         last = state.counted.get(client, 0)
-        return TrainRequest(state.round + 1, "toy:0", state.model, self.strategy.broadcast(state.memory, last), last)
+        return TrainRequest(
+            state.round + 1, "toy:0", state.model, self.strategy.method.broadcast(state.memory, last), last
+        )
 
     def ask(self, client: str) -> TrainReply:
         """Let the client train and return its reply."""
@@ -154,9 +157,9 @@ class Toy:
             if name not in lost
         ]
         state = self.strategy.state
-        model, memory = self.strategy.update(
-            state.memory, state.model, Replies(usable, self.strategy.capabilities.per_step)
-        )
+        total = add_up(usable, self.config.capabilities)
+        at = RoundContext(self.config, state)
+        model, memory = self.strategy.method.update(at, state.memory, state.model, total)
         self.strategy.state = state.next(model, memory, [r.client for r in usable])
 
     def delta(self, client: str) -> np.ndarray:

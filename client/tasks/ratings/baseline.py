@@ -11,9 +11,8 @@ from scipy.special import ndtri
 
 from client.tasks.ratings.data.split import Rated
 from common.arrays import Floats, Ints
-from common.privacy.mechanisms.registry import build_account, build_mechanism
+from common.privacy.mechanisms.registry import build_account, build_mechanism, select_spec
 from common.privacy.options import PrivacyOptions
-from common.secure.quantisation import integer_clip, noise_scale
 from common.tasks.ratings.options import RatingsOptions
 
 TYPICAL = 40
@@ -82,8 +81,8 @@ def _noise_std(privacy: PrivacyOptions, rounds: int, items: int) -> float:
         return 0.0
     total = build_account(privacy).total(privacy.epsilon, privacy.delta)
     if privacy.resolved_trust == "helpers" and privacy.unit == "client":
-        bound = integer_clip(items)
-        return math.sqrt(2 / COHORT / rounds) * noise_scale(total / rounds, bound, "signed") / bound
+        summed = select_spec(privacy).calibrate(privacy, total / rounds, items)
+        return math.sqrt(2 / COHORT / rounds) * summed.noise / (summed.sensitivity / 2)
     mechanism = build_mechanism(privacy, total / rounds, items)
     return mechanism.standard_deviation(TYPICAL) / (privacy.clip * math.sqrt(rounds))
 

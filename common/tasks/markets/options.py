@@ -6,7 +6,7 @@ from pydantic import Field
 
 from common.privacy.claims import HELD_OUT
 from common.privacy.options import PrivacyOptions
-from common.tasks.spec import TaskOptions
+from common.tasks.options import TaskOptions
 
 
 class MarketsOptions(TaskOptions):

@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from common.methods.base import Capabilities
-from common.tasks.spec import ModelVariant, NamedRows, TaskOptions
+from common.tasks.options import Capabilities, ModelVariant, NamedRows, TaskOptions
 
 
 class RatingsOptions(TaskOptions):

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from common.privacy.options import PrivacyOptions
-from common.tasks.spec import TaskOptions
+from common.tasks.options import TaskOptions
 
 
 class RulesOptions(TaskOptions):

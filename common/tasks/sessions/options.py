@@ -5,8 +5,8 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field
 
 from common.options import Scalar
+from common.tasks.options import TaskOptions
 from common.tasks.sessions.vocabulary import Items
-from common.tasks.spec import TaskOptions
 from common.tasks.vocabulary import Vocabulary
 
 

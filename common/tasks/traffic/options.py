@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from common.errors import ConfigError
 from common.logic.parser import read_formula
 from common.privacy.claims import PROPERTIES
-from common.tasks.spec import TaskOptions
+from common.tasks.options import TaskOptions
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
 StatedKind = Literal["calibrated", "weekday", "paper", "difference", "formula"]

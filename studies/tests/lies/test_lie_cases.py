@@ -1,7 +1,8 @@
 """Every registered method and planner is a case of the study of lies, and every task."""
 
 from common.config.parse import parse
-from common.methods.registry import ALONE, method_names
+from common.methods.planners import method_names
+from common.methods.registry import ALONE
 from common.tasks.registry import TASKS
 from common.wire.messages import TRAIN
 from studies.lies.cases import HONEST, LIES, OF_UPDATE, SETTINGS, all_cases

@@ -71,7 +71,7 @@ def test_an_entry_names_the_arrays_of_the_sum_that_the_client_is_in(tmp_path: Pa
     assert total is not None
     found = watched.entries("train")
     for entry in found.values():
-        assert {f"updates/3/{name}" for name in request.model} <= entry["tensors"].keys()
+        assert {f"sums/update/{name}" for name in request.model} <= entry["tensors"].keys()
         assert entry["clear"].keys() == {"loss", "examples"}
     sent = len(total.content) + sum(one["sent_bytes"] for one in found.values())
     assert f"sent {size(sent)}" in watched.lines[0]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from client.state import ClientMemory, MemoryStore, StackedRow
-from client.training.local_round import train, train_folded
+from client.training.local_round import train, train_together
 from client.training.participant import Participant
 from common.arrays import sha256
 from common.config.run import RunConfig
@@ -76,7 +76,7 @@ def test_clients_that_left_their_stacks_are_stacked_again_if_all_clients_train(w
     rounds_of(config, stores, [[0], [1], [2]])
     request = TrainRequest(4, "toy:0", parameters(task_model(config, CATALOGUE)))
     asked = [replace(member, request=request) for member in cohort(config, stores)]
-    train_folded(config.method_options, asked, 0, lambda lengths, losses: [], with_all=with_all)
+    train_together(config.method_options, asked, with_all=with_all).sum_up(0, lambda lengths, losses: [])
     assert [isinstance(store.load("toy").groups, StackedRow) for store in stores] == [with_all] * 3
     assert [sorted(store.load("toy").groups) for store in stores] == [["count", "first", "merged", "second"]] * 3
 

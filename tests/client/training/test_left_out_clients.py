@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from client.state import MemoryStore
-from client.training import local_round as cohort
+from client.training import state as cohort
 from client.training.snapshot import dump_stores, load_stores
 from client.training.state import split_histories
 from tests.client.training.test_sharing_cohort import (
@@ -34,7 +34,7 @@ def test_it_leaves_the_stack_and_all_have_the_bits_of_whole_tables(
     for clients in (short, long):
         with monkeypatch.context() as patch:
             if clients is long:
-                patch.setattr(cohort, "build_sharing_cohort", lambda *arguments: None)
+                patch.setattr(cohort, "find_own_rows", lambda participants: None)
             train_round(config, clients, 1)
             train_round(config, clients, 2, alone=GONE)
             if is_restored:
@@ -42,9 +42,9 @@ def test_it_leaves_the_stack_and_all_have_the_bits_of_whole_tables(
                 clients[:] = [replace(client, store=MemoryStore()) for client in clients]
                 load_stores(state, [client.store for client in clients], "toy")
             train_round(config, clients, 3, GONE, last=1)  # the server did not count their round 2
-    ours = [train_round(config, short, number, OTHERS, with_all=True) for number in (3, 4)]
+    ours = [train_round(config, short, number, OTHERS, with_all=True)[1] for number in (3, 4)]
     assert [is_short(client) for client in short] == [k in OTHERS for k in EVERYONE]
-    theirs = [train_round(config, long, number, OTHERS) for number in (3, 4)]
+    theirs = [train_round(config, long, number, OTHERS)[1] for number in (3, 4)]
     for one, other in zip(ours, theirs, strict=True):
         assert_same_bits(sums_of(one), sums_of(other))
     assert_same_bits(states_of(short), states_of(long))

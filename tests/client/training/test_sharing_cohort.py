@@ -8,16 +8,17 @@ import pytest
 import torch
 
 from client.state import MemoryStore, StackedRow
-from client.training import local_round as cohort
-from client.training.local_round import FoldedCohort, train_folded
+from client.training import state as cohort
+from client.training.local_round import TrainedCohort, train_together
 from client.training.participant import Participant
 from client.training.snapshot import dump_stores, load_stores
 from client.training.stacks import TOUCHED
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.contribution import BlockReply
+from common.errors import FedloomError
 from common.models import parameters
-from common.wire.messages import TrainRequest
+from common.wire.messages import TrainReply, TrainRequest
 from tests.client.training.test_rows_of_block import WIDE
 from tests.support.build import learner_of, task_model
 from tests.support.toys import CATALOGUE, configured, toy_homes
@@ -26,6 +27,8 @@ CLIENTS = 16
 """Number of clients that leaves no numbers after the last whole vector, in whole tables either."""
 
 EVERYONE = tuple(range(CLIENTS))
+
+Replies = list[TrainReply | FedloomError]
 
 
 def members(config: RunConfig) -> list[Participant]:
@@ -44,7 +47,7 @@ def train_round(
     last: int = -1,
     *,
     with_all: bool = False,
-) -> FoldedCohort:
+) -> tuple[TrainedCohort, Replies]:
     """Train the chosen clients in a round after others; the model and d̄ change from round to round."""
     first = clients[0].request.model
     model = {n: (a * (1 + number / 8)).astype(np.float32) for n, a in first.items()}
@@ -52,11 +55,12 @@ def train_round(
     request = TrainRequest(number, "toy:0", model, shared, number - 1 if last < 0 else last)
     asked = [replace(clients[k], request=request) for k in chosen]
     with_all = with_all or len(chosen) == len(clients)
-    return train_folded(config.method_options, asked, 0, lambda lengths, losses: alone, with_all=with_all)
+    trained = train_together(config.method_options, asked, with_all=with_all)
+    return trained, trained.sum_up(0, lambda lengths, losses: alone)[0]
 
 
-def sums_of(trained: FoldedCohort) -> Arrays:
-    return next(reply.block.sums.to_arrays() for reply in trained.replies if isinstance(reply, BlockReply))
+def sums_of(replies: Replies) -> Arrays:
+    return next(reply.block.sums.to_arrays() for reply in replies if isinstance(reply, BlockReply))
 
 
 def states_of(clients: Sequence[Participant]) -> dict[str, np.ndarray]:
@@ -102,16 +106,16 @@ def test_sums_and_states_have_the_bits_of_whole_tables(
     config = configured(**options)
     short, long = members(config), members(config)
     for number, given in enumerate(rounds, start=1):
-        ours = train_round(config, short, number, **given)
+        trained, ours = train_round(config, short, number, **given)
         assert number > 1 or all(map(is_short, short))
         with monkeypatch.context() as patch:
-            patch.setattr(cohort, "build_sharing_cohort", lambda *arguments: None)
-            theirs = train_round(config, long, number, **given)
+            patch.setattr(cohort, "find_own_rows", lambda participants: None)
+            whole, theirs = train_round(config, long, number, **given)
         assert not any(map(is_short, long))
         assert_same_bits(sums_of(ours), sums_of(theirs))
-        assert_same_bits(ours.lengths, theirs.lengths)
+        assert_same_bits(trained.lengths, whole.lengths)
         assert_same_bits(states_of(short), states_of(long))
-    assert [reply.loss for reply in ours.replies] == [reply.loss for reply in theirs.replies]
+    assert [reply.loss for reply in ours] == [reply.loss for reply in theirs]
 
 
 def test_a_client_that_diverges_keeps_its_state_and_the_others_train_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,12 +128,12 @@ def test_a_client_that_diverges_keeps_its_state_and_the_others_train_on(monkeypa
     monkeypatch.setattr(
         spoilt.learner, "batch", lambda request: {**batch(request), "labels": batch(request)["labels"] * torch.nan}
     )
-    failed = train_round(config, [*clients[:5], spoilt, *clients[6:]], 2)
-    assert [k for k, reply in enumerate(failed.replies) if isinstance(reply, Exception)] == [5]
+    _, failed = train_round(config, [*clients[:5], spoilt, *clients[6:]], 2)
+    assert [k for k, reply in enumerate(failed) if isinstance(reply, Exception)] == [5]
     assert clients[5].store.load("toy") is before
     assert all(client.store.load("toy").round == 2 for client in clients if client.client != "c05")
-    after = train_round(config, clients, 3)
-    assert not any(isinstance(reply, Exception) for reply in after.replies)
+    _, after = train_round(config, clients, 3)
+    assert not any(isinstance(reply, Exception) for reply in after)
 
 
 @pytest.mark.parametrize("kept", [EVERYONE, EVERYONE[3:]])
@@ -142,7 +146,7 @@ def test_a_snapshot_continues_with_the_same_bits(kept: Sequence[int]) -> None:
     state = dump_stores([clients[k].store for k in kept], "toy")
     load_stores(state, [again[k].store for k in kept], "toy")
     assert all(is_short(again[k]) for k in kept)
-    sums = [sums_of(train_round(config, own, 3, kept)) for own in (clients, again)]
+    sums = [sums_of(train_round(config, own, 3, kept)[1]) for own in (clients, again)]
     assert_same_bits(*sums)
     chosen = [[own[k] for k in kept] for own in (clients, again)]
     assert_same_bits(states_of(chosen[0]), states_of(chosen[1]))
@@ -169,7 +173,7 @@ def test_tables_stay_whole_where_a_norm_over_them_is_clipped_or_all_rows_are_tou
     model = parameters(task_model(config, CATALOGUE))
     request = TrainRequest(1, "toy:0", model)
     asked = [replace(client, request=request, store=MemoryStore()) for client in few]
-    train_folded(config.method_options, asked, 0, lambda lengths, losses: [], with_all=True)
+    train_together(config.method_options, asked, with_all=True).sum_up(0, lambda lengths, losses: [])
     assert not any(map(is_short, asked))
 
 

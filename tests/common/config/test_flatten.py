@@ -3,8 +3,8 @@
 import pytest
 
 from common.config.parse import flatten, from_json, option_keys, parse, to_json
-from common.methods.planners import PLANNERS
-from common.methods.registry import METHODS, method_names
+from common.methods.planners import PLANNERS, method_names
+from common.methods.registry import METHODS
 from tests.support.configurations import BARE, refusal
 
 

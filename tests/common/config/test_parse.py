@@ -5,7 +5,7 @@ import pytest
 from common.config.federation import Federation
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.methods.registry import method_names
+from common.methods.planners import method_names
 from common.options import Scalar
 from tests.support.configurations import refusal
 

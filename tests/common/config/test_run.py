@@ -4,8 +4,8 @@ import pytest
 
 from common.config.parse import parse
 from common.errors import ConfigError
-from common.methods.planners import PLANNERS
-from common.methods.registry import METHODS, method_names
+from common.methods.planners import PLANNERS, method_names
+from common.methods.registry import METHODS
 from common.options import Scalar
 from common.tasks.registry import TASKS
 from tests.support.configurations import refusal

@@ -5,8 +5,8 @@ from pydantic import ValidationError
 
 from common.config.parse import parse
 from common.errors import ConfigError
-from common.methods.planners import PLANNERS, BGTplanner
-from common.methods.registry import METHODS, method_names
+from common.methods.planners import PLANNERS, BGTplanner, method_names
+from common.methods.registry import METHODS
 from common.options import Scalar
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Error, RecordDict
 
-from common.contribution import Folded
+from common.contribution import Contribution, Member
 from common.errors import WireError
 from common.wire.codec import RECORD, decode, encode
 from common.wire.hubs import address, addressees, is_from_hub, join_answers, read_sum, split_answers, sum_of, write_sum
@@ -90,16 +90,18 @@ def test_records_of_any_content_are_read_or_refused_with_a_reason() -> None:
 
 
 def test_sums_of_any_bytes_are_read_or_refused_with_a_reason() -> None:
-    chance, sums, outcomes = random.Random(0), Folded(), [0, 0]
-    sums.add(2, np.ones(3), {"w": np.ones((3, 4), np.float32)}, {"w": np.ones((3, 4), np.float32)})
-    valid = write_sum(sums, {kind: np.ones(3) for kind in ("update", "gradient")})
+    chance, sums, outcomes = random.Random(0), Contribution(), [0, 0]
+    members = [Member(f"w/{k}", steps=2, lengths={"update": 1.0, "gradient": 1.0}) for k in range(3)]
+    sums.add_stack(members, np.ones(3), {"w": np.ones((3, 4), np.float32)}, {"w": np.ones((3, 4), np.float32)})
+    valid = write_sum(sums)
+    assert read_sum(valid, members).to_arrays().keys() == sums.to_arrays().keys()
     for _ in range(10_000):
         blob = bytearray(valid[: chance.choice([len(valid), len(valid), chance.randrange(len(valid))])])
         for _ in range(chance.randint(0, 3)):
             if blob:
                 blob[chance.randrange(len(blob))] = chance.randrange(256)
         try:
-            read_sum(bytes(blob), 3)
+            read_sum(bytes(blob), members)
             outcomes[1] += 1
         except WireError:
             outcomes[0] += 1

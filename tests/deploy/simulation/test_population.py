@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 
 from client.data.read import partition, read_all
-from client.training import local_round as folded_cohort
 from client.training.local_round import TrainedCohort
 from common.arrays import norm
 from common.config.parse import parse
 from common.config.run import RunConfig
+from common.contribution import Contribution
 from common.errors import RunError
 from deploy.simulation import blocks as population
 from deploy.simulation import blocks as shared_evaluation
 from deploy.simulation.grid import simulate
 from deploy.simulation.state import simulate_measured
-from server.aggregation.blocks import FoldedReplies
 from server.record.folder import RunDirectory
-from server.round import step
+from server.round import intake
 from tests.support.sensors import rounds_of
 from tests.support.toys import METHODS, toy_dataset
 
@@ -90,16 +89,16 @@ def test_a_long_update_is_left_out_as_a_single_reply_and_its_state_stays(
 def test_a_client_that_diverges_is_left_out_of_its_block(
     settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = folded_cohort.descend_together
+    train = population.train_together
 
     def spoilt(*arguments: Any, **options: bool) -> TrainedCohort:
         trained = train(*arguments, **options)
         for tensor in trained.update.values():
             tensor[1] = float("nan")
-        trained.is_finite[1] = False
+        trained.counted.remove(1)
         return trained
 
-    monkeypatch.setattr(folded_cohort, "descend_together", spoilt)
+    monkeypatch.setattr(population, "train_together", spoilt)
     folds(True)
     result = simulate(settings("fedrule"), toy_dataset(8), tmp_path, together=4)
     assert [(event.asked, event.answered) for event in rounds_of(tmp_path)] == [(8, 6)] * 3
@@ -130,13 +129,13 @@ def test_large_sums_are_shared_by_blocks_with_any_number_of_workers(
     """Eleven homes in blocks of two: six blocks, three sums."""
     folds(True)
     seen: list[int] = []
-    collect = step.collect
+    add_up = intake.add_up
 
-    def watched(replies: Any, **options: bool) -> FoldedReplies:
+    def watched(replies: Any, *arguments: Any) -> Contribution:
         seen.append(len({id(reply.train.block) for reply in replies}))
-        return collect(replies, **options)
+        return add_up(replies, *arguments)
 
-    monkeypatch.setattr(step, "collect", watched)
+    monkeypatch.setattr(intake, "add_up", watched)
     apart = simulate(settings("fedrule"), toy_dataset(11), tmp_path / "apart", together=2)
     monkeypatch.setattr(population, "_sum_bytes", lambda job: population.SUMS_BYTES // 3)
     shared = [
@@ -153,14 +152,14 @@ def test_large_sums_are_shared_by_blocks_with_any_number_of_workers(
 def test_a_worker_that_dies_ends_the_run_by_name(
     settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train, parent = population.train_folded, os.getpid()
+    sum_up, parent = TrainedCohort.sum_up, os.getpid()
 
-    def dies(options: Any, members: Any, number: int, *rest: Any, **given: bool) -> folded_cohort.FoldedCohort:
+    def dies(trained: TrainedCohort, number: int, *rest: Any) -> Any:
         if number == 1 and os.getpid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
-        return train(options, members, number, *rest, **given)
+        return sum_up(trained, number, *rest)
 
-    monkeypatch.setattr(population, "train_folded", dies)
+    monkeypatch.setattr(TrainedCohort, "sum_up", dies)
     folds(True)
     with pytest.raises(RunError, match="worker 2 of 2, with 1 blocks: the process was ended by signal 9"):
         simulate(settings(), toy_dataset(11), tmp_path, together=4, workers=2)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from common.arrays import Arrays
-from common.contribution import BlockReply, ClientBlock, Folded
+from common.contribution import BlockReply, ClientBlock, Contribution
 from common.errors import ConfigError
-from common.methods.base import Capabilities
+from common.tasks.options import Capabilities
 from common.wire.messages import TrainReply
-from server.aggregation.blocks import collect, select_whole
-from server.aggregation.results import Collected, Replies, Reply
+from server.aggregation.replies import Reply, add_up, select_whole
 
 STEPS = (3, 3, 1, 1, 2)
 RNG = np.random.default_rng(4)
@@ -25,15 +24,15 @@ SINGLE = [
 ]
 
 
-def blocks() -> list[Reply]:
+def blocks(*, per_step: bool = True) -> list[Reply]:
     """Return the replies with the first two clients in one block, the next two in another, and the last alone."""
     replies = list(SINGLE)
     for number, members in enumerate(((0, 1), (2, 3))):
-        sums, trained = Folded(), [SINGLE[k].train for k in members]
+        sums, trained = Contribution(per_step=per_step, magnitude=True), [SINGLE[k].train for k in members]
         update, gradient = (
             {"w": np.stack([getattr(t, kind)["w"] for t in trained])} for kind in ("update", "gradient")
         )
-        sums.add(trained[0].steps, np.array([1.0 + k for k in members]), update, gradient, with_magnitude=True)
+        sums.add_stack([SINGLE[k].member for k in members], np.array([1.0 + k for k in members]), update, gradient)
         block = ClientBlock(number, tuple(SINGLE[k].client for k in members), sums)
         for k in members:
             lengths = {
@@ -44,7 +43,7 @@ def blocks() -> list[Reply]:
     return replies
 
 
-MEANS: dict[str, Callable[[Collected], Arrays]] = {
+MEANS: dict[str, Callable[[Contribution], Arrays]] = {
     "update": lambda c: c.mean_update(),
     "gradient": lambda c: c.mean_gradient(),
     "direction": lambda c: c.mean_direction(lambda name: 0.1),
@@ -55,17 +54,19 @@ MEANS: dict[str, Callable[[Collected], Arrays]] = {
 @pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("per_step", [True, False])
 def test_means_of_sums_equal_those_of_replies(mean: str, per_step: bool) -> None:
-    if mean == "magnitude" and not per_step:
-        return
-    single = MEANS[mean](Replies(SINGLE, per_step))["w"]
-    summed = MEANS[mean](collect(blocks(), per_step=per_step, with_magnitude=True))["w"]
+    capabilities = Capabilities(needs_magnitude=True, per_step=per_step)
+    single = MEANS[mean](add_up(SINGLE, capabilities))["w"]
+    summed = MEANS[mean](add_up(blocks(per_step=per_step), capabilities))["w"]
     assert summed.dtype == np.float32
     np.testing.assert_allclose(summed, single, rtol=1e-6, atol=1e-7)
 
 
 def test_sums_name_their_clients_and_have_no_single_replies() -> None:
-    collected = collect(blocks(), per_step=True, with_magnitude=False)
-    assert (collected.names, [*collected.steps.values()]) == ([r.client for r in SINGLE], [*STEPS])
+    collected = add_up(blocks(), Capabilities())
+    assert (collected.names, [*dict(sorted(collected.steps.items())).values()]) == (
+        [r.client for r in SINGLE],
+        [*STEPS],
+    )
     with pytest.raises(ConfigError, match="single replies"):
         _ = collected.replies
 

@@ -8,7 +8,7 @@ import pytest
 from common.arrays import Arrays
 from server.aggregation import lengths as outliers
 from server.aggregation.lengths import find_outliers
-from server.aggregation.results import Load
+from server.aggregation.replies import Load
 
 
 def vectors(**values: tuple[float, float]) -> dict[str, Load]:

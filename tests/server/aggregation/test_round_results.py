@@ -1,45 +1,14 @@
 """Results of a round as strategies see them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
-from common.arrays import Arrays, mean, sha256
-from server.aggregation.results import Rate, Replies, Reply
+from common.arrays import mean, sha256
+from common.contribution import Contribution
+from common.tasks.options import Capabilities
+from server.aggregation.replies import Reply, add_up
+from server.round.method import RoundContext
 from tests.support.strategies import NAMES, VARIANTS, Server, good, reply_of
-
-
-@dataclass(frozen=True)
-class SumsAlone:
-    """Results without single replies."""
-
-    whole: Replies
-
-    @property
-    def names(self) -> list[str]:
-        return self.whole.names
-
-    @property
-    def steps(self) -> Mapping[str, int]:
-        return self.whole.steps
-
-    @property
-    def replies(self) -> list[Reply]:
-        raise AssertionError("a method with sum_only reads single replies")
-
-    def mean_update(self) -> Arrays:
-        return self.whole.mean_update()
-
-    def mean_gradient(self) -> Arrays:
-        return self.whole.mean_gradient()
-
-    def mean_direction(self, rate: Rate) -> Arrays:
-        return self.whole.mean_direction(rate)
-
-    def mean_and_magnitude(self) -> tuple[Arrays, Arrays]:
-        return self.whole.mean_and_magnitude()
 
 
 def replies(*steps: int) -> list[Reply]:
@@ -49,12 +18,18 @@ def replies(*steps: int) -> list[Reply]:
     ]
 
 
+def total(members: list[Reply], **capabilities: bool) -> Contribution:
+    return add_up(members, Capabilities(needs_magnitude=True, **capabilities))
+
+
 @pytest.mark.parametrize("variant", [name for name, config in VARIANTS.items() if config.capabilities.sum_only])
 def test_methods_that_declare_sums_read_no_single_reply(variant: str) -> None:
     server = Server(variant)
-    whole = Replies(replies(3, 2, 3, 1), server.strategy.capabilities.per_step)
-    state = server.strategy.state
-    of_replies, of_sums = (server.strategy.update(state.memory, state.model, c) for c in (whole, SumsAlone(whole)))
+    state, capabilities = server.strategy.state, server.config.capabilities
+    whole, alone = (add_up(replies(3, 2, 3, 1), capabilities) for _ in range(2))
+    alone._singles = None
+    at = RoundContext(server.config, state)
+    of_replies, of_sums = (server.strategy.method.update(at, state.memory, state.model, c) for c in (whole, alone))
     assert sha256(of_replies[0]) == sha256(of_sums[0])
 
 
@@ -68,14 +43,14 @@ def test_means_of_updates_per_step_or_as_sent() -> None:
     )
     as_sent = mean([r.train.update for r in unequal], weights)
     for name in as_sent:
-        np.testing.assert_allclose(Replies(unequal).mean_update()[name], per_step[name], rtol=1e-5)
-        assert (Replies(unequal, per_step=False).mean_update()[name] == as_sent[name]).all()
-    assert Replies(unequal).names == [*NAMES]
-    assert Replies(unequal).steps == dict(zip(NAMES, steps, strict=True))
+        np.testing.assert_allclose(total(unequal).mean_update()[name], per_step[name], rtol=1e-5)
+        np.testing.assert_allclose(total(unequal, per_step=False).mean_update()[name], as_sent[name], rtol=1e-6)
+    assert total(unequal).names == [*NAMES]
+    assert total(unequal).steps == dict(zip(NAMES, steps, strict=True))
 
 
 def test_gradients_directions_and_magnitudes_are_weighted_means() -> None:
-    whole = Replies(replies(2, 2, 2, 2))
+    whole = total(replies(2, 2, 2, 2))
     update, gradient = whole.mean_update(), whole.mean_gradient()
     direction = whole.mean_direction(lambda name: 0.5)
     delta, magnitude = whole.mean_and_magnitude()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.arrays import Arrays, mean, sha256
-from server.aggregation.results import rescale_rows
+from server.aggregation.replies import rescale_rows
 
 
 def test_by_hand() -> None:

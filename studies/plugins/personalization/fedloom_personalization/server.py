@@ -2,20 +2,19 @@
 
 from common.api import Arrays, scale, sub
 from fedloom_personalization import options as specs
-from server.api import Collected, MeanStrategy, OptimizerState, RoundParts, RoundStrategy, ServerMethod
+from server.api import Contribution, Groups, Mean, Method, RoundContext, ServerMethod
 
 
-class PFedMeStrategy(RoundStrategy):
+class PFedMe(Method):
     """pFedMe: w ← (1 − β)w + β·mean w_i."""
 
-    def __init__(self, options: specs.PFedMe, parts: RoundParts) -> None:
-        super().__init__(parts)
+    def __init__(self, options: specs.PFedMe) -> None:
         self.beta = options.beta
 
-    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
         """Return (1 − β)w + β·mean w_i; the mean is not per local step, since each w_i solves a problem."""
-        return sub(model, scale(collected.mean_update(), self.beta)), state
+        return sub(model, scale(total.mean_update(), self.beta)), state
 
 
-PFEDME = ServerMethod(specs.PFEDME, PFedMeStrategy)
-PERFEDAVG = ServerMethod(specs.PERFEDAVG, MeanStrategy)
+PFEDME = ServerMethod(specs.PFEDME, PFedMe)
+PERFEDAVG = ServerMethod(specs.PERFEDAVG, Mean)

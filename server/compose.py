@@ -1,0 +1,58 @@
+"""Composition of a run's round: the one place that chooses method, intake, plan and evaluator."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from common.config.run import RunConfig
+from server.clients.enrolment import Enrolment
+from server.methods.registry import SERVER_METHODS
+from server.planning.plan import BudgetPlan
+from server.planning.planner import RoundDecision, budget_of
+from server.round.deprecated import adapt
+from server.round.evaluation import Evaluator
+from server.round.intake import SingleIntake
+from server.round.method import Method
+from server.round.plan import NoPlan
+from server.round.round import Observer, Round
+from server.round.state import RunState
+from server.secure.intake import SecureIntake
+from server.secure.metrics import MetricSums
+from server.secure.protocol import SumProtocol
+
+
+def build_method(config: RunConfig, state: RunState) -> Method:
+    """Build the server step of the run's training method."""
+    options = config.method_options
+    build = SERVER_METHODS[options.name].build
+    return adapt(build, options, config, state) or build(options)
+
+
+def build_round(
+    config: RunConfig,
+    state: RunState,
+    enrolment: Enrolment,
+    observer: Observer | None = None,
+    *,
+    sums: SumProtocol | None = None,
+    folder: Path | None = None,
+    on_decided: Callable[[RoundDecision], None] = lambda decision: None,
+    decision: RoundDecision | None = None,
+) -> Round:
+    """Build the round of a run.
+
+    Args:
+        config: Configuration of the run.
+        state: State of the run.
+        enrolment: Clients of the run.
+        observer: Record of the run; None records nothing.
+        sums: Protocol of secure sums; None if the server receives single replies.
+        folder: Folder for replies beyond what stays in memory; None: all stay there.
+        on_decided: Callback with the decision of a planner before it is sent.
+        decision: Last decision of a resumed run; it holds for the next round.
+    """
+    method = build_method(config, state)
+    intake = SecureIntake(config, enrolment, method, sums) if sums else SingleIntake(enrolment, method, folder)
+    is_planned = config.needs_planner
+    plan = BudgetPlan(config, enrolment.roster, budget_of(config), on_decided, decision) if is_planned else NoPlan()
+    evaluator = Evaluator(config, enrolment, method.assignment, MetricSums(config, sums) if sums else None)
+    return Round(config, state, method, intake, plan, evaluator, enrolment, observer or Observer())

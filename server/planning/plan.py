@@ -1,0 +1,186 @@
+"""Plan of a privacy budget: a planner sets the cost of each round and observes its reward (algorithms.md §4.7)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from common.arrays import Arrays, norm, sub
+from common.config.run import RunConfig
+from common.errors import BudgetSpentError
+from common.text import count
+from server.aggregation.metrics import Evaluation
+from server.aggregation.optimizers import OptimizerState
+from server.aggregation.replies import Rows
+from server.clients.roster import EnrolledClient, Roster, cohort_size
+from server.planning.planner import (
+    SLACK,
+    PendingRound,
+    Planner,
+    RoundDecision,
+    RunBudget,
+    Stop,
+    charge,
+    compute_remaining,
+    refund,
+)
+from server.planning.registry import build_planner
+from server.planning.reward import build_context, check_metrics_shared, compute_reward, is_on_test_data, singular_values
+from server.planning.state import PlannerState, from_groups, to_groups
+from server.round.plan import Price
+from server.round.state import RunState
+
+REFERENCE = "planner_seen"
+"""Group of the planner's last observation: metric of each client, or the last update's `norm`, and
+`context`, the singular values of that update."""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """Round between its evaluation and its observation.
+
+    Args:
+        pending: The decided round.
+        reward: Reward r_t.
+        length: Norm of the aggregated update, divided by the clip norm.
+        reference: Reference of the next round.
+        update: Aggregated update.
+    """
+
+    pending: PendingRound
+    reward: float
+    length: float
+    reference: Arrays
+    update: Arrays
+
+
+class BudgetPlan:
+    """Plan of a run with a privacy budget or with early stopping.
+
+    Args:
+        config: Configuration of the run.
+        roster: Clients of the run, with their remaining budgets.
+        budget: Privacy budget of the run.
+        on_decided: Callback with a decision before it is sent, and again if the quorum is missed.
+        decision: Last decision before the server stopped; it holds for the next round.
+    """
+
+    needs_clients = True
+
+    def __init__(
+        self,
+        config: RunConfig,
+        roster: Roster,
+        budget: RunBudget,
+        on_decided: Callable[[RoundDecision], None] = lambda decision: None,
+        decision: RoundDecision | None = None,
+    ) -> None:
+        self._config, self._roster, self._budget = config, roster, budget
+        self._on_decided, self._decision = on_decided, decision
+        self._pending: PendingRound | None = None
+        self._graded: Graded | None = None
+        helpers = config.privacy.resolved_trust == "helpers"
+        self._releases = 1 if helpers else 1 + config.capabilities.extra_releases
+        """Number of data-dependent replies of a client per round; one in secure sums."""
+
+    def open(self, state: RunState, clients: Mapping[str, EnrolledClient]) -> Price:
+        """Decide on the cost of the round.
+
+        Raises:
+            BudgetSpentError: Too few clients can pay, or the planner ends the run.
+            RunError: The reward of the round could not be computed; no client is charged.
+        """
+        check_metrics_shared(self._config, clients.values())
+        self._decision = self._decide(state, clients)
+        self._on_decided(self._decision)
+        return Price(self._decision.decision.cost / self._releases, self._decision.decision.clip)
+
+    def can_pay(self, client: EnrolledClient) -> bool:
+        """Return True if the client's remaining budget covers the round, up to rounding."""
+        return self._decision is None or self._decision.decision.cost * (1 - SLACK) <= client.budget
+
+    def charge(self, clients: Sequence[str], model: Arrays) -> None:
+        """Charge the clients in the roster."""
+        assert self._decision is not None  # opened
+        paying = frozenset(clients)
+        nodes = [client.node for client in self._roster.clients.values() if client.name in paying]
+        self._pending = charge(self._roster, self._decision.decision, nodes, self._budget.total, model)
+
+    def fail(self) -> None:
+        """Record that the decision's round has missed its quorum."""
+        if self._decision is not None:
+            self._on_decided(replace(self._decision, failed=True))
+
+    def numbers(self) -> dict[str, float]:
+        """Return the numbers of the decision."""
+        return self._pending.numbers() if self._pending else {}
+
+    def grade(self, state: RunState, evaluation: Evaluation) -> Evaluation:
+        """Return the evaluation with the reward of the round; without one on test data or without a round."""
+        pending, self._pending, self._graded = self._pending, None, None
+        if pending is None:
+            return evaluation
+        update = sub({name: pending.start[name] for name in state.model}, state.model)
+        length, before = norm(update) / self._config.privacy.clip, self._reference(state)
+        if is_on_test_data(self._config, state.round):
+            reward, reference = 0.0, {name: a for name, a in before.items() if name != "context"}
+        else:
+            reward, reference = compute_reward(self._config, evaluation, length, before)
+            evaluation = replace(evaluation, notes={"reward": reward})
+        self._graded = Graded(pending, reward, length, reference, update)
+        return evaluation
+
+    def observe(self, state: RunState, row_ids: Sequence[Rows]) -> OptimizerState:
+        """Return the planner's state after it has observed the graded round.
+
+        Raises:
+            RunError: Training diverged.
+        """
+        graded, self._graded = self._graded, None
+        if graded is None:
+            return {}
+        decision = graded.pending.decision
+        planner = self._planner(len(decision.active))
+        after = planner.observe(
+            self._planner_state(state), decision, graded.reward, graded.pending.spent, graded.length
+        )
+        matrix = build_context(graded.update, row_ids)
+        reference = {**graded.reference, "context": singular_values(matrix, self._config.planner.context_size)}
+        return {**to_groups(after), REFERENCE: reference}
+
+    def _decide(self, state: RunState, available: Mapping[str, EnrolledClient]) -> RoundDecision:
+        """Return the last decision if it was sent for this round, else the planner's decision.
+
+        Raises:
+            BudgetSpentError: Too few clients can pay, or the planner ends the run.
+        """
+        number, quorum = state.round + 1, self._config.federation.min_replies
+        remaining = compute_remaining(self._roster, available, self._budget.total)
+        last = self._decision if self._decision is not None and self._decision.number == number else None
+        if last is not None and not last.failed:
+            refund(self._roster, last)
+            return last
+        rng = np.random.default_rng([self._config.seed, number])
+        context = self._reference(state)["context"]
+        decision = self._planner(len(available)).decide(self._planner_state(state), context, remaining, rng)
+        if isinstance(decision, Stop):
+            raise BudgetSpentError(decision.reason)
+        if len(decision.active) < quorum:
+            active = count(len(decision.active), "client")
+            raise BudgetSpentError(f"{active} can pay another round, the round needs {quorum}")
+        if last is not None:  # clients that replied to a failed round replay their reply at its cost only
+            refund(self._roster, last)
+            return last
+        return RoundDecision(number, decision, remaining)
+
+    def _planner(self, clients: int) -> Planner:
+        asked = cohort_size(clients, self._config.federation.cohort, self._config.federation.min_replies)
+        share = asked / clients if clients else 1.0
+        return build_planner(self._config.planner, replace(self._budget, clients=max(clients, 1), cohort=share))
+
+    def _planner_state(self, state: RunState) -> PlannerState:
+        return from_groups(state.plan) if state.plan else self._planner(1).start()
+
+    def _reference(self, state: RunState) -> Arrays:
+        """Return the observation of the last round; before the first round, a context of zeros."""
+        return state.plan.get(REFERENCE) or {"context": np.zeros(self._config.planner.context_size)}

@@ -1,0 +1,42 @@
+"""Method without rounds of training: each client sends a statistic once, and the server solves for the model."""
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from client.trainers.base import ClientMethod
+from client.trainers.fedavg import FedAvgTrainer
+from client.training.participant import Participant
+from client.training.stacks import Tensors
+from common.arrays import Arrays
+from common.methods.base import Capabilities, MethodOptions, MethodSpec
+
+STATISTIC = "labels"
+"""Name of the statistic: sums over the client's labels of 1, y and y²; no parameter has its name or shape."""
+
+
+class LabelMoments(MethodOptions):
+    """Moments of all clients' labels."""
+
+    name: ClassVar[str] = "labelmoments"
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(per_step=False, sum_only=True, record_dp="its clients make no gradient steps")
+
+
+class LabelMomentsTrainer(FedAvgTrainer):
+    """Trainer that measures labels."""
+
+    measures = True
+
+    def template(self, model: Arrays) -> Arrays:
+        return {STATISTIC: np.zeros(3, np.float32)}
+
+    def statistics(self, participant: Participant) -> Tensors:
+        labels = participant.batch()["labels"].flatten().float()
+        return {STATISTIC: torch.stack([torch.ones_like(labels).sum(), labels.sum(), labels.square().sum()])}
+
+
+SPEC = MethodSpec(LabelMoments, "Moments of labels, in closed form")
+CLIENT = ClientMethod(SPEC, LabelMomentsTrainer)
