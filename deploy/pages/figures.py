@@ -68,7 +68,7 @@ def dot_size(count: int) -> float:
 
 
 def svg(draw: Callable[[Axes], None], title: str, height: float = HEIGHT, x: str = "") -> str:
-    """Return the figure that `draw` fills; `title` is its accessible name, `x` the label of its horizontal axis."""
+    """Return the figure that `draw` fills; `title` is its accessible name, `x` its horizontal label."""
     with rc_context(_STYLE):  # type: ignore[arg-type]  # its keys are typed as literals
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.subplots()
