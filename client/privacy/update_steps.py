@@ -12,7 +12,7 @@ from client.trainers.registry import build_trainer
 from client.training.failures import DivergedError, ZerosOnFailure
 from client.training.local_round import zero_reply
 from client.training.participant import Participant
-from client.training.state import KeepReceived, KeepReleased
+from client.training.state import KeepReleased
 from common.arrays import Arrays, Ints, add_prefix, group
 from common.config.run import RunConfig, names_rows
 from common.wire.messages import LOCAL
@@ -61,7 +61,7 @@ def encode_plain(config: RunConfig, participant: Participant) -> tuple[Encode, .
     rows: tuple[Encode, ...] = (to_sparse_rows,) if sends_rows(config) else ()
     if encoding == "float32":
         return rows
-    keep = KeepReceived(KeepReleased(build_trainer(config.method_options), participant), encoding)
+    keep = KeepReleased(build_trainer(config.method_options), participant, encoding)
     return *rows, partial(to_packed, encoding), keep
 
 

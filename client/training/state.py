@@ -13,7 +13,7 @@ from client.training.descent import find_own_rows
 from client.training.participant import Participant
 from client.training.stacks import TOUCHED, OwnRows, Tensors, at, own_rows_of, row, select, stack
 from client.training.steps import Moments, initialize_moments
-from common.arrays import Array, Arrays, add_prefix, group
+from common.arrays import Arrays, group
 from common.methods.base import MethodOptions
 from common.models import tensors
 from common.wire.encodings import unpack
@@ -36,50 +36,35 @@ A stacked state stays in memory until all of its clients have left it, as after 
 
 @dataclass(frozen=True)
 class KeepReleased:
-    """Encode step: store the released values in the client state, if the method needs them."""
+    """Encode step: store the released values in the client state, if the method needs them.
+
+    Args:
+        trainer: Trainer of the method.
+        participant: The client.
+        encoding: Form of rounded numbers, which are stored as the server reads them; empty if none are rounded.
+    """
 
     trainer: Trainer
     participant: Participant
+    encoding: str = ""
 
     def __call__(self, released: Released) -> Released:
         """Store the values of this round; return them unchanged."""
-        participant, arrays = self.participant, released.own or released.arrays
-        update, gradient = group("update", arrays), group("gradient", arrays)
+        participant, request = self.participant, self.participant.request
+        if request.phase != LOCAL:
+            return released
+        update, gradient = (self._values(released, kind) for kind in ("update", "gradient"))
         groups = self.trainer.released_state(update, gradient, participant.steps)
-        if groups and (state := participant.store.load(participant.run)).round == participant.request.round:
+        if groups and (state := participant.store.load(participant.run)).round == request.round:
             merged = {key: {**state.groups.get(key, {}), **tensors} for key, tensors in groups.items()}
             participant.store.save(participant.run, replace(state, groups={**state.groups, **merged}))
         return released
 
-
-@dataclass(frozen=True)
-class KeepReceived:
-    """Encode step: store rounded values as the server reads them, if the method needs them.
-
-    Args:
-        keep: Step that stores them.
-        encoding: Form of their numbers.
-    """
-
-    keep: KeepReleased
-    encoding: str
-
-    def __call__(self, released: Released) -> Released:
-        """Store the values of this round; return them unchanged."""
-        request = self.keep.participant.request
-        if request.phase == LOCAL:
-            like = self.keep.trainer.template(request.model)
-            self.keep(replace(released, arrays=receive(released, self.encoding, like)))
-        return released
-
-
-def receive(released: Released, encoding: str, template: Mapping[str, Array]) -> Arrays:
-    """Return released values as the server reads them; arrays of an upload have the shapes of the template."""
-    received: Arrays = {}
-    for kind in ("update", "gradient"):
-        arrays = unpack(group(kind, released.arrays), encoding, kind)
-        received |= add_prefix(kind, expand(arrays, template, kind))
-    return received
+    def _values(self, released: Released, kind: str) -> Arrays:
+        arrays = group(kind, released.own or released.arrays)
+        if not self.encoding:
+            return arrays
+        return expand(unpack(arrays, self.encoding, kind), self.trainer.template(self.participant.request.model), kind)
 
 
 def load_group(state: ClientMemory, request: TrainRequest, group: str) -> Tensors:
@@ -114,21 +99,6 @@ def count_sources(memories: Sequence[ClientMemory]) -> int:
     """Return the number of stacked or single states that the memories belong to."""
     groups = [memory.groups for memory in memories]
     return len({id(g.stacked) if isinstance(g, StackedRow) else id(g) if g else 0 for g in groups})
-
-
-def find_rows(
-    memories: Sequence[ClientMemory], requests: Sequence[TrainRequest]
-) -> tuple[ClientMemory | None, list[int]]:
-    """Return the stacked state in which all these clients have rows for one request, and their places.
-
-    Return None if there is none.
-    """
-    last, request = memories[0].round, requests[0]
-    rows = [memory.groups for memory in memories if isinstance(memory.groups, StackedRow) and memory.round == last]
-    is_one = len(rows) == len(memories) and all(row.stacked is rows[0].stacked for row in rows)
-    if not is_one or not is_one_request(requests) or not all(_has_row(memory, request) for memory in memories):
-        return None, []
-    return ClientMemory(last, rows[0].stacked), [row.place for row in rows]
 
 
 def split_histories(
@@ -178,13 +148,19 @@ def _find_together(
         requests: Their requests.
         own: Rows that the clients touch, if their tables may be short; a stored state may have further ones.
     """
-    if own and is_one_request(requests) and not any(memory.groups for memory in memories):
+    if not is_one_request(requests):
+        return None, None
+    if own and not any(memory.groups for memory in memories):
         return ClientMemory(), own
-    found, places = find_rows(memories, requests)
-    stored = own_rows_of(found.groups) if found else None
-    if found is None or stored is None:
-        first = memories[0].groups
-        return (found if isinstance(first, StackedRow) and places == [*range(first.clients)] else None), None
+    last = memories[0].round
+    rows = [memory.groups for memory in memories if isinstance(memory.groups, StackedRow) and memory.round == last]
+    is_one = len(rows) == len(memories) and all(row.stacked is rows[0].stacked for row in rows)
+    if not is_one or not all(_has_row(memory, request) for memory, request in zip(memories, requests, strict=True)):
+        return None, None
+    found, places = ClientMemory(last, rows[0].stacked), [row.place for row in rows]
+    stored = own_rows_of(found.groups)
+    if stored is None:
+        return (found if places == [*range(rows[0].clients)] else None), None
     if own is None:
         return None, None
     if places != [*range(len(stored.ids))]:
