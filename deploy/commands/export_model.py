@@ -47,9 +47,9 @@ def export_model(
     """
     from common.config.parse import parse
     from common.tasks.registry import TASKS
+    from common.text import size
     from deploy.cli.output import note, print_object, say
     from deploy.federation.runs import find_run, newest, stored_options
-    from common.text import size
     from deploy.serving.export import export_run
     from deploy.serving.models import open_run
 
