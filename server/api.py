@@ -1,4 +1,4 @@
-"""Public surface for plug-ins at the server; the names of the last list are of release 0.1 and go in 0.3."""
+"""Public surface for plug-ins at the server; the last list has names of release 0.1, until 0.3."""
 
 from common.contribution import Contribution
 from server.aggregation.replies import Reply

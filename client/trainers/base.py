@@ -81,7 +81,7 @@ class Trainer(Protocol):
     """True if each hook treats all numbers alike; tables may then be short."""
 
     measures: bool = False
-    """True if clients make no steps: they send `statistics` in place of an update, and the server solves for the model."""
+    """True if clients send `statistics` in place of an update, and the server solves for the model."""
 
     def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
         """Return the gradient of the method's objective, computed from ∇L_k."""

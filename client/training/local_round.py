@@ -144,7 +144,7 @@ class TrainedCohort:
 
 
 def train(options: MethodOptions, participants: Sequence[Participant]) -> list[Outcome]:
-    """Train all participants for the same number of steps, store their client states and return their replies."""
+    """Train all participants for the same number of steps, and return their replies."""
     return train_together(options, participants).replies()
 
 

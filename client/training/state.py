@@ -141,7 +141,7 @@ def is_one_request(requests: Sequence[TrainRequest]) -> bool:
 def _find_together(
     memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], own: OwnRows | None
 ) -> tuple[ClientMemory | None, OwnRows | None]:
-    """Return the stacked state of these clients in their order, and the rows by which its tables are short.
+    """Return the stacked state of these clients in order, and the rows by which its tables are short.
 
     Args:
         memories: States of the clients.

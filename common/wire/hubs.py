@@ -183,7 +183,7 @@ def write_sum(total: Contribution) -> bytes:
 
 
 def read_sum(blob: bytes, members: Sequence[Member]) -> Contribution:
-    """Return a sum whose members have the lengths of their replies. The server compares both with the replies.
+    """Return a sum whose members have the lengths of their replies.
 
     Args:
         blob: Bytes of `write_sum`.

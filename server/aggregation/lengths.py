@@ -1,4 +1,4 @@
-"""Lengths of updates: the bound on them, updates far from the others, and the memory of earlier rounds. Pure, NumPy."""
+"""Lengths of updates: the bound on them, outliers, and the memory of earlier rounds. Pure, NumPy."""
 
 import math
 import statistics

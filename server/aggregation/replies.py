@@ -1,4 +1,4 @@
-"""Training replies of a round: single ones and those of blocks, checks of the blocks' sums, and the total of all. NumPy."""
+"""Training replies of a round, single or in blocks: checks of the sums, and the total. NumPy."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,7 @@ class Reply:
 
 
 def add_up(replies: Sequence[Reply], capabilities: Capabilities, tables: Arrays | None = None) -> Contribution:
-    """Return the total of whole blocks and single replies, in the order of client names, one reply in memory at a time.
+    """Return the total of whole blocks and single replies, with one reply in memory at a time.
 
     Args:
         replies: Replies of whole blocks and single ones.

@@ -1,4 +1,4 @@
-"""FedAvg (McMahan et al. 2017), FedProx (Li et al. 2020) and personalized methods: the server step is the mean."""
+"""FedAvg (McMahan et al. 2017), FedProx (Li et al. 2020), personalized methods: steps by the mean."""
 
 from common.arrays import Arrays, scale, sub
 from common.contribution import Contribution

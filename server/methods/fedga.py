@@ -22,7 +22,7 @@ class FedGAStep(Method):
         self.moments = {"beta1": options.beta1, "beta2": options.beta2, "tau": options.tau}
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
-        """Return θ − ηₛ m_t/(√v_t + τ), and m_t, v_t as state; with `diagnostics` also causes of the denominators."""
+        """Return θ − ηₛ m_t/(√v_t + τ), and m_t, v_t as state; with `diagnostics` also their causes."""
         delta, magnitude = total.mean_and_magnitude()  # lines 8-10: Δ_t = mean Δ_k, Δ'_t = mean |Δ_k|
         step, after = adaptive(state, delta, self.rule, magnitude if self.dra else None, **self.moments)  # lines 11-13
         if self.describes:

@@ -1,4 +1,4 @@
-"""FedSTL (Algorithms 1 and 2); private heads stay on the clients, and cold-start clients get pooled properties."""
+"""FedSTL (Algorithms 1 and 2); cold-start clients get pooled properties."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -140,7 +140,7 @@ class FedSTLAssignment(ClusterAssignment):
 
 
 class FedSTLStep(Method):
-    """FedSTL: the clusters' means over the shared layers; the rest is in the assignment of clients to clusters."""
+    """FedSTL: the clusters' means over the shared layers; the rest is in `FedSTLAssignment`."""
 
     def __init__(self, options: FedSTL) -> None:
         self.assignment: Assignment = FedSTLAssignment(options)
