@@ -188,18 +188,7 @@ def _run(
     if totals:
         journal.resume(totals)
     sums = parties.sums(folder.append)
-    observer = RoundObserver(
-        on_round=on_round,
-        on_trained=journal.record_training,
-        on_evaluated=journal.record_evaluation,
-        on_observed=journal.record_observation,
-        reason_to_stop=lambda: journal.choice.reason_to_stop,
-        find_explosion=journal.losses.find_explosion,
-    )
-    decided = folder.decision() if config.resume and config.needs_planner else ""
-    decision = read_round_decision(decided) if decided else None
-    planned: dict[str, Any] = {"on_decided": journal.record_decision, "decision": decision}
-    strategy = build_round(config, state, enrolment, observer, sums=sums, folder=folder.path, **planned)
+    strategy = _build_round(config, state, enrolment, journal, folder, sums, on_round)
     journal.open(strategy.state)
     recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.take), False
     try:
@@ -219,6 +208,37 @@ def _run(
     result = journal.finish(strategy.state, early)
     parties.dismiss()  # afterwards: a run that is killed before its result needs its helpers
     return result
+
+
+def _build_round(
+    config: RunConfig,
+    state: RunState,
+    enrolment: Enrolment,
+    journal: Journal,
+    folder: RunDirectory,
+    sums: SumProtocol | None,
+    on_round: OnRound,
+) -> Round:
+    """Build the round of a run, which its journal records."""
+    observer = RoundObserver(
+        on_round=on_round,
+        on_trained=journal.record_training,
+        on_evaluated=journal.record_evaluation,
+        on_observed=journal.record_observation,
+        reason_to_stop=lambda: journal.choice.reason_to_stop,
+        find_explosion=journal.losses.find_explosion,
+    )
+    decided = folder.decision() if config.resume and config.needs_planner else ""
+    return build_round(
+        config,
+        state,
+        enrolment,
+        observer,
+        sums=sums,
+        folder=folder.path,
+        on_decided=journal.record_decision,
+        decision=read_round_decision(decided) if decided else None,
+    )
 
 
 def _resolve(vocabulary: Vocabulary, config: RunConfig, clients: int) -> RunConfig:
