@@ -67,7 +67,7 @@ COLORS = {"deploy": ("#f3eefb", "#6b4ba1"), "server": ("#e8f1fb", "#1f5f99"), "c
 GREY = ("#f5f7fa", "#52606d")
 
 ASK = [
-    ("Plan.open", "server/round/plan.py", "cost and clip of the round"),
+    ("CostPlan.open", "server/round/plan.py", "cost and clip of the round"),
     ("Enrolment.gather", "server/clients/enrolment.py", "clients that are here"),
     ("cohort", "server/clients/roster.py", "draw the cohort"),
     ("Intake.open", "server/round/intake.py", "terms, if replies are summed"),
@@ -87,7 +87,7 @@ MEASURE = [
     ("Evaluator.requests", "server/round/evaluation.py", "models to evaluate"),
     ("Evaluator.summarize", "server/round/evaluation.py", "means, or a sum of metrics"),
     ("Round._retry", "server/round/round.py", "take a ruinous step back"),
-    ("Plan.observe", "server/round/plan.py", "reward of a planner"),
+    ("CostPlan.observe", "server/round/plan.py", "reward of a planner"),
 ]
 LOCAL = [
     ("handle", "client/app.py", "decode the request"),

@@ -17,7 +17,7 @@ from client.training.state import HEAD, load_group, return_to_round
 from common.arrays import Arrays, check_like, group
 from common.config.run import RunConfig
 from common.errors import WireError
-from common.methods.clustered import choose_lowest
+from common.methods.base import choose_lowest
 from common.models import parameters
 from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, EvaluateRequest, Metrics, TrainRequest
 

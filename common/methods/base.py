@@ -1,5 +1,7 @@
 """Base of training methods: options of local training and of a server step, and their specs."""
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -111,3 +113,9 @@ class ServerStep(MethodOptions):
         """Return ηₛ of round `number`, from 1 to `rounds`."""
         cooling = self.cooldown * rounds
         return self.server_lr * min(1.0, (rounds - number + 1) / cooling) if cooling else self.server_lr
+
+
+def choose_lowest(client: str, losses: Sequence[float]) -> int:
+    """Return the number of the model of lowest loss; a hash of the client's name breaks ties."""
+    best = [j for j, loss in enumerate(losses) if loss == min(losses)]
+    return best[int.from_bytes(hashlib.sha256(client.encode()).digest()[:4]) % len(best)]

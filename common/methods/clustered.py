@@ -1,7 +1,5 @@
 """Options of clustered federated learning and of IFCA, and the choice of a cluster by its loss."""
 
-import hashlib
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -48,9 +46,3 @@ class IFCA(Clustered):
 METHOD = MethodSpec(
     IFCA, "One model per cluster; clients join the cluster with the lowest loss", paper="arXiv 2006.04088"
 )
-
-
-def choose_lowest(client: str, losses: Sequence[float]) -> int:
-    """Return the number of the lowest loss; a hash of the client's name breaks ties."""
-    best = [j for j, loss in enumerate(losses) if loss == min(losses)]
-    return best[int.from_bytes(hashlib.sha256(client.encode()).digest()[:4]) % len(best)]

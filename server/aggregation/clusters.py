@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from common.arrays import Array, Arrays, add_prefix
-from common.methods.clustered import choose_lowest
+from common.methods.base import choose_lowest
 
 
 def spread_copies(model: Arrays, clusters: int, spread: float, seed: int) -> Arrays:
