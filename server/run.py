@@ -28,8 +28,8 @@ from server.exchange.grid import Liveness, PollingGrid, RoundLimits
 from server.exchange.relays import HubGrid
 from server.planning.planner import read_round_decision
 from server.record.events import ENDED_EARLY
-from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id, restore
-from server.record.journal import Journal
+from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
+from server.record.journal import Journal, restore
 from server.record.result import Result
 from server.round.counts import sum_counts
 from server.round.round import Round, RoundObserver

@@ -19,7 +19,8 @@ from deploy.simulation.clients import SharedStore, open_sessions
 from deploy.simulation.grid import InProcessGrid
 from deploy.simulation.helpers import HELPERS, go_back, open_helpers
 from deploy.simulation.ledgers import LedgerFile
-from server.record.folder import RunDirectory, restore
+from server.record.folder import RunDirectory
+from server.record.journal import restore
 from server.record.result import Result
 from server.record.rewind import replay_after
 from server.round.state import RunState

@@ -10,7 +10,7 @@ import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,8 @@ from safetensors.numpy import save
 from common.arrays import Array, Arrays, add_prefix, group, sha256
 from common.errors import ConfigError, DataError, StateError
 from common.files import HeldError, exclusive, holder, remove_drafts, write_atomically
-from server.aggregation.lengths import Guard, RoundLengths
 from server.record.events import Event, Metrics, event_from_line, event_text, event_to_line
 from server.record.result import ClientResult, Result, result_from_json, result_to_json
-from server.round.state import PLAN_PREFIX, RunState
 
 
 def dump_tensors(arrays: Mapping[str, Array], about: Mapping[str, str]) -> bytes:
@@ -390,21 +388,3 @@ class RunDirectory:
 def _list_newest(root: Path) -> str:
     newest = sorted((p.parent for p in root.glob("*/config.toml")), key=lambda p: p.stat().st_mtime, reverse=True)
     return "newest runs: " + ", ".join(p.name for p in newest[:5]) if newest else "there are no runs yet"
-
-
-def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
-    """Return the checkpoint of a state; `totals` are the sums of the journal."""
-    groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
-    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.guard)}
-    return Checkpoint(state.round, seed, groups, about)
-
-
-def restore(checkpoint: Checkpoint) -> RunState:
-    """Return the state in a checkpoint."""
-    groups = dict(checkpoint.groups)
-    model, statics = groups.pop("model"), groups.pop("statics", {})
-    plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
-    stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
-    recent = tuple(RoundLengths(**one) for one in stored.get("recent", ()))
-    guard = Guard(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
-    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, guard)

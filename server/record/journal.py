@@ -20,18 +20,19 @@ from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import printable
 from common.wire.messages import EVALUATE, TRAIN
+from server.aggregation.lengths import Guard, RoundLengths
 from server.aggregation.metrics import Evaluation
 from server.clients.enrolment import Enrolment
 from server.clients.presence import Attendance, Presence
 from server.exchange.grid import Exchange, summarize_exchange
 from server.planning.planner import RoundDecision, budget_of
 from server.record.events import Finish, Round, Split, Start, Waiting, event_from_line, event_to_line
-from server.record.folder import RunDirectory, to_checkpoint
+from server.record.folder import Checkpoint, RunDirectory
 from server.record.model_choice import ModelChoice, model_file
 from server.record.result import Result
 from server.record.verdict import Evaluations, RunTotals, build_result
 from server.round.checks import LossWatch, median_loss
-from server.round.state import RunState, Trained
+from server.round.state import PLAN_PREFIX, RunState, Trained
 from server.secure.parties import describe_privacy
 
 
@@ -343,3 +344,21 @@ class Journal:
         checkpoint = to_checkpoint(state, self._config.seed, totals)
         self._folder.checkpoints.save(checkpoint, best.round if best else 0)
         self._folder.save_model(*model_file(self._config, state))
+
+
+def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
+    """Return the checkpoint of a state; `totals` are the sums of the journal."""
+    groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
+    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.guard)}
+    return Checkpoint(state.round, seed, groups, about)
+
+
+def restore(checkpoint: Checkpoint) -> RunState:
+    """Return the state in a checkpoint."""
+    groups = dict(checkpoint.groups)
+    model, statics = groups.pop("model"), groups.pop("statics", {})
+    plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
+    stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
+    recent = tuple(RoundLengths(**one) for one in stored.get("recent", ()))
+    guard = Guard(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
+    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, guard)

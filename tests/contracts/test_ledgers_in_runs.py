@@ -15,8 +15,10 @@ from common.wire.messages import TRAIN
 from deploy.simulation.grid import InProcessGrid
 from server.clients.ledger_heads import Heads, StoredHead, read_heads
 from server.exchange.relays import HostedClient
+from server.planning.planner import RoundDecision
 from server.record.events import Refusal
 from server.record.folder import Checkpoint, Checkpoints, RunDirectory
+from server.record.journal import Journal
 from server.record.result import Result
 from server.round.state import RunState
 from server.run import OnRound, run
@@ -121,18 +123,25 @@ def test_a_resumed_run_accepts_the_ledgers_that_it_filled(tmp_path: Path) -> Non
     assert stored(tmp_path) == heads_of(people, config)
 
 
-def test_a_server_restored_from_an_older_backup_pays_again_for_what_it_lost(tmp_path: Path) -> None:
+def test_a_server_restored_from_an_older_backup_pays_again_for_what_it_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     people, config = owners(2), noisy(tmp_path, "fedavg", rounds=6, federation__min_clients=2)
-    server, restored = tmp_path / "server", tmp_path / "restored"
+    server, restored, decided = tmp_path / "server", tmp_path / "restored", Journal.record_decision
+
+    def back_up(journal: Journal, decision: RoundDecision) -> None:
+        decided(journal, decision)
+        if decision.number == 3:
+            shutil.copytree(server, restored)
 
     def on_round(state: RunState) -> None:
-        if state.round == 2:
-            shutil.copytree(server, restored, dirs_exist_ok=True)
         if state.round == 4:
             raise KeyboardInterrupt
 
+    monkeypatch.setattr(Journal, "record_decision", back_up)
     with pytest.raises(KeyboardInterrupt):
         keyed_run(InProcessGrid(people.sessions, 1), config, server, on_round=on_round)
+    monkeypatch.undo()
     assert people.spent(config) == pytest.approx(dict.fromkeys(("client-0", "client-1"), 4 / 6 * total_of(config)))
     resumed = config.model_copy(update={"resume": True})
     result = keyed_run(InProcessGrid(people.sessions, 1), resumed, restored)

@@ -9,7 +9,7 @@ from flwr.app import Message
 from common.arrays import scale, sha256
 from common.errors import QuorumError
 from server.clients.roster import EnrolledClient
-from server.record.folder import restore, to_checkpoint
+from server.record.journal import restore, to_checkpoint
 from tests.support.strategies import NODES, Server, every_strategy, good, message_of, reply_of
 
 

@@ -10,8 +10,8 @@ from common.arrays import add, scale, sha256, sub, zeros_like
 from server.aggregation.metrics import Evaluation
 from server.exchange.grid import Answer, summarize_exchange
 from server.record.events import Round
-from server.record.folder import RunDirectory, restore
-from server.record.journal import Journal
+from server.record.folder import RunDirectory
+from server.record.journal import Journal, restore
 from server.round.state import Trained
 from tests.support.strategies import (
     MODEL,
@@ -121,9 +121,9 @@ def test_fedrule_broadcasts_the_mean_of_each_client_s_last_round(variant: str) -
     server = Server(variant)
     server.round(*good())
     state = server.round(*good("ann", number=2))
-    first, second = (server.strategy.broadcast(state.memory, number) for number in (1, 2))
+    first, second = (server.strategy.method.broadcast(state.memory, number) for number in (1, 2))
     assert sorted(first) == sorted(second) == sorted(MODEL)
-    assert server.strategy.broadcast(state.memory, 0) == {}
+    assert server.strategy.method.broadcast(state.memory, 0) == {}
     if variant != "fedrule-eq3":
         assert sha256(second) == sha256(reply_of("ann").gradient)
     else:

@@ -99,7 +99,7 @@ def test_a_sum_that_is_mostly_noise_is_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Noise that `auto` admits beforehand hides the counts of thousands of clients with one rule each alone."""
-    monkeypatch.setattr("server.round.counts.LEAST_VISIBLE", 1.01)
+    monkeypatch.setattr("server.secure.counts.LEAST_VISIBLE", 1.01)
     federation = SumFederation(tmp_path)
     config = summed(**AUTO, **{"tasks__rules__count-epsilon": 5000.0})
     assert federation.run(config).status == "completed"

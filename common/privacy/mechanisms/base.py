@@ -50,7 +50,7 @@ class Mechanism(AccountedMechanism, Protocol):
             entries: Number of equal non-zero entries of the vectors, where the norm that is clipped is not L2.
         """
 
-    def release(self, vector: Floats, rng: np.random.Generator, normalise: bool = False) -> Floats:
+    def release(self, vector: Floats, rng: "np.random.Generator", normalise: bool = False) -> Floats:
         """Return the clipped vector with noise.
 
         With `normalise`, shorter vectors are scaled up to the clip norm.
@@ -100,6 +100,6 @@ def check_positive(**amounts: float) -> None:
             raise RefusedError(f"privacy: {name} must be a positive number, not {amount}")
 
 
-def fresh_generator() -> np.random.Generator:
+def fresh_generator() -> "np.random.Generator":
     """Return a new generator for one release, keyed with 256 bits of the operating system's entropy."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(secrets.randbits(256))))
