@@ -24,7 +24,7 @@ flower-stop:  ## stop the SuperLink that `flwr run` leaves on this machine
 
 test: .venv/dev  ## all tests, quick ones on all cores; those that need a Docker engine or the real data say why they skip
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m "offline or not (system or container)"
-	$(BIN)/python -m pytest -q -n 4 --dist loadfile --durations=30 -m "(system or container) and not offline"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=30 -m "(system or container) and not offline"
 
 studies-test: .venv/dev  ## all tests of the studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests
