@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from common.text import count
-from server.exchange.grid import GRACE_SECONDS as USUAL_GRACE_SECONDS
 from studies.harness.claim import Claim, bullet_list
 from studies.harness.results import Results
 from studies.harness.table import Table
@@ -17,6 +16,7 @@ from studies.lies.cases import (
     LIES,
     ROUNDS,
     SETTINGS,
+    USUAL_GRACE_SECONDS,
     Case,
     all_cases,
     all_pairs,
