@@ -179,12 +179,6 @@ class Contribution:
         self.add_sums(GRADIENT, _sum(weights, gradient))
         self.record(members)
 
-    def add_statistics(self, member: Member, statistics: Mapping[str, Arrays]) -> None:
-        """Add one client's statistics, kind -> named arrays, of a method that solves for its model."""
-        for kind, arrays in statistics.items():
-            self.add_sums(kind, arrays)
-        self.record([member])
-
     def with_replies(self, replies: Sequence[SingleReply]) -> "Contribution":
         """Return itself with the single replies that it sums, for methods that need them."""
         self._singles = replies
@@ -243,10 +237,6 @@ class Contribution:
         """Return Σ p_k Δ_k/(ητ_k), with η the rate of a parameter; only if sums are per step."""
         means = {name: a / (rate(name) * self._positive_weight) for name, a in self.sums[UPDATE].items()}
         return {name: a.astype(self.dtypes[name]) for name, a in means.items()}
-
-    def mean(self, kind: str) -> Arrays:
-        """Return Σ_k x_k / Σ w_k of statistics, in float64."""
-        return {name: a / self._positive_weight for name, a in self.sums[kind].items()}
 
     def to_arrays(self) -> Arrays:
         """Return sums, weight and steps by name, without the members; `from_arrays` reads them."""

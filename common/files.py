@@ -92,7 +92,7 @@ def exclusive(path: Path, wait: float = 0.0) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise HeldError(holder(path)) from None
-    except (OSError, NotImplementedError) as error:
+    except (OSError, NotImplementedError) as error:  # filelock raises either on file systems without locks
         if isinstance(error, OSError) and error.errno not in NO_LOCKS:
             raise
         LOG.warning("%s cannot be locked: %s", path.parent, getattr(error, "strerror", None) or error)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from common.config.keys import respell
 from common.errors import ConfigError
 from deploy.federation.runs import find_run
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.record.result import Best, Privacy, Result, Verdict
 
@@ -83,7 +83,7 @@ class Run:
     @property
     def rounds(self) -> list[Row]:
         """Rows of rounds: round, loss, seconds, answered, asked, bytes and metrics."""
-        return [round_row(event) for event in self._folder.events() if isinstance(event, Round)]
+        return [round_row(event) for event in self._folder.events() if isinstance(event, RoundEvent)]
 
     @property
     def clients(self) -> list[Row]:
@@ -173,7 +173,7 @@ def compare(runs: Sequence[Run]) -> list[Row]:
     ]
 
 
-def round_row(event: Round) -> Row:
+def round_row(event: RoundEvent) -> Row:
     """Return a round as a flat row."""
     keys = ("round", "loss", "seconds", "answered", "asked", "bytes_down", "bytes_up", "split")
     return {key: getattr(event, key) for key in keys} | dict(event.metrics)

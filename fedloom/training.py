@@ -18,7 +18,7 @@ from deploy.federation.watch import watch_here
 from deploy.simulation.grid import simulate_clients
 from fedloom.console import silence
 from fedloom.runs import Run, round_row
-from server.record.events import Event, Round
+from server.record.events import Event, RoundEvent
 from server.record.folder import RunDirectory
 
 OnRound = Callable[[dict[str, Any]], object]
@@ -70,7 +70,7 @@ def simulate(
     failures: list[Exception] = []
 
     def report(event: Event) -> None:
-        if isinstance(event, Round) and on_round and not failures:
+        if isinstance(event, RoundEvent) and on_round and not failures:
             try:
                 on_round(round_row(event))
             except Exception as error:  # raised again in the caller's thread

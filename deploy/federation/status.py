@@ -16,7 +16,7 @@ from common.config.parse import flatten, parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, RunError
 from deploy.files import write_file
-from server.record.events import Event, Finish, Refusal, Round, Start, Waiting
+from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Waiting
 from server.record.folder import RunDirectory
 from server.record.process import COMMAND, FOLDER, ProcessRecord, read_records, remove_ended
 
@@ -68,7 +68,7 @@ class ServerStatus:
     state: State
     processes: tuple[ProcessRecord, ...] = ()
     start: Start | None = None
-    last: Round | None = None
+    last: RoundEvent | None = None
     waiting: Waiting | None = None
     finish: Finish | None = None
     absent: tuple[str, ...] = ()
@@ -92,10 +92,10 @@ def _read_server(home: Path, run: RunDirectory, processes: tuple[ProcessRecord, 
     return ServerStatus(str(home), run.path.name, state, processes, start, last, waiting, finish, absent)
 
 
-def _newest(events: Iterable[Event]) -> tuple[Start | None, Round | None, Waiting | None, Finish | None]:
+def _newest(events: Iterable[Event]) -> tuple[Start | None, RoundEvent | None, Waiting | None, Finish | None]:
     """Return the newest event of each kind; a wait and a finish end with the next event."""
     start: Start | None = None
-    last: Round | None = None
+    last: RoundEvent | None = None
     waiting: Waiting | None = None
     finish: Finish | None = None
     for event in events:
@@ -104,7 +104,7 @@ def _newest(events: Iterable[Event]) -> tuple[Start | None, Round | None, Waitin
         waiting = event if isinstance(event, Waiting) else None
         finish = event if isinstance(event, Finish) else None
         start = event if isinstance(event, Start) else start
-        last = event if isinstance(event, Round) else last
+        last = event if isinstance(event, RoundEvent) else last
     return start, last, waiting, finish
 
 

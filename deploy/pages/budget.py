@@ -33,7 +33,7 @@ from deploy.pages.view import (
 from server.planning import bandit as exploration
 from server.planning.bandit import MIN_REWARD_SCALE
 from server.planning.planner import budget_of
-from server.record.events import Round
+from server.record.events import RoundEvent
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class BudgetHistory:
     config: RunConfig
     account: str
     total: float
-    rounds: tuple[Round, ...]
+    rounds: tuple[RoundEvent, ...]
     stages: tuple[str, ...]
     scale: float
 
@@ -109,7 +109,7 @@ def plan_of(history: RunRecord, label: str, color: str) -> BudgetHistory | None:
     )
 
 
-def _stages(config: RunConfig, rounds: tuple[Round, ...]) -> tuple[str, ...]:
+def _stages(config: RunConfig, rounds: tuple[RoundEvent, ...]) -> tuple[str, ...]:
     """Return the stage of each round, counted as the planner does: over rounds with a reward."""
     planner = config.planner
     if not isinstance(planner, BGTplanner):
@@ -119,7 +119,7 @@ def _stages(config: RunConfig, rounds: tuple[Round, ...]) -> tuple[str, ...]:
     return tuple(exploration.stage_of(done, planner.arms, t0) for done in learnt)
 
 
-def _scale(config: RunConfig, rounds: tuple[Round, ...], stages: tuple[str, ...]) -> float:
+def _scale(config: RunConfig, rounds: tuple[RoundEvent, ...], stages: tuple[str, ...]) -> float:
     """Return the largest |r| of stage 1, as `server.planning.bandit` defines it."""
     planner = config.planner
     if isinstance(planner, BGTplanner) and planner.inputs == "code":

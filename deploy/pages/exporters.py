@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from common.errors import ConfigError
-from server.record.events import Finish, Round, Start
+from server.record.events import Finish, RoundEvent, Start
 from server.record.folder import RunDirectory
 
 POLL_SECONDS = 1.0
@@ -21,7 +21,7 @@ SILENCE_SECONDS = 10.0
 EXTRA = "install it with: pip install tensorboardX prometheus-client"
 
 
-def numbers(event: Round) -> dict[str, float]:
+def numbers(event: RoundEvent) -> dict[str, float]:
     """Return all numbers of a round by path.
 
     Paths are such as `train/loss`, `test/auc`, `server/arm`, `clients/asked`, `bytes/up`.
@@ -45,7 +45,7 @@ def numbers(event: Round) -> dict[str, float]:
     return {path: value for path, value in values.items() if math.isfinite(value)}
 
 
-def rounds(folder: RunDirectory, *, follow: bool = False) -> Iterator[Round]:
+def rounds(folder: RunDirectory, *, follow: bool = False) -> Iterator[RoundEvent]:
     """Yield each round of a run once.
 
     With `follow`, wait for further rounds until the run ends or is interrupted.
@@ -53,7 +53,7 @@ def rounds(folder: RunDirectory, *, follow: bool = False) -> Iterator[Round]:
     seen, heard = 0, time.monotonic()
     while True:
         events = list(folder.events())
-        yield from (event for event in events[seen:] if isinstance(event, Round))
+        yield from (event for event in events[seen:] if isinstance(event, RoundEvent))
         heard = heard if seen == len(events) else time.monotonic()
         seen = len(events)
         over = bool(events) and isinstance(events[-1], Finish) and folder.result() is not None
@@ -76,7 +76,7 @@ class TensorBoard:
             raise ConfigError(f"the TensorBoard format needs tensorboardX; {EXTRA}") from None
         self._writer = SummaryWriter(str(folder / run), purge_step=0)  # replaces earlier exports
 
-    def add(self, event: Round) -> None:
+    def add(self, event: RoundEvent) -> None:
         """Write a round."""
         for path, value in numbers(event).items():
             self._writer.add_scalar(path, value, event.round, event.time)
@@ -106,7 +106,7 @@ class Prometheus:
             "fedloom_round_number", "Number of the newest round.", (*labels, "name"), registry=self._registry
         )
 
-    def add(self, about: Mapping[str, str], event: Round) -> None:
+    def add(self, about: Mapping[str, str], event: RoundEvent) -> None:
         """Write a round of the run that `about` identifies by name, method and task."""
         from prometheus_client import write_to_textfile
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from common.metrics import EXAMPLES, MetricSpec
 from deploy.pages.view import RunRecord, client_values, curve, format_value
-from server.record.events import Round
+from server.record.events import RoundEvent
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ def client_spread(histories: Sequence[RunRecord], m: MetricSpec) -> str:
     return svg(draw, f"{m.label} per client")
 
 
-def per_round(histories: Sequence[RunRecord], label: str, value: Callable[[Round], float]) -> str:
+def per_round(histories: Sequence[RunRecord], label: str, value: Callable[[RoundEvent], float]) -> str:
     """Plot a quantity of the rounds."""
 
     def draw(axes: Axes) -> None:

@@ -24,7 +24,7 @@ from common.options import leaves
 from deploy.pages import view
 from deploy.pages.terminal import POLL_SECONDS
 from deploy.pages.view import first_line, format_value, headlines, measure
-from server.record.events import Event, Finish, Metrics, Round, Start, event_from_line, event_to_line
+from server.record.events import Event, Finish, Metrics, RoundEvent, Start, event_from_line, event_to_line
 from server.record.folder import LOCK_FILE, RunDirectory
 from server.record.privacy_statement import statement
 from server.record.result import Privacy, Result, result_from_json, result_to_json
@@ -202,7 +202,7 @@ def summarize(root: Path, run: str) -> RunSummary | None:
         status=status,
         reason=first_line(reason),
         rounds=_whole(config.get("rounds")),
-        rounds_done=next((event.round for event in last if isinstance(event, Round)), 0),
+        rounds_done=next((event.round for event in last if isinstance(event, RoundEvent)), 0),
         metric=label,
         value=value,
         epsilon=_epsilon(config),
@@ -229,7 +229,7 @@ def _ends(root: Path, run: str) -> tuple[Start | None, list[Event]]:
     last: list[Event] = []
     for event in _events(reversed(lines)):
         last.append(event)
-        if len(last) >= MAX_LOOK_BACK or (isinstance(event, Round) and event.metrics):
+        if len(last) >= MAX_LOOK_BACK or (isinstance(event, RoundEvent) and event.metrics):
             break
     return first if isinstance(first, Start) else None, last
 
@@ -266,7 +266,7 @@ def _is_locked(root: Path, run: str, *, otherwise: bool) -> bool:
 
 def _headline(last: Sequence[Event]) -> tuple[str, str]:
     """Return name and value of the first headline metric of the newest evaluated round."""
-    metrics: Metrics = next((event.metrics for event in last if isinstance(event, Round) and event.metrics), {})
+    metrics: Metrics = next((event.metrics for event in last if isinstance(event, RoundEvent) and event.metrics), {})
     shown = headlines(metrics, baselines=False)
     m = next((m for m in shown if m.key != "loss"), next(iter(shown), None))
     return (m.short, format_value(m, metrics[m.key])) if m else ("", "")
@@ -520,7 +520,7 @@ def _message(tail: Tail, batch: Batch, tails: Sequence[Tail], described: set[str
 
 def _describe(events: Sequence[Event], described: set[str]) -> Mapping[str, Any]:
     """Return metric -> description for metrics that this stream has not described yet."""
-    keys = {key for event in events if isinstance(event, Round) for key in event.metrics}
+    keys = {key for event in events if isinstance(event, RoundEvent) for key in event.metrics}
     keys |= {key for event in events if isinstance(event, Start) for pair in event.simple.items() for key in pair}
     new = sorted(keys - described)[: max(MAX_METRICS - len(described), 0)]
     described.update(new)

@@ -40,7 +40,7 @@ from deploy.pages.view import (
     table,
 )
 from deploy.tasks.registry import DEPLOY_TASKS
-from server.record.events import Round
+from server.record.events import RoundEvent
 
 DATA, CATALOGUE = "DATA", "CATALOGUE"
 """Placeholders for data or a vocabulary that were read: a run stores no paths."""
@@ -134,7 +134,7 @@ def _defaults(config: dict[str, Any]) -> dict[str, Any]:
 
 HERE = Path(__file__).parent
 MAX_CLIENTS = 200  # in a table of one row each
-_QUANTITIES: tuple[tuple[str, str, Callable[[Round], float]], ...] = (
+_QUANTITIES: tuple[tuple[str, str, Callable[[RoundEvent], float]], ...] = (
     ("Seconds", "From sending the model to its update.", lambda r: r.seconds),
     ("Clients answered, %", "Of the round's cohort.", lambda r: 100 * r.answered / max(r.asked, 1)),
     ("To the clients, MB", "Content sent, over all clients.", lambda r: r.bytes_down / 1e6),

@@ -29,7 +29,7 @@ from deploy.cli.output import say
 from deploy.pages import view
 from deploy.pages.view import ARROW, COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
 from server.clients.roster import REVOKED
-from server.record.events import Event, Finish, Refusal, Round, Start, Sum, Waiting, event_from_line
+from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Sum, Waiting, event_from_line
 from server.record.folder import RunDirectory
 from server.record.result import Result, result_to_json
 
@@ -87,7 +87,7 @@ def show(events: Iterable[Event], console: Console) -> Finish | None:
         return _print(events, console, _bar(progress))
 
 
-def round_line(event: Round, start: Start | None = None) -> Text:
+def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     """Return a round's line, such as `round  12/100 · train loss 0.213  auc 0.984   0.42 s  4/4 clients`.
 
     Traffic follows, and lost clients stand in parentheses: `3/4 clients (client-3 gone since round 9)  ↓412 kB ↑410 kB`.
@@ -125,7 +125,7 @@ def waiting_line(event: Waiting) -> Text:
     return line.append(f" ({online})" if online else "", "dim")
 
 
-def _absences(event: Round) -> str:
+def _absences(event: RoundEvent) -> str:
     """Return clients whose reply does not count, or not in full, in parentheses; empty if there is none."""
     lost = [_absence(event, name) for name in event.missing]
     reasons = [*event.refused.items(), *event.shortened.items()]
@@ -134,7 +134,7 @@ def _absences(event: Round) -> str:
     return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
 
 
-def _absence(event: Round, name: str) -> str:
+def _absence(event: RoundEvent, name: str) -> str:
     since = event.gone.get(name, event.round)
     what = f" gone since round {since}" if since < event.round else ": no answer"
     return printable(name, 80) + what
@@ -159,7 +159,7 @@ def _print(events: Iterable[Event], console: Console, advance: Callable[[Event],
         match event:
             case Start():
                 line, start = _start_line(event), event
-            case Round():
+            case RoundEvent():
                 line, done = round_line(event, start), event.round
             case Finish():
                 line, finish = _finish_line(event, done), event
@@ -183,7 +183,7 @@ def _bar(progress: Progress) -> Callable[[Event], None]:
     def advance(event: Event) -> None:
         if isinstance(event, Start):
             tasks.append(progress.add_task(f"{event.method} on {event.task}", total=event.rounds))
-        elif isinstance(event, Round):
+        elif isinstance(event, RoundEvent):
             tasks[:] = tasks or [progress.add_task("training", total=event.rounds)]
             progress.update(tasks[-1], completed=event.round, total=event.rounds)
 

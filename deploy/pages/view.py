@@ -17,7 +17,7 @@ from common.tasks.registry import TASKS
 from common.tasks.spec import AnyTask
 from common.text import count, printable, size
 from deploy.federation.runs import Origin, origin_of
-from server.record.events import Finish, Metrics, Round, Start
+from server.record.events import Finish, Metrics, RoundEvent, Start
 from server.record.folder import RunDirectory
 from server.record.result import Privacy, Result
 
@@ -315,7 +315,7 @@ class RunRecord:
 
     run: str
     config: dict[str, Any]
-    rounds: tuple[Round, ...]
+    rounds: tuple[RoundEvent, ...]
     status: Status
     reason: str
     started: float | None
@@ -400,7 +400,7 @@ def read(path: Path) -> RunRecord:
     folder = RunDirectory(path.parent, path.name)
     config, result = respell(dict(leaves(folder.config(), ""))), folder.result()
     events = list(folder.events())
-    rounds = {event.round: event for event in events if isinstance(event, Round)}
+    rounds = {event.round: event for event in events if isinstance(event, RoundEvent)}
     starts = [event.time for event in events if isinstance(event, Start)]
     end = events[-1] if events and isinstance(events[-1], Finish) else None
     outcome = result or end
@@ -424,7 +424,7 @@ def labels(histories: Sequence[RunRecord]) -> list[str]:
     return next((distinct for distinct in names if len(set(distinct)) == len(distinct)), names[-1])
 
 
-def absences(rounds: tuple[Round, ...]) -> list[tuple[str, str, str]]:
+def absences(rounds: tuple[RoundEvent, ...]) -> list[tuple[str, str, str]]:
     """Return (client, reason, rounds) for replies that did not count in full; rounds as `12–15, 20`."""
     when: dict[tuple[str, str], list[int]] = {}
     for r in rounds:

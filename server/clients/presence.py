@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from common.wire.messages import TRAIN
 from server.clients.roster import PAUSED, REVOKED, Roster
 from server.exchange.grid import Exchange
-from server.record.events import ClientRound, ClientState, Round
+from server.record.events import ClientRound, ClientState, RoundEvent
 
 MAX_CLIENTS = 1000
 """Largest number of clients of which a line has every one."""
@@ -68,7 +68,7 @@ class Presence:
         self._spent = dict(roster.spent)
         self._traffic: dict[str, ClientTraffic] = defaultdict(ClientTraffic)
 
-    def restore(self, event: Round) -> None:
+    def restore(self, event: RoundEvent) -> None:
         """Continue after a round of the run before it was resumed."""
         self._silent = dict(event.gone)
         self._seen |= {name: client.last_seen for name, client in event.clients.items() if client.last_seen}

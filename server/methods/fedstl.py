@@ -108,7 +108,7 @@ class FedSTLAssignment(ClusterAssignment):
             for key in {(client.enrolment, self.group_of(at.state, client.name)) for client in cohort}
         }
         replies = talk.train(cohort, lambda c: requests[c.enrolment, self.group_of(at.state, c.name)], CLUSTER)
-        total = add_up(replies, at.config.capabilities)
+        total = add_up(replies, at.capabilities)
         return {**model, **step_by_cluster(self.groups(at.state), model, total)}
 
     def accept_scores(self, at: RoundContext, reply: AssignReply) -> AssignReply:

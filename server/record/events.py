@@ -130,7 +130,7 @@ class ClientRound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round:
+class RoundEvent:
     """Completed round.
 
     Args:
@@ -211,7 +211,7 @@ class Waiting:
     until: float
 
 
-Event = Start | Round | Finish | Waiting | Refusal | Sum
+Event = Start | RoundEvent | Finish | Waiting | Refusal | Sum
 
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
@@ -246,7 +246,7 @@ def event_text(event: Event, folder: Path) -> str:
             remark = f"; {event.remark}" if event.remark else ""
             rounds = count(event.rounds, "round")
             return f"run {event.run}: {event.method} on {event.task}, {rounds}, seed {event.seed}{remark}"
-        case Round():
+        case RoundEvent():
             figures = "".join(f", {key} {value:.3f}" for key, value in sorted(event.metrics.items()))
             clients = f"{event.answered}/{event.asked} clients, {event.seconds:.1f} s"
             return f"round {event.round}/{event.rounds}: {clients}, train loss {event.loss:.3f}{figures}"

@@ -26,7 +26,7 @@ from server.clients.enrolment import Enrolment
 from server.clients.presence import Attendance, Presence
 from server.exchange.grid import Exchange, summarize_exchange
 from server.planning.planner import RoundDecision, budget_of
-from server.record.events import Finish, Round, Split, Start, Waiting, event_from_line, event_to_line
+from server.record.events import Finish, RoundEvent, Split, Start, Waiting, event_from_line, event_to_line
 from server.record.folder import Checkpoint, RunDirectory
 from server.record.model_choice import ModelChoice, model_file
 from server.record.result import Result
@@ -86,7 +86,7 @@ def describe_round(
     rounds: int,
     split: Split,
     refused: Mapping[str, str],
-) -> Round:
+) -> RoundEvent:
     """Return the event of a round.
 
     Args:
@@ -109,7 +109,7 @@ def describe_round(
         **trained.rejected,
     }
     missing = {name(node) for node in training.missing} | {n for n, why in attendance.lost.items() if not why}
-    return Round(
+    return RoundEvent(
         round=trained.state.round,
         rounds=rounds,
         loss=trained.loss,
@@ -144,22 +144,22 @@ def _list_unmeasured(
     return {name(node): why for node, why in reasons.items() if node not in missing}
 
 
-def to_json(event: Round) -> str:
+def to_json(event: RoundEvent) -> str:
     """Return a line as the text that a checkpoint keeps."""
     return event_to_line(event).decode()
 
 
-def find_unwritten(totals: dict[str, Any], written: Sequence[Round]) -> Round | None:
+def find_unwritten(totals: dict[str, Any], written: Sequence[RoundEvent]) -> RoundEvent | None:
     """Return the line that a checkpoint keeps, if the newest written one is of an earlier round."""
     try:
         event = event_from_line(totals.get("line", ""))
     except DataError:  # of a release without these lines
         return None
     newest = max((one.round for one in written), default=0)
-    return event if isinstance(event, Round) and event.round > newest else None
+    return event if isinstance(event, RoundEvent) and event.round > newest else None
 
 
-def complete(event: Round, evaluation: Evaluation, split: Split, exchanges: Sequence[Exchange]) -> Round:
+def complete(event: RoundEvent, evaluation: Evaluation, split: Split, exchanges: Sequence[Exchange]) -> RoundEvent:
     """Return a kept line with the evaluation of its round and the traffic since."""
     dropped = {client: printable(f"evaluation: {why}") for client, why in evaluation.dropped.items()}
     return replace(
@@ -197,7 +197,9 @@ class Journal:
         self._presence = Presence(enrolment.roster, online, total if math.isfinite(total) else None)
         self._started = time.monotonic()
         self._trained: Trained | None = None
-        self.unwritten: Round | None = None  # of a run that was killed between a checkpoint and the line of its round
+        self.unwritten: RoundEvent | None = (
+            None  # of a run that was killed between a checkpoint and the line of its round
+        )
         self._opened: RunState | None = None
         self._exchanges, self._failed = list[Exchange](), list[Exchange]()
         self._bytes = (0, 0)
@@ -212,7 +214,7 @@ class Journal:
         self._enrolment.roster.spent = dict(totals["spent"])
         self._sharing = set(totals.get("sharing", ()))
         self._started -= totals["seconds"]
-        rounds = [event for event in self._folder.events() if isinstance(event, Round)]
+        rounds = [event for event in self._folder.events() if isinstance(event, RoundEvent)]
         for event in rounds:
             self._add(event.bytes_down, event.bytes_up)
             self.choice.restore(event)
@@ -269,7 +271,7 @@ class Journal:
         self._trained = self.unwritten = self._opened = None
         self._exchanges, self._failed = [], []
 
-    def _event(self, number: int, evaluation: Evaluation) -> Round | None:
+    def _event(self, number: int, evaluation: Evaluation) -> RoundEvent | None:
         """Return the event of a round; None for a further evaluation of a model whose line is written."""
         if self._trained is not None:
             event = self._describe(self._trained, evaluation, self._presence)
@@ -301,7 +303,7 @@ class Journal:
         """Return True if the evaluation is of the final model; without a training step the run ended early."""
         return number == self._config.rounds or (self._trained is None and self.unwritten is None)
 
-    def _describe(self, trained: Trained, evaluation: Evaluation, presence: Presence) -> Round:
+    def _describe(self, trained: Trained, evaluation: Evaluation, presence: Presence) -> RoundEvent:
         number, rejected, roster = trained.state.round, trained.rejected, self._enrolment.roster
         new = {roster.name(node): why for node, why in roster.refused.items() if node not in self._reported}
         event = describe_round(

@@ -10,7 +10,7 @@ from common.arrays import Arrays
 from common.config.run import RunConfig, keeps_rounds
 from common.tasks.registry import TASKS
 from server.aggregation.metrics import Evaluation
-from server.record.events import Metrics, Round, Split
+from server.record.events import Metrics, RoundEvent, Split
 from server.record.folder import RunDirectory
 from server.record.result import Best
 from server.round.state import RunState
@@ -108,7 +108,7 @@ class ModelChoice:
         """Reason why the run ends before the next round; empty if it continues."""
         return self._rounds.reason_to_stop()
 
-    def restore(self, event: Round) -> None:
+    def restore(self, event: RoundEvent) -> None:
         """Record a round of the run before it was resumed."""
         self._rounds.compare(event.round, event.metrics, event.split, event.selection)
 

@@ -198,9 +198,7 @@ class SingleIntake:
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Prepare to take replies; return all clients, without terms."""
         config = at.config
-        streams = (
-            config.capabilities.sum_only and config.federation.robust == "none" and not config.task_options.named_rows
-        )
+        streams = at.capabilities.sum_only and config.federation.robust == "none" and not config.task_options.named_rows
         self._at, self.spool, self.paying = at, Spool(self._folder) if streams else None, [*clients]
         return dict.fromkeys(clients, "")
 
@@ -225,12 +223,12 @@ class SingleIntake:
         """Return the results with the total over whole blocks and single replies, made robust if configured."""
         config, rejected = at.config, dict(taken.rejected)
         uploaded = self._method.template(config, at.state.model)
-        replies = select_whole(taken.replies, rejected, uploaded, config.capabilities)
+        replies = select_whole(taken.replies, rejected, uploaded, at.capabilities)
         taken = replace(taken, replies=replies, rejected=rejected)
         if len(replies) < config.federation.min_replies:
             return taken
         if are_summed(replies):
-            return replace(taken, total=add_up(replies, config.capabilities))
+            return replace(taken, total=add_up(replies, at.capabilities))
         tables = uploaded if config.task_options.gathers_rows else None
         return replace(taken, total=add_up(self._combine(at, replies), config.capabilities, tables))
 
@@ -278,7 +276,7 @@ class SingleIntake:
             max_examples=enrolled.examples if enrolled else MAX_EXAMPLES,
             task=TASKS[at.config.task],
             model=self._template(at, name),
-            needs_gradient=at.config.capabilities.needs_gradient,
+            needs_gradient=at.capabilities.needs_gradient,
             encoding=at.config.federation.encoding,
         )
         reply, rows = accept_reply(sent, expected, at.config.task_options)
@@ -313,7 +311,7 @@ class SingleIntake:
 
     def _find_excess(self, at: RoundContext, replies: list[Reply], phase: str) -> tuple[dict[str, Excess], Lengths]:
         """Return the replies beyond the bound, and the typical lengths of the others."""
-        steps, per_step = at.config.method_options.steps(phase), at.config.capabilities.per_step
+        steps, per_step = at.config.method_options.steps(phase), at.capabilities.per_step
         factors = {r.client: steps / r.train.steps if per_step else 1.0 for r in replies}
         lengths = {r.client: scale_update(r.lengths, factors[r.client]) for r in replies}
         first = math.inf if at.cost else FIRST_REFERENCE * max(1.0, norm(at.state.model))

@@ -6,6 +6,7 @@ A method has no state of its own. `Round` passes its stored groups in and keeps 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, Protocol
 
 from flwr.app import Message
@@ -14,6 +15,7 @@ from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.contribution import Contribution
 from common.methods.base import MethodSpec, MethodT
+from common.tasks.options import Capabilities
 from common.tasks.registry import TASKS
 from common.wire.messages import TRAIN, Payload
 from server.aggregation.optimizers import OptimizerState
@@ -44,27 +46,32 @@ class RoundContext:
     cost: float = 0.0
     clip: float = 1.0
 
-    @property
+    @cached_property
     def number(self) -> int:
         """Number of the round, from 1."""
         return self.state.round + 1
 
-    @property
+    @cached_property
     def rounds(self) -> int:
         """Number of rounds of the run."""
         return self.config.rounds
 
-    @property
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """Capabilities of the method under its options."""
+        return self.config.capabilities
+
+    @cached_property
     def counted(self) -> Mapping[str, int]:
         """Client -> last round in which its reply was aggregated."""
         return self.state.counted
 
-    @property
+    @cached_property
     def noise(self) -> str:
         """Name of the round's noise, on which the length of an update depends."""
         return f"{self.cost:.6g} {self.clip:.6g}"
 
-    @property
+    @cached_property
     def is_summed(self) -> bool:
         """True if the server receives secure sums alone."""
         return self.config.privacy.resolved_trust == "helpers"

@@ -1,6 +1,7 @@
 """Interface of methods in release 0.1, for one release: strategies with state, adapted to `Method`."""
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,7 @@ class RoundParts:
     state: RunState
 
 
-class RoundStrategy:
+class RoundStrategy(ABC):
     """Base of strategies of release 0.1; a subclass implements `update(state, model, collected)`.
 
     Args:
@@ -47,9 +48,9 @@ class RoundStrategy:
         """Number of the next round, and the number of rounds."""
         return self.state.round + 1, self.config.rounds
 
+    @abstractmethod
     def update(self, state: Groups, model: Arrays, collected: Contribution) -> tuple[Arrays, Groups]:
         """Return the next model and method state from the results of a round."""
-        raise NotImplementedError
 
     def broadcast(self, state: Groups, round_number: int) -> Arrays:
         """Return the further arrays for clients whose last aggregated reply was of that round."""

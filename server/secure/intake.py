@@ -137,7 +137,7 @@ class SecureIntake:
 
     def blocks(self, at: RoundContext) -> Arrays:
         """Return a template of the vector that each client sends."""
-        capabilities, model = at.config.capabilities, at.state.model
+        capabilities, model = at.capabilities, at.state.model
         if capabilities.clusters:
             shared = self._method.template(at.config, group("0", model))
         else:
@@ -208,7 +208,7 @@ class SecureIntake:
 
         Clients of a sum send (τ/τ_k)·Δ_k, with τ the configured number of local steps.
         """
-        blocks, capabilities, secure = self.blocks(at), at.config.capabilities, at.config.secure_sums
+        blocks, capabilities, secure = self.blocks(at), at.capabilities, at.config.secure_sums
         if capabilities.clusters:
             sums = ClusterSums.of(total, blocks, capabilities.clusters, self.terms[0].clip if self.terms else 0.0)
             means, self._notes = (

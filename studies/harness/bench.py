@@ -14,7 +14,7 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from deploy.simulation.grid import simulate
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.record.result import Result
 from studies.harness.experiment import Experiment, Settings, label
@@ -49,9 +49,9 @@ class FinishedRun:
         """Return round -> metrics, all measured on the same split: validation if there is one."""
         return {one.round: dict(one.metrics) for one in self.rounds() if one.metrics and one.split != "test"}
 
-    def rounds(self) -> list[Round]:
+    def rounds(self) -> list[RoundEvent]:
         """Return the events of all rounds."""
-        return [event for event in self.folder.events() if isinstance(event, Round)]
+        return [event for event in self.folder.events() if isinstance(event, RoundEvent)]
 
 
 Measure = Callable[[FinishedRun], Trial]

@@ -12,9 +12,8 @@ CLIENTS = 6
 HONEST_SEEDS, LIE_SEEDS = 3, 1
 """Numbers of seeds of runs without the liar, which give the spread, and with it."""
 
-GRACE_SECONDS = 0.05
-USUAL_GRACE_SECONDS = 1.0  # of `server.exchange.grid`, which imports Flower
-"""Wait for a silent client beyond the quorum's patience."""
+GRACE_SECONDS, USUAL_GRACE_SECONDS = 0.05, 1.0
+"""Wait for a silent client beyond the quorum's patience: in the study, and of `server.exchange.grid`."""
 
 LIAR = CLIENTS
 """Node of the liar, the last one."""

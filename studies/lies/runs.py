@@ -17,7 +17,7 @@ from common.wire.messages import LOCAL
 from deploy.simulation.clients import open_sessions
 from deploy.simulation.grid import InProcessGrid
 from server.exchange import grid as round_limits
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.record.result import Result
 from server.run import run
@@ -88,7 +88,7 @@ def quality(case: Case, result: Result) -> float:
 
 def who_was_named(folder: RunDirectory) -> Metrics:
     """Return whether a round line names the liar, and the number of honest clients that one names."""
-    rounds = [event for event in folder.events() if isinstance(event, Round)]
+    rounds = [event for event in folder.events() if isinstance(event, RoundEvent)]
     named = {client for event in rounds for client in (*event.refused, *event.missing)}
     liar = {NAMES[-1], f"node-{LIAR}"}
     return {"named": float(bool(named & liar)), "mistaken": float(len(named - liar))}

@@ -18,7 +18,7 @@ from common.config.parse import parse
 from common.errors import FedloomError
 from deploy.simulation.clients import open_sessions
 from deploy.simulation.grid import InProcessGrid
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.round.round import Round as RoundStep
 from server.run import run
@@ -91,7 +91,7 @@ def _fresh_learner(task: str, method: str) -> Learner:
 
 def who_was_named(folder: RunDirectory, attackers: Iterable[int]) -> Metrics:
     """Return the numbers of attackers and honest clients named in a round line, and of steps taken back."""
-    rounds = [event for event in folder.events() if isinstance(event, Round)]
+    rounds = [event for event in folder.events() if isinstance(event, RoundEvent)]
     named = {client for event in rounds for client in event.refused}
     liars = {f"client-{node - 1}" for node in attackers}
     taken_back = sum("taken_back" in event.server for event in rounds)

@@ -17,7 +17,7 @@ from common.config.federation import Encoding
 from common.config.parse import parse
 from common.tasks.registry import TASKS
 from deploy.simulation.grid import simulate
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from studies.speed import timing
 
@@ -35,7 +35,7 @@ def measure(task: str, encoding: str, rounds: int, seed: int) -> tuple[float, fl
     with tempfile.TemporaryDirectory() as folder:
         data = read_all(task, f"demo:0-{units}", seed)
         result = simulate(parse(flat), data, Path(folder))
-        done = [event for event in RunDirectory(Path(folder), "encoded").events() if isinstance(event, Round)]
+        done = [event for event in RunDirectory(Path(folder), "encoded").events() if isinstance(event, RoundEvent)]
     assert spec.comparison is not None
     return sum(event.bytes_up for event in done) / 1e6, result.metrics[spec.comparison.metric]
 

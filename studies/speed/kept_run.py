@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import ConfigError
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from studies.speed import timing
 
@@ -22,7 +22,7 @@ def describe(folder: Path) -> dict[str, Any]:
     """
     run = RunDirectory(folder.parent, folder.name)
     config, result = run.config(), run.result()
-    rounds = [event for event in run.events() if isinstance(event, Round)]
+    rounds = [event for event in run.events() if isinstance(event, RoundEvent)]
     if not rounds or (result and result.status != "completed"):
         raise ConfigError(f"run '{folder}' has no round or failed; resume it")
     measured = {event.round: event.metrics for event in rounds if event.metrics}

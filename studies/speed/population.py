@@ -31,7 +31,7 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from deploy.simulation import blocks as population
 from deploy.simulation.clients import open_sessions
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.run import run
 from studies.harness.measured_grid import MeasuredGrid
@@ -74,7 +74,8 @@ def measure(clients: int, options: argparse.Namespace) -> dict[str, float | str]
             ProfiledParts(is_on=options.parts) as profile,
         ):
             result = run(grid, config, Path(folder))
-        rounds = [event for event in RunDirectory(Path(folder), config.run_id).events() if isinstance(event, Round)]
+        events = RunDirectory(Path(folder), config.run_id).events()
+        rounds = [event for event in events if isinstance(event, RoundEvent)]
     memory.stop()
     costs = grid.costs()
     per_client = (memory.peak - memory.first) / len(parts)

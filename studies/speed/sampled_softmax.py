@@ -27,7 +27,7 @@ from common.options import Scalar
 from common.tasks.sessions.vocabulary import Items
 from common.wire.messages import TRAIN
 from deploy.simulation.clients import open_sessions
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.run import run
 from studies.harness.measured_grid import MeasuredGrid
@@ -74,7 +74,7 @@ def measure(loss: str, rounds: int, *, items: int, clients: int, sessions: int, 
         }
         flat |= {"evaluate-every": rounds, "federation.cohort": cohort, "federation.deadline": 3600.0}
         run(grid, parse(flat | {"tasks.sessions.loss": loss}), Path(folder))
-        done = [event for event in RunDirectory(Path(folder), "shop").events() if isinstance(event, Round)]
+        done = [event for event in RunDirectory(Path(folder), "shop").events() if isinstance(event, RoundEvent)]
     answered = statistics.median(event.answered for event in done)
     return {
         "answered": answered,

@@ -25,7 +25,7 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.config.run import RunConfig
 from deploy.simulation.grid import simulate
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.run import run
 from studies.speed import timing
@@ -125,7 +125,7 @@ def _milliseconds(folder: Path, name: str) -> float:
 
     The first round (enrolment, imports) and the last are left out.
     """
-    rounds = [event for event in RunDirectory(folder, name).events() if isinstance(event, Round)]
+    rounds = [event for event in RunDirectory(folder, name).events() if isinstance(event, RoundEvent)]
     return 1000 * statistics.median(r.seconds / r.answered for r in rounds[1:-1])
 
 

@@ -15,7 +15,7 @@ from common.methods.registry import METHODS
 from common.options import Scalar
 from deploy.simulation.grid import InProcessGrid
 from server.exchange import grid as round_limits
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.record.result import Result
 from server.run import run
@@ -67,13 +67,13 @@ def fresh(sessions: dict[int, Session]) -> dict[int, Session]:
     return {node: again[node] for node in sessions}
 
 
-def lied(method: str, kind: str, lie: Lie, folder: Path) -> tuple[Result, list[Round]]:
+def lied(method: str, kind: str, lie: Lie, folder: Path) -> tuple[Result, list[RoundEvent]]:
     sessions = toy_sessions([MemoryStore() for _ in range(CLIENTS)])
     result = run(LyingGrid(sessions, LIAR, kind, lie, CLIENTS), configuration(method, folder), folder)
-    return result, [event for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]
+    return result, [event for event in RunDirectory(folder, "toy").events() if isinstance(event, RoundEvent)]
 
 
-def named(rounds: list[Round]) -> str:
+def named(rounds: list[RoundEvent]) -> str:
     """Return all that the lines say about clients whose reply does not count."""
     missing = [f"{name}: missing" for line in rounds for name in line.missing]
     return "\n".join([f"{name}: {why}" for line in rounds for name, why in line.refused.items()] + missing)

@@ -10,7 +10,7 @@ from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.messages import TRAIN
 from deploy.simulation.grid import InProcessGrid
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.run import run
 from studies.lies.liars import LyingGrid, scaled, trained
@@ -36,7 +36,7 @@ def configuration(method: str, noise: str, folder: Path) -> RunConfig:
 
 
 def refused(folder: Path) -> list[dict[str, str]]:
-    return [event.refused for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]
+    return [event.refused for event in RunDirectory(folder, "toy").events() if isinstance(event, RoundEvent)]
 
 
 @pytest.mark.parametrize("clients", [2, 3, 6])

@@ -12,7 +12,7 @@ from deploy.keys.nodes import add_key, revoke_key
 from deploy.pages.terminal import round_line
 from server.clients.roster import REVOKED
 from server.exchange.relays import HostedClient
-from server.record.events import Refusal, Round
+from server.record.events import Refusal, RoundEvent
 from server.record.folder import RunDirectory
 from server.run import run
 from tests.server.clients.test_node_directory import KEYS, MARKS, NODES
@@ -21,7 +21,7 @@ from tests.support.owners import owners
 from tests.support.sensors import rounds_of
 
 
-def train(grid: Grid, folder: Path, revoked: str) -> list[Round]:
+def train(grid: Grid, folder: Path, revoked: str) -> list[RoundEvent]:
     """Run three rounds of two replies at least; revoke a key after the first one."""
     config = settings(folder, federation__min_replies=2)
 

@@ -9,7 +9,7 @@ import pytest
 from common.arrays import add, scale, sha256, sub, zeros_like
 from server.aggregation.metrics import Evaluation
 from server.exchange.grid import Answer, summarize_exchange
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.record.journal import Journal, restore
 from server.round.state import Trained
@@ -148,6 +148,6 @@ def test_the_round_s_event_has_the_numbers_of_the_strategy(variant: str, count: 
     journal.record_training(server.trained[0])
     journal.record_evaluation(1, Evaluation({}, {}))
     [line] = list(folder.events())
-    assert isinstance(line, Round)
+    assert isinstance(line, RoundEvent)
     assert line.server == server.trained[0].server
     assert len(line.server) == count

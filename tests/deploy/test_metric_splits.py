@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from deploy.cli.app import app
 from deploy.federation.runs import Origin, origin_of
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 
 WITH_VALIDATION = ("--set", "tasks.ratings.validation-share=0.2")
@@ -25,7 +25,7 @@ def simulate(runs: Path, *words: str) -> RunDirectory:
 )
 def test_every_round_and_the_best_name_their_split(words: tuple[str, ...], splits: list[str], tmp_path: Path) -> None:
     folder = simulate(tmp_path, *words)
-    assert [event.split for event in folder.events() if isinstance(event, Round)] == splits
+    assert [event.split for event in folder.events() if isinstance(event, RoundEvent)] == splits
     result = folder.result()
     assert result is not None
     assert result.best is not None

@@ -9,7 +9,7 @@ from client.tasks.traffic.data.generator import FAULTY, SOUND
 from common.config.parse import parse
 from deploy.federation.compare import with_alone
 from deploy.simulation.state import simulate_measured
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.record.result import Result
 
@@ -47,7 +47,7 @@ def test_the_federation_and_the_correction_pay_where_broken_histories_are_read(t
     assert after < 0.8 * before
     before, after = kind(result, SOUND)
     assert after == pytest.approx(before, rel=0.05), "nothing to correct"
-    lines = [event for event in RunDirectory(tmp_path, "r1").events() if isinstance(event, Round)]
+    lines = [event for event in RunDirectory(tmp_path, "r1").events() if isinstance(event, RoundEvent)]
     assert [line.refused for line in lines] == [{}] * 2, "updates from two weeks of data are longer, and honest"
 
 

@@ -14,7 +14,7 @@ from common.metrics import power_of
 from common.secure.terms import SumTerms
 from common.wire.codec import decode
 from common.wire.messages import EVALUATE, OPEN, EvaluateReply, EvaluateRequest
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from tests.support.sum_runs import MIN_SUM, POLICY, SumFederation, noised, summed
 
@@ -35,8 +35,8 @@ def spied(federation: SumFederation) -> list[EvaluateReply]:
     return sent
 
 
-def rounds(folder: Path) -> list[Round]:
-    return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]
+def rounds(folder: Path) -> list[RoundEvent]:
+    return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, RoundEvent)]
 
 
 @pytest.mark.parametrize("policy", ["without_noise", "summed", "always"])

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from server.record.events import Finish, Round, Start
+from server.record.events import Finish, RoundEvent, Start
 from server.record.folder import RunDirectory
 from server.record.result import Best, ClientResult, Privacy, Result
 
@@ -108,11 +108,11 @@ def _result(
     )
 
 
-def _round(r: int, rounds: int, names: list[str], metrics: dict[str, float], rng: np.random.Generator) -> Round:
+def _round(r: int, rounds: int, names: list[str], metrics: dict[str, float], rng: np.random.Generator) -> RoundEvent:
     missing = names[2:3] if r in range(12, 16) and len(names) > 2 else []
     refused = {names[1]: "method 'fedavg' is not allowed by its policy"} if r == 20 else {}
     answered = len(names) - len(missing) - len(refused)
-    return Round(
+    return RoundEvent(
         time=1.8e9 + r,
         round=r,
         rounds=rounds,

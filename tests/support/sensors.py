@@ -25,7 +25,7 @@ from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import PAYLOAD, RECORD, Handed, decode
 from common.wire.messages import Payload
 from deploy.simulation.grid import InProcessGrid
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from tests.support.build import task_model
 from tests.support.configurations import method_options
@@ -124,6 +124,6 @@ def stores(count: int) -> list[Store]:
     return [MemoryStore() for _ in range(count)]
 
 
-def rounds_of(folder: Path) -> list[Round]:
+def rounds_of(folder: Path) -> list[RoundEvent]:
     """Return the round events of the run `toy`."""
-    return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]
+    return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, RoundEvent)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.pages.live import make_app
-from server.record.events import ClientRound, Event, Round, Start
+from server.record.events import ClientRound, Event, RoundEvent, Start
 from server.record.folder import RunDirectory
 
 TOKEN = "t" * 43
@@ -85,7 +85,7 @@ def a_start(run: str = "r1", rounds: int = 9, **fields: Any) -> Start:
     return Start(run=run, rounds=rounds, **{**about, **fields})
 
 
-def a_round(number: int, rounds: int = 9, **fields: Any) -> Round:
+def a_round(number: int, rounds: int = 9, **fields: Any) -> RoundEvent:
     """Return a round in which two clients took part."""
     client = ClientRound(state="online", seconds=0.5, bytes_up=10, bytes_down=20, last_seen=1.7e9 + number)
     values = {
@@ -99,4 +99,4 @@ def a_round(number: int, rounds: int = 9, **fields: Any) -> Round:
         "bytes_up": 20,
         "clients": {"client-0": client, "client-1": client},
     }
-    return Round(round=number, rounds=rounds, **{**values, **fields})
+    return RoundEvent(round=number, rounds=rounds, **{**values, **fields})

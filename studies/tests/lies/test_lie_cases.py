@@ -5,7 +5,8 @@ from common.methods.planners import method_names
 from common.methods.registry import ALONE
 from common.tasks.registry import TASKS
 from common.wire.messages import TRAIN
-from studies.lies.cases import HONEST, LIES, OF_UPDATE, SETTINGS, all_cases
+from server.exchange.grid import GRACE_SECONDS
+from studies.lies.cases import HONEST, LIES, OF_UPDATE, SETTINGS, USUAL_GRACE_SECONDS, all_cases
 from studies.lies.liars import lies
 
 
@@ -23,3 +24,7 @@ def test_every_described_lie_is_tried_and_those_about_the_update_in_training() -
     found = lies("loss", 4)
     assert [*found] == [*LIES]
     assert {found[name][0] for name in OF_UPDATE} == {TRAIN}
+
+
+def test_the_usual_grace_is_that_of_the_server() -> None:
+    assert USUAL_GRACE_SECONDS == GRACE_SECONDS

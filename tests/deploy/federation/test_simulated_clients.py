@@ -13,7 +13,7 @@ from common.tasks.rules.vocabulary import demo_catalogue
 from deploy.cli.app import app
 from deploy.federation.request import run_partition
 from deploy.federation.runs import Command, remember
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 
 
@@ -71,7 +71,7 @@ def test_simulate_resumes_with_the_clients_of_the_run(runs: Path) -> None:
     resumed = simulate("--resume short --rounds 2")
     assert resumed.exit_code == 0, resumed.exception
     assert "run short: 2 clients in this process" in resumed.stderr
-    rounds = [event for event in RunDirectory(runs, "short").events() if isinstance(event, Round)]
+    rounds = [event for event in RunDirectory(runs, "short").events() if isinstance(event, RoundEvent)]
     assert [(event.round, event.answered) for event in rounds] == [(1, 2), (2, 2)]
     assert isinstance(simulate("--resume short --rounds 3 --clients 3").exception, ConfigError)
 

@@ -13,7 +13,7 @@ from common.privacy.accounts import rho_of
 from deploy.pages.budget import budget, plan_of
 from deploy.pages.report import render
 from deploy.pages.view import RunRecord, read
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from tests.support.run_folders import MakeRun
 
@@ -34,7 +34,7 @@ def planned(root: Path, run_id: str, method: str = "bgtplanner", rounds: int = 1
             values |= {"predicted": 0.5, "predicted_sd": 0.25, "lambda": 1.5, "lambda_max": 2.0}
         rest = {"seconds": 1.0, "answered": 2, "asked": 2, "bytes_down": 1, "bytes_up": 1}
         run.append(
-            Round(round=r, rounds=rounds, loss=math.nan, metrics={"rmse": 0.2 - 1e-3 * r}, server=values, **rest)
+            RoundEvent(round=r, rounds=rounds, loss=math.nan, metrics={"rmse": 0.2 - 1e-3 * r}, server=values, **rest)
         )
     return run.path
 

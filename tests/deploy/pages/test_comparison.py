@@ -3,11 +3,11 @@
 from typing import Any
 
 from deploy.pages.view import RunRecord, compare_runs
-from server.record.events import Round
+from server.record.events import RoundEvent
 
 
 def run(task: str, **metrics: float) -> RunRecord:
-    event = Round(
+    event = RoundEvent(
         round=1, rounds=9, loss=0.5, metrics=metrics, seconds=1, answered=1, asked=1, bytes_down=0, bytes_up=0
     )
     return RunRecord("r", {"task": task}, (event,), "unfinished", "", None, None)

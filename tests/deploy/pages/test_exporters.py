@@ -15,15 +15,15 @@ from typer.testing import CliRunner
 from common.errors import ConfigError
 from deploy.cli.app import app
 from deploy.pages import exporters
-from server.record.events import Finish, Round
+from server.record.events import Finish, RoundEvent
 from server.record.folder import RunDirectory
 from server.record.result import result_to_json
 from tests.deploy.pages.test_summary import RESULT
 from tests.support.run_folders import MakeRun
 
 
-def round_(number: int) -> Round:
-    return Round(
+def round_(number: int) -> RoundEvent:
+    return RoundEvent(
         round=number,
         rounds=9,
         loss=math.nan,
@@ -82,7 +82,7 @@ def test_both_tools_read_the_numbers_of_the_run(fake_run: MakeRun, tmp_path: Pat
     board, text = tmp_path / "board", tmp_path / "fedloom.prom"
     folders = [RunDirectory(path.parent, path.name) for path in (fake_run("r1", rounds=4), fake_run("r2", rounds=6))]
     assert exporters.export(folders, board, text, follow=False) == 10
-    values = {event.round: event.metrics["auc"] for event in folders[0].events() if isinstance(event, Round)}
+    values = {event.round: event.metrics["auc"] for event in folders[0].events() if isinstance(event, RoundEvent)}
     read = scalars(board / "r1")
     assert {step: value for (tag, step), value in read.items() if tag == "test/auc"} == pytest.approx(values)
     newest = gauges(text)

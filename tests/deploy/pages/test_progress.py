@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from deploy.pages.terminal import follow, round_line, show
-from server.record.events import Event, Finish, Refusal, Round, Start, Waiting, event_to_line
+from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Waiting, event_to_line
 
 START = Start(run="r1", method="fedrule", task="rules", model="default", seed=0, rounds=100)
-ROUND = Round(
+ROUND = RoundEvent(
     round=12,
     rounds=100,
     loss=0.2134,
@@ -40,13 +40,13 @@ def test_a_forecaster_s_round_as_a_line() -> None:
     extra = dict.fromkeys(("cluster_loss", "cluster_mse", "cluster_teacher_mse", "profile_mse", "property_width"), 1.0)
     truth = {"truth_rho_trace": 0.9, "truth_rho_point": 0.9, "rho_point": 0.9, "teacher_rho_trace": 1.0}
     metrics = {**extra, **truth, "loss": 0.3, "mse": 0.25, "teacher_mse": 0.2375, "rho_trace": 0.5}
-    line = round_line(Round(**vars(ROUND) | {"metrics": metrics})).plain
+    line = round_line(RoundEvent(**vars(ROUND) | {"metrics": metrics})).plain
     assert line.startswith("round  12/100 · train loss 0.213  mse 0.2500  teacher mse 0.2375  ρ.trace 0.500   0.42 s")
 
 
 def test_a_round_that_was_not_evaluated_or_diverged() -> None:
     line = round_line(
-        Round(round=1, rounds=9, loss=math.nan, seconds=2, answered=1, asked=1, bytes_down=0, bytes_up=0)
+        RoundEvent(round=1, rounds=9, loss=math.nan, seconds=2, answered=1, asked=1, bytes_down=0, bytes_up=0)
     ).plain
     assert line == "round 1/9 · train loss –   2.00 s  1/1 clients  ↓0 B ↑0 B"
 
@@ -54,20 +54,20 @@ def test_a_round_that_was_not_evaluated_or_diverged() -> None:
 def test_a_round_with_noise_shows_its_cost_instead_of_a_loss() -> None:
     noisy = {"loss": math.nan, "metrics": {"rmse": 0.1873}, "server": {"cost": 0.01553, "left": 0.614}}
     line = "round  12/100 · rmse 0.1873  ρ 0.0155, 61 % left   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
-    assert round_line(Round(**vars(ROUND) | noisy), Start(**vars(START) | {"account": "zcdp"})).plain == line
+    assert round_line(RoundEvent(**vars(ROUND) | noisy), Start(**vars(START) | {"account": "zcdp"})).plain == line
     begins = Start(**vars(START) | {"account": "pure"})
-    assert "  ε 0.0155, 61 % left  " in plain([begins, Round(**vars(ROUND) | noisy)])[0]
+    assert "  ε 0.0155, 61 % left  " in plain([begins, RoundEvent(**vars(ROUND) | noisy)])[0]
 
 
 def test_a_round_names_the_split_of_its_metrics_if_a_run_has_two() -> None:
     line = "· train loss 0.213  validation: auc 0.984  mr 3.10  hr@20 0.210   0.42 s"
-    assert line in round_line(Round(**vars(ROUND) | {"split": "validation"})).plain
-    assert line.replace("validation", "test") in round_line(Round(**vars(ROUND) | {"split": "test"})).plain
+    assert line in round_line(RoundEvent(**vars(ROUND) | {"split": "validation"})).plain
+    assert line.replace("validation", "test") in round_line(RoundEvent(**vars(ROUND) | {"split": "test"})).plain
 
 
 def test_a_loss_that_is_no_error_is_omitted() -> None:
     begins = Start(**vars(START) | {"task": "ratings"})
-    event = Round(**vars(ROUND) | {"loss": -0.17, "metrics": {"rmse": 0.1873}})
+    event = RoundEvent(**vars(ROUND) | {"loss": -0.17, "metrics": {"rmse": 0.1873}})
     assert plain([begins, event])[0].splitlines()[1].startswith("round  12/100 · rmse 0.1873   0.42 s")
     paper = Start(**vars(begins) | {"model": "paper"})
     assert "· train loss -0.170  rmse" in round_line(event, paper).plain
@@ -89,7 +89,7 @@ def test_an_early_end_is_shown_as_completed() -> None:
 
 def test_lost_clients_are_listed_with_their_reasons() -> None:
     reason = "method 'fedavg' is not allowed by its policy\nTraceback: much more"
-    event = Round(**vars(ROUND) | {"answered": 2, "missing": ["client-3"], "refused": {"client-2": reason}})
+    event = RoundEvent(**vars(ROUND) | {"answered": 2, "missing": ["client-3"], "refused": {"client-2": reason}})
     lost = "client-3: no answer; client-2: method 'fedavg' is not allowed by its policy"
     assert round_line(event).plain.endswith(f"  2/4 clients ({lost})  ↓412 kB ↑410 kB")
 
@@ -154,19 +154,19 @@ def test_follow_ends_with_its_writer_after_the_remaining_events(tmp_path: Path) 
 
 
 def test_a_client_that_is_gone_is_named_with_its_last_round() -> None:
-    event = Round(**vars(ROUND) | {"answered": 1, "asked": 2, "missing": ["client-1"], "gone": {"client-1": 9}})
+    event = RoundEvent(**vars(ROUND) | {"answered": 1, "asked": 2, "missing": ["client-1"], "gone": {"client-1": 9}})
     assert "1/2 clients (client-1 gone since round 9)" in round_line(event).plain
-    now = Round(**vars(event) | {"gone": {"client-1": 12}})
+    now = RoundEvent(**vars(event) | {"gone": {"client-1": 12}})
     assert "1/2 clients (client-1: no answer)" in round_line(now).plain
 
 
 def test_many_lost_clients_are_counted() -> None:
-    event = Round(**vars(ROUND) | {"missing": [f"client-{k}" for k in range(300)]})
+    event = RoundEvent(**vars(ROUND) | {"missing": [f"client-{k}" for k in range(300)]})
     assert "client-7: no answer; and 292 more)" in round_line(event).plain
 
 
 def test_texts_of_clients_cannot_control_the_terminal() -> None:
-    event = Round(**vars(ROUND) | {"refused": {"client-1": "\x1b[2Jgone\x07"}})
+    event = RoundEvent(**vars(ROUND) | {"refused": {"client-1": "\x1b[2Jgone\x07"}})
     assert "(client-1: �gone�)" in round_line(event).plain
 
 

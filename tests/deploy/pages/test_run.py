@@ -8,14 +8,14 @@ import pytest
 from common.errors import ConfigError
 from common.metrics import EXAMPLES
 from deploy.pages.view import absences, client_values, measure, read
-from server.record.events import Finish, Round, Start
+from server.record.events import Finish, RoundEvent, Start
 from server.record.folder import RunDirectory
 from tests.support.run_folders import MakeRun
 
 
-def round_(number: int, loss: float = 0.5, **options: object) -> Round:
+def round_(number: int, loss: float = 0.5, **options: object) -> RoundEvent:
     fixed = {"rounds": 9, "seconds": 1.0, "answered": 1, "asked": 1, "bytes_down": 0, "bytes_up": 0}
-    return Round(round=number, loss=loss, **fixed | options)  # type: ignore[arg-type]
+    return RoundEvent(round=number, loss=loss, **fixed | options)  # type: ignore[arg-type]
 
 
 def test_a_completed_run(fake_run: MakeRun) -> None:

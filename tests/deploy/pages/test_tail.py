@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from deploy.pages.live_data import MAX_EVENTS, MAX_LINE, Tail
-from server.record.events import Round, event_to_line
+from server.record.events import RoundEvent, event_to_line
 from tests.support.ui import a_round, a_start, write_run
 
 
@@ -14,7 +14,7 @@ def rounds_of(tail: Tail) -> list[int]:
     numbers: list[int] = []
     while True:
         batch = tail.read()
-        numbers += [event.round for event in batch.events if isinstance(event, Round)]
+        numbers += [event.round for event in batch.events if isinstance(event, RoundEvent)]
         if not batch.has_more:
             return numbers
 
@@ -54,7 +54,7 @@ def test_a_file_that_became_shorter_starts_again(tmp_path: Path) -> None:
     path.write_bytes(event_to_line(a_round(7)))
     batch = tail.read()
     assert batch.is_reset
-    assert [event.round for event in batch.events if isinstance(event, Round)] == [7]
+    assert [event.round for event in batch.events if isinstance(event, RoundEvent)] == [7]
     path.unlink()
     assert tail.is_behind()
     assert tail.read().is_reset

@@ -8,7 +8,7 @@ import pytest
 from server.clients.presence import MAX_CLIENTS, PAUSED, REVOKED, Attendance, Presence, select_clients
 from server.clients.roster import EnrolledClient, Roster
 from server.exchange.grid import Exchange
-from server.record.events import ClientRound, ClientState, Round
+from server.record.events import ClientRound, ClientState, RoundEvent
 
 NOW = 1_800_000_000.0
 
@@ -134,7 +134,7 @@ def test_a_client_gone_before_a_resume_is_still_gone_after_it() -> None:
     before, after = Federation("ann", "bob"), Federation("ann")
     before.round()
     lost = before.round(missing=[12])
-    line = Round(round=2, rounds=9, loss=0, seconds=0, answered=1, asked=2, bytes_down=0, bytes_up=0)
+    line = RoundEvent(round=2, rounds=9, loss=0, seconds=0, answered=1, asked=2, bytes_down=0, bytes_up=0)
     after.presence.restore(replace(line, gone=lost.gone, clients=lost.clients))
     resumed = after.round()
     assert (resumed.gone, resumed.lost) == ({"bob": 2}, {"bob": ""})

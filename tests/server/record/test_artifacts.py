@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from common.arrays import Arrays
 from common.errors import ConfigError, StateError
-from server.record.events import Finish, Round, Start
+from server.record.events import Finish, RoundEvent, Start
 from server.record.folder import RunDirectory, format_run_id
 
 MODEL: Arrays = {
@@ -71,7 +71,9 @@ def test_an_unknown_run_names_the_newest_runs(run: RunDirectory, tmp_path: Path)
 def test_events_are_read_as_written(run: RunDirectory) -> None:
     start = Start(run="r1", method="fedrule", task="rules", model="paper", seed=3, rounds=2, time=1.5)
     rest = {"seconds": 0.5, "answered": 3, "asked": 4, "bytes_down": 10, "bytes_up": 20}
-    round_ = Round(round=1, rounds=2, loss=0.25, metrics={"auc": 0.9}, missing=["c3"], refused={"c2": "why"}, **rest)  # type: ignore[arg-type]
+    round_ = RoundEvent(
+        round=1, rounds=2, loss=0.25, metrics={"auc": 0.9}, missing=["c3"], refused={"c2": "why"}, **rest
+    )  # type: ignore[arg-type]
     finish = Finish(status="failed", reason="too few")
     assert list(run.events()) == []
     for event in (start, round_, finish):
@@ -83,10 +85,10 @@ def test_events_are_read_as_written(run: RunDirectory) -> None:
 
 
 def test_a_loss_of_nan_stays_valid_json(run: RunDirectory) -> None:
-    run.append(Round(round=1, rounds=2, loss=math.nan, seconds=0, answered=0, asked=0, bytes_down=0, bytes_up=0))
+    run.append(RoundEvent(round=1, rounds=2, loss=math.nan, seconds=0, answered=0, asked=0, bytes_down=0, bytes_up=0))
     assert b'"loss":null' in (run.path / "metrics.jsonl").read_bytes()
     (event,) = run.events()
-    assert isinstance(event, Round)
+    assert isinstance(event, RoundEvent)
     assert math.isnan(event.loss)
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from server.record.events import Finish, Round, Start, Waiting, event_text
+from server.record.events import Finish, RoundEvent, Start, Waiting, event_text
 
-ROUND = Round(
+ROUND = RoundEvent(
     round=2, rounds=3, loss=0.5, metrics={"auc": 0.75}, seconds=1.25, answered=1, asked=2, bytes_down=1, bytes_up=1
 )
 

@@ -8,7 +8,7 @@ from client.state import MemoryStore
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from deploy.simulation.grid import InProcessGrid
-from server.record.events import Round
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory, spaced_rounds
 from server.record.model_choice import BEST_MODEL
 from server.record.rewind import go_back
@@ -28,11 +28,11 @@ def test_a_run_goes_on_from_an_earlier_round_as_it_did_before(tmp_path: Path) ->
     first = run(InProcessGrid(sessions, 1), configuration(tmp_path), tmp_path)
     assert folder.checkpoints.rounds() == [1, 2, 3, 4, 5, 6]
     go_back(folder, 3)
-    rounds = [event.round for event in folder.events() if isinstance(event, Round)]
+    rounds = [event.round for event in folder.events() if isinstance(event, RoundEvent)]
     assert (rounds, folder.checkpoints.rounds(), folder.result()) == ([1, 2, 3], [1, 2, 3], None)
     again = run(InProcessGrid(sessions, 1), configuration(tmp_path, resume=True), tmp_path)
     assert (again.status, again.model_sha256) == ("completed", first.model_sha256)
-    assert [event.round for event in folder.events() if isinstance(event, Round)] == [1, 2, 3, 4, 5, 6]
+    assert [event.round for event in folder.events() if isinstance(event, RoundEvent)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_best_model_of_a_later_round_is_removed(tmp_path: Path) -> None:
