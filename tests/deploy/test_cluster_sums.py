@@ -17,8 +17,8 @@ from common.errors import ConfigError
 from common.wire.codec import decode
 from common.wire.messages import ASSIGN, TRAIN, TrainReply
 from server.methods import ifca as clustered
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
-from server.record.journal import Round
 from server.secure import parties as sizes
 from server.secure.store import SumStore
 from tests.deploy.test_killed_sums import KilledError, kill
@@ -42,7 +42,7 @@ def model_of(folder: Path) -> Arrays:
 
 
 def rounds_of(folder: Path) -> list[Round]:
-    return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]
+    return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, RoundEvent)]
 
 
 def sizes_of(folder: Path) -> list[list[float]]:
