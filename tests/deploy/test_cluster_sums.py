@@ -41,7 +41,7 @@ def model_of(folder: Path) -> Arrays:
     return RunDirectory(folder, "toy").load_model()[0]
 
 
-def rounds_of(folder: Path) -> list[Round]:
+def rounds_of(folder: Path) -> list[RoundEvent]:
     return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, RoundEvent)]
 
 
