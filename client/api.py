@@ -21,11 +21,11 @@ from client.tasks.learner import (
     shell,
 )
 from client.tasks.spec import ClientTask, ExportableNetwork, Network
-from client.trainers.adapted_model import adapt_model
 from client.trainers.base import ClientMethod, Cohort, CohortResult, LocalResult, Trainer
 from client.trainers.fedavg import FedAvgTrainer
 from client.training.participant import HasWideRows, Participant
 from client.training.stacks import Tensors
+from client.training.state import adapt_model
 from client.training.steps import GradientAndLoss
 from common.models import build_model, parameters, tensors
 

@@ -10,9 +10,9 @@ from client.privacy.transforms import Released
 from client.state import ClientMemory, StackedRow, Store
 from client.trainers.base import Cohort, CohortResult, Trainer
 from client.training.descent import find_own_rows
-from client.training.participant import Participant
-from client.training.stacks import TOUCHED, OwnRows, Tensors, at, own_rows_of, row, select, stack
-from client.training.steps import Moments, initialize_moments
+from client.training.participant import Participant, build_generator
+from client.training.stacks import TOUCHED, OwnRows, Tensors, are_finite, at, own_rows_of, row, select, stack
+from client.training.steps import Moments, build_step, descend, initialize_moments, plain_gradient
 from common.arrays import Arrays, group
 from common.methods.base import MethodOptions
 from common.models import tensors
@@ -335,3 +335,31 @@ def return_to_round(store: Store, run: str, state: ClientMemory, number: int) ->
 
 def _document(number: int) -> str:
     return f"round-{number}.safetensors"
+
+
+def adapt_model(participant: Participant, options: MethodOptions, lr: float) -> ClientMemory:
+    """Return the client state with a model adapted by the participant's steps w ← w − lr·∇L_k(w).
+
+    The steps start from the shared model. A diverged model is left out; the shared model is used instead.
+
+    Args:
+        participant: Client whose data adapt the model.
+        options: Options of the method; its optimizer is not used.
+        lr: Step size.
+    """
+    state, learner, request = participant.store.load(participant.run), participant.learner, participant.request
+    start = stack([tensors(request.model) | state.groups.get(f"{HEAD}.after", {})])
+    descent_options = options.model_copy(update={"optimizer": "sgd", "lr": lr, "lr_predictor": 0.0})
+    descent = descend(
+        plain_gradient(learner),
+        start,
+        batch=stack([learner.batch(request)]),
+        inputs=stack([learner.step_inputs(participant.steps, build_generator(participant))]),
+        steps=participant.steps,
+        step=build_step(descent_options),
+        moments=initialize_moments(descent_options, start),
+        clip_norm=descent_options.clip_norm,
+    )
+    groups = {name: group for name, group in state.groups.items() if not name.startswith(PERSONALIZED)}
+    adapted = {f"{PERSONALIZED}.after": row(descent.params, 0)} if are_finite(descent.params)[0] else {}
+    return replace(state, groups={**groups, **adapted})
