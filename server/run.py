@@ -288,7 +288,9 @@ def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabula
     from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
 
     spec = TASKS[config.task]
-    initial = RunState(0, parameters(build_model(spec, config.task_run(spec, catalogue))))
+    model = parameters(build_model(spec, config.task_run(spec, catalogue)))
+    closed_form = spec.closed_form if config.capabilities.closed_form else None
+    initial = RunState(0, model, statics=closed_form.start(catalogue) if closed_form else {})
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
     return initial, {}

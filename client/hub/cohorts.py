@@ -53,7 +53,7 @@ class HubSum:
     """
 
     def __init__(self, request: TrainRequest, reference: Lengths, sums_only: Collection[str] = ()) -> None:
-        self._model, self._reference, self._sums_only = request.model, reference, sums_only
+        self._request, self._reference, self._sums_only = request, reference, sums_only
         self._total = Contribution()
 
     @property
@@ -72,7 +72,7 @@ class HubSum:
         """
         if not replies:
             return {}
-        encoding, like = config.federation.encoding, build_trainer(config.method_options).template(self._model)
+        encoding, like = config.federation.encoding, build_trainer(config.method_options).template(config.task, self._request)
         whole = {name: expand_reply(unpack_reply(reply, encoding), like) for name, reply in replies.items()}
         lengths = {UPDATE: _lengths([reply.update for reply in whole.values()])}
         if any(reply.gradient for reply in whole.values()):

@@ -131,6 +131,14 @@ class ExcludesOwnCounts(Protocol):
 
 
 @runtime_checkable
+class HasStatistics(Protocol):
+    """Learner with statistics for the task's closed form."""
+
+    def statistics(self, solved: Arrays) -> Arrays:
+        """Return this client's statistics for the next sum, in the form of `ClosedForm.template`."""
+
+
+@runtime_checkable
 class HasItemRows(Protocol):
     """Learner of a model with a table of one row per item."""
 

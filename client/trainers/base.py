@@ -10,6 +10,7 @@ from client.training.stacks import OwnRows, Tensors
 from client.training.steps import Descent, GradientAndLoss, Moments
 from common.arrays import Arrays
 from common.methods.base import MethodOptions, MethodSpec, MethodT
+from common.wire.messages import TrainRequest
 
 
 @dataclass(frozen=True)
@@ -104,13 +105,13 @@ class Trainer(Protocol):
         """Return the step direction of the personalized model, towards the global model `start`."""
         return gradient
 
-    def template(self, model: Arrays) -> Arrays:
-        """Return arrays of the names, shapes and dtypes of an upload, by default the model.
+    def template(self, task: str, request: TrainRequest) -> Arrays:
+        """Return arrays of the names, shapes and dtypes of an upload, by default those of the model.
 
-        They depend on the model and the options alone, never on data; those of statistics equal the server's
+        They depend on the request and the options alone, never on data; those of statistics equal the server's
         `Method.template`.
         """
-        return model
+        return request.model
 
     def statistics(self, participant: Participant) -> Tensors:
         """Return the statistics of a client, without scalars; see `measures`. Empty if clients train."""

@@ -22,6 +22,7 @@ CLIENT_METHODS: Registry[AnyClientMethod] = Registry(
         "ifca": "client.trainers.personalized:IFCA",
         "fedstl": "client.trainers.personalized:FEDSTL",
         "pfgnn": "client.trainers.pfgnn:METHOD",
+        "ridge": "client.trainers.ridge:METHOD",
     },
 )
 

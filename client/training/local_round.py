@@ -189,7 +189,7 @@ def _measure(trainer: Trainer, participants: Sequence[Participant]) -> TrainedCo
 def zero_reply(options: MethodOptions, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
     """Return a reply of the right shapes whose numbers are all zero."""
     trainer = build_trainer(options)
-    zeros = tensors({n: np.zeros_like(a) for n, a in trainer.template(request.model).items()})
+    zeros = tensors({n: np.zeros_like(a) for n, a in trainer.template(learner.task, request).items()})
     shared = zeros.keys() - TASKS[learner.task].private(set(request.model), options.capabilities())
     gradient = select(trainer.conclude({}, zeros, zeros, steps).gradient, shared)
     update = select(trainer.upload(zeros), shared)

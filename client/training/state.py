@@ -64,7 +64,8 @@ class KeepReleased:
         arrays = group(kind, released.own or released.arrays)
         if not self.encoding:
             return arrays
-        return expand(unpack(arrays, self.encoding, kind), self.trainer.template(self.participant.request.model), kind)
+        template = self.trainer.template(self.participant.learner.task, self.participant.request)
+        return expand(unpack(arrays, self.encoding, kind), template, kind)
 
 
 def load_group(state: ClientMemory, request: TrainRequest, group: str) -> Tensors:

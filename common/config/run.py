@@ -7,7 +7,7 @@ from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, mod
 
 from common.config import sections
 from common.config.federation import Federation
-from common.config.sections import add_validation_share, check_validation_share
+from common.config.sections import add_validation_share, check_validation_share, limit_rounds
 from common.errors import ConfigError
 from common.methods.base import MethodOptions
 from common.methods.planners import PlannerOptions, Uniform, describe_unknown_method, method_names
@@ -245,6 +245,11 @@ class RunConfig(Options):
         """Capabilities of the training method."""
         return self.method_options.capabilities()
 
+    @property
+    def keeps_rows(self) -> bool:
+        """True if the server adds up rows of tables as they were sent, without whole tables in between."""
+        return bool(self.task_options.gathers_rows) or self.capabilities.closed_form
+
     def options_of(self, spec: TaskSpec[OptionsT, VocabularyT]) -> OptionsT:
         """Return the task's options as the class of the spec.
 
@@ -310,8 +315,8 @@ class RunConfig(Options):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, value: Any) -> Any:
-        """Add a validation split for a planner that needs rewards."""
-        return add_validation_share(value) if isinstance(value, Mapping) else value
+        """Add a validation split for a planner that needs rewards; a closed form has as many rounds as sums."""
+        return limit_rounds(add_validation_share(value)) if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
     def _check_noise(self) -> Self:
@@ -322,6 +327,8 @@ class RunConfig(Options):
             raise ValueError(f"{self.method} plans a privacy budget; set privacy.unit=client or privacy.unit=record")
         if unit == "record":
             self._check_records()
+        if self.capabilities.closed_form:
+            self._check_closed_form()
         check_count_noise(self)
         check_validation_share(planner, self.federation.stop, self.task, self.task_options.validation_share)
         if planner and planner.by_rewards and self.evaluate_every != 1:
@@ -340,6 +347,17 @@ class RunConfig(Options):
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
             raise ValueError(f"{obstacle}; set privacy.trust=local")
         return self
+
+    def _check_closed_form(self) -> None:
+        """Check that the task has a closed form, and that all clients weigh the same."""
+        name, form = self.method_options.name, TASKS[self.task].closed_form
+        if form is None:
+            able = ", ".join(task for task in TASKS if TASKS[task].closed_form)
+            raise ValueError(f"method {name} needs a closed form, which task '{self.task}' lacks; tasks with one: {able}")
+        if self.method_options.weighting != "uniform":
+            raise ValueError(f"method {name} adds up statistics; remove training.weighting={self.method_options.weighting}")
+        if self.task_options.count_offset is True:
+            raise ValueError(f"method {name} has sums of its own; remove tasks.{self.task}.count-offset=true")
 
     def _check_records(self) -> None:
         """Check that DP-SGD applies to the task, the method and the mechanism."""

@@ -74,6 +74,16 @@ def add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**tree, "tasks": {**tasks, task: {**section, "validation-share": TASKS[task].planner_validation_share}}}
 
 
+def limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a raw configuration that ends with the last sum if its method solves a closed form."""
+    method, task = tree.get("method", ""), tree.get("task", FIRST_TASK)
+    if method not in METHODS or task not in TASKS or not METHODS[method].options().capabilities().closed_form:
+        return tree
+    form, options = TASKS[task].closed_form, read_method_options(tree.get("algorithm", {}), method)
+    sums = form.sums - bool(getattr(options, "strength", 0)) if form else 1
+    return {**tree, "rounds": sums, "evaluate-every": sums}
+
+
 def check_validation_share(planner: PlannerOptions | None, stop: int, task: str, share: float) -> None:
     """Check that a run has a validation split if its planner learns from rewards or it may stop early.
 

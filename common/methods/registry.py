@@ -21,6 +21,7 @@ METHODS: Registry[AnyMethod] = Registry(
         "ifca": "common.methods.clustered:METHOD",
         "fedstl": "common.methods.fedstl:METHOD",
         "pfgnn": "common.methods.pfgnn:METHOD",
+        "ridge": "common.methods.ridge:METHOD",
     },
     moved=dict.fromkeys(("pfedme", "perfedavg"), "studies/plugins/personalization"),
 )

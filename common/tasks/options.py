@@ -38,6 +38,7 @@ class Capabilities:
             the server needs single replies.
         choice_rounds: Number of rounds for which such a choice holds.
         extra_releases: Number of further data-dependent replies per round, such as cluster assignments; secure sums have none.
+        closed_form: True if the server solves for the task's closed form, one sum a round, and nothing is trained.
         moves_all_rows: True if a local step moves rows of tables whose gradient is zero.
     """
 
@@ -57,6 +58,7 @@ class Capabilities:
     choice_rounds: int = 1
     extra_releases: int = 0
     moves_all_rows: bool = False
+    closed_form: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Registry of tasks."""
 
 from common.registry import Registry
+from common.tasks.closed_form import AnyClosedForm
 from common.tasks.spec import AnyTask, TaskSpec
 from common.tasks.vocabulary import Vocabulary
 
@@ -19,6 +20,13 @@ TASKS: Registry[AnyTask] = Registry(
 
 FIRST_TASK = "rules"
 """Default task of a run."""
+
+
+def closed_form_of(task: str) -> AnyClosedForm:
+    """Return the closed form of a task, which the configuration has checked to exist."""
+    form: AnyClosedForm | None = TASKS[task].closed_form
+    assert form is not None  # checked by RunConfig
+    return form
 
 
 def read_vocabulary(task: str, text: str) -> Vocabulary:

@@ -10,6 +10,7 @@ from common.methods.base import MethodOptions
 from common.metrics import MetricFamily, MetricSpec, find_metric
 from common.options import Scalar
 from common.privacy.options import PrivacyOptions
+from common.tasks.closed_form import ClosedForm
 from common.tasks.counts import CountStatistics
 from common.tasks.options import Capabilities, ModelVariant, TaskOptions
 from common.tasks.vocabulary import Vocabulary
@@ -96,6 +97,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         client_only: Prefixes of the parameters that never leave a client, whatever the method.
         record_dp: Model variants whose batches separate records, as DP-SGD needs.
         counts: Statistics summed over clients; None if the task has none.
+        closed_form: Model that follows from sums without training, for method `ridge`; None if the task has none.
         pooled: Names of untrained inputs that the server pools from released values; available in runs with noise.
         defaults: Options that `--task NAME` sets where no method is named; `method` among them.
         planner_validation_share: Validation split that a planner gets if the run sets none.
@@ -119,6 +121,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     client_only: tuple[str, ...] = ()
     record_dp: frozenset[ModelVariant] = frozenset()
     counts: CountStatistics[VocabularyT] | None = None
+    closed_form: ClosedForm[VocabularyT] | None = None
     pooled: frozenset[str] = frozenset()
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
     planner_validation_share: float = 0.1

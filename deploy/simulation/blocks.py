@@ -58,7 +58,7 @@ class Population:
 
     def trains(self, jobs: Sequence[Job]) -> bool:
         """Return True if these clients' replies are summed."""
-        if not jobs or len(jobs) * _reply_bytes(jobs[0]) <= FOLDED_BYTES or _config(jobs[0]).task_options.gathers_rows:
+        if not jobs or len(jobs) * _reply_bytes(jobs[0]) <= FOLDED_BYTES or _config(jobs[0]).keeps_rows:
             return False
         config, phase = _config(jobs[0]), jobs[0].participant.request.phase
         fits = config.capabilities.sum_only and config.federation.robust == "none" and phase == LOCAL

@@ -21,5 +21,6 @@ SERVER_METHODS: Registry[AnyServerMethod] = Registry(
         "ifca": "server.methods.ifca:METHOD",
         "fedstl": "server.methods.fedstl:METHOD",
         "pfgnn": "server.methods.pfgnn:METHOD",
+        "ridge": "server.methods.ridge:METHOD",
     },
 )

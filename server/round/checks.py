@@ -151,6 +151,7 @@ class ExpectedReply:
         model: Arrays that the update must match.
         needs_gradient: True if the reply must contain s_k.
         encoding: Form of the numbers in uploads.
+        keeps_rows: True if tables stay rows, as they were sent.
     """
 
     round: int
@@ -160,6 +161,7 @@ class ExpectedReply:
     model: Arrays
     needs_gradient: bool
     encoding: str
+    keeps_rows: bool = False
 
 
 def accept_reply(reply: TrainReply, expected: ExpectedReply, options: TaskOptions) -> tuple[TrainReply, Arrays]:
@@ -182,7 +184,7 @@ def accept_reply(reply: TrainReply, expected: ExpectedReply, options: TaskOption
     if isinstance(reply, BlockReply):
         return reply, rows
     reply = unpack_reply(reply, expected.encoding)
-    reply = reply if options.gathers_rows else expand_reply(reply, expected.model)
+    reply = reply if expected.keeps_rows else expand_reply(reply, expected.model)
     check_like(reply.update, check_rows(reply.update, expected.model), "update")
     if reply.gradient or expected.needs_gradient:
         check_like(reply.gradient, expected.model, "gradient")

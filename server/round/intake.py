@@ -222,14 +222,14 @@ class SingleIntake:
     def add_up(self, at: RoundContext, taken: Intaken) -> Intaken:
         """Return the results with the total over whole blocks and single replies, made robust if configured."""
         config, rejected = at.config, dict(taken.rejected)
-        uploaded = self._method.template(config, at.state.model)
+        uploaded = self._method.template(at, at.state.model)
         replies = select_whole(taken.replies, rejected, uploaded, at.capabilities)
         taken = replace(taken, replies=replies, rejected=rejected)
         if len(replies) < config.federation.min_replies:
             return taken
         if are_summed(replies):
             return replace(taken, total=add_up(replies, at.capabilities))
-        tables = uploaded if config.task_options.gathers_rows else None
+        tables = uploaded if config.keeps_rows else None
         return replace(taken, total=add_up(self._combine(at, replies), config.capabilities, tables))
 
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
@@ -278,6 +278,7 @@ class SingleIntake:
             model=self._template(at, name),
             needs_gradient=at.capabilities.needs_gradient,
             encoding=at.config.federation.encoding,
+            keeps_rows=at.config.keeps_rows,
         )
         reply, rows = accept_reply(sent, expected, at.config.task_options)
         if at.cost:
@@ -286,12 +287,12 @@ class SingleIntake:
 
     def _largest(self, at: RoundContext) -> int:
         model = at.state.model
-        return limit_reply({**model, **self._method.template(at.config, model)})
+        return limit_reply({**model, **self._method.template(at, model)})
 
     def _template(self, at: RoundContext, client: str) -> Arrays:
         model = self._method.assignment.model_for(at, client)
         if self._uploaded[0] is not model:
-            self._uploaded = model, self._method.template(at.config, model)
+            self._uploaded = model, self._method.template(at, model)
         return self._uploaded[1]
 
     def _bound(self, at: RoundContext, taken: Intaken, phase: str) -> Intaken:
@@ -348,7 +349,7 @@ class SingleIntake:
 
 
 def _read_full(at: RoundContext, load: Load, template: Arrays) -> Load:
-    encoding, gathers = at.config.federation.encoding, at.config.task_options.gathers_rows
+    encoding, gathers = at.config.federation.encoding, at.config.keeps_rows
 
     def read() -> Arrays:
         arrays = unpack(load(), encoding)

@@ -168,9 +168,13 @@ class Method(Protocol):
             total: Sums over the clients of the round.
         """
 
-    def template(self, config: RunConfig, model: Arrays) -> Arrays:
+    def statics(self, at: RoundContext, total: Contribution) -> Arrays:
+        """Return the untrained inputs of the model after the round, by default those before it."""
+        return at.state.statics
+
+    def template(self, at: RoundContext, model: Arrays) -> Arrays:
         """Return arrays of the form of a client's upload, by default the shared part of its model."""
-        private = TASKS[config.task].private(model, config.capabilities)
+        private = TASKS[at.config.task].private(model, at.capabilities)
         return {name: a for name, a in model.items() if name not in private}
 
     def broadcast(self, state: Groups, last: int) -> Arrays:

@@ -252,7 +252,7 @@ class Round(Strategy):
             model = {**before.model, **updated}
             names = [reply.client for reply in taken.replies] or total.names  # a robust rule may leave some out
             model = self.method.assignment.refine(at, model, names, self._talk())
-        return before.next(model, memory, names)
+        return replace(before.next(model, memory, names), statics=self.method.statics(at, total))
 
     def _describe(self, at: RoundContext, taken: Intaken) -> Trained:
         """Return the report of a step; the loss is known only of plaintext replies."""

@@ -139,9 +139,9 @@ class SecureIntake:
         """Return a template of the vector that each client sends."""
         capabilities, model = at.capabilities, at.state.model
         if capabilities.clusters:
-            shared = self._method.template(at.config, group("0", model))
+            shared = self._method.template(at, group("0", model))
         else:
-            shared = self._method.template(at.config, self._method.assignment.model_for(at, ""))
+            shared = self._method.template(at, self._method.assignment.model_for(at, ""))
         arrays = add_prefix("update", shared)
         if capabilities.needs_gradient:
             arrays |= add_prefix("gradient", shared)

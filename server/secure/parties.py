@@ -274,7 +274,7 @@ def _carries_counts(config: RunConfig, vocabulary: Vocabulary, clients: int) -> 
     """Return True if a run has secure sums of counts, whose noise is small enough."""
     statistics, size = TASKS[config.task].counts, _size_of_counts(config, vocabulary)
     is_summed = config.privacy.resolved_trust == "helpers" and not find_count_obstacle(config)
-    if statistics is None or not is_summed or size > MOST_COUNTS:
+    if statistics is None or not is_summed or config.capabilities.closed_form or size > MOST_COUNTS:
         return False
     if not statistics.used(config.task_options, config.model):
         return False

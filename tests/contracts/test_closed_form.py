@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from common.arrays import Arrays
-from common.config.run import RunConfig
 from common.contribution import UPDATE, Contribution
 from deploy.simulation import blocks
 from deploy.simulation.grid import simulate
@@ -33,7 +32,7 @@ class MomentsStep(Method):
     def __init__(self, options: LabelMoments) -> None:
         pass
 
-    def template(self, config: RunConfig, model: Arrays) -> Arrays:
+    def template(self, at: RoundContext, model: Arrays) -> Arrays:
         return {STATISTIC: np.zeros(3, np.float32)}
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:

@@ -11,6 +11,7 @@ from client.training.participant import Participant
 from client.training.stacks import Tensors
 from common.arrays import Arrays
 from common.methods.base import Capabilities, MethodOptions, MethodSpec
+from common.wire.messages import TrainRequest
 
 STATISTIC = "labels"
 """Name of the statistic: sums over the client's labels of 1, y and y²; no parameter has its name or shape."""
@@ -30,7 +31,7 @@ class LabelMomentsTrainer(FedAvgTrainer):
 
     measures = True
 
-    def template(self, model: Arrays) -> Arrays:
+    def template(self, task: str, request: TrainRequest) -> Arrays:
         return {STATISTIC: np.zeros(3, np.float32)}
 
     def statistics(self, participant: Participant) -> Tensors:

@@ -17,6 +17,7 @@ from client.tasks.rules.lists import ListOptions, shared_abilities, shown
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
+from common.tasks.rules import ease
 from common.tasks.rules.counts import COUNTS, NOISE, OWN, offset_of
 from common.tasks.rules.metrics import SHOWN_TOPS, home_metrics, shown_metrics
 from common.tasks.rules.options import RulesOptions
@@ -193,11 +194,25 @@ class RulesLearner:
 
     def scores(self, params: Tensors, statics: Arrays, home: SplitHome) -> np.ndarray:
         """Return logits of every possible rule of one home, N × N × R; its own counts stay in the sums."""
+        if ease.VECTORS in statics:
+            return self._closed_scores(statics, home)
         statics = {name: a for name, a in statics.items() if name != OWN}
         batch = {**vars(collate([home], len(self._catalogue.entities)))}
         batch["offset"] = torch.from_numpy(offset_of(statics, self._catalogue))
         with torch.no_grad():
             return self._logits(params, batch, torch.ones(()), None).squeeze(0).numpy()
+
+    def _closed_scores(self, solved: Arrays, home: SplitHome) -> np.ndarray:
+        """Return log-odds by EASE; rules outside the triples of all homes are the least likely."""
+        possible = self._triples(home)
+        return ease.logits(solved, possible, possible[tuple(home.train.positives.T)])
+
+    def _triples(self, home: SplitHome) -> Ints:
+        """Return the id of the triple of each possible rule of a home, N × N × R."""
+        types = np.array([device.entity for device in home.home.devices], np.int64)
+        pairs = types[:, None] * len(self._catalogue.entities) + types[None, :]
+        relations = len(self._catalogue.relations)
+        return np.asarray(pairs[..., None] * relations + np.arange(relations), np.int64)
 
     def counts(self) -> Arrays:
         """Count training rules by (trigger type, relation) and (action type, relation), 2 × F × R."""
@@ -208,6 +223,19 @@ class RulesLearner:
             for side in (0, 1):
                 np.add.at(counts[side], (types[rules[:, side]], rules[:, 2]), 1)
         return {COUNTS: counts}
+
+    def statistics(self, solved: Arrays) -> Arrays:
+        """Return the sums over this client's homes of what `ease` needs next.
+
+        Raises:
+            WireError: What is solved is not of this vocabulary.
+        """
+        ease.check(solved, self._catalogue)
+        total = ease.template(solved)
+        for home in self.splits:
+            possible = self._triples(home)
+            ease.add_home(total, solved, possible, possible[tuple(home.train.positives.T)])
+        return total
 
     def _without_own(self, statics: Arrays) -> Arrays:
         """Return the sums without this client's counts; unchanged if its reply came too late to be summed.

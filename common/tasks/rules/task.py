@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, error, share
 from common.privacy.options import PrivacyOptions
+from common.tasks.closed_form import ClosedForm
 from common.tasks.counts import CountStatistics
+from common.tasks.rules import ease
 from common.tasks.rules.counts import add_counts, check_counts, label, visible_share, zeros
 from common.tasks.rules.metrics import SHOWN_TOPS, TOPS
 from common.tasks.rules.options import RulesOptions
@@ -108,6 +110,7 @@ TASK = TaskSpec(
     counts=CountStatistics(
         check_counts, add_counts, lambda _, catalogue: zeros(catalogue), label=label, clip=2.0, visible=visible_share
     ),
+    closed_form=ClosedForm(3, ease.start, ease.template, ease.solve),
     defaults={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency"},

@@ -1,0 +1,31 @@
+"""Options of ridge regression in closed form, from sums of statistics."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from common.methods.base import MethodOptions, MethodSpec
+from common.tasks.options import Capabilities
+
+
+class Ridge(MethodOptions):
+    """Ridge regression in closed form: clients send statistics, the server solves, nothing is trained."""
+
+    name: ClassVar[str] = "ridge"
+
+    strength: float = Field(0.0, ge=0)
+    """Strength λ of the ridge, in the units of the task's statistics; 0: clients choose it by rules that they
+    hide from themselves, through one more sum."""
+
+    def capabilities(self) -> Capabilities:
+        """Return the capabilities under these options."""
+        return Capabilities(
+            per_step=False,
+            sum_only=True,
+            row_wise=True,
+            record_dp="has clients that make no gradient steps",
+            closed_form=True,
+        )
+
+
+METHOD = MethodSpec(Ridge, "Solve a ridge regression from sums of statistics, without training", paper="arXiv 1905.03375")

@@ -1,0 +1,34 @@
+"""Ridge regression in closed form; the client side is `client/trainers/ridge.py`.
+
+The mathematics is that of the task's closed form, such as EASE for rules. A round is one sum; what it gives is sent to the
+clients as an untrained input of the model.
+"""
+
+from common.arrays import Arrays
+from common.contribution import UPDATE, Contribution
+from common.methods import ridge
+from common.methods.ridge import Ridge
+from common.tasks.registry import closed_form_of
+from server.round.method import Groups, Method, RoundContext, ServerMethod
+
+
+class RidgeStep(Method):
+    """One sum a round: statistics in, solution out."""
+
+    def __init__(self, options: Ridge) -> None:
+        self.strength = options.strength
+
+    def template(self, at: RoundContext, model: Arrays) -> Arrays:
+        """Return zeros of the form of a client's next statistics."""
+        return closed_form_of(at.config.task).template(at.state.statics)
+
+    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
+        """Return the model and the state as they are: nothing is trained."""
+        return model, state
+
+    def statics(self, at: RoundContext, total: Contribution) -> Arrays:
+        """Return what follows from this sum and the earlier ones."""
+        return closed_form_of(at.config.task).solve(at.state.statics, total.sums[UPDATE], self.strength)
+
+
+METHOD = ServerMethod(ridge.METHOD, RidgeStep)
