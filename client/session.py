@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from safetensors.numpy import save
 
@@ -14,7 +15,6 @@ from client.secure.sums import join_training, upload_counts, upload_metrics, wit
 from client.secure.terms import Pins
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
-from client.tasks.learner import Learner
 from client.training.alone import with_alone
 from client.training.evaluation import assess_models, choose_cluster, evaluate_models, split_models
 from client.training.failures import run_or_zeros
@@ -154,7 +154,7 @@ class Session:
         cluster = self._cluster(run, request)
         part = replace(part, cluster=cluster) if part else None
         request = replace(request, model=models[cluster], statics=self._statics(run, request.statics))
-        return Participant(*self._own(run), request, steps, noise, reservation, part)
+        return self._member(run, request, steps, noise, reservation, part)
 
     def passes_unchanged(self, participant: Participant) -> bool:
         """Return True if `release` changes nothing but the encoding of the reply."""
@@ -168,7 +168,7 @@ class Session:
         options, statics = run.config.method_options, self._statics(run, request.statics)
         adapt = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
         limit, split = self.policy.local_steps, request.split
-        participant = Participant(*self._own(run), adapt, limit(options.steps(ADAPT)))
+        participant = self._member(run, adapt, limit(options.steps(ADAPT)))
         reply = evaluate_models(run.config, participant, split, final=request.final)
         return with_alone(run, participant, self.build_learner, limit, split, reply) if compares else reply
 
@@ -182,6 +182,6 @@ class Session:
             return 0
         return choose_cluster(self.client, run, self.store, request, self._statics(run, request.statics))
 
-    def _own(self, run: EnrolledRun) -> tuple[str, str, int, Learner, Store]:
-        """Return the arguments of this client's `Participant` in all exchanges of a run."""
-        return self.client, run.run, run.config.seed, run.learner, self.store
+    def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, *release: Any) -> Participant:
+        """Return this client as a participant of a run; `release` are the noise, the reservation and the part of a sum."""
+        return Participant(self.client, run.run, run.config.seed, run.learner, self.store, request, steps, *release)

@@ -282,8 +282,8 @@ class Budget:
                 f"the ledger uses the {ledger.account.name} account since its first release, the run needs {account.name};"
                 f" set {settings_for(ledger.account, options.delta)}"
             )
-        own = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
-        return max(0.0, min(own, ledger.remaining()))
+        left = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
+        return max(0.0, min(left, ledger.remaining()))
 
     def _limits(self, options: PrivacyOptions, account: Account) -> Limits:
         """Return the limits of a run and of one of its rounds; the policy's δ applies if it is smaller."""

@@ -84,19 +84,19 @@ def claim_of(
     account.
     """
     name, epsilon, delta = in_force
-    own = [entry for entry in entries if entry.terms.unit == unit]
-    account, spent = parse_account(name), math.fsum(entry.terms.cost for entry in own)
-    so_far = account.claim(spent, delta) if own else 0.0
+    charged = [entry for entry in entries if entry.terms.unit == unit]
+    account, spent = parse_account(name), math.fsum(entry.terms.cost for entry in charged)
+    so_far = account.claim(spent, delta) if charged else 0.0
     total = account.total(epsilon, delta)
     if spent > total:
         _, epsilon, delta = original
-    names_items = any(entry.terms.neighbours == SAME_ITEMS for entry in own)
-    local = [entry.terms.cost for entry in own if entry.terms.trust == LOCAL_TRUST]
-    lowered = original[1] if own and account.has_delta and epsilon < original[1] < UNBOUNDED else 0.0
+    names_items = any(entry.terms.neighbours == SAME_ITEMS for entry in charged)
+    local = [entry.terms.cost for entry in charged if entry.terms.trust == LOCAL_TRUST]
+    lowered = original[1] if charged and account.has_delta and epsilon < original[1] < UNBOUNDED else 0.0
     return Claim(
         unit=unit,
         neighbours=SAME_ITEMS if names_items else NEIGHBOURS[unit],
-        mechanisms=tuple(sorted({entry.terms.mechanism for entry in own})),
+        mechanisms=tuple(sorted({entry.terms.mechanism for entry in charged})),
         account=name,
         epsilon=epsilon,
         delta=delta if account.has_delta else 0.0,
@@ -106,7 +106,7 @@ def claim_of(
         raises=tuple(row.raised for row in increases if row.unit == unit),
         lowered_from=lowered,
         beside=tuple(sorted({entry.terms.unit for entry in entries} - {unit})),
-        local_epsilon=(account.claim(math.fsum(local), delta) if local else 0.0) if len(local) < len(own) else None,
+        local_epsilon=(account.claim(math.fsum(local), delta) if local else 0.0) if len(local) < len(charged) else None,
     )
 
 

@@ -35,8 +35,8 @@ class MemoryLedgers:
 
     def __call__(self, unit: Unit, account: Account) -> Ledger:
         """Open the ledger of a unit, as it was restored or anew."""
-        place, limit = self._copies.get(unit, MEMORY), min(self._policy.max_epsilon, UNBOUNDED)
-        self._open[unit] = Ledger(place, unit, account, limit, self._policy.delta)
+        stored, limit = self._copies.get(unit, MEMORY), min(self._policy.max_epsilon, UNBOUNDED)
+        self._open[unit] = Ledger(stored, unit, account, limit, self._policy.delta)
         return self._open[unit]
 
     def restore(self, copies: Mapping[Unit, LedgerCopy]) -> None:

@@ -47,7 +47,7 @@ class Released:
     """Masked vector of a secure sum; `arrays` is then empty."""
     sealed: list[str] = field(default_factory=list)
     """Sealed seeds of its masks."""
-    own: Arrays = field(default_factory=dict)
+    client_part: Arrays = field(default_factory=dict)
     """Part of this client in a secure sum, for the client state; it stays on this machine."""
 
 

@@ -83,12 +83,12 @@ class AddPseudoItems:
 
     def __call__(self, work: Work) -> Work:
         """Return work whose update holds the rows of own and of pseudo items, with their ids."""
-        own, table = self.learner.own_items(self.round), f"update/{self.learner.table}"
+        rated, table = self.learner.own_items(self.round), f"update/{self.learner.table}"
 
         def rows() -> Update:
             update = work()
             items = update.arrays[table]
-            ids = draw_items(own, len(items), self.count, self.generator())
+            ids = draw_items(rated, len(items), self.count, self.generator())
             rest = {name: a for name, a in update.arrays.items() if name != table}
             named = {table + ROWS: ids, table + VALUES: items[ids]}
             return replace(update, arrays={**rest, **named}, ids=frozenset({table + ROWS}))
@@ -96,11 +96,11 @@ class AddPseudoItems:
         return rows
 
 
-def draw_items(own: Ints, items: int, count: int, rng: np.random.Generator) -> Ints:
-    """Return the own items and `count` pseudo items, or as many as exist; ascending, to reveal nothing."""
-    unrated = np.setdiff1d(np.arange(items), own)
+def draw_items(rated: Ints, items: int, count: int, rng: np.random.Generator) -> Ints:
+    """Return the rated items and `count` pseudo items, or as many as exist; ascending, to reveal nothing."""
+    unrated = np.setdiff1d(np.arange(items), rated)
     pseudo = rng.choice(unrated, min(count, len(unrated)), replace=False)
-    return np.sort(np.concatenate([own, pseudo]).astype(np.int64))
+    return np.sort(np.concatenate([rated, pseudo]).astype(np.int64))
 
 
 def select_steps(

@@ -147,7 +147,7 @@ def upload_counts(
         return Update(statistics.bound(packed) if rho else packed)
 
     released = chain(counts)
-    store.write(run.run, COUNTS, save(statistics.label(released.own, 0.0)))
+    store.write(run.run, COUNTS, save(statistics.label(released.client_part, 0.0)))
     return CountsReply({}, masked=released.masked, sealed=released.sealed)
 
 

@@ -58,9 +58,9 @@ def evaluate_models(config: RunConfig, participant: Participant, split: str, *, 
     used = next(iter(models.values()))
     values, counts = measure_used(config, learner, used, request.statics, (metrics, weights))
     reply = EvaluateReply(request.round, metrics | values, weights | counts)
-    own, simple = measure_units(learner, used, request.statics, split)
-    participant.store.write(participant.run, MEASURED, to_document(reply, own, simple))
-    return replace(reply, paired=to_paired(learner.task, own, simple))
+    units, simple = measure_units(learner, used, request.statics, split)
+    participant.store.write(participant.run, MEASURED, to_document(reply, units, simple))
+    return replace(reply, paired=to_paired(learner.task, units, simple))
 
 
 def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, statics: Arrays) -> AssignReply:

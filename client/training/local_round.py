@@ -168,7 +168,7 @@ def train_together(
     result = trainer.train_cohort(cohort)
     updates = {n: cohort.start[n] - p for n, p in result.descent.params.items()}
     local = trainer.conclude(cohort.control, updates, result.descent.gradient, steps)
-    updates, gradient = (cohort.own.lengthen(t) if cohort.own else t for t in (updates, local.gradient))
+    updates, gradient = (cohort.own_rows.lengthen(t) if cohort.own_rows else t for t in (updates, local.gradient))
     update, gradient = select(trainer.upload(updates), names - private), select(gradient, names - private)
     is_usable = are_finite(result.personalized) if result.personalized else [True] * len(participants)
     # noise on records covers a failure of the update, but not of the personalized model

@@ -77,9 +77,9 @@ def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | N
             return other
         _refuse_if_replaced(path, state_dir)
         return path
-    for place in (path, Path(head.ledger)):
-        if _has_lineage(place, head.lineage):
-            return place
+    for candidate in (path, Path(head.ledger)):
+        if _has_lineage(candidate, head.lineage):
+            return candidate
     raise _missing_ledger(head, record, path)
 
 
@@ -93,7 +93,7 @@ def find_all_ledgers(folders: Iterable[Path]) -> Iterator[Path | LedgerError]:
     for record, head in read_heads(folders):
         by_lineage[head.lineage][head.ledger] = record, head
     for lineage, places in by_lineage.items():
-        ledgers = [ledger for place in places if (ledger := _ledger_at(Path(place), lineage))]
+        ledgers = [ledger for name in places if (ledger := _ledger_at(Path(name), lineage))]
         record, head = max(places.values(), key=lambda last: last[1].sequence)
         yield from ledgers or [_missing_ledger(head, record, Path(head.ledger))]
 
@@ -165,8 +165,8 @@ def _lineage(path: Path) -> str:
     return database.lineage
 
 
-def _has_lineage(place: Path, lineage: str) -> bool:
-    return place.exists() and _lineage(place) == lineage
+def _has_lineage(path: Path, lineage: str) -> bool:
+    return path.exists() and _lineage(path) == lineage
 
 
 def _ledger_at(path: Path, lineage: str) -> Path | LedgerError | None:

@@ -232,8 +232,8 @@ def verify(db: Connection, lineage: str) -> None:
     rows: Iterator[LedgerEntry | BudgetIncrease] = merge(
         _valid_entries(db), increases(db), key=lambda row: row.sequence
     )
-    for place, row in enumerate(rows, start=1):
-        if row.sequence != place or row.link != row.link_after(before):
+    for number, row in enumerate(rows, start=1):
+        if row.sequence != number or row.link != row.link_after(before):
             raise LedgerError(f"row {row.sequence} of the privacy ledger was altered; restore the ledger from a backup")
         before = row.link
 
