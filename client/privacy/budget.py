@@ -8,9 +8,8 @@ import numpy as np
 
 from client.owner.policy import Policy
 from client.privacy.dp_sgd import DpSgdNoise
-from client.privacy.ledger.accounts import Limits
-from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import LOCAL_TRUST, Slot
+from client.privacy.ledger.database import LOCAL_TRUST, Slot
+from client.privacy.ledger.ledger import Ledger, Limits
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig, count_cost, metric_cost
 from common.errors import RefusedError, StateError

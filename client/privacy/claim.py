@@ -6,10 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.privacy.ledger import records as queries
-from client.privacy.ledger.accounts import StoredAccount, accounts_in_force, original_accounts
-from client.privacy.ledger.database import LedgerDatabase
-from client.privacy.ledger.records import LOCAL_TRUST, BudgetIncrease, LedgerEntry
+from client.privacy.ledger import database as queries
+from client.privacy.ledger.database import (
+    LOCAL_TRUST,
+    BudgetIncrease,
+    LedgerDatabase,
+    LedgerEntry,
+    StoredAccount,
+    accounts_in_force,
+    original_accounts,
+)
 from client.privacy.ledger.roll_back import check_all_heads
 from common.privacy.accounts import parse_account
 from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, UNBOUNDED, Claim
@@ -61,14 +67,6 @@ def read_statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]
     of_unit = {unit: [entry for entry in entries if entry.terms.unit == unit] for unit in accounts}
     claims = {unit: claim_of(unit, accounts[unit], originals[unit], entries, increases) for unit in accounts}
     return [Statement(str(path), claims[unit], spent_by_run(of_unit[unit])) for unit in sorted(accounts)]
-
-
-def read_claim(database: LedgerDatabase, unit: Unit, account: StoredAccount) -> Claim:
-    """Return the claim of a unit of an open ledger; `account` is the unit's account in force."""
-    with database.reading() as db:
-        original, increases = original_accounts(db, database.lineage)[unit], queries.increases(db)
-        entries = list(queries.entries(db))
-    return claim_of(unit, account, original, entries, increases)
 
 
 def claim_of(

@@ -7,8 +7,8 @@ import numpy as np
 
 from client.owner.policy import Policy
 from client.privacy.budget import Reservation
-from client.privacy.ledger.database import MEMORY, LedgerCopy
-from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.database import MEMORY
+from client.privacy.ledger.ledger import Ledger, LedgerCopy
 from client.privacy.release import Releaser
 from client.privacy.transforms import AdditiveNoise, Privatize, Released, Update, Work
 from common.privacy.accounts import Account

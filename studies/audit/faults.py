@@ -9,8 +9,8 @@ from unittest.mock import patch
 from torch import Tensor
 
 from client.privacy.dp_sgd import DpSgdNoise, sample_private_inputs
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
 from client.secure.helper import helper_service as desk
 from client.training import descent
 from client.training.stacks import Tensors

@@ -21,9 +21,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from common.arrays import Floats
 from common.privacy.accounts import Zcdp
 from common.privacy.mechanisms.base import fresh_generator

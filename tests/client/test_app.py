@@ -9,8 +9,8 @@ from flwr.app import Context, Message, RecordDict
 
 from client.app import handle, open_session
 from client.checks import check_client, read_about
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
 from client.settings import ClientSettings
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Ratings, write_raters

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from client.owner.policy import Policy
-from client.privacy.ledger.records import Slot
+from client.privacy.ledger.database import Slot
 from client.session import MODEL, Session
 from client.training.participant import Participant
 from common.config.run import RunConfig

@@ -25,7 +25,7 @@ from client.app import open_session
 from client.data.read import read_partition
 from client.hub.hub import Hub
 from client.privacy.ledger import database
-from client.privacy.ledger.database import DiskReplayCache
+from client.privacy.ledger.ledger import DiskReplayCache
 from client.privacy.ledger.roll_back import RollbackRecord
 from client.settings import ClientSettings
 from client.tasks.rules.data.homes import write_homes

@@ -10,17 +10,14 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from client.data.sources import is_demo, split_test_file
 from client.privacy.ledger.database import LedgerDatabase, create
+from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord, read_heads
 from common.errors import LedgerError
 from common.privacy.accounts import Account
 from common.privacy.options import Unit
-
-if TYPE_CHECKING:  # readers of ledgers need no numpy
-    from client.privacy.ledger.ledger import Ledger
 
 LINEAGES = "lineages"
 """Folder of roll-back records, and of the ledgers of generated data, in a state folder."""
@@ -37,7 +34,7 @@ def open_ledger(
     *,
     folder: Path | None = None,
     alone: bool = False,
-) -> "Ledger":
+) -> Ledger:
     """Open the ledger of these data; create it if they never had one.
 
     Args:
@@ -54,8 +51,6 @@ def open_ledger(
     Raises:
         LedgerError: The data had a ledger which is gone, damaged or behind its record; nothing may be released.
     """
-    from client.privacy.ledger.ledger import Ledger
-
     record = RollbackRecord(rollback_path(state_dir, fingerprint), absolute_source(source))
     path = find_ledger(source, state_dir, fingerprint, folder)
     if not path.exists():

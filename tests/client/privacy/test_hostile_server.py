@@ -9,11 +9,9 @@ import pytest
 
 from client.owner.policy import Policy
 from client.privacy.dp_sgd import DpSgdNoise
-from client.privacy.ledger.accounts import Limits
-from client.privacy.ledger.database import MEMORY
-from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.database import MEMORY, Slot
+from client.privacy.ledger.ledger import Ledger, Limits
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from client.privacy.release import Releaser
 from client.state import MemoryStore
 from client.training.descent import _sample_inputs

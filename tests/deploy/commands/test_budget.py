@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from client.data.sources import fingerprint
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from common.errors import ConfigError, DataError, LedgerError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import BESIDE, UNBOUNDED, UNCOVERED

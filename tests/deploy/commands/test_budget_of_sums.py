@@ -6,8 +6,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from client.data.sources import fingerprint
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from common.privacy.accounts import Zcdp
 from common.privacy.claims import UNBOUNDED
 from common.privacy.mechanisms.vector import Gaussian

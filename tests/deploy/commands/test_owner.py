@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from client.data.sources import fingerprint
 from client.owner.control import OwnerControl, RunningClient
 from client.owner.journal import ConnectionEntry, RequestEntry, RequestJournal
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from common.errors import ConfigError
 from common.privacy.accounts import Zcdp
 from common.privacy.mechanisms.vector import Gaussian

@@ -14,8 +14,8 @@ from client.checks import write_about
 from client.data.read import read_all
 from client.data.sources import fingerprint
 from client.owner.policy import Policy
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Ratings, write_raters
 from common.privacy.accounts import Pure

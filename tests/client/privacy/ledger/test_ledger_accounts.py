@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from client.privacy.claim import read_statements
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
 from common.errors import RefusedError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import UNBOUNDED
