@@ -13,11 +13,9 @@ from client.privacy.ledger.ledger import Ledger, Limits
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig, count_cost, metric_cost
 from common.errors import RefusedError, StateError
-from common.privacy.accounts import Account, Rdp
+from common.privacy.accounts import Account, AccountedMechanism, Mechanism, Rdp
 from common.privacy.claims import SAME_ITEMS
-from common.privacy.mechanisms.base import AccountedMechanism, Mechanism
-from common.privacy.mechanisms.dp_sgd import DP_SGD, DpSgd
-from common.privacy.mechanisms.registry import VECTOR_MECHANISMS, build_account, build_mechanism
+from common.privacy.mechanisms import DP_SGD, VECTOR_MECHANISMS, DpSgd, build_account, build_mechanism
 from common.privacy.options import MIN_CLIP, PrivacyOptions, Unit
 from common.wire.messages import AssignRequest, TrainRequest
 

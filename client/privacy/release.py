@@ -21,8 +21,7 @@ from client.training.participant import Participant
 from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
 from common.privacy.accounts import PrivacyCost
-from common.privacy.mechanisms.base import fresh_generator
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian, fresh_generator
 from common.wire.messages import AssignReply, AssignRequest, EnrolReply, TrainReply
 
 COUNT_CLIP = 0.5

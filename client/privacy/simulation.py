@@ -13,7 +13,7 @@ from client.privacy.release import Releaser
 from client.privacy.transforms import AdditiveNoise, Privatize, Released, Update, Work
 from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED
-from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.privacy.options import Unit
 
 

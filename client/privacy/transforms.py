@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 from client.privacy.budget import Reservation, finite_or_zeros
 from common.arrays import Arrays, add_prefix
 from common.config.run import RunConfig
-from common.privacy.mechanisms.base import AccountedMechanism
+from common.privacy.accounts import AccountedMechanism
 from common.privacy.vectors import from_vector, to_vector
 from common.wire.encodings import pack
 from common.wire.messages import TrainReply

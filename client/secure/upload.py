@@ -12,7 +12,7 @@ from client.privacy.transforms import Released, Update, Work
 from common.arrays import Arrays, Floats, Ints, add_prefix, group
 from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.privacy.mechanisms.base import AccountedMechanism
+from common.privacy.accounts import AccountedMechanism
 from common.privacy.vectors import clip, from_vector, to_vector
 from common.secure.cards import HelperRoster
 from common.secure.layout import WEIGHT, SumLayout, to_clusters, update_clip

@@ -24,7 +24,7 @@ from client.training.stacks import Tensors
 from common.arrays import Ints
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import Handed, encode, size_without_arrays
 from common.wire.messages import TrainReply

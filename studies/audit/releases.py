@@ -18,7 +18,7 @@ from client.tasks.rules.data.homes import Homes
 from client.training.participant import Participant
 from common.arrays import Floats
 from common.config.parse import parse
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.messages import TrainReply, TrainRequest
 from studies.audit.cases import DELTA, Case

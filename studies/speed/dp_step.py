@@ -26,8 +26,7 @@ from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from common.arrays import Floats
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.base import fresh_generator
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian, fresh_generator
 from studies.speed import timing
 
 LIMIT = 3.0

@@ -32,7 +32,7 @@ from client.tasks.rules.data.homes import write_homes
 from common.arrays import sha256
 from common.config.parse import to_json
 from common.models import parameters
-from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.wire.codec import decode, encode
 from common.wire.hubs import split_answers
 from common.wire.messages import ENROL, TRAIN, EnrolReply, EnrolRequest, TrainReply, TrainRequest

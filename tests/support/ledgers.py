@@ -8,7 +8,7 @@ from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.roll_back import RollbackRecord
 from common.privacy.accounts import Account, Zcdp
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from common.privacy.options import Unit
 
 EPSILON, DELTA = 10.0, 1e-5

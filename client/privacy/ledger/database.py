@@ -20,9 +20,8 @@ from urllib.parse import quote
 
 from common.errors import LedgerError, RefusedError
 from common.files import sync_folder
-from common.privacy.accounts import parse_account
+from common.privacy.accounts import check_positive, parse_account
 from common.privacy.claims import UNBOUNDED, LimitChange
-from common.privacy.mechanisms.base import check_positive
 from common.privacy.options import Unit
 
 MARK = 0x6C6F6F6D

@@ -27,9 +27,8 @@ from client.privacy.ledger.database import (
 )
 from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord, check_head, check_on_opening, current_head
 from common.errors import ConfigError, LedgerError, RefusedError
-from common.privacy.accounts import Account, parse_account
+from common.privacy.accounts import Account, AccountedMechanism, check_positive, parse_account
 from common.privacy.claims import NEIGHBOURS, UNBOUNDED, Claim
-from common.privacy.mechanisms.base import AccountedMechanism, check_positive
 from common.privacy.options import Unit
 
 

@@ -21,7 +21,7 @@ from common.config.parse import to_json
 from common.errors import RefusedError, WireError
 from common.models import tensors
 from common.privacy.accounts import Rdp, Zcdp, epsilon_of, rho_of
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from common.privacy.options import Unit
 from common.tasks.rules.counts import COUNTS
 from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest

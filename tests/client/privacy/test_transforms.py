@@ -17,7 +17,7 @@ from client.privacy.transforms import (
 )
 from client.privacy.update_steps import AddPseudoItems
 from client.training.failures import DivergedError, ZerosOnFailure
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from common.wire.messages import TrainRequest
 from tests.support.asked import Asked, configured
 

@@ -10,7 +10,7 @@ from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
 from common.privacy.accounts import Zcdp
 from common.privacy.claims import UNBOUNDED
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from common.secure.noise import DiscreteGaussian
 from deploy.cli.app import app
 

@@ -15,7 +15,7 @@ from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
 from common.errors import ConfigError
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from deploy.cli.app import app
 
 TIME = "2026-11-23T10:00:{:02d}.000+00:00"

@@ -12,7 +12,7 @@ from client.privacy.ledger.ledger import Ledger, increase_budget
 from common.errors import ConfigError
 from common.privacy.accounts import Account, Pure, Zcdp
 from common.privacy.claims import LIMITED, LOWERED, RAISED, UNBOUNDED
-from common.privacy.mechanisms.vector import Laplace
+from common.privacy.mechanisms import Laplace
 from common.privacy.options import Unit
 from tests.support import ledgers
 from tests.support.ledgers import record_of

@@ -9,7 +9,7 @@ import pytest
 from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
 from common.errors import RefusedError
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from tests.support.ledgers import EPSILON, Maker, opened, terms_of
 
 

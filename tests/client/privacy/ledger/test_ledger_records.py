@@ -15,7 +15,7 @@ from client.privacy.ledger.database import MEMORY, Slot, Terms
 from client.privacy.ledger.ledger import Ledger
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from tests.support.ledgers import DELTA, Maker, opened, terms_of
 
 

@@ -41,7 +41,7 @@ import os, resource, sys
 from pathlib import Path
 from client.privacy.ledger.database import Slot
 from common.errors import StateError
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from tests.support.ledgers import opened
 {before}
 try:

@@ -15,7 +15,7 @@ from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger, increase_budget
 from common.errors import ConfigError, LedgerError, RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
-from common.privacy.mechanisms.vector import Gaussian, Laplace
+from common.privacy.mechanisms import Gaussian, Laplace
 from common.privacy.options import Unit
 from tests.support import ledgers
 from tests.support.ledgers import record_of
