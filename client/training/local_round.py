@@ -12,7 +12,6 @@ from torch import Tensor
 from client.tasks.learner import GathersRows, Learner
 from client.trainers.base import Trainer
 from client.trainers.registry import build_trainer
-from client.training.failures import DivergedError
 from client.training.participant import Participant, build_generator
 from client.training.stacks import Tensors, are_finite, at, row, select, stack, to_arrays
 from client.training.state import build_cohort, save_states
@@ -27,6 +26,14 @@ from common.wire.sparse_rows import named_rows
 
 USE = "rows"
 """Name of the random generator of gathered rows."""
+
+
+class DivergedError(FedloomError):
+    """The parameters are not finite."""
+
+    def __init__(self) -> None:
+        super().__init__("local training diverged (non-finite parameters); lower lr or set clip-norm")
+
 
 Outcome = TrainReply | FedloomError
 """Reply of a participant, or the error that it gets in place of one."""

@@ -1,24 +1,20 @@
 """States of a cohort's clients: optimizer moments, private head, personalized model."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from safetensors.torch import load, save
 
-from client.privacy.transforms import Released
 from client.state import ClientMemory, StackedRow, Store
 from client.trainers.base import Cohort, CohortResult, Trainer
 from client.training.descent import find_own_rows
 from client.training.participant import Participant, build_generator
 from client.training.stacks import TOUCHED, OwnRows, Tensors, are_finite, at, own_rows_of, row, select, stack
 from client.training.steps import Moments, build_step, descend, initialize_moments, plain_gradient
-from common.arrays import Arrays, group
 from common.methods.base import MethodOptions
 from common.models import tensors
-from common.wire.encodings import unpack
 from common.wire.messages import LOCAL, TrainRequest
-from common.wire.sparse_rows import expand
 
 HEAD, PERSONALIZED, DELIVERED = "head", "own", "delivered"
 """Groups of client state: private head, personalized model, and the head of a delivered earlier round."""
@@ -32,39 +28,6 @@ MOST_SOURCES = 2
 
 A stacked state stays in memory until all of its clients have left it, as after one of them failed.
 """
-
-
-@dataclass(frozen=True)
-class KeepReleased:
-    """Encode step: store the released values in the client state, if the method needs them.
-
-    Args:
-        trainer: Trainer of the method.
-        participant: The client.
-        encoding: Form of rounded numbers, which are stored as the server reads them; empty if none are rounded.
-    """
-
-    trainer: Trainer
-    participant: Participant
-    encoding: str = ""
-
-    def __call__(self, released: Released) -> Released:
-        """Store the values of this round; return them unchanged."""
-        participant, request = self.participant, self.participant.request
-        if request.phase != LOCAL:
-            return released
-        update, gradient = (self._values(released, kind) for kind in ("update", "gradient"))
-        groups = self.trainer.released_state(update, gradient, participant.steps)
-        if groups and (state := participant.store.load(participant.run)).round == request.round:
-            merged = {key: {**state.groups.get(key, {}), **tensors} for key, tensors in groups.items()}
-            participant.store.save(participant.run, replace(state, groups={**state.groups, **merged}))
-        return released
-
-    def _values(self, released: Released, kind: str) -> Arrays:
-        arrays = group(kind, released.client_part or released.arrays)
-        if not self.encoding:
-            return arrays
-        return expand(unpack(arrays, self.encoding, kind), self.trainer.template(self.participant.request.model), kind)
 
 
 def load_group(state: ClientMemory, request: TrainRequest, group: str) -> Tensors:
@@ -273,15 +236,15 @@ def _save_rows(
     alone: Mapping[int, dict[str, Tensors]],
 ) -> None:
     """Store stacked groups, in which these participants have rows; some also have groups of their own."""
-    stacked, rows = {g: t for g, t in groups.items() if t}, {k: index for index, k in enumerate(counted)}
+    stacked, rows = {g: t for g, t in groups.items() if t}, {k: number for number, k in enumerate(counted)}
     if cohort.own_rows and stacked:
         stacked[TOUCHED], rows = cohort.own_rows.group, {k: k for k in counted}
     elif len(counted) < len(cohort.participants):
         index = torch.tensor(counted, dtype=torch.int64)
         stacked = {g: {n: t[index] for n, t in named.items()} for g, named in stacked.items()}
     clients = len(cohort.participants) if cohort.own_rows else len(counted)
-    for k, index in rows.items():
-        _save(cohort.participants[k], StackedRow(stacked, index, clients, alone.get(k, {})) if stacked else {})
+    for k, number in rows.items():
+        _save(cohort.participants[k], StackedRow(stacked, number, clients, alone.get(k, {})) if stacked else {})
 
 
 def _save(participant: Participant, groups: Mapping[str, Tensors]) -> None:

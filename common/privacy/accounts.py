@@ -1,4 +1,4 @@
-"""Privacy accounts in which a ledger counts, costs of releases, zero-concentrated DP, and the form of mechanisms.
+"""Privacy accounts in which a ledger counts, costs of releases, zCDP, and the form of mechanisms.
 
 Conversion to (ε, δ) by Canonne, Kamath and Steinke (2020), Prop 12, with x = α − 1:
 δ ≤ exp(x((1 + x)ρ − ε)) / x · (1 − 1/(1 + x))^(1 + x). Every x > 0 is valid, so an inexact x errs on the safe side.

@@ -1,4 +1,4 @@
-"""Built-in mechanisms: Gaussian, Laplace, PrivUnitG (algorithms.md §4.8), DP-SGD; that of a run's options.
+"""Built-in mechanisms of privacy: Gaussian, Laplace, PrivUnitG (algorithms.md §4.8), DP-SGD.
 
 Noise is drawn and added in float64, whose numbers are not evenly spaced.
 The set of possible outputs therefore depends slightly on the private vector (Mironov 2012).
@@ -42,7 +42,7 @@ def fresh_generator() -> np.random.Generator:
 
 
 class _Clipped:
-    """Mechanism for one vector, clipped to norm C; neighbours replace the vector by any other (replace-one)."""
+    """Mechanism that clips one vector to norm C; neighbours replace it by any other (replace-one)."""
 
     clip: float
 
@@ -275,10 +275,10 @@ Below it the finite sums overflow, and there is no protection.
 
 @dataclass(frozen=True)
 class DpSgd:
-    """DP-SGD of `steps` steps, unit `record`: Poisson sampling, gradients clipped to C, N(0, (zC)²) on their sum.
+    """DP-SGD of `steps` steps: Poisson sampling, gradients clipped to C, N(0, (zC)²) on their sum.
 
-    It is the Poisson-subsampled Gaussian mechanism (Mironov, Talwar and Zhang 2019), accounted by Opacus. Neighbours add or
-    remove one record, so the sum's sensitivity is C.
+    For unit `record`. It is the Poisson-subsampled Gaussian mechanism (Mironov, Talwar and Zhang 2019), accounted by Opacus.
+    Neighbours add or remove one record, so the sum's sensitivity is C.
     """
 
     multiplier: float

@@ -1,4 +1,4 @@
-"""SQLite file of a ledger: transactions, rows chained by hashes to detect changes, and queries on them.
+"""SQLite file of a ledger: transactions, rows chained by hashes to detect changes, queries.
 
 A query runs inside a transaction of the caller.
 """
