@@ -117,14 +117,7 @@ check_model = ModelCheck()
 
 
 class Enrolments:
-    """Enrolled runs of one client; the newest one stays in memory.
-
-    Args:
-        build_learner: Reads the private data under a run's vocabulary.
-        store: Client state.
-        policy: The owner's policy.
-        pins: Helpers that the owner relies on.
-    """
+    """Enrolled runs of one client; the newest one stays in memory."""
 
     def __init__(self, build_learner: BuildLearner, store: Store, policy: Policy, pins: AcceptsHelpers) -> None:
         self._build_learner, self._store, self._policy, self._pins = build_learner, store, policy, pins

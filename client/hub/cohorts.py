@@ -65,10 +65,6 @@ class HubSum:
         """Add the replies of clients that trained together; return what each of them sends.
 
         A reply that the server may leave out is sent as it is, or refused if sums alone may have it.
-
-        Args:
-            config: Configuration of the run.
-            replies: Client -> its reply.
         """
         if not replies:
             return {}

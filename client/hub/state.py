@@ -51,9 +51,6 @@ class StateBlocks:
 
     Blocks are numbered, and the newest one with a client has its state. A block is whole or not there, and stays until later
     blocks have all its clients. The states of one run are in memory.
-
-    Args:
-        folder: Folder of the hub.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -146,12 +143,7 @@ def _unpack(path: Path) -> dict[str, ClientMemory]:
 
 
 class HostedStore(DiskStore):
-    """Store of a client of a hub; nothing may be sent before `flush_all`.
-
-    Args:
-        root: Folder of the client, with its documents.
-        blocks: States of the hub's clients.
-    """
+    """Store of a client of a hub; nothing may be sent before `flush_all`."""
 
     def __init__(self, root: Path, blocks: StateBlocks) -> None:
         super().__init__(root)

@@ -30,16 +30,7 @@ DONE = {
 
 
 class HubView(Observer):
-    """Observer that writes the journals of a hub's clients and its log, and follows its control files.
-
-    Args:
-        address: Address of the server.
-        name: Name of the hub.
-        hub: The hub.
-        journal: Journal of the state folder.
-        control: Control files of the state folder.
-        on_event: Callback with one line of text.
-    """
+    """Observer that writes the journals of a hub's clients and its log, and follows its control files."""
 
     def __init__(
         self,

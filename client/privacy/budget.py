@@ -90,10 +90,6 @@ class Reservation:
     def noise(self, steps: int, generator: Callable[[], np.random.Generator]) -> DpSgdNoise | None:
         """Return the noise of local steps, unit `record`; None for unit `client`.
 
-        Args:
-            steps: Number of local steps τ.
-            generator: Factory of the random generator.
-
         Raises:
             RefusedError: No noise reduces the steps to that cost.
         """

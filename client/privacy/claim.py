@@ -48,9 +48,7 @@ class Statement:
 def read_statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
     """Return the statements of all accounts of a ledger, without changing it.
 
-    Args:
-        path: Ledger.
-        folders: Folders of roll-back records.
+    The folders are those of roll-back records.
 
     Raises:
         LedgerError: The ledger is missing, damaged, or behind a roll-back record.

@@ -128,13 +128,7 @@ def draw_items(rated: Ints, items: int, count: int, rng: np.random.Generator) ->
 def select_steps(
     config: RunConfig, participant: Participant, generator: Callable[[], np.random.Generator]
 ) -> tuple[Select, ...]:
-    """Return the steps on exact values: zeros for failed work, full tables, pseudo items, blocks of a sum.
-
-    Args:
-        config: Configuration of the run.
-        participant: The client, with the reservation of the release.
-        generator: Factory of the random generator that draws pseudo items.
-    """
+    """Return the steps on exact values: zeros for failed work, full tables, pseudo items, blocks of a sum."""
     select: list[Select] = []
     learner, request = participant.learner, participant.request
     if participant.reservation:
@@ -255,13 +249,8 @@ class Releaser:
         """Release the reply of a round of local training.
 
         Failed work becomes zeros, pseudo items are added, then clip and noise are applied. At last the client state takes the
-        released part, and tables are encoded as sparse rows. A repeated request gets identical bytes.
-
-        Args:
-            config: Configuration of the run.
-            trainer: Trainer of the run's method.
-            participant: The client, with the reservation of the release.
-            work: Local training; under DP-SGD it draws the noise itself.
+        released part, and tables are encoded as sparse rows. A repeated request gets identical bytes. Under DP-SGD the work
+        draws the noise itself.
 
         Raises:
             RefusedError: The cost exceeds a limit by now.
@@ -314,11 +303,6 @@ class Releaser:
 
     def release_counts(self, config: RunConfig, run: str, draw: DrawCounts) -> Arrays:
         """Release counts with Gaussian noise, at the whole budget of the run's counts.
-
-        Args:
-            config: Configuration of the run.
-            run: Name of the run.
-            draw: Computes the counts and adds the noise.
 
         Raises:
             RefusedError: The cost exceeds a limit.

@@ -183,12 +183,7 @@ class Plaintext:
 
 @dataclass(frozen=True)
 class AdditiveNoise:
-    """One clip and one noise over all arrays but row ids, unit `client`.
-
-    Args:
-        reservation: Permission for the release.
-        generator: Factory of the random generator for DP noise.
-    """
+    """One clip and one noise over all arrays but row ids, unit `client`."""
 
     reservation: Reservation
     generator: Callable[[], np.random.Generator]
@@ -219,9 +214,7 @@ class AdditiveNoise:
 class InternalNoise:
     """Release of values whose noise is drawn inside the work: DP-SGD steps, noisy counts.
 
-    Args:
-        reservation: Permission for the release.
-        mechanism: Mechanism that the work implements.
+    The work implements the mechanism.
     """
 
     reservation: Reservation

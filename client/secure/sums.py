@@ -46,14 +46,6 @@ def join_training(
 ) -> SumPart:
     """Return the part of a client in a round's sum of updates.
 
-    Args:
-        client: Name of the client.
-        run: The run and the client's data.
-        policy: The owner's policy.
-        store: State of the client.
-        request: Training request with the terms of the sum.
-        steps: Number τ_k of local steps.
-
     Raises:
         WireError: The terms are malformed.
         RefusedError: They are not those of the round's sum, or the request is for a reply of this client alone.

@@ -35,13 +35,7 @@ def with_alone(
 ) -> EvaluateReply:
     """Return the reply with the differences to a model trained alone; unchanged if the run asks for none.
 
-    Args:
-        run: The run.
-        participant: The client, which has stored its measurement of the finished model.
-        build: Reads the private data.
-        steps: Limit of local steps.
-        split: Split of the reply.
-        reply: Reply for the finished model; it may be sent as it is.
+    The participant has stored its measurement of the finished model; `steps` limits local steps.
     """
     comparison = TASKS[run.config.task].comparison
     if not run.config.federation.compare_alone or comparison is None or not is_comparable(run.config):

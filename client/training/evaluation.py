@@ -65,11 +65,7 @@ def evaluate_models(config: RunConfig, participant: Participant, split: str, *, 
 def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, statics: Arrays) -> AssignReply:
     """Return the assignment score of each model, and the client's property if it is requested.
 
-    Args:
-        run: The run and the client's data.
-        store: Client state, for the private head.
-        request: Request with the models.
-        statics: Untrained inputs of the models, without the client's own counts.
+    The statics are without the client's own counts.
 
     Raises:
         WireError: A model does not match the run's.
@@ -104,14 +100,8 @@ def choose_cluster(
 ) -> int:
     """Return the cluster whose model has the lowest loss on the client's training data.
 
-    A choice for training holds for `recluster-every` rounds, and for evaluations.
-
-    Args:
-        client: Name of the client; it breaks ties.
-        run: The run and the client's data.
-        store: Client state, for the choice.
-        request: Request with the K models.
-        statics: Untrained inputs of the models, without the client's own counts.
+    A choice for training holds for `recluster-every` rounds, and for evaluations. The client's name breaks ties. The statics
+    are without its own counts.
     """
     trains, every = isinstance(request, TrainRequest), run.config.capabilities.choice_rounds
     last = json.loads(store.read(run.run, CLUSTER) or "{}")

@@ -65,12 +65,7 @@ MANIFEST, DOCUMENTS = "manifest.json", "documents.safetensors"
 
 @dataclass(frozen=True)
 class ClientsState:
-    """State of all clients of a run between two rounds.
-
-    Args:
-        shards: State of the clients that have some.
-        documents: Documents of each client.
-    """
+    """State of all clients of a run between two rounds."""
 
     shards: Sequence[Shard] = ()
     documents: Documents = ()
@@ -115,8 +110,7 @@ Write = Callable[[Path], Mapping[str, StoredFile]]
 class SnapshotFolder:
     """Snapshots `<path>/<round>/`; a folder `<round>.part` is one that was not finished.
 
-    Args:
-        path: The folder; the first snapshot creates it.
+    The first snapshot creates the folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -165,8 +159,7 @@ class SnapshotFolder:
     def read(self, wanted: Manifest) -> tuple[Manifest, ClientsState]:
         """Return the manifest of a round's snapshot, and the state in its files.
 
-        Args:
-            wanted: Expected run, round, model and layout; an empty one may be any.
+        An empty text of `wanted` stands for any.
 
         Raises:
             StateError: The snapshot is damaged, or of another run, round, model or other clients.

@@ -119,8 +119,7 @@ class LedgerDatabase:
     def writing(self, durable: bool = True) -> Iterator[Connection]:
         """Open a transaction with no concurrent writer, which is undone if the block raises.
 
-        Args:
-            durable: True if the transaction must survive a power cut.
+        A durable transaction survives a power cut.
 
         Raises:
             LedgerError: The file is gone, locked, read-only or has no room; nothing was written.
@@ -359,12 +358,7 @@ def link_at(db: Connection, sequence: int) -> str:
 def spent(db: Connection, unit: str, run: str = "", number: int | None = None, more: float = 0.0) -> float:
     """Sum the costs of a unit's releases and one more cost, rounded once.
 
-    Args:
-        db: Ledger.
-        unit: Protected unit.
-        run: Name of one run; empty for all runs.
-        number: Number of one round; None for all rounds.
-        more: Additional cost.
+    Without `run` or `number`, all runs or rounds count.
     """
     within = "unit = ? AND (? = '' OR run = ?) AND (? IS NULL OR round = ?)"
     costs = db.execute(f"SELECT cost FROM releases WHERE {within}", (unit, run, run, number, number))

@@ -181,11 +181,7 @@ class HelperState:
     def enter(self, terms: SumTerms, members: str, clients: int, draw: Callable[[], bytes]) -> bytes:
         """Book the sum of a round and a channel; return the key of its noise.
 
-        Args:
-            terms: Terms of the sum.
-            members: Digest of the set: names, boxes and terms.
-            clients: Number of clients in the set.
-            draw: Source of a fresh key.
+        `members` is the digest of the set: names, boxes and terms. `draw` gives a fresh key.
 
         Raises:
             RefusedError: The sum was opened for another set, or it is closed.
