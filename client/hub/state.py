@@ -13,8 +13,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import load
 
 from client.state import ClientMemory, DiskStore, Store, run_folder
-from client.training.shards import read_private, shard_arrays, shards_of
-from client.training.snapshot import memories_of, stack_memories
+from client.training.snapshot import memories_of, read_private, shard_arrays, shards_of, stack_memories
 from common.arrays import Arrays
 from common.errors import StateError
 from common.files import put_in_place

@@ -25,16 +25,8 @@ from common.text import count, printable
 class ExpectedSum:
     """Sum that a client is ready to join.
 
-    Args:
-        run: Name of the run.
-        round: Number of the round.
-        channel: Channel of the sum.
-        roster: Helpers of the run.
-        min_sum: Minimum number of clients that the owner's policy requires.
-        template: Arrays of the names, shapes and dtypes of the client's own vector.
-        rho: Cost ρ of the request; 0 without noise.
-        clip: Clip norm C, with noise.
-        sign: `positive` if no number is negative.
+    The template has names, shapes and dtypes of the client's own vector. `min_sum` is the owner's, `rho` the cost ρ of the
+    request, 0 without noise, `clip` the clip norm C, with noise, and `sign` is `positive` if no number is negative.
     """
 
     run: str
@@ -101,11 +93,8 @@ class AcceptedRoster:
 class Pins:
     """Identities of helpers that one client relies on.
 
-    Args:
-        helpers: Fingerprints pinned by the owner, by the owner's names for them.
-        fewest: Minimum number of pinned helpers in a run's roster.
-        on_first_use: True to pin unknown identities at first contact.
-        path: File of the identities of first contacts; None for memory that ends with the process.
+    `helpers` has fingerprints by the owner's names for them, and at least `fewest` of a run's roster must be pinned. Without a
+    path, the identities of first contacts end with the process.
     """
 
     def __init__(

@@ -79,11 +79,8 @@ EXCLUSIVE_SECONDS = 0.5
 class LedgerDatabase:
     """Open ledger file.
 
-    Args:
-        path: Existing ledger, or `MEMORY` with a lineage for a new one.
-        lineage: Random identifier of a new ledger in memory.
-        content: Content of an earlier ledger, for `MEMORY`; empty for a new one.
-        alone: True for exclusive access: no other process may have it open, now or before it is closed.
+    In `MEMORY`, a new ledger has the lineage, and `content` is that of an earlier one. With `alone`, no other process may have
+    the file open, now or before it is closed.
 
     Raises:
         LedgerError: The file is missing, damaged, not a ledger, or open in another process despite `alone`.

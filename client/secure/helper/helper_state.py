@@ -135,11 +135,7 @@ class RunKeys:
 class HelperState:
     """Keys and opened sums of one helper.
 
-    Args:
-        db: Open file, or memory.
-        record: Roll-back record of the file; None in memory.
-        clock: Seconds since 1970.
-        release: Release of the folder's lock.
+    The clock has seconds since 1970; `release` ends the lock of the folder.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from client.state import ClientMemory, MemoryStore, StackedRow
-from client.training import shards as shard
+from client.training import snapshot as shard
 from client.training.snapshot import Manifest, SnapshotFolder, dump_stores, load_stores, state_files
 from client.training.stacks import Tensors
 
