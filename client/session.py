@@ -57,7 +57,7 @@ class Session:
     ) -> None:
         self.client, self.build_learner, self.store, self.releaser = client, build_learner, store, releaser
         self.policy = releaser.policy
-        self.runs = Enrolments(build_learner, store, self.policy, Pins.of(self.policy, first_contacts).accept)
+        self.runs = Enrolments(build_learner, store, self.policy, Pins(self.policy, first_contacts).accept)
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Accept an enrolment.

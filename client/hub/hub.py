@@ -185,8 +185,9 @@ class Hub:
 
     def _reply(self, name: str, request: Payload) -> Payload:
         reply = dispatch(self.sessions[name], request)
-        if isinstance(reply, EnrolReply) and name in self._sums_only:
-            _check_sums(self.sessions[name].config(reply.enrolment))
+        enrolment = reply.enrolment if isinstance(reply, EnrolReply) and name in self._sums_only else ""
+        if enrolment and (reason := reason_for_replies(self.sessions[name].config(enrolment))):
+            raise RefusedError(f"{SUMS_ONLY}, and this run needs single ones: {reason}")
         return reply
 
     def _participant(self, name: str, request: TrainRequest, total: HubSum | None) -> Participant:
@@ -271,11 +272,6 @@ def _result(outcome: TrainReply | Exception) -> TrainReply:
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
-
-
-def _check_sums(config: RunConfig) -> None:
-    if reason := reason_for_replies(config):
-        raise RefusedError(f"{SUMS_ONLY}, and this run needs single ones: {reason}")
 
 
 def _answer(kind: str, outcome: Payload | Exception) -> Answer:

@@ -422,13 +422,18 @@ def verify(db: Connection, lineage: str) -> None:
         LedgerError: A row was changed or is missing.
     """
     before = lineage
-    rows: Iterator[LedgerEntry | BudgetIncrease] = merge(
-        _valid_entries(db), increases(db), key=lambda row: row.sequence
-    )
-    for number, row in enumerate(rows, start=1):
-        if row.sequence != number or row.link != row.link_after(before):
-            raise LedgerError(f"row {row.sequence} of the privacy ledger was altered; restore the ledger from a backup")
-        before = row.link
+    rows: Iterator[LedgerEntry | BudgetIncrease] = merge(entries(db), increases(db), key=lambda row: row.sequence)
+    try:
+        for number, row in enumerate(rows, start=1):
+            if row.sequence != number or row.link != row.link_after(before):
+                raise LedgerError(
+                    f"row {row.sequence} of the privacy ledger was altered; restore the ledger from a backup"
+                )
+            before = row.link
+    except RefusedError as error:
+        raise LedgerError(
+            f"a row of the privacy ledger was altered ({error}); restore the ledger from a backup"
+        ) from None
 
 
 def _chained_tables(db: Connection) -> tuple[str, ...]:
@@ -454,15 +459,6 @@ def _upgrade(db: Connection, version: int) -> None:
     if version == WITH_TRUST:
         db.execute(TRUST)
     db.execute(f"PRAGMA user_version = {version}")
-
-
-def _valid_entries(db: Connection) -> Iterator[LedgerEntry]:
-    try:
-        yield from entries(db)
-    except RefusedError as error:
-        raise LedgerError(
-            f"a row of the privacy ledger was altered ({error}); restore the ledger from a backup"
-        ) from None
 
 
 StoredAccount = tuple[str, float, float]
