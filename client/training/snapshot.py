@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -97,11 +97,6 @@ def pack(shards: Sequence[Shard]) -> Iterator[list[Shard]]:
         part.append(shard)
     if part:
         yield part
-
-
-def write_shards(path: Path, shards: Sequence[Shard]) -> StoredFile:
-    """Write shards as one new file, and flush it to disk."""
-    return write_private(path, save(shard_arrays(shards)))
 
 
 def shard_arrays(shards: Sequence[Shard]) -> Arrays:
@@ -227,9 +222,6 @@ class Manifest:
 
 _FORM = TypeAdapter(Manifest)
 
-Write = Callable[[Path], Mapping[str, StoredFile]]
-"""Writes the files of a snapshot into a folder and returns them by name."""
-
 
 class SnapshotFolder:
     """Snapshots `<path>/<round>/`; a folder `<round>.part` is one that was not finished.
@@ -244,8 +236,8 @@ class SnapshotFolder:
         """Return the rounds of complete snapshots, ascending."""
         return sorted(int(path.name) for path in self.path.glob("*") if path.name.isdecimal())
 
-    def write(self, manifest: Manifest, write: Write) -> None:
-        """Write a snapshot with the files of `write`, then remove all others.
+    def write(self, manifest: Manifest, state: ClientsState) -> None:
+        """Write a snapshot, then remove all others.
 
         Raises:
             OSError: The disk is full or not writable; an older snapshot stays.
@@ -256,7 +248,7 @@ class SnapshotFolder:
         remove(part)
         try:
             part.mkdir(mode=0o700)
-            files = dict(write(part))
+            files = write_state(part, state)
             write_private(part / MANIFEST, _FORM.dump_json(Manifest(**{**vars(manifest), "files": files})))
             sync_folder(part)
             remove(folder)
@@ -322,17 +314,13 @@ class SnapshotFolder:
 _NOUNS = {"run": "run", "round": "round", "model": "state of the server", "layout": "set of clients or of data"}
 
 
-def state_files(state: ClientsState) -> Write:
-    """Return the writer of a state that is whole in this process."""
-
-    def write(folder: Path) -> dict[str, StoredFile]:
-        files = {DOCUMENTS: write_documents(folder / DOCUMENTS, state.documents)}
-        for number, part in enumerate(pack(state.shards)):
-            name = f"{number}.safetensors"
-            files[name] = write_shards(folder / name, part)
-        return files
-
-    return write
+def write_state(folder: Path, state: ClientsState) -> dict[str, StoredFile]:
+    """Write the files of a state into a folder; return them by name."""
+    files = {DOCUMENTS: write_documents(folder / DOCUMENTS, state.documents)}
+    for number, part in enumerate(pack(state.shards)):
+        name = f"{number}.safetensors"
+        files[name] = write_private(folder / name, save(shard_arrays(part)))
+    return files
 
 
 def remove(path: Path) -> None:
