@@ -54,23 +54,23 @@ class HubView(Observer):
     def connected(self, node_id: int) -> None:
         """Log and write that the server has admitted the hub."""
         super().connected(node_id)
-        with self._journal.together():
-            for view in self._views.values():
-                view.connected(node_id)
+        self._tell(lambda view: view.connected(node_id))
 
     def away(self, error: FedloomError) -> None:
         """Log failed attempts, and write the first."""
         super().away(error)
-        with self._journal.together():
-            for view in self._views.values():
-                view.away(error)
+        self._tell(lambda view: view.away(error))
 
     def left(self) -> None:
         """Log and write that the hub has left."""
         super().left()
+        self._tell(lambda view: view.left())
+
+    def _tell(self, change: Callable[[OwnerView], None]) -> None:
+        """Write a change of the connection to the journal of each client, all at once."""
         with self._journal.together():
             for view in self._views.values():
-                view.left()
+                change(view)
 
     @property
     def leaves(self) -> bool:
