@@ -134,11 +134,11 @@ def find_outliers(updates: Mapping[str, Callable[[], Arrays]]) -> list[str]:
 
 def _median(name: str, like: Array, updates: Mapping[str, Callable[[], Arrays]]) -> Array:
     """Return the coordinate-wise median of one array, a part of it at a time."""
-    size, parts = AT_ONCE // len(updates) + 1, []
+    size, medians = AT_ONCE // len(updates) + 1, []
     for start in range(0, max(like.size, 1), size):
         rows = [load()[name].reshape(-1)[start : start + size].copy() for load in updates.values()]
-        parts.append(np.median(rows, axis=0))
-    return np.concatenate(parts).reshape(like.shape)
+        medians.append(np.median(rows, axis=0))
+    return np.concatenate(medians).reshape(like.shape)
 
 
 def _distance(update: Arrays, middle: Arrays) -> float:
@@ -158,7 +158,7 @@ class RoundLengths:
 
 
 @dataclass(frozen=True)
-class Guard:
+class ReplyMemory:
     """Memory of the checks on replies."""
 
     recent: tuple[RoundLengths, ...] = ()
@@ -172,16 +172,16 @@ class Guard:
         """Return the lengths of the last rounds with equal noise, since noise decides on the length."""
         return [one.lengths for one in self.recent if one.noise == noise]
 
-    def record(self, noise: str, lengths: Lengths) -> "Guard":
+    def record(self, noise: str, lengths: Lengths) -> "ReplyMemory":
         """Return the memory after a round with these typical lengths."""
         return replace(self, recent=(*self.recent, RoundLengths(noise, lengths))[-RECENT_ROUNDS:]) if lengths else self
 
-    def count(self, left_out: Collection[str], accepted: Collection[str]) -> "Guard":
+    def count(self, left_out: Collection[str], accepted: Collection[str]) -> "ReplyMemory":
         """Return the memory after replies of a small federation were left out as too long or accepted."""
         counts = {client: n for client, n in self.left_out.items() if client not in accepted}
         return replace(self, left_out=counts | {client: counts.get(client, 0) + 1 for client in left_out})
 
-    def exclude(self, clients: Collection[str], last_round: int) -> "Guard":
+    def exclude(self, clients: Collection[str], last_round: int) -> "ReplyMemory":
         """Return the memory after clients were excluded up to a round; a longer penalty stays."""
         longest = {client: max(last_round, self.excluded.get(client, 0)) for client in clients}
         return replace(self, excluded={**self.excluded, **longest}) if clients else self

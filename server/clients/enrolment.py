@@ -100,8 +100,8 @@ class HubAdmission:
         _check_names(clients)
         self.names.resolve(node, clients[0])
         nodes = self.grid.admit(node, clients)
-        hosted |= {own: name for name, own in nodes.items()}
-        asked = {name: Message(reply.content, own, reply.metadata.message_type) for name, own in nodes.items()}
+        hosted |= {client: name for name, client in nodes.items()}
+        asked = {name: Message(reply.content, client, reply.metadata.message_type) for name, client in nodes.items()}
         return split_reply(reply, asked)
 
 

@@ -217,15 +217,15 @@ class Liveness:
             self._look(0.0, self._waited)
         return [node for node in nodes if node not in self._silent - self._restarted]
 
-    def _look(self, passed: float, awaited: Collection[int]) -> None:
+    def _look(self, seconds: float, awaited: Collection[int]) -> None:
         nodes = [node for node in self._list_nodes() if node.heartbeat_interval == PROMISE_SECONDS]
         beats = {node.node_id: node.online_until for node in nodes}
         connected = {node.node_id: node.last_activated_at for node in nodes}
         same = {node for node, until in beats.items() if self._beats.get(node) == until}
         again = {node for node, since in connected.items() if self._connected.get(node, since) != since}
-        self._waited = {node: self._waited.get(node, 0.0) + passed for node in same.intersection(awaited)}
+        self._waited = {node: self._waited.get(node, 0.0) + seconds for node in same.intersection(awaited)}
         self._waited |= dict.fromkeys(again.intersection(awaited), SILENCE_SECONDS - RESTART_SECONDS)
-        late = {node for node, seconds in self._waited.items() if seconds >= SILENCE_SECONDS}
+        late = {node for node, waited in self._waited.items() if waited >= SILENCE_SECONDS}
         self._restarted = frozenset(again | (self._restarted & same))
         self._beats, self._connected, self._silent = beats, connected, frozenset(late | (self._silent & same))
 

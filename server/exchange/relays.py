@@ -56,21 +56,21 @@ def _split(content: RecordDict, asked: Mapping[str, Message], *, sums: bool) -> 
 def _share(total: SumBlob, answers: Mapping[str, Answer]) -> dict[str, Answer]:
     """Return the reply of each client in a sum: its own numbers, and the sum that all of them share."""
     replies = {name: _numbers_of(name, answers[name]) for name in total.clients}
-    members = [Member(name, steps=own.steps, loss=own.loss) for name, own in replies.items()]
+    members = [Member(name, steps=reply.steps, loss=reply.loss) for name, reply in replies.items()]
     sums = read_sum(total.content, members)
     block = ClientBlock(0, total.clients, sums)
     found: dict[str, Answer] = {}
-    for member, own in zip(sums.members, replies.values(), strict=True):
+    for member, sent in zip(sums.members, replies.values(), strict=True):
         reply = BlockReply(
-            round=own.round,
+            round=sent.round,
             update={},
             gradient={},
-            loss=own.loss,
-            examples=own.examples,
-            steps=own.steps,
+            loss=sent.loss,
+            examples=sent.examples,
+            steps=sent.steps,
             block=block,
             lengths=member.lengths,
-            ledger=own.ledger,
+            ledger=sent.ledger,
         )
         found[member.name] = Handed(reply, size_without_arrays(reply) + len(total.content) // len(total.clients))
     return found

@@ -20,7 +20,7 @@ from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import printable
 from common.wire.messages import EVALUATE, TRAIN
-from server.aggregation.lengths import Guard, RoundLengths
+from server.aggregation.lengths import ReplyMemory, RoundLengths
 from server.aggregation.metrics import Evaluation
 from server.clients.enrolment import Enrolment
 from server.clients.presence import Attendance, Presence
@@ -351,7 +351,7 @@ class Journal:
 def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
     """Return the checkpoint of a state; `totals` are the sums of the journal."""
     groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
-    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.guard)}
+    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.reply_memory)}
     return Checkpoint(state.round, seed, groups, about)
 
 
@@ -362,5 +362,5 @@ def restore(checkpoint: Checkpoint) -> RunState:
     plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
     stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
     recent = tuple(RoundLengths(**one) for one in stored.get("recent", ()))
-    guard = Guard(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
-    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, guard)
+    memory = ReplyMemory(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
+    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, memory)

@@ -21,7 +21,7 @@ from server.aggregation.lengths import (
     LARGE_ROUND,
     RECENT_ROUNDS,
     Excess,
-    Guard,
+    ReplyMemory,
     allowances,
     find_excess,
     measure,
@@ -46,7 +46,7 @@ class Intaken:
     Args:
         replies: Usable replies, single or of blocks; empty if the server receives a secure sum.
         rejected: Client -> reason why its reply is not usable.
-        guard: Memory of the checks on replies, after these.
+        reply_memory: Memory of the checks on replies, after these.
         lengths: Typical lengths of the replies.
         shortened: Client -> length of its reply, which counts at the typical length.
         total: Sums over the clients; None before `Intake.add_up`, or if the sum is lost.
@@ -56,7 +56,7 @@ class Intaken:
 
     replies: list[Reply]
     rejected: dict[str, str]
-    guard: Guard
+    reply_memory: ReplyMemory
     lengths: Lengths = field(default_factory=dict)
     shortened: Mapping[str, str] = field(default_factory=dict)
     total: Contribution | None = None
@@ -101,7 +101,7 @@ class Intake(Protocol):
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
         """Return the usable replies of a further phase of the round, and client -> reason for the others."""
 
-    def add_up(self, at: RoundContext, taken: Intaken) -> Intaken:
+    def add_up(self, at: RoundContext, results: Intaken) -> Intaken:
         """Return the results with the total over the usable replies."""
 
     def forget(self, number: int) -> None:
@@ -216,26 +216,26 @@ class SingleIntake:
         """Return usable replies, without those beyond `federation.norm-bound`."""
         self.spool = None
         usable, rejected = split_messages(messages, self._enrolment, lambda message: self._examine(at, message, phase))
-        taken = Intaken([*usable.values()], rejected, at.state.guard)
-        return self._bound(at, taken, phase) if at.config.federation.norm_bound else taken
+        results = Intaken([*usable.values()], rejected, at.state.reply_memory)
+        return self._bound(at, results, phase) if at.config.federation.norm_bound else results
 
-    def add_up(self, at: RoundContext, taken: Intaken) -> Intaken:
+    def add_up(self, at: RoundContext, results: Intaken) -> Intaken:
         """Return the results with the total over whole blocks and single replies, made robust if configured."""
-        config, rejected = at.config, dict(taken.rejected)
+        config, rejected = at.config, dict(results.rejected)
         uploaded = self._method.template(config, at.state.model)
-        replies = select_whole(taken.replies, rejected, uploaded, at.capabilities)
-        taken = replace(taken, replies=replies, rejected=rejected)
+        replies = select_whole(results.replies, rejected, uploaded, at.capabilities)
+        results = replace(results, replies=replies, rejected=rejected)
         if len(replies) < config.federation.min_replies:
-            return taken
+            return results
         if are_summed(replies):
-            return replace(taken, total=add_up(replies, at.capabilities))
+            return replace(results, total=add_up(replies, at.capabilities))
         tables = uploaded if config.task_options.gathers_rows else None
-        return replace(taken, total=add_up(self._combine(at, replies), config.capabilities, tables))
+        return replace(results, total=add_up(self._combine(at, replies), config.capabilities, tables))
 
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
         """Return the usable replies of a further phase, made robust as those of the round."""
-        taken = self.close(at, messages, phase)
-        return self._combine(at, taken.replies), taken.rejected
+        results = self.close(at, messages, phase)
+        return self._combine(at, results.replies), results.rejected
 
     def _combine(self, at: RoundContext, replies: list[Reply]) -> list[Reply]:
         """Return replies whose weighted mean is the aggregate by `federation.robust`."""
@@ -252,8 +252,8 @@ class SingleIntake:
     def _examine(self, at: RoundContext, message: Message, phase: str) -> Reply:
         content = message.content if message.has_content() else RecordDict()
         if isinstance(content, Taken):
-            taken: Taken[Reply] = content
-            return taken.reply()
+            forwarded: Taken[Reply] = content
+            return forwarded.reply()
         sent = decode(TrainReply, content_of(message, self._largest(at)))
         return self._accept(at, sent, phase, message.metadata.src_node_id)
 
@@ -294,17 +294,19 @@ class SingleIntake:
             self._uploaded = model, self._method.template(at.config, model)
         return self._uploaded[1]
 
-    def _bound(self, at: RoundContext, taken: Intaken, phase: str) -> Intaken:
+    def _bound(self, at: RoundContext, results: Intaken, phase: str) -> Intaken:
         """Return the results without replies that are too long, and with those that count at the typical norm."""
-        excess, lengths = self._find_excess(at, taken.replies, phase)
-        needed, guard = self._find_needed(at, taken.replies, excess) if phase == LOCAL else (set[str](), taken.guard)
+        excess, lengths = self._find_excess(at, results.replies, phase)
+        needed, reply_memory = (
+            self._find_needed(at, results.replies, excess) if phase == LOCAL else (set[str](), results.reply_memory)
+        )
         left_out = {client: one.reason for client, one in excess.items() if client not in needed}
-        counted = [reply for reply in taken.replies if reply.client not in left_out]
+        counted = [reply for reply in results.replies if reply.client not in left_out]
         return replace(
-            taken,
+            results,
             replies=[shorten(r, excess[r.client].factors) if r.client in needed else r for r in counted],
-            rejected={**taken.rejected, **left_out},
-            guard=guard,
+            rejected={**results.rejected, **left_out},
+            reply_memory=reply_memory,
             lengths=lengths if phase == LOCAL else {},
             shortened={client: f"{excess[client].reason}; counts at the typical norm" for client in sorted(needed)},
         )
@@ -322,29 +324,29 @@ class SingleIntake:
 
     def _find_needed(
         self, at: RoundContext, replies: list[Reply], excess: Mapping[str, Excess]
-    ) -> tuple[set[str], Guard]:
+    ) -> tuple[set[str], ReplyMemory]:
         """Return clients whose too long reply counts at the typical norm, and the new memory.
 
         One or two replies cannot judge each other, and honest ones can grow: after an absence, or after a step that
         spoiled the model. They count if the other clients do not make a quorum. In a federation of fewer than
         `LARGE_ROUND` clients they also count after `RECENT_ROUNDS` replies in a row that were left out.
         """
-        guard, roster = at.state.guard, self._enrolment.roster
+        reply_memory, roster = at.state.reply_memory, self._enrolment.roster
         present = roster.select_trainable(roster.present)
-        others = [name for name in present if name not in excess and not guard.sits_out(name, at.number)]
+        others = [name for name in present if name not in excess and not reply_memory.sits_out(name, at.number)]
         can_judge = len(replies) > 2 or are_summed(replies) or not self._past(at)
         no_quorum = len(others) < at.config.federation.min_replies
-        waited = {client for client, number in guard.left_out.items() if number >= RECENT_ROUNDS}
+        waited = {client for client, number in reply_memory.left_out.items() if number >= RECENT_ROUNDS}
         needed = set[str]() if can_judge else {client for client in excess if no_quorum or client in waited}
         if len(present) < LARGE_ROUND:
             accepted = [reply.client for reply in replies if reply.client not in excess]
-            guard = guard.count(excess.keys() - needed, accepted)
-        return needed, guard
+            reply_memory = reply_memory.count(excess.keys() - needed, accepted)
+        return needed, reply_memory
 
     def _past(self, at: RoundContext) -> list[Lengths]:
         """Return typical lengths of the last rounds; none if no other client ever took part."""
         is_alone = len({*self._enrolment.roster.by_name(), *at.counted}) == 1
-        return [] if is_alone else at.state.guard.past(at.noise)
+        return [] if is_alone else at.state.reply_memory.past(at.noise)
 
 
 def _read_full(at: RoundContext, load: Load, template: Arrays) -> Load:

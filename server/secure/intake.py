@@ -111,9 +111,9 @@ class SecureIntake:
         try:
             total = median_of(self._open_groups(at, uploads, rejected))
         except SumLostError as lost:
-            return Intaken([], rejected | dict.fromkeys(uploads, str(lost)), at.state.guard, lost=str(lost))
+            return Intaken([], rejected | dict.fromkeys(uploads, str(lost)), at.state.reply_memory, lost=str(lost))
         spoilt = [name for name in rejected if self._bad_boxes[name] >= BAD_BOXES]
-        return Intaken([], rejected, at.state.guard.exclude(spoilt, at.rounds), total=total, notes=self._notes)
+        return Intaken([], rejected, at.state.reply_memory.exclude(spoilt, at.rounds), total=total, notes=self._notes)
 
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
         """Refuse further phases: their replies would be single ones.
@@ -123,9 +123,9 @@ class SecureIntake:
         """
         raise ConfigError(f"{at.config.method} needs single replies; set privacy.trust=local")
 
-    def add_up(self, at: RoundContext, taken: Intaken) -> Intaken:
+    def add_up(self, at: RoundContext, results: Intaken) -> Intaken:
         """Return the results as they are: the sum is all that the server knows."""
-        return taken
+        return results
 
     def forget(self, number: int) -> None:
         """Remove the files of sums up to a round."""
@@ -164,8 +164,8 @@ class SecureIntake:
     def _examine(self, at: RoundContext, message: Message) -> Upload:
         content = content_of(message, self._largest)
         if isinstance(content, Taken):
-            taken: Taken[Upload] = content
-            return taken.reply()
+            forwarded: Taken[Upload] = content
+            return forwarded.reply()
         return self._accept(at, decode(TrainReply, content), message.metadata.src_node_id)
 
     def _store(self, at: RoundContext, sent: TrainReply, node: int, spool: Spool) -> Upload:

@@ -57,7 +57,7 @@ def test_any_order_of_arrival_has_the_bits_of_all_replies_at_once(
     assert fingerprint(streamed.round(*arrived)) == fingerprint(expected)
     assert streamed.trained[0].loss == at_once.trained[0].loss
     assert streamed.trained[0].rejected == at_once.trained[0].rejected
-    assert streamed.strategy.state.guard == expected.guard
+    assert streamed.strategy.state.reply_memory == expected.reply_memory
 
 
 def test_a_step_is_taken_back_in_both_ways_alike(tmp_path: Path) -> None:
