@@ -17,7 +17,6 @@ from common.config.run import RunConfig, reason_for_replies, resolve_rows
 from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
-from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
 from server.clients.enrolment import MAX_REWAIT_SECONDS, SUMS, Enrolment, HubAdmission
 from server.clients.ledger_heads import LedgerHeads
@@ -106,8 +105,7 @@ def train(strategy: Round, grid: Grid, journal: Journal) -> str:
         _evaluate(strategy, grid)
     while (rounds := config.rounds - strategy.state.round) > 0:
         try:
-            arrays = to_record(strategy.state.model)
-            strategy.start(grid, arrays, num_rounds=rounds, timeout=config.federation.deadline)
+            strategy.start(grid, ArrayRecord(), num_rounds=rounds, timeout=config.federation.deadline)
         except BudgetSpentError as spent:
             strategy.conclude(grid)
             return f"{ENDED_EARLY}: {spent}"
@@ -190,7 +188,7 @@ def _run(
     sums = parties.sums(folder.append)
     strategy = _build_round(config, state, enrolment, journal, folder, sums, on_round)
     journal.open(strategy.state)
-    recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.take), False
+    recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.intake.take), False
     try:
         enrolment.assemble(recorded, federation.min_clients)
         journal.start(catalogue)

@@ -4,13 +4,16 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from common.arrays import Array, Arrays, norm
-from common.contribution import BlockReply, Lengths, positive
+from common.contribution import BlockReply, Lengths, positive, typical
 from common.wire.messages import TrainReply
-from common.wire.sparse_rows import numbers_of
+from common.wire.sparse_rows import ROWS
+
+T = TypeVar("T")
 
 LARGE_ROUND = 5
 """Number of replies from which a round's own median is the reference."""
@@ -36,9 +39,10 @@ def measure(reply: TrainReply) -> Lengths:
     """Return the norms of a reply."""
     if isinstance(reply, BlockReply):
         return dict(reply.lengths)
-    gradient = {"gradient": _length(reply.gradient)} if reply.gradient else {}
+    numbers = [a for name, a in reply.update.items() if not name.endswith(ROWS)]
+    gradient = {"gradient": _length([*reply.gradient.values()])} if reply.gradient else {}
     with np.errstate(over="ignore"):
-        return {"update": _length(numbers_of(reply.update)), **gradient}
+        return {"update": _length(numbers), **gradient}
 
 
 def scale_update(lengths: Lengths, factor: float) -> Lengths:
@@ -46,9 +50,9 @@ def scale_update(lengths: Lengths, factor: float) -> Lengths:
     return {kind: (factor if kind == "update" else 1.0) * length for kind, length in lengths.items()}
 
 
-def _length(arrays: Arrays) -> float:
+def _length(arrays: Sequence[Array]) -> float:
     """Return the L2 norm of all arrays, read as one vector in float64; unlike `norm`, not to the last bit."""
-    vector = np.concatenate([a.ravel() for a in arrays.values()], dtype=np.float64) if arrays else np.zeros(0)
+    vector = np.concatenate([a.ravel() for a in arrays], dtype=np.float64) if arrays else np.zeros(0)
     return float(np.sqrt(vector @ vector))
 
 
@@ -107,6 +111,23 @@ def find_excess(
             )
             found[client] = Excess(reason, {kind: typical[kind] / one[kind] for kind in beyond})
     return found
+
+
+def judge_lengths(
+    lengths: Mapping[str, Lengths], weights: Mapping[str, float], past: Sequence[Lengths], first: float, bound: float
+) -> tuple[dict[str, Excess], Lengths]:
+    """Return the clients beyond the bound on lengths, and the typical lengths of the others.
+
+    Args:
+        lengths: Client -> lengths of its reply.
+        weights: Client -> weight of its reply.
+        past: Typical lengths of the last rounds under the same noise.
+        first: Reference if there is no other.
+        bound: The option `federation.norm-bound`.
+    """
+    limits = references([*lengths.values()], past, first)
+    excess = find_excess(lengths, limits, bound, allowances(weights))
+    return excess, typical([one for client, one in lengths.items() if client not in excess])
 
 
 FAR = 3.0
@@ -186,6 +207,6 @@ class ReplyMemory:
         longest = {client: max(last_round, self.excluded.get(client, 0)) for client in clients}
         return replace(self, excluded={**self.excluded, **longest}) if clients else self
 
-    def sits_out(self, client: str, number: int) -> bool:
-        """Return True if the client is not asked in a round."""
-        return number <= self.excluded.get(client, 0)
+    def without_excluded(self, clients: Mapping[str, T], number: int) -> dict[str, T]:
+        """Return the clients that do not sit out a round."""
+        return {client: one for client, one in clients.items() if number > self.excluded.get(client, 0)}

@@ -18,10 +18,10 @@ from common.wire.messages import ENROL, EnrolReply, EnrolRequest
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import REVOKED_KEY, NameBindings
 from server.clients.roster import EnrolledClient, Roster
-from server.exchange.grid import content_size
+from server.exchange.grid import content_of
 from server.exchange.relays import HubGrid, split_reply
 from server.record.events import Refusal
-from server.round.checks import MAX_EXAMPLES, SMALL_REPLY, check_size
+from server.round.checks import MAX_EXAMPLES, SMALL_REPLY
 
 
 def explain_shortage(roster: Roster, online: Set[int], at_least: int, waited: float) -> FedloomError:
@@ -50,10 +50,7 @@ def accept(node: int, reply: Message, hosted: str = "") -> EnrolledClient:
     Raises:
         WireError: The client refuses, or its name or numbers are invalid.
     """
-    if reply.has_error():
-        raise WireError(reply.error.reason or f"error {reply.error.code}")
-    check_size(content_size(reply.content), SMALL_REPLY)
-    enrolled = decode(EnrolReply, reply.content)
+    enrolled = decode(EnrolReply, content_of(reply, SMALL_REPLY))
     if not (enrolled.client == hosted if hosted else NAME.fullmatch(enrolled.client)):
         raise WireError(
             f"invalid client name '{printable(enrolled.client, 80)}'; use up to 64 letters, digits, '.', '_' and"

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
+from common.errors import WireError
 from common.heartbeat import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
 from common.text import printable
 from common.wire.codec import Handed
@@ -119,6 +120,31 @@ def content_size(content: RecordDict) -> int:
     if isinstance(content, Handed | Weighed):
         return content.size
     return sum(map(record_size, content.values()))  # views by type would hold the content until a garbage collection
+
+
+MEGABYTE = 10**6
+
+
+def check_size(size: int, limit: float) -> None:
+    """Check that a reply is no larger than the largest honest one.
+
+    Raises:
+        WireError: It is larger.
+    """
+    if size > limit:
+        raise WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
+
+
+def content_of(message: Message, limit: float = math.inf) -> RecordDict:
+    """Return the content of a message.
+
+    Raises:
+        WireError: The message is an error, with its reason as text, or has more than `limit` bytes.
+    """
+    if message.has_error():
+        raise WireError(message.error.reason or f"error {message.error.code}")
+    check_size(content_size(message.content), limit)
+    return message.content
 
 
 GRACE_SECONDS = 1.0  # added to the time of stragglers, which a very fast quorum would otherwise exclude

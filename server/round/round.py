@@ -20,7 +20,7 @@ from common.arrays import Arrays, all_finite
 from common.config.run import RunConfig
 from common.errors import BudgetSpentError, QuorumError
 from common.tasks.registry import TASKS
-from common.wire.codec import encode, to_record
+from common.wire.codec import encode
 from common.wire.messages import EVALUATE, TRAIN, Payload, TrainRequest
 from common.wire.sparse_rows import expand
 from server.aggregation.lengths import find_outliers
@@ -104,11 +104,15 @@ class Round(Strategy):
         self.config, self.method, self.intake, self.plan, self.observer = config, method, intake, plan, observer
         self.state = method.assignment.start(state, config)
         self._evaluator, self._enrolment = evaluator, enrolment
-        self._price = Price()
+        self._client_only = TASKS[config.task].client_only
+        self._price = Price({})
+        self._at: RoundContext | None = None
         self._grid: Grid | None = None
         self._step: Step | None = None
         self._is_over = self._is_on_test = self._can_exclude = False
         self._unusable: dict[str, str] = {}
+        self._costs: dict[str, float] = {}
+        """Numbers of the plan on the round."""
 
     # --- training ------------------------------------------------------------------------------------------------
 
@@ -128,73 +132,64 @@ class Round(Strategy):
         is_pending = self.intake.is_pending(number)
         is_free = is_pending and not self.plan.needs_clients
         clients = {} if is_free else self._enrolment.gather(grid, self.config.federation.min_replies)
-        self._price = self.plan.open(self.state, clients)
+        self._price, self._at = self.plan.open(self.state, clients), None
         at = self._context()
-        terms = self.intake.open(at, [] if is_pending else self._sample(at, clients))
-        asked = {name: self._current(name, clients) for name in terms}
+        terms = self.intake.open(at, [] if is_pending else self._sample(number, self._price.payers))
+        asked = {name: self._price.payers[name] for name in terms}
         if asked:
-            self.state = self.method.assignment.prepare(at, asked, self._talk(), training=True)
-            at = self._context()
-        request = self._requests(at, terms)
-        messages = self._messages([*asked.values()], TRAIN, request)
-        self.plan.charge(self.intake.paying, self.state.model)
+            self.state = self.method.assignment.prepare(at, asked, self._talk(at), training=True)
+        messages = self._messages([*asked.values()], TRAIN, self._requests(self._context(), terms))
+        self._costs = self.plan.charge(self.intake.paying, self.state.model)
         return messages
-
-    def take(self, node: int, answer: Message) -> None:
-        """Examine a reply as it arrives."""
-        self.intake.take(node, answer)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Make one server step from the replies.
+        """Make one server step from the replies; the model is in the state, so that Flower gets none.
 
         Raises:
             QuorumError: Fewer usable replies than `federation.min-replies`, or too few for a secure sum.
         """
         try:
-            results = self.intake.close(self._context(), replies)
-            self.state = replace(self.state, reply_memory=results.reply_memory)
-            loss = self._report(self._advance(self._context(), results))
+            at = self._context()
+            self._report(self._advance(at, self.intake.close(at, replies)))
         except QuorumError:
             if not self.intake.has_final(self.state.round + 1):
                 self.plan.fail()
             raise
         self.intake.forget(self.state.round)
-        return to_record(self.state.model), MetricRecord({"loss": loss} if math.isfinite(loss) else {})
+        return None, None
 
     def can_exclude(self, grid: Grid) -> bool:
         """Return True if the clients without unusable replies in a failed round make a quorum."""
         clients = self._enrolment.roster.select_trainable(grid.get_node_ids())
-        others = [name for name in clients if not self.state.reply_memory.sits_out(name, self.state.round + 1)]
+        others = self.state.reply_memory.without_excluded(clients, self.state.round + 1)
         return self._can_exclude and len(others) >= self.config.federation.min_replies
 
     def _context(self) -> RoundContext:
-        return RoundContext(self.config, self.state, self._price.cost, self._price.clip)
+        """Return the facts of the round under the state as it is now."""
+        at = self._at
+        if at is None or at.state is not self.state or at.config is not self.config:
+            at = self._at = RoundContext(self.config, self.state, self._price.cost, self._price.clip)
+        return at
 
-    def _sample(self, at: RoundContext, clients: Mapping[str, EnrolledClient]) -> list[str]:
-        """Return the cohort among the clients that can pay and do not sit out."""
+    def _sample(self, number: int, payers: Mapping[str, EnrolledClient]) -> list[str]:
+        """Return the cohort among the clients that can pay, of those that do not sit out if they are enough."""
         federation = self.config.federation
-        able = {name: c for name, c in clients.items() if self.plan.can_pay(self._current(name, clients))}
-        trusted = {name: c for name, c in able.items() if not self.state.reply_memory.sits_out(name, at.number)}
-        able = trusted if len(trusted) >= federation.min_replies else able
-        return cohort(self.config.seed, at.number, able, federation.cohort, federation.min_replies)
-
-    def _current(self, name: str, clients: Mapping[str, EnrolledClient]) -> EnrolledClient:
-        """Return the client with its remaining budget, which the plan may have lowered."""
-        return self._enrolment.roster.clients.get(clients[name].node, clients[name])
+        trusted = self.state.reply_memory.without_excluded(payers, number)
+        able = trusted if len(trusted) >= federation.min_replies else payers
+        return cohort(self.config.seed, number, able, federation.cohort, federation.min_replies)
 
     def _requests(self, at: RoundContext, terms: Mapping[str, str]) -> Callable[[EnrolledClient], TrainRequest]:
         """Return the request of each client, the same object for equal ones."""
-        assignment, memory = self.method.assignment, self.state.memory
+        assignment, memory = self.method.assignment, at.state.memory
         requests: dict[tuple[Any, ...], TrainRequest] = {}
 
         def request(client: EnrolledClient) -> TrainRequest:
-            name, last = client.name, self.state.counted.get(client.name, 0)
+            name, last = client.name, at.state.counted.get(client.name, 0)
             shared, statics = self.method.broadcast(memory, last), assignment.statics_for(at, client.name)
             last = last if shared else 0  # else equal requests would be encoded for each
-            group, sum_ = assignment.group_of(self.state, name), self.intake.group_of(name)
-            key = client.enrolment, last, group, tuple(statics), sum_
+            key = client.enrolment, last, assignment.group_of(at.state, name), tuple(statics), terms[name]
             if key not in requests:
                 requests[key] = TrainRequest(
                     round=at.number,
@@ -238,7 +233,7 @@ class Round(Strategy):
             blamed.append(longest)
             reason = self._blame("the step with its update is not finite", at.number)
             results = results.without([longest], {longest: reason})
-        reply_memory = state.reply_memory.record(at.noise, results.lengths).exclude(
+        reply_memory = results.reply_memory.record(at.noise, results.lengths).exclude(
             blamed, self._end_of_penalty(at.number)
         )
         self.state = replace(state, reply_memory=reply_memory)
@@ -246,14 +241,14 @@ class Round(Strategy):
 
     def _next_state(self, at: RoundContext, results: Intaken) -> RunState:
         """Return the state after the method's step from the total."""
-        task, before, total = TASKS[self.config.task], at.state, results.total
+        before, total = at.state, results.total
         assert total is not None  # added up
-        shared = {name: a for name, a in before.model.items() if not task.is_client_only(name)}
+        shared = {name: a for name, a in before.model.items() if not name.startswith(self._client_only)}
         with np.errstate(over="ignore", invalid="ignore"):
             updated, memory = self.method.update(at, before.memory, shared, total)
             model = {**before.model, **updated}
             names = [reply.client for reply in results.replies] or total.names  # a robust rule may leave some out
-            model = self.method.assignment.refine(at, model, names, self._talk())
+            model = self.method.assignment.refine(at, model, names, self._talk(at))
         return before.next(model, memory, names)
 
     def _describe(self, at: RoundContext, results: Intaken) -> Trained:
@@ -266,18 +261,16 @@ class Round(Strategy):
         shortened = {client: why for client, why in results.shortened.items() if client in names}
         groups = self.method.assignment.groups(self.state)
         return Trained(
-            self.state, loss, results.rejected, {**numbers, **self.plan.numbers()}, groups, self._unusable, shortened
+            self.state, loss, results.rejected, {**numbers, **self._costs}, groups, self._unusable, shortened
         )
 
-    def _report(self, step: Step) -> float:
-        """Record a step; return its loss."""
+    def _report(self, step: Step) -> None:
         self._step = step
         self.observer.on_trained(step.trained)
-        return step.trained.loss
 
     def _require_quorum(self, results: Intaken) -> None:
         quorum, number = self.config.federation.min_replies, self.state.round + 1
-        self.state = replace(self.state, reply_memory=self.state.reply_memory.exclude(results.rejected, number))
+        self.state = replace(self.state, reply_memory=results.reply_memory.exclude(results.rejected, number))
         self._can_exclude = not results.rejected.keys() <= self._unusable.keys()
         self._unusable |= results.rejected
         reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(results.rejected.items()))
@@ -309,7 +302,7 @@ class Round(Strategy):
             if not find_explosion(evaluation):
                 return evaluation
         self.state = replace(before, round=number, reply_memory=after.reply_memory)
-        numbers = {"taken_back": 1.0, **self.plan.numbers()}
+        numbers = {"taken_back": 1.0, **self._costs}
         back = replace(step.trained, state=self.state, loss=math.nan, server=numbers, shortened={})
         self._report(replace(step, trained=back))
         return self._evaluate_again(self._grid)
@@ -377,7 +370,7 @@ class Round(Strategy):
         at = self._context()
         clients = self._evaluator.select(at, grid.get_node_ids(), final=final, one_model=model is not None)
         if model is None:
-            self.state = self.method.assignment.prepare(at, clients, self._talk(), training=False)
+            self.state = self.method.assignment.prepare(at, clients, self._talk(at), training=False)
             at = self._context()
         request = self._evaluator.requests(at, clients, split, final=final, model=model, number=number)
         return self._messages([client for _, client in sorted(clients.items())], EVALUATE, request)
@@ -401,8 +394,8 @@ class Round(Strategy):
             messages.append(Message(encoded[id(content)][1], client.node, kind, ttl=ttl, group_id=group))
         return messages
 
-    def _talk(self) -> "Talk":
-        return Talk(self._context(), self.intake, self._enrolment, self._send)
+    def _talk(self, at: RoundContext) -> Talk:
+        return Talk(at, self.intake, self._enrolment, self._send)
 
     def _send(
         self, clients: Sequence[EnrolledClient], kind: str, payload: Callable[[EnrolledClient], Payload]
