@@ -132,7 +132,7 @@ OnRound = Callable[[RunState], None]
 
 
 def run(
-    grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None, on_round: OnRound = lambda state: None
+    grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None, on_round: OnRound = RoundObserver.on_round
 ) -> Result:
     """Train to the end; all results are in `runs/<id>/`.
 
@@ -176,7 +176,7 @@ def _run(
     state, totals = _load_or_create(folder, config, catalogue)
     parties.save()
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
-    connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=lambda: parties.exchange.helping)
+    connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=parties.exchange.helping)
     quiet = connect()
     sent = config.model_copy(update={"resume": False})  # else clients of a resumed run prepare their data again
     invitation = EnrolRequest(config.run_id, to_json(sent), catalogue.to_json(), parties.cards)
@@ -223,7 +223,7 @@ def _build_round(
         on_trained=journal.record_training,
         on_evaluated=journal.record_evaluation,
         on_observed=journal.record_observation,
-        reason_to_stop=lambda: journal.choice.reason_to_stop,
+        reason_to_stop=journal.choice.reason_to_stop,
         find_explosion=journal.losses.find_explosion,
     )
     decided = folder.decision() if config.resume and config.needs_planner else ""

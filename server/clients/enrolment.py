@@ -202,11 +202,12 @@ class Enrolment:
         while True:
             self.remove_revoked()
             online = frozenset(grid.get_node_ids())
-            uninvited = self.roster.select_uninvited(online)
-            if self._invite(uninvited, len(online), hurry=len(self._here(online, is_suitable)) >= at_least):
+            uninvited, suitable = self.roster.select_uninvited(online), self._here(online, is_suitable)
+            if self._invite(uninvited, len(online), hurry=len(suitable) >= at_least):
                 news = self._clock()
-            online = frozenset(grid.get_node_ids())  # nodes may have returned in the meantime
-            suitable = self._here(online, is_suitable)
+            if uninvited:
+                online = frozenset(grid.get_node_ids())  # nodes may have returned in the meantime
+                suitable = self._here(online, is_suitable)
             if len(suitable) >= at_least:
                 return suitable
             now = self._clock()

@@ -123,6 +123,10 @@ class Roster:
             return self.clients[node].name
         return self.hosted.get(node) or self.registered.get(node) or f"node-{node}"
 
+    def names(self, nodes: Iterable[int]) -> dict[int, str]:
+        """Return node -> display name."""
+        return {node: self.name(node) for node in nodes}
+
     def _pardon(self, node: int) -> None:
         self.refused.pop(node, None)
         self.later.pop(node, None)

@@ -237,11 +237,12 @@ class Liveness:
             self._looked = now
         return self._silent.intersection(nodes)
 
-    def audible(self, nodes: Iterable[int]) -> list[int]:
-        """Return the nodes without those that are silent still; a restarted node can answer a new request."""
+    def audible(self, nodes: Iterable[int], hidden: Collection[int] = ()) -> list[int]:
+        """Return the nodes without hidden and silent ones; a restarted node can answer a new request."""
         if self._silent:
             self._look(0.0, self._waited)
-        return [node for node in nodes if node not in self._silent - self._restarted]
+        mute = self._silent - self._restarted
+        return [node for node in nodes if node not in hidden and node not in mute]
 
     def _look(self, seconds: float, awaited: Collection[int]) -> None:
         nodes = [node for node in self._list_nodes() if node.heartbeat_interval == PROMISE_SECONDS]
@@ -278,7 +279,7 @@ class PollingGrid(Grid):
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
         liveness: Record of heartbeats, shared by the wrappers of a Grid.
-        hidden: Connected nodes that are no clients.
+        hidden: Connected nodes that are no clients, as they are when nodes are listed.
         take: Callback of every answer, for callers that only see `send_and_receive`.
     """
 
@@ -290,7 +291,7 @@ class PollingGrid(Grid):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         liveness: Liveness | None = None,
-        hidden: Callable[[], Collection[int]] = tuple,
+        hidden: Collection[int] = (),
         take: Take = lambda node, answer: None,
     ) -> None:
         self._liveness = liveness or Liveness(grid.get_nodes, clock)
@@ -379,8 +380,7 @@ class PollingGrid(Grid):
 
     def get_node_ids(self) -> Iterable[int]:
         """Return the ids of the connected clients, without those that send no heartbeats."""
-        hidden = frozenset(self._hidden())
-        return self._liveness.audible(node for node in self._grid.get_node_ids() if node not in hidden)
+        return self._liveness.audible([*self._grid.get_node_ids()], self._hidden)
 
     def get_nodes(self) -> Iterable[NodeInfo]:
         """Return the connected nodes."""

@@ -67,7 +67,10 @@ def compute_fingerprint(config: RunConfig, catalogue: Vocabulary) -> str:
 
 def find_training(exchanges: Sequence[Exchange]) -> Exchange:
     """Return the exchange in which the clients of a round trained first; an empty one without any."""
-    return next((exchange for exchange in exchanges if exchange.kind == TRAIN), summarize_exchange([], [], 0.0))
+    for exchange in exchanges:
+        if exchange.kind == TRAIN:
+            return exchange
+    return summarize_exchange([], [], 0.0)
 
 
 def has_missing(exchanges: Sequence[Exchange], quorum: int) -> bool:
@@ -108,7 +111,7 @@ def describe_round(
         **trained.excluded,
         **trained.rejected,
     }
-    missing = {name(node) for node in training.missing} | {n for n, why in attendance.lost.items() if not why}
+    missing = attendance.unanswered | {client for client, why in attendance.lost.items() if not why}
     return RoundEvent(
         round=trained.state.round,
         rounds=rounds,
@@ -117,7 +120,7 @@ def describe_round(
         split=split if evaluation.metrics else "",
         seconds=sum(exchange.seconds for exchange in exchanges),
         answered=max(len(training.durations) - len(trained.rejected), 0),
-        asked=len({name(node) for node in training.asked} | attendance.lost.keys()),
+        asked=len(attendance.asked | attendance.lost.keys()),
         missing=sorted(client for client in missing if not attendance.lost.get(client)),
         refused={client: printable(why) for client, why in reasons.items()},
         shortened=dict(trained.shortened),

@@ -47,7 +47,7 @@ def limit_reply(model: Arrays) -> int:
 
 
 def lowest_loss(task: AnyTask) -> float:
-    """Return the lowest training loss that a client can have: that of the metric, if the task's loss is an error."""
+    """Return the lowest possible training loss: that of the metric if the task's loss is an error."""
     is_error = all(task.loss_is_error(model) for model in get_args(ModelVariant))
     spec = _find(LOSS, task) if is_error else None
     return -MAX_PLAUSIBLE if spec is None else max(spec.low, -MAX_PLAUSIBLE)

@@ -145,10 +145,15 @@ def take_reply(answer: Message, limit: float, examine: Callable[[TrainReply], Re
 def split_messages(
     messages: Iterable[Message], enrolment: Enrolment, examine: Callable[[Message, str], ReplyT]
 ) -> tuple[dict[str, ReplyT], dict[str, str]]:
-    """Return client -> usable reply by name, and client -> reason for the others; `examine` gets a message and its client.
+    """Return client -> usable reply by name, and client -> reason for the others.
 
     Clients that failed leave the roster and are invited again in the next round. A list of messages is cleared: Flower
     holds it until the replies of the next round are here.
+
+    Args:
+        messages: Replies.
+        enrolment: Clients of the run.
+        examine: Function of a message and its client that returns the reply, or raises WireError.
     """
     usable: dict[str, ReplyT] = {}
     failed: dict[int, str] = {}
