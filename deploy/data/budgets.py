@@ -9,7 +9,7 @@ from client.data.sources import fingerprint_of_all, is_demo, resolve_source
 from client.owner.policy import Policy
 from client.privacy.claim import Statement, read_statements
 from client.privacy.claim import read_statements as statements_of
-from client.privacy.ledger.accounts import increase_budget
+from client.privacy.ledger.ledger import increase_budget
 from client.privacy.ledger.locate import (
     LINEAGES,
     absolute_source,

@@ -14,7 +14,7 @@ from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import BGTplanner
 from common.metrics import MetricSpec
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.tasks.registry import TASKS
 from deploy.pages.figures import COLORS, FAINT, INK, svg
 from deploy.pages.view import (

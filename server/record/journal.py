@@ -15,7 +15,7 @@ from typing import Any
 
 from common.config.run import RunConfig
 from common.errors import DataError, FedloomError
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import printable
