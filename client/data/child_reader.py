@@ -16,9 +16,8 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from client.data.dataset import AnyDataset
+from client.data.dataset import AnyDataset, is_demo
 from client.data.read import read_partition
-from client.data.sources import is_demo
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from common import errors
 from common.arrays import Array

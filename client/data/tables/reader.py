@@ -12,20 +12,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from pyarrow import types
 
-from client.data.tables.cells import LEAVE_EMPTY, LEAVE_OUT, CellError, Cells, escape
 from client.data.tables.files import EXPANDED_LIMIT, Content, load, suffix_of
 from client.data.tables.schema import (
     DEFAULT_DIALECT,
+    LEAVE_EMPTY,
+    LEAVE_OUT,
     PARTITION_MARK,
+    CellError,
+    Cells,
+    Clock,
     Column,
     Dialect,
     TableSchema,
+    escape,
     match_titles,
     normalize_title,
 )
-from client.data.tables.table import Table, cell_error, convert_distinct, to_flags, to_numbers, to_text
+from client.data.tables.table import Table, cell_error, convert_distinct, to_flags, to_numbers, to_text, to_times
 from client.data.tables.text import SUFFIXES, Delimited, JsonLines, is_object
-from client.data.tables.times import Clock, to_times
 from common.arrays import Flags
 from common.errors import DataError
 from common.text import count

@@ -13,9 +13,8 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.json
 
-from client.data.tables.cells import Cells
 from client.data.tables.files import LINE_LIMIT, Content, suffix_of
-from client.data.tables.schema import Dialect, TableSchema, find_names
+from client.data.tables.schema import Cells, Dialect, TableSchema, find_names
 from common.errors import DataError
 from common.text import count
 

@@ -13,7 +13,7 @@ from client.tasks.markets.baseline import FULL_WEIGHT, MarketBaseline, shrinkage
 from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import Graph, graph_counts, graph_of, propagated
 from client.tasks.markets.data.markets import Market
-from client.tasks.spec import Network
+from client.tasks.registry import Network
 from common.arrays import Arrays, Floats32, Ints
 from common.config.run import RunConfig
 from common.errors import DataError, StateError

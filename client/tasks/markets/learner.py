@@ -10,13 +10,20 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch.func import functional_call
 
-from client.data.partition import own_rng
+from client.data.dataset import own_rng
 from client.tasks.learner import shell
 from client.tasks.markets.baseline import MarketBaseline, scorer_features
 from client.tasks.markets.data.features import item_features
-from client.tasks.markets.data.graph import Graph, Sparse, bounded_counts, graph_counts, noised
+from client.tasks.markets.data.graph import (
+    Graph,
+    Sparse,
+    SplitMarket,
+    bounded_counts,
+    graph_counts,
+    noised,
+    split_market,
+)
 from client.tasks.markets.data.markets import Market, Markets
-from client.tasks.markets.data.split import SplitMarket, split_market
 from client.tasks.markets.networks import TripleSource, embed, network_inputs, similarity, triple_loss
 from client.training.stacks import Tensors, cross_entropies
 from common.arrays import Arrays, Flags, Floats, Floats32, Ints

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from client.tasks.ratings.data.split import Rated
+from client.tasks.ratings.data.raters import Rated
 from common.arrays import Floats, Ints
 from common.privacy.mechanisms.registry import build_account, build_mechanism, select_spec
 from common.privacy.options import PrivacyOptions

@@ -9,9 +9,8 @@ import numpy as np
 
 from client.tasks.lists import LEARNT, NO_TITLES, UNSEEN, ItemFilter, Titles, best_first, title_of
 from client.tasks.ratings.baseline import own_mean
-from client.tasks.ratings.data.raters import Rater, Ratings
-from client.tasks.ratings.data.split import Rated, SplitRater
-from client.tasks.spec import Network
+from client.tasks.ratings.data.raters import Rated, Rater, Ratings, SplitRater
+from client.tasks.registry import Network
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
 from common.tasks.ratings.options import RatingsOptions

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from client.tasks.lists import LEARNT, about, two_digits
-from client.tasks.rules.data.homes import Home, Homes, as_edges, describe, describe_shortly
-from client.tasks.rules.data.split import Examples, SplitHome
+from client.tasks.rules.data.homes import Examples, Home, Homes, SplitHome, as_edges, describe, describe_shortly
 from client.tasks.rules.lists import Abilities, ListOptions, shown
 from common.arrays import Array, Arrays, Flags, Ints
 from common.config.run import RunConfig

@@ -11,8 +11,7 @@ from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from client.tasks.learner import means, shell
-from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.data.split import Examples, SplitHome, split_homes
+from client.tasks.rules.data.homes import Examples, Homes, SplitHome, split_homes
 from client.tasks.rules.lists import ListOptions, shared_abilities, shown
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints

@@ -10,8 +10,7 @@ import numpy as np
 
 from client.tasks.lists import LEARNT, NO_TITLES, ItemFilter, Titles, about, best_first, title_of
 from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features, history_scores
-from client.tasks.sessions.data.graph import graph_arrays
-from client.tasks.sessions.data.visitors import Visits
+from client.tasks.sessions.data.visitors import Visits, graph_arrays
 from common.arrays import Arrays, Floats, Ints
 from common.config.run import RunConfig
 from common.errors import DataError

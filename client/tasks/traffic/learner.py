@@ -12,11 +12,17 @@ from torch.func import functional_call
 
 from client.tasks.learner import StepTargets, means_over_windows, shell
 from client.tasks.traffic.data.series import Sensors
-from client.tasks.traffic.federated_ridge import compute_sums, includes, with_federated_ridge
 from client.tasks.traffic.formula_targets import Lessons, find_doubt
-from client.tasks.traffic.intervals import split_coverage
-from client.tasks.traffic.metrics import baseline_metrics, forecast_error, forecast_metrics, ridge_error
-from client.tasks.traffic.sensor import Sensor, prepare, warn_too_short, with_pooled_property
+from client.tasks.traffic.metrics import baseline_metrics, forecast_error, forecast_metrics, ridge_error, split_coverage
+from client.tasks.traffic.sensor import (
+    Sensor,
+    compute_sums,
+    includes,
+    prepare,
+    warn_too_short,
+    with_federated_ridge,
+    with_pooled_property,
+)
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints, add, scale, sub
 from common.models import tensors

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
 
-from client.data.partition import own_rng
+from client.data.dataset import own_rng
 from common.arrays import Floats32, Ints
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue

@@ -8,14 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 
-from client.data.partition import floor_share
-from client.data.summary import DataSummary, find_repeated
-from client.data.tables.cells import index_names, recode
+from client.data.dataset import DataSummary, floor_share
 from client.data.tables.files import TABLES, load, plain_name, stem_of, suffix_of, tables_in
 from client.data.tables.reader import detect_cells, read_table, to_table
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect, find_names
-from client.data.tables.table import Table, to_codes
-from client.tasks.markets.data.graph import graph_of
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect, find_names, index_names, recode
+from client.data.tables.table import Table, find_repeated, to_codes
+from client.tasks.markets.data.graph import graph_of, least_users
 from client.tasks.markets.data.markets import (
     CATALOGUE,
     FIRST,
@@ -38,7 +36,6 @@ from client.tasks.markets.data.markets import (
     no_rows,
     read_metadata,
 )
-from client.tasks.markets.data.split import least_users
 from common.arrays import Flags, Ints
 from common.errors import DataError
 from common.tasks.markets.options import MarketsOptions

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.summary import DataSummary, find_repeated
-from client.data.tables.cells import Codes, combine_codes, index_names, recode
+from client.data.dataset import DataSummary
 from client.data.tables.files import TEST as TEST_SPLIT
 from client.data.tables.files import split_files
 from client.data.tables.reader import read_table
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect
-from client.data.tables.table import Table
+from client.data.tables.schema import DEFAULT_DIALECT, Codes, Dialect, combine_codes, index_names, recode
+from client.data.tables.table import Table, find_repeated
 from client.tasks.ratings.data.raters import (
     FREE,
     ITEM,
@@ -31,8 +30,8 @@ from client.tasks.ratings.data.raters import (
     Scale,
     files_of,
     form_of,
+    split_sizes,
 )
-from client.tasks.ratings.data.split import split_sizes
 from common.arrays import Floats
 from common.errors import DataError, NothingYetError
 from common.tasks.ratings.options import RatingsOptions

@@ -12,12 +12,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyarrow
 
-from client.data.partition import floor_share
-from client.data.summary import DataSummary, find_repeated
+from client.data.dataset import DataSummary, floor_share
 from client.data.tables.files import TABLES, find_tables, load, suffix_of
 from client.data.tables.reader import read_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
-from client.data.tables.table import Table
+from client.data.tables.table import Table, find_repeated
 from client.tasks.rules.data.home_assistant.reader import is_home_assistant, read_home_assistant
 from client.tasks.rules.data.homes import COLUMNS, SCHEMA, STATE, VERB, Homes
 from client.tasks.rules.data.rows import (

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute as pc
 
-from client.data.tables.cells import Codes, combine_codes, index_names, recode, sort_unique
+from client.data.tables.schema import Codes, combine_codes, index_names, recode, sort_unique
 from client.data.tables.table import Table, to_codes, to_flags
 from client.tasks.rules.data.homes import (
     ACTION,

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from client.data.tables.cells import Codes, combine_codes, index_names, recode
+from client.data.tables.schema import Codes, combine_codes, index_names, recode
 from client.data.tables.table import Table, to_codes
 from client.tasks.sessions.data.visitors import ITEM, ITEMS, SCHEMA, SESSION, SPLIT, TIME, USER
 from common.arrays import Flags, Floats

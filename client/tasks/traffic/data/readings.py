@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from client.data.tables.cells import Codes, combine_codes, index_names, recode, sort_unique
 from client.data.tables.files import stem_of
+from client.data.tables.schema import Codes, combine_codes, index_names, recode, sort_unique
 from client.data.tables.table import Table
 from client.tasks.traffic.data.series import SITE, TIME
 from common.arrays import Flags, Floats, Ints
