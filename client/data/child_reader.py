@@ -105,10 +105,10 @@ def _encode_arrays(values: Sequence[Any], arrays: list[Array]) -> Outline:
 
 
 def _decode_arrays(shapes: Array, content: Array, *, scalar: bool) -> list[Any]:
-    parts = [content[span] for span in _spans(shapes.prod(axis=1))]
+    cuts = [content[span] for span in _spans(shapes.prod(axis=1))]
     if scalar:
-        return [part[0] for part in parts]
-    return [part.reshape(shape) for part, shape in zip(parts, shapes.tolist(), strict=True)]
+        return [part[0] for part in cuts]
+    return [part.reshape(shape) for part, shape in zip(cuts, shapes.tolist(), strict=True)]
 
 
 def _spans(lengths: Array) -> list[slice]:

@@ -83,19 +83,19 @@ def read_partition(
     Raises:
         DataError: The source cannot be read, or has fewer units than partitions.
     """
-    k, parts = part
+    k, number = part
     if is_demo(source):
         return read_all(task, demo_partition(task, source, part), seed, vocabulary)
     whole = read_all(task, source, seed, vocabulary, dialect)
-    return whole if parts == 1 else partition(whole, parts, seed, CLIENT_TASKS[task].unit)[k]
+    return whole if number == 1 else partition(whole, number, seed, CLIENT_TASKS[task].unit)[k]
 
 
 def demo_partition(task: str, source: str, part: tuple[int, int]) -> str:
     """Return the k-th of K ranges of nearly equal length of demo data, such as `demo:0-200`."""
     variant, (start, stop) = _demo_units(CLIENT_TASKS[task], source)
     prefix = f"demo:{variant}:" if variant else "demo:"
-    k, parts = part
-    first, last = (start + n * (stop - start) // parts for n in (k, k + 1))
+    k, number = part
+    first, last = (start + n * (stop - start) // number for n in (k, k + 1))
     return f"{prefix}{first}-{last}"
 
 
@@ -159,13 +159,13 @@ def partition_read(
     """
     if whole.clients:
         return parts_by_column(whole, clients, CLIENT_TASKS[task].unit[1])
-    own = find_own_tables(task, data)
-    if len(own) == clients > 0:
-        return [read_all(task, str(table), vocabulary=whole.vocabulary, dialect=dialect) for table in own]
-    parts = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
+    tables = find_own_tables(task, data)
+    if len(tables) == clients > 0:
+        return [read_all(task, str(table), vocabulary=whole.vocabulary, dialect=dialect) for table in tables]
+    partitions = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
     if not is_demo(data):
-        return parts
-    sources = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
+        return partitions
+    sources = [demo_partition(task, data, (k, len(partitions))) for k in range(len(partitions))]
     return [read_all(task, source, vocabulary=whole.vocabulary) for source in sources]
 
 
@@ -179,9 +179,9 @@ def with_clients(dataset: AnyDataset) -> AnyDataset:
     again = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
     units, clients = [], dict[str, list[str]]()
     for unit, (value, _, _), name in zip(dataset.units, owned, names, strict=True):
-        own = f"{name} ({value})" if name in again else name
-        units.append(replace(unit, name=own))
-        clients.setdefault(value, []).append(own)
+        unique = f"{name} ({value})" if name in again else name
+        units.append(replace(unit, name=unique))
+        clients.setdefault(value, []).append(unique)
     ordered = sorted(clients, key=lambda value: (int(value), "") if value.isdecimal() else (0, value))
     units.sort(key=lambda unit: str(unit.name))
     return replace(dataset, units=tuple(units), clients=tuple(tuple(clients[value]) for value in ordered))
@@ -232,7 +232,7 @@ def _with_partition(schema: TableSchema, source: str, dialect: Dialect) -> Diale
         return dialect
     from client.data.tables.reader import detect_cells  # takes 40 MB of memory
 
-    files = [file for parts in splits_of(folder).values() for file in parts]
+    files = [file for paths in splits_of(folder).values() for file in paths]
     titles = detect_cells(load(files[0]), schema, dialect).titles if files else []
     return replace(dialect, partition=next((title for title in COLUMNS if title in titles), ""))
 

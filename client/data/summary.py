@@ -57,10 +57,10 @@ def decisions(table: Table, schema: TableSchema) -> Iterator[str]:
     """Yield the decimal marks and the forms of dates of a table's columns."""
     kinds = {column.name: column.kind for column in schema.columns}
     for name, title in table.titles.items():
-        kind, place = kinds.get(name, "number"), f"column '{escape(title)}'"
+        kind, titled = kinds.get(name, "number"), f"column '{escape(title)}'"
         decision = _number_form(table, name) if kind == "number" else _time_form(table, name) if kind == "time" else ""
         if decision:
-            yield f"{place}: {decision}"
+            yield f"{titled}: {decision}"
 
 
 def time_range(table: Table, schema: TableSchema) -> tuple[float, float] | None:

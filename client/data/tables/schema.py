@@ -8,7 +8,7 @@ import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_args
 
 import numpy as np
@@ -56,6 +56,7 @@ def escape(text: str, limit: int = TITLE_LENGTH) -> str:
 
 
 NameT = TypeVar("NameT", bound=Hashable)
+RowsT = TypeVar("RowsT")
 Codes = Ints
 
 LARGEST = 2**62
@@ -70,6 +71,26 @@ def index_names(lists: Sequence[Sequence[NameT]]) -> dict[NameT, int]:
 def recode(code: Codes, names: Sequence[NameT], index: Mapping[NameT, int]) -> Codes:
     """Return codes into `names` as codes by `index`; −1 stays: it picks the last entry."""
     return np.array([*(index[name] for name in names), -1], np.int64)[code]
+
+
+def join_rows(files: Sequence[RowsT], coded: Mapping[str, str]) -> RowsT:
+    """Return several files' rows as one; equal names are the same.
+
+    Args:
+        files: Dataclasses of columns and of names; other fields are those of the first file.
+        coded: Column of codes -> field of the names for which they stand.
+    """
+    index = {names: index_names([getattr(rows, names) for rows in files]) for names in {*coded.values()}}
+    joined: dict[str, Any] = {names: list(index[names]) for names in index}
+    for column in (name for name, value in vars(files[0]).items() if isinstance(value, np.ndarray)):
+        arrays = [getattr(rows, column) for rows in files]
+        if names := coded.get(column):
+            arrays = [
+                recode(code, getattr(rows, names), index[names]) for code, rows in zip(arrays, files, strict=True)
+            ]
+        joined[column] = np.concatenate(arrays)
+    first: Any = files[0]
+    return cast(RowsT, replace(first, **joined))
 
 
 def sort_unique(values: Codes) -> Codes:
@@ -286,7 +307,7 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
     _check_required(cells, schema, places)
     _check_single(cells, schema, places)
     variables = _variables(cells, schema, places) if schema.rest == "numbers" else {}
-    return {name: place for name, place in places.items() if name in schema.names} | variables
+    return {name: k for name, k in places.items() if name in schema.names} | variables
 
 
 def find_names(titles: Iterable[str], schema: TableSchema, dialect: Dialect) -> set[str]:
@@ -303,15 +324,15 @@ def _spellings(column: Column) -> list[str]:
 def _titled(cells: Cells, title: str) -> list[int]:
     """Return the places of titles that are spelt like this one; an equal title comes first."""
     plain = normalize_title(title)
-    alike = [place for place, other in enumerate(cells.titles) if normalize_title(other) == plain]
-    return sorted(alike, key=lambda place: cells.titles[place] != title.strip())
+    alike = [k for k, other in enumerate(cells.titles) if normalize_title(other) == plain]
+    return sorted(alike, key=lambda k: cells.titles[k] != title.strip())
 
 
-def _matched(cells: Cells, column: Column, taken: set[int], dialect: Dialect) -> list[int]:
+def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> list[int]:
     spellings = _spellings(column)
-    found = [k for k, title in enumerate(cells.titles) if k not in taken and normalize_title(title) in spellings]
+    found = [k for k, title in enumerate(cells.titles) if k not in used and normalize_title(title) in spellings]
     if len(found) > 1:
-        first, second = (escape(cells.titles[place]) for place in found[:2])
+        first, second = (escape(cells.titles[k]) for k in found[:2])
         remedy = "rename one" if first == second else f"say --column {column.name}={_quoted(cells.titles[found[0]])}"
         raise cells.header_error(f"'{first}' and '{second}' both name the column {column.name}; {remedy}", column.name)
     if not found and column.name in dialect.columns:
@@ -355,14 +376,14 @@ def _variables(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> 
     Raises:
         DataError: Two have the same name.
     """
-    renamed, variables = {place: name for name, place in places.items()}, dict[str, int]()
-    for place, title in enumerate(cells.titles):
-        name = renamed.get(place, title)
+    renamed, variables = {k: name for name, k in places.items()}, dict[str, int]()
+    for k, title in enumerate(cells.titles):
+        name = renamed.get(k, title)
         if not name or name in schema.names:
             continue
         if name in variables:
             raise cells.header_error("two columns have this name; rename one", escape(name))
-        variables[name] = place
+        variables[name] = k
     return variables
 
 

@@ -191,8 +191,8 @@ def _joined(column: Any) -> Any:
     Raises:
         TypeError: A part holds a comma itself.
     """
-    parts = column.flatten().cast(pyarrow.string())
-    if pc.any(pc.match_substring(parts, ",")).as_py():
+    values = column.flatten().cast(pyarrow.string())
+    if pc.any(pc.match_substring(values, ",")).as_py():
         raise TypeError("ambiguous")
     return pc.binary_join(column.cast(pyarrow.list_(pyarrow.string())), ",")
 
@@ -242,15 +242,15 @@ class Table:
         """Return R codes by first appearance, −1 where blank, and the texts for which they stand."""
         return to_codes(self.columns[name])
 
-    def where(self, kept: Flags) -> "Table":
+    def where(self, chosen: Flags) -> "Table":
         """Return the rows for which a flag is true."""
-        if kept.all():
+        if chosen.all():
             return self
-        mask = pyarrow.array(kept)
+        mask = pyarrow.array(chosen)
         texts, columns = (
             {name: column.filter(mask) for name, column in of.items()} for of in (self.texts, self.columns)
         )
-        return replace(self, texts=texts, columns=columns, rows=self.rows[kept])
+        return replace(self, texts=texts, columns=columns, rows=self.rows[chosen])
 
     def require(self, *names: str, remedy: str) -> None:
         """Accept columns without blank or missing cells.
@@ -275,9 +275,9 @@ def cell_error(cells: Cells, title: str, texts: Any, rows: Ints, error: CellErro
     except pyarrow.ArrowException:  # of a type without text, such as lists
         text = ""
     cell = escape(text.strip(), CELL_LENGTH)
-    place = cells.place_of(int(rows[error.row]))
+    number = cells.place_of(int(rows[error.row]))
     path = cells.content.path
-    return DataError(error.message(cell), path, place, escape(title), cell=cell, unit=cells.unit)
+    return DataError(error.message(cell), path, number, escape(title), cell=cell, unit=cells.unit)
 
 
 FIRST, LAST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1990, 2101))
@@ -381,9 +381,9 @@ def _respelt(text: Any, dates: Dates) -> Any:
 
 def _order(text: Any, slashed: Flags) -> str:
     """Return the order of day and month that the whole column allows."""
-    parts = pc.extract_regex(text, SLASHED)
+    fields = pc.extract_regex(text, SLASHED)
     large = {
-        order: pc.any(pc.greater(pc.struct_field(parts, field).cast(pyarrow.int64()), 12)).as_py()
+        order: pc.any(pc.greater(pc.struct_field(fields, field).cast(pyarrow.int64()), 12)).as_py()
         for order, field in (("dmy", "first"), ("mdy", "second"))
     }
     if large["dmy"] == large["mdy"]:
@@ -447,8 +447,8 @@ def locate(tables: Sequence[Table], row: int) -> str:
     """Return the place of a row of several tables, counted from 0 over all of them."""
     for table in tables:
         if row < len(table):
-            place = f"{table.cells.unit} {table.cells.place_of(int(table.rows[row]))}"
-            return f"{table.path}, {place}" if len(tables) > 1 else place
+            number = f"{table.cells.unit} {table.cells.place_of(int(table.rows[row]))}"
+            return f"{table.path}, {number}" if len(tables) > 1 else number
         row -= len(table)
     return ""
 

@@ -272,8 +272,10 @@ class MarketsLearner:
         """
         size = self._item_count
         rated = [m.split.validation.ratings for m in self.markets if not m.split.market.listed]
-        parts = [bounded_counts(ratings, size, rng, np.float64) for ratings in rated if len(ratings)]
-        return noised(add_pairs([*parts, no_counts(size)], dtype=np.float64), size, noise_std * max(len(rated), 1), rng)
+        market_counts = [bounded_counts(ratings, size, rng, np.float64) for ratings in rated if len(ratings)]
+        return noised(
+            add_pairs([*market_counts, no_counts(size)], dtype=np.float64), size, noise_std * max(len(rated), 1), rng
+        )
 
     def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
         """Return the sums without this client's counts; unchanged if its reply came too late to be summed."""

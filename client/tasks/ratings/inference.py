@@ -107,8 +107,8 @@ def suggestions_by(
     network: Network, config: RunConfig, products: ProductCatalogue, statics: Arrays, rater: Rater, top: int
 ) -> list[Suggestion]:
     """Return the products that `suggestions` returns, by an exported network."""
-    own = {"items": rater.items, "values": rated(rater, products).values}
+    inputs = {"items": rater.items, "values": rated(rater, products).values}
     if config.model == "paper":
-        del own["values"]  # its attention reads which products are rated
-    shares = network(own).astype(np.float64)
+        del inputs["values"]  # its attention reads which products are rated
+    shares = network(inputs).astype(np.float64)
     return list_products(shares, config.options_of(TASK), products, statics, rater, top, UNSEEN)

@@ -180,5 +180,5 @@ def _constant(share: float, truth: Floats) -> Floats:
     return np.full(len(truth), share)
 
 
-def _concatenate(parts: Sequence[Floats]) -> Floats:
-    return np.concatenate([np.zeros(0), *parts])
+def _concatenate(arrays: Sequence[Floats]) -> Floats:
+    return np.concatenate([np.zeros(0), *arrays])

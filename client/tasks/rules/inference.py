@@ -29,8 +29,8 @@ def reason(home: Home, rule: Rule, catalogue: RuleCatalogue, abilities: Abilitie
         abilities: The same vocabulary as arrays.
         counts: Summed counts of the run, 2 × F × R, as clients released them; None if there are none.
     """
-    if own := _nearest_own(home, rule, catalogue, abilities):
-        return own
+    if similar := _nearest_own(home, rule, catalogue, abilities):
+        return similar
     if counts is not None and (text := _of_others(home, rule, catalogue, counts)):
         return text
     return LEARNT

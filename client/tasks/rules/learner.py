@@ -234,7 +234,8 @@ class RulesLearner:
         held_out = [home.test if split == "test" else home.validation for home in self.splits]
         pairs = zip(self.splits, held_out, strict=True)
         return [
-            self._metrics(home, logits_of(home), own, with_lists) if len(own.positives) else None for home, own in pairs
+            self._metrics(home, logits_of(home), examples, with_lists) if len(examples.positives) else None
+            for home, examples in pairs
         ]
 
     def _metrics(self, home: SplitHome, logits: np.ndarray, held_out: Examples, with_lists: bool) -> Metrics | None:

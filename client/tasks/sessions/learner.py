@@ -77,7 +77,7 @@ def own_items(batch: Tensors, features: FeatureRows) -> Tensor:
 
 
 def gather_items(
-    table: str, items: int, negatives: int, own: Tensor, batch: Tensors, generator: torch.Generator
+    table: str, items: int, negatives: int, client_items: Tensor, batch: Tensors, generator: torch.Generator
 ) -> GatheredBatch:
     """Return the batch over the rows of own items and of `negatives` items drawn from the others.
 
@@ -85,21 +85,23 @@ def gather_items(
         table: Name of the item table; item j is row j + 1, and row 0 is padding.
         items: Number V of items.
         negatives: Number of items to draw without replacement, or all others if they are fewer.
-        own: Own items.
+        client_items: Own items.
         batch: Training data with `nodes`, `target` and, for the default model, `index`.
         generator: Random generator of the client's round.
     """
     is_other = torch.ones(items, dtype=torch.bool)
-    is_other[own] = False
+    is_other[client_items] = False
     others = is_other.nonzero().flatten()
     drawn = others[torch.randperm(len(others), generator=generator)[:negatives]]
-    gathered = torch.cat([own, drawn]).sort().values
+    gathered = torch.cat([client_items, drawn]).sort().values
     weights = torch.where(is_other[gathered], len(others) / max(1, len(drawn)), 1.0)
-    place = torch.zeros(items + 1, dtype=torch.int64)
-    place[gathered + 1] = torch.arange(1, len(gathered) + 1)
-    placed = {"nodes": place[batch["nodes"]], "target": place[batch["target"] + 1] - 1}
+    row_of = torch.zeros(items + 1, dtype=torch.int64)
+    row_of[gathered + 1] = torch.arange(1, len(gathered) + 1)
+    placed = {"nodes": row_of[batch["nodes"]], "target": row_of[batch["target"] + 1] - 1}
     if "index" in batch:
-        placed["index"] = (place[batch["index"] + 1] - 1).clamp(min=0)  # padding may name an item that was not gathered
+        placed["index"] = (row_of[batch["index"] + 1] - 1).clamp(
+            min=0
+        )  # padding may name an item that was not gathered
     rows = torch.cat([torch.zeros(1, dtype=torch.int64), gathered + 1]).numpy()
     return GatheredBatch({table: rows}, {**batch, **placed, WEIGHTS: weights})
 
@@ -203,7 +205,7 @@ class SessionsLearner:
         if self._blended:
             is_blend = [keep for s in self.splits for keep in blend_flags(s, self._options.blend_share, run.seed)]
             self._graphs["blends"] = torch.tensor(is_blend, dtype=torch.float32)
-        self._own: Tensor | None = None
+        self._client_items: Tensor | None = None
         self._hits: dict[str, Floats] = {}
         self._features: dict[str, FeatureRows] = {}
 
@@ -216,11 +218,13 @@ class SessionsLearner:
         if self._options.loss != "sampled":
             return None
         features = self._features_of("train", request.statics) if self._blended else FeatureRows.of([])
-        if self._own is None:
-            self._own = own_items(self._graphs, features)
+        if self._client_items is None:
+            self._client_items = own_items(self._graphs, features)
         table = "network.embedding.weight" if self._blended else "embedding.weight"
         batch = select_blended(self._graphs, features) if self._blended else self._graphs
-        return gather_items(table, len(self._items.items), self._options.negatives, self._own, batch, generator)
+        return gather_items(
+            table, len(self._items.items), self._options.negatives, self._client_items, batch, generator
+        )
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Return no step inputs: training steps are deterministic."""

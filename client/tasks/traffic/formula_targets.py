@@ -75,8 +75,8 @@ class TemplateProperty:
         over = [(int(i), int(j)) for i, j in self.arrays[WINDOWS]]
         values = {n: torch.from_numpy(a) for n, a in self.arrays.items() if n not in STRUCTURE}
         rows = [chosen] if template in PAIRED else [[name] for name in chosen]
-        parts = [BUILD[template](row, over, {n: a[k] for n, a in values.items()}) for k, row in enumerate(rows)]
-        restricting = [part.formula() for part in parts if not bool(part.vacuous)]
+        conjuncts = [BUILD[template](row, over, {n: a[k] for n, a in values.items()}) for k, row in enumerate(rows)]
+        restricting = [part.formula() for part in conjuncts if not bool(part.vacuous)]
         return conjunction(restricting) if restricting else None
 
 
@@ -123,10 +123,10 @@ def of_mined(mined: MinedProperty, names: Sequence[str]) -> TemplateProperty:
 
 
 def _to_template(
-    template: int, over: Sequence[Window], variables: Sequence[int], parts: Sequence[Property]
+    template: int, over: Sequence[Window], variables: Sequence[int], inferred: Sequence[Property]
 ) -> TemplateProperty:
-    names = parts[0].weaker_up + parts[0].weaker_down
-    values = {n: torch.stack([getattr(part, n) for part in parts]).double().numpy() for n in names}
+    names = inferred[0].weaker_up + inferred[0].weaker_down
+    values = {n: torch.stack([getattr(part, n) for part in inferred]).double().numpy() for n in names}
     structure = {TEMPLATE: np.array([template]), WINDOWS: np.array(over), VARIABLES: np.array(list(variables))}
     return TemplateProperty({**structure, **values})
 
@@ -214,11 +214,11 @@ class Lessons:
             return self
         steps = next(phi.steps for phi in self._formulas if phi)
         check_parameters(cluster, steps, with_structure=TEMPLATE in cluster)
-        own = {**self.arrays, **{name: a for name, a in cluster.items() if name in NAMES}}
-        if not is_alike(own, self.arrays):
+        arrays = {**self.arrays, **{name: a for name, a in cluster.items() if name in NAMES}}
+        if not is_alike(arrays, self.arrays):
             return self
         lessons = copy(self)
-        lessons._formulas = [phi and phi.under(own) for phi in self._formulas]
+        lessons._formulas = [phi and phi.under(arrays) for phi in self._formulas]
         return lessons
 
     def parameters(self, *, with_structure: bool) -> Arrays:

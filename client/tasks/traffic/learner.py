@@ -45,7 +45,7 @@ def join_sensors(sensors: Sequence[Sensor]) -> Tensors:
         "base": [sensor.base for sensor in sensors],
         "seen": [sensor.observed for sensor in sensors],
     }
-    batch = {name: torch.from_numpy(np.concatenate(parts, dtype=np.float32)) for name, parts in arrays.items()}
+    batch = {name: torch.from_numpy(np.concatenate(tables, dtype=np.float32)) for name, tables in arrays.items()}
     batch |= bounds_by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
     if all(sensor.ridge.size for sensor in sensors):
         batch["ridge"] = join_ridges(sensors)
@@ -185,8 +185,8 @@ class TrafficLearner:
             return np.zeros((0, self.options.horizon, sensor.values.shape[1]))
         chunks = np.array_split(first, -(-len(first) // BLOCK_WINDOWS))
         with torch.no_grad():
-            parts = [self._forecast(params, whole, torch.from_numpy(chunk)) for chunk in chunks]
-        return torch.cat(parts).double().numpy()
+            made = [self._forecast(params, whole, torch.from_numpy(chunk)) for chunk in chunks]
+        return torch.cat(made).double().numpy()
 
     def counts(self) -> Arrays:
         """Return the sums over lags of all sensors; zeros under the paper's model, which does not use them."""

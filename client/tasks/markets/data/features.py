@@ -58,8 +58,8 @@ def hashed_texts(texts: Sequence[str], width: int) -> Floats32:
 def hashed_ids(ids: Sequence[str], width: int) -> Floats32:
     """Return random directions, V × width, each drawn from an id alone."""
     drawn = np.zeros((len(ids), width), np.float32)
-    for place, name in enumerate(ids):
-        drawn[place] = own_rng(SEED, name).standard_normal(width, np.float32)
+    for row, name in enumerate(ids):
+        drawn[row] = own_rng(SEED, name).standard_normal(width, np.float32)
     return _unit(drawn)
 
 

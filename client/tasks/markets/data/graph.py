@@ -44,8 +44,8 @@ class Graph:
     def without(self, edges: Pairs) -> "Graph":
         """Return the graph without some edges, given as places in `items`; all items stay."""
         gone = symmetric(edges, np.ones(len(edges), np.float32), len(self.items))
-        kept = self.weights - self.weights.multiply(gone > 0)
-        left = csr_array(kept)
+        remaining = self.weights - self.weights.multiply(gone > 0)
+        left = csr_array(remaining)
         left.eliminate_zeros()
         return Graph(self.items, left)
 
@@ -76,8 +76,8 @@ def co_rated(ratings: Pairs, least: int) -> tuple[Pairs, Floats32]:
     counts = csr_array(rated.T @ rated)
     counts.sort_indices()
     rows = np.repeat(np.arange(len(items)), np.diff(counts.indptr))
-    kept = (rows < counts.indices) & (counts.data >= least)
-    return np.stack([items[rows[kept]], items[counts.indices[kept]]], axis=1), counts.data[kept]
+    is_edge = (rows < counts.indices) & (counts.data >= least)
+    return np.stack([items[rows[is_edge]], items[counts.indices[is_edge]]], axis=1), counts.data[is_edge]
 
 
 def symmetric(edges: Pairs, weights: Floats32, size: int) -> Sparse:
@@ -136,11 +136,11 @@ def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator, exact: 
     """
     if not len(ratings):
         raise DataError("pairs of items name no users whose part can be bounded; set tasks.markets.bound-users=false")
-    kept = _drawn(ratings, rng)
-    counts = np.bincount(kept[:, 0])[kept[:, 0]]
+    counted = _drawn(ratings, rng)
+    counts = np.bincount(counted[:, 0])[counted[:, 0]]
     shares = 1 / np.sqrt(counts * (counts + 1) / 2)  # k items and k(k−1)/2 pairs
-    pairs, values = _pairs(kept, shares, items)
-    return counts_of(pairs, values, np.bincount(kept[:, 1], shares, items), items, exact)
+    pairs, values = _pairs(counted, shares, items)
+    return counts_of(pairs, values, np.bincount(counted[:, 1], shares, items), items, exact)
 
 
 def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -> Arrays:
@@ -183,19 +183,21 @@ def _drawn(ratings: Pairs, rng: np.random.Generator) -> Pairs:
     shuffled = ratings[rng.permutation(len(ratings))]
     shuffled = shuffled[np.argsort(shuffled[:, 0], kind="stable")]
     first = np.searchsorted(shuffled[:, 0], shuffled[:, 0])
-    kept = shuffled[np.arange(len(shuffled)) - first < MOST]
-    return kept[np.lexsort((kept[:, 1], kept[:, 0]))]
+    drawn = shuffled[np.arange(len(shuffled)) - first < MOST]
+    return drawn[np.lexsort((drawn[:, 1], drawn[:, 0]))]
 
 
-def _pairs(kept: Pairs, shares: Floats, items: int) -> tuple[Pairs, Floats]:
+def _pairs(ratings: Pairs, shares: Floats, items: int) -> tuple[Pairs, Floats]:
     """Return pairs of items with a common user, P × 2, and their weights summed over users, P."""
     keys, values = [], []
     for apart in range(1, MOST):
-        same = np.flatnonzero(kept[apart:, 0] == kept[:-apart, 0]) if apart < len(kept) else np.zeros(0, np.int64)
-        keys.append(kept[same, 1] * items + kept[same + apart, 1])
+        same = (
+            np.flatnonzero(ratings[apart:, 0] == ratings[:-apart, 0]) if apart < len(ratings) else np.zeros(0, np.int64)
+        )
+        keys.append(ratings[same, 1] * items + ratings[same + apart, 1])
         values.append(shares[same])
-    distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
-    sums: Floats = np.bincount(place, np.concatenate(values), len(distinct)).astype(np.float64)
+    distinct, pair_of = np.unique(np.concatenate(keys), return_inverse=True)
+    sums: Floats = np.bincount(pair_of, np.concatenate(values), len(distinct)).astype(np.float64)
     return np.stack([distinct // items, distinct % items], axis=1).astype(np.int64), sums
 
 
@@ -252,12 +254,12 @@ def split_market(market: Market, options: MarketsOptions, seed: int) -> SplitMar
         raise DataError("pairs of items name no users to hold out; set tasks.markets.protocol to pairs or cold")
     whole = Held(graph_of(market, least_users(options)), csr_array((0, 0)), market.ratings)
     shares = {"test": options.test_share, "validation": options.validation_share, "fit": options.fit_share}
-    parts, left = [], whole
+    held, left = [], whole
     for what, share in shares.items():
         protocol = "pairs" if (what, options.protocol) == ("fit", "cold") else options.protocol
         left = _held_out(left, protocol, share, own_rng(seed, f"{what} of {market.name}"))
-        parts.append(left)
-    return SplitMarket(market, *parts)
+        held.append(left)
+    return SplitMarket(market, *held)
 
 
 def least_users(options: MarketsOptions) -> int:

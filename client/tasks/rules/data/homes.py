@@ -78,16 +78,16 @@ def as_edges(rules: Iterable[tuple[int, int, int]]) -> Edges:
 
 def describe(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> str:
     """Return a rule as a sentence: `when Front door contact sensor opens, turn on Hall light`."""
-    event, act = _parts(home, rule, catalogue)
+    event, act = _event_and_action(home, rule, catalogue)
     return f"when {event}, {act}"
 
 
 def describe_shortly(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> str:
     """Return a rule as event and action: `Front door contact sensor opens → turn on Hall light`."""
-    return SEPARATOR.join(_parts(home, rule, catalogue))
+    return SEPARATOR.join(_event_and_action(home, rule, catalogue))
 
 
-def _parts(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> tuple[str, str]:
+def _event_and_action(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> tuple[str, str]:
     trigger, action, relation = rule
     state, verb = relation_parts(catalogue.relations[relation])
     event, act = (
@@ -129,15 +129,15 @@ def sample_pool(home: Home, relations: int, rng: np.random.Generator) -> Edges:
     if not len(home.rules):
         return home.rules.copy()
     nodes, rules = range(len(home.devices)), home.rules.tolist()
-    taken: dict[tuple[int, int], set[int]] = {}
+    relations_of: dict[tuple[int, int], set[int]] = {}
     for u, v, r in rules:
-        taken.setdefault((u, v), set()).add(r)
+        relations_of.setdefault((u, v), set()).add(r)
 
-    empty = [(u, v) for u in nodes for v in nodes if u != v and (u, v) not in taken]
+    empty = [(u, v) for u in nodes for v in nodes if u != v and (u, v) not in relations_of]
     relation = rng.integers(relations, size=len(empty)).tolist()
     unlike = [(u, v, r) for (u, v), r in zip(empty, relation, strict=True)]
     for u, v, _ in rules:
-        absent = [r for r in range(relations) if r not in taken[u, v]]
+        absent = [r for r in range(relations) if r not in relations_of[u, v]]
         if absent:
             unlike.append((u, v, absent[rng.integers(len(absent))]))
     return rng.permutation(as_edges(unlike))
@@ -181,13 +181,13 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
     rng = own_rng(seed, home.name)
     rules, pool = rng.permutation(home.rules), sample_pool(home, relations, rng)[: len(home.rules)]
     test = floor_share(options.test_share, len(rules))
-    kept = test + floor_share(options.validation_share, len(rules) - test)
+    held = test + floor_share(options.validation_share, len(rules) - test)
 
-    more = [_another_pool(home, relations, pool[:kept], len(rules) - kept, rng) for _ in range(options.negatives - 1)]
+    more = [_another_pool(home, relations, pool[:held], len(rules) - held, rng) for _ in range(options.negatives - 1)]
     return SplitHome(
         home,
-        train=Examples(rules[kept:], np.concatenate([pool[kept:], *more])),
-        validation=Examples(rules[test:kept], pool[test:kept]),
+        train=Examples(rules[held:], np.concatenate([pool[held:], *more])),
+        validation=Examples(rules[test:held], pool[test:held]),
         test=Examples(rules[:test], pool[:test]),
     )
 

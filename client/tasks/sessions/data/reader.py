@@ -97,8 +97,8 @@ def active_users(log: Log) -> Log:
 
 def _most_clicked(log: Log, top: int) -> Log:
     clicks = np.bincount(log.item, minlength=len(log.names))
-    kept = np.argsort(-clicks, kind="stable")[:top]
-    return log.where(np.isin(log.item, kept))
+    popular = np.argsort(-clicks, kind="stable")[:top]
+    return log.where(np.isin(log.item, popular))
 
 
 def _supported(log: Log, least: int) -> Log:
@@ -111,7 +111,7 @@ def _supported(log: Log, least: int) -> Log:
 def _last_days_for_test(log: Log, recipe: Recipe) -> Log:
     day = log.time / DAY_SECONDS
     ends = np.floor(day) if recipe.by_date else day
-    held = ends[log.last][_place(log)] > ends.max() - recipe.test_days
+    held = ends[log.last][_session_index(log)] > ends.max() - recipe.test_days
     return replace(log, part=np.where(held, TEST, log.part))
 
 
@@ -121,11 +121,11 @@ def _latest(log: Log, fraction: int) -> Log:
     sessions, examples = log.session[train], log.lengths[train] - 1
     latest_first = np.argsort(-log.time[train], kind="stable")
     before = np.cumsum(examples[latest_first]) - examples[latest_first]
-    kept = sessions[latest_first][before < examples.sum() / fraction]
-    return log.where((log.part != TRAIN) | np.isin(log.session, kept))
+    latest = sessions[latest_first][before < examples.sum() / fraction]
+    return log.where((log.part != TRAIN) | np.isin(log.session, latest))
 
 
-def _place(log: Log) -> np.ndarray:
+def _session_index(log: Log) -> np.ndarray:
     """Return the index of each click's session, C."""
     return np.unique(log.session, return_inverse=True)[1].ravel()
 
@@ -221,8 +221,8 @@ def read_original(content: Content, layout: Layout) -> Log:
     prepared = active_users(prepare(log, layout.recipe))
     skipped = len(table) - len(clicks)
     notes = (f"{skipped} rows that are no clicks on a known item skipped",) if skipped else ()
-    kept = f"{len(prepared.item)} of {len(log.item)} clicks kept by the rules for this published set"
-    return replace(prepared, notes=(*notes, kept))
+    remaining = f"{len(prepared.item)} of {len(log.item)} clicks kept by the rules for this published set"
+    return replace(prepared, notes=(*notes, remaining))
 
 
 def _is_click(table: Table) -> Flags:
@@ -343,10 +343,10 @@ def grouped(log: Log, group: int) -> Log:
     stray = (log.user == NOBODY) & (log.part == TRAIN)
     if not stray.any():
         return log
-    numbers, place = np.unique(log.session[stray], return_inverse=True)
+    numbers, number_of = np.unique(log.session[stray], return_inverse=True)
     names = [f"group-{number + 1:05d}" for number in range(-(-len(numbers) // group))]
     user = log.user.copy()
-    user[stray] = len(log.users) + place.ravel() // group
+    user[stray] = len(log.users) + number_of.ravel() // group
     notes = list(log.notes)
     if len(names) > 1:
         each = f"{count(len(names), 'visitor')} of {count(group, 'session')} each, in order"
@@ -376,9 +376,9 @@ def _visitors(log: Log) -> Iterator[Visitor]:
     sessions: dict[int, list[Clicks]] = defaultdict(list)
     cases: dict[int, list[Case]] = defaultdict(list)
     first = log.starts
-    owners, parts = log.user[first].tolist(), log.part[first].tolist()
+    owners, splits = log.user[first].tolist(), log.part[first].tolist()
     pieces = np.split(log.item, first[1:])  # one empty piece if there is no session
-    for owner, part, clicks in zip(owners, parts, pieces, strict=False):
+    for owner, part, clicks in zip(owners, splits, pieces, strict=False):
         if part == TRAIN:
             sessions[owner].append(clicks)
         else:
@@ -388,8 +388,8 @@ def _visitors(log: Log) -> Iterator[Visitor]:
         yield Visitor(log.users[user], tuple(sessions[user]), (*cases[user], *shares[user]))
 
 
-def _runs(cases: Sequence[Case], parts: int) -> list[Sequence[Case]]:
-    return [cases[k * len(cases) // parts : (k + 1) * len(cases) // parts] for k in range(parts)]
+def _runs(cases: Sequence[Case], visitors: int) -> list[Sequence[Case]]:
+    return [cases[k * len(cases) // visitors : (k + 1) * len(cases) // visitors] for k in range(visitors)]
 
 
 def _notes(log: Log, usable: Log, listed: Log) -> Iterator[str]:
@@ -438,9 +438,9 @@ def read_visitors(
     path = Path(source)
     dialect.check(SCHEMA)
     published = parts_of(path) if path.is_dir() else []
-    parts = published or [(file, TRAIN) for file in find_tables(path)]
-    parts += [(test, TEST)] if test else []
-    log = join_logs([_file(file, part, dialect) for file, part in parts])
+    files = published or [(file, TRAIN) for file in find_tables(path)]
+    files += [(test, TEST)] if test else []
+    log = join_logs([_file(file, part, dialect) for file, part in files])
     return to_dataset(log, items, group, path)
 
 

@@ -84,11 +84,11 @@ def split_visitor(visitor: Visitor, options: SessionsOptions, seed: int) -> Spli
     """
     order = own_rng(seed, visitor.name).permutation(len(visitor.sessions))
     test = 0 if visitor.test else floor_share(options.test_share, len(order))
-    kept = test + floor_share(options.validation_share, len(order) - test)
+    held = test + floor_share(options.validation_share, len(order) - test)
     return SplitVisitor(
         visitor,
-        train=_chosen(visitor, order[kept:]),
-        validation=_all_cases(_chosen(visitor, order[test:kept])),
+        train=_chosen(visitor, order[held:]),
+        validation=_all_cases(_chosen(visitor, order[test:held])),
         test=visitor.test or _all_cases(_chosen(visitor, order[:test])),
     )
 
@@ -136,8 +136,8 @@ GRAPH = ("nodes", "edges", "w_in", "w_out", "clicks", "owner", "last")
 
 def graph_arrays(prefixes: Sequence[Clicks], max_length: int) -> Arrays:
     """Return the arrays that `GRAPH` names; of a longer prefix, the last `max_length` clicks count."""
-    kept = [prefix[-max_length:] for prefix in prefixes]
-    items, lengths = _padded(kept), np.array([len(prefix) for prefix in kept], np.int64)
+    shortened = [prefix[-max_length:] for prefix in prefixes]
+    items, lengths = _padded(shortened), np.array([len(prefix) for prefix in shortened], np.int64)
     nodes, alias = _distinct(items)
     edges = _edges(alias, items > 0, len(nodes))
     arriving, leaving = (np.bincount(ends, minlength=len(nodes))[ends] for ends in (edges[1], edges[0]))
@@ -147,8 +147,8 @@ def graph_arrays(prefixes: Sequence[Clicks], max_length: int) -> Arrays:
         "w_in": (1 / arriving).astype(np.float32),
         "w_out": (1 / leaving).astype(np.float32),
         "clicks": alias[items > 0],
-        "owner": np.repeat(np.arange(1, len(kept) + 1), lengths),
-        "last": alias[np.arange(len(kept)), np.maximum(lengths - 1, 0)],
+        "owner": np.repeat(np.arange(1, len(shortened) + 1), lengths),
+        "last": alias[np.arange(len(shortened)), np.maximum(lengths - 1, 0)],
     }
 
 
@@ -166,9 +166,9 @@ def _distinct(clicks: Array) -> tuple[Array, Array]:
     order = np.argsort(clicks, axis=1, kind="stable")
     ascending = np.take_along_axis(clicks, order, axis=1)
     new = (ascending > 0) & (np.diff(ascending, axis=1, prepend=0) > 0)
-    place = np.cumsum(new).reshape(new.shape)
+    node = np.cumsum(new).reshape(new.shape)
     alias = np.zeros_like(clicks)
-    np.put_along_axis(alias, order, place, axis=1)
+    np.put_along_axis(alias, order, node, axis=1)
     return np.concatenate([np.zeros(1, np.int64), ascending[new]]), np.where(clicks > 0, alias, 0)
 
 

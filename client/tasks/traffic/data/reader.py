@@ -4,7 +4,7 @@ Published sets are recognized by their first line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from client.data.dataset import DataSummary, Dropped
 from client.data.tables.files import Content, find_tables, load, suffix_of
 from client.data.tables.reader import detect_cells, to_table
-from client.data.tables.schema import DEFAULT_DIALECT, Cells, Codes, Column, Dialect, TableSchema, escape
+from client.data.tables.schema import DEFAULT_DIALECT, Cells, Codes, Column, Dialect, TableSchema, escape, join_rows
 from client.data.tables.table import Table, find_repeated, to_codes, to_flags
 from client.tasks.traffic.data.readings import (
     Filled,
@@ -28,7 +28,6 @@ from client.tasks.traffic.data.readings import (
     find_last,
     in_runs,
     intervals,
-    join_readings,
     order_variables,
     tidy,
     to_readings,
@@ -90,7 +89,7 @@ class FixedWidth(Cells):
     def take(self, places: Sequence[int]) -> list[Any]:
         """Return the columns at these places as text."""
         stops = np.cumsum(self.widths).tolist()
-        spans = ((stops[place] - self.widths[place], stops[place]) for place in places)
+        spans = ((stops[k] - self.widths[k], stops[k]) for k in places)
         return [pc.utf8_slice_codeunits(self.lines, start, stop) for start, stop in spans]
 
     def place_of(self, row: int) -> int:
@@ -124,10 +123,12 @@ def _summed(table: Table) -> Readings:
     day = _days(table)
     volumes = np.stack([table.numbers(name) for name in HOURS], axis=1)
 
-    kept, repeated = find_last(stations, direction, lane, day)
+    counted, repeated = find_last(stations, direction, lane, day)
     together = np.array([name == ALL_LANES for name in lanes])[lane]
-    kept = kept[(together | ~_have((stations, direction, day), together))[kept]]
-    site, time, values = _added(stations[kept], direction[kept] * len(lanes) + lane[kept], day[kept], volumes[kept])
+    counted = counted[(together | ~_have((stations, direction, day), together))[counted]]
+    site, time, values = _added(
+        stations[counted], direction[counted] * len(lanes) + lane[counted], day[counted], volumes[counted]
+    )
 
     notes = (f"{repeated} rows of a lane and day that came again replaced by the later ones",) if repeated else ()
     hours = time[:, None] * 86_400 + 3_600 * np.arange(24)
@@ -168,8 +169,8 @@ def _added(stations: Codes, lane: Codes, day: Codes, volumes: Floats) -> tuple[C
     np.add.at(sums, group, np.nan_to_num(volumes))
     np.add.at(counts, group, ~np.isnan(volumes))
 
-    place = {(int(a), int(b)): int(count) for (a, b), count in zip(months, expected, strict=True)}
-    needed = np.array([place[int(stations[row]), int(month[row])] for row in first])
+    lanes_of = {(int(a), int(b)): int(count) for (a, b), count in zip(months, expected, strict=True)}
+    needed = np.array([lanes_of[int(stations[row]), int(month[row])] for row in first])
     return days[:, 0], days[:, 1], np.where(counts == needed[:, None], sums, np.nan)
 
 
@@ -217,14 +218,14 @@ def _boroondara(table: Table) -> Readings:
     rows = rows[whole[site[rows]]]
 
     values = np.stack([table.numbers(name) for name in QUARTERS], axis=1)[rows]
-    kept = [name for name, complete in zip(names, whole, strict=True) if complete]
+    complete_names = [name for name, complete in zip(names, whole, strict=True) if complete]
     notes = (
-        f"{len(names) - len(kept)} of {len(names)} approaches without all {every} days left out",
+        f"{len(names) - len(complete_names)} of {len(names)} approaches without all {every} days left out",
         f"{repeated} rows of an approach and day that came again replaced by the later ones",
     )
-    place = (np.cumsum(whole) - 1)[site[rows]]
+    sites = (np.cumsum(whole) - 1)[site[rows]]
     time = day[rows, None] + QUARTER * np.arange(len(QUARTERS))
-    return Readings(np.repeat(place, len(QUARTERS)), time.ravel(), values.reshape(-1, 1), kept, VOLUME, notes)
+    return Readings(np.repeat(sites, len(QUARTERS)), time.ravel(), values.reshape(-1, 1), complete_names, VOLUME, notes)
 
 
 def _ten_sites(table: Table) -> Readings:
@@ -397,9 +398,11 @@ def read_series(
         VocabularyError: They have variables that the federation lacks.
     """
     path = Path(source)
-    parts = [(file, _file(file, dialect)) for file in find_tables(path, SUFFIXES)]
-    variables = measures.variables if measures else parts[0][1].variables
-    return to_dataset(join_readings([order_variables(part, variables, file) for file, part in parts]), measures, path)
+    files = [(file, _file(file, dialect)) for file in find_tables(path, SUFFIXES)]
+    variables = measures.variables if measures else files[0][1].variables
+    readings = join_rows([order_variables(found, variables, file) for file, found in files], {"site": "sites"})
+    notes = tuple(dict.fromkeys(note for _, found in files for note in found.notes))
+    return to_dataset(replace(readings, notes=notes), measures, path)
 
 
 def _file(path: Path, dialect: Dialect) -> Readings:

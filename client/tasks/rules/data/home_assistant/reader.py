@@ -111,7 +111,7 @@ def _event(block: Block, registry: HomeRegistry, tally: Tally) -> Iterator[Part]
             yield from _states(block, registry, tally)
         case "numeric_state":
             name = RANGES if "above" in block and "below" in block else RISES if "above" in block else FALLS
-            yield from _parts(block, name, registry, tally)
+            yield from _events_of(block, name, registry, tally)
         case "device":
             yield from _device(block, registry, tally)
         case "sun":
@@ -134,11 +134,11 @@ def _states(block: Block, registry: HomeRegistry, tally: Tally) -> Iterator[Part
     states = as_list(block.get("to"))
     for state in states:
         if isinstance(state, str) and state not in ("null", "~", ""):
-            yield from _parts(block, state, registry, tally, is_state=True)
+            yield from _events_of(block, state, registry, tally, is_state=True)
         else:
-            yield from _parts(block, CHANGES, registry, tally)
+            yield from _events_of(block, CHANGES, registry, tally)
     if not states:
-        yield from _parts(block, CHANGES, registry, tally)
+        yield from _events_of(block, CHANGES, registry, tally)
 
 
 def _device(block: Block, registry: HomeRegistry, tally: Tally) -> Iterator[Part]:
@@ -147,13 +147,17 @@ def _device(block: Block, registry: HomeRegistry, tally: Tally) -> Iterator[Part
     if "entity_id" not in block:
         tally.add(reasons.TRIGGER, block)
     elif domain == "sensor":
-        yield from _parts(block, RISES if "above" in block else FALLS if "below" in block else CHANGES, registry, tally)
+        yield from _events_of(
+            block, RISES if "above" in block else FALLS if "below" in block else CHANGES, registry, tally
+        )
     else:
         state = triggered_state(domain, kind)
-        yield from _parts(block, state or CHANGES, registry, tally, is_state=bool(state))
+        yield from _events_of(block, state or CHANGES, registry, tally, is_state=bool(state))
 
 
-def _parts(block: Block, name: str, registry: HomeRegistry, tally: Tally, *, is_state: bool = False) -> Iterator[Part]:
+def _events_of(
+    block: Block, name: str, registry: HomeRegistry, tally: Tally, *, is_state: bool = False
+) -> Iterator[Part]:
     """Yield an event of each entity of a block: a named one, or a state by its value."""
     for entity in entities_in(block.get("entity_id"), registry, tally, block):
         kind = device_type(entity, registry.find(entity).device_class)
@@ -312,9 +316,9 @@ def _is_home(folder: Path) -> bool:
 
 def _files(folder: Path) -> list[Path]:
     """Return the automation files of a home; symbolic links are left out."""
-    own = [folder / f"{AUTOMATIONS}{suffix}" for suffix in SUFFIXES]
+    files = [folder / f"{AUTOMATIONS}{suffix}" for suffix in SUFFIXES]
     more = [file for file in sorted((folder / AUTOMATIONS).rglob("*")) if file.suffix.lower() in SUFFIXES]
-    return [file for file in (*own, *more) if file.is_file() and not file.is_symlink()]
+    return [file for file in (*files, *more) if file.is_file() and not file.is_symlink()]
 
 
 def _rules(files: list[Path], root: Path, registry: HomeRegistry, tally: Tally) -> Iterator[Row]:
@@ -354,8 +358,8 @@ def _products(block: Any, registry: HomeRegistry, tally: Tally) -> Iterator[Row]
             yield start.kind, start.entity, start.name, end.name, end.kind, end.entity
 
 
-def _distinct(parts: Iterator[Part]) -> list[Part]:
-    return list(dict.fromkeys(parts))
+def _distinct(found: Iterator[Part]) -> list[Part]:
+    return list(dict.fromkeys(found))
 
 
 def _idle(registry: HomeRegistry, used: set[str]) -> list[tuple[str, str]]:
