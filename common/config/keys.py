@@ -73,7 +73,7 @@ def overlay(*sources: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return merged
 
 
-def place(flat: Mapping[str, Scalar]) -> tuple[dict[str, Scalar], list[str]]:
+def assign_shared(flat: Mapping[str, Scalar]) -> tuple[dict[str, Scalar], list[str]]:
     """Move shared options to the run's method and planner; return all options, and faults of unknown ones.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from common.config.keys import current_key, place, respell
+from common.config.keys import assign_shared, current_key, respell
 from common.config.retired import update_keys
 from common.config.run import RunConfig
 from common.config.sections import find_ignored_sections
@@ -29,7 +29,7 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         ConfigError: A key is unknown, removed or without effect, or a value is invalid.
     """
     tree: dict[str, Any] = {}
-    placed, faults = place(respell(update_keys(flat), note=True))
+    placed, faults = assign_shared(respell(update_keys(flat), note=True))
     for key, value in placed.items():
         *parents, leaf = key.split(".")
         node = tree

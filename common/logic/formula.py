@@ -22,7 +22,9 @@ Formula: TypeAlias = "Atom | Not | And | Or | Implies | Always | Eventually | Un
 
 @dataclass(frozen=True)
 class Linear:
-    """Σ c_i x_i in written order; comparisons with a number or another expression are atoms: `x1 - x2 > 3`, `x1 >= x2`.
+    """Σ c_i x_i in written order.
+
+    Compared with a number or another expression, it is an atom: `x1 - x2 > 3`, `x1 >= x2`.
 
     Raises:
         ConfigError: A name or a factor is unusable, a name is repeated, or no variable is left.

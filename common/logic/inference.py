@@ -62,7 +62,7 @@ def existence(variable: str, over: Sequence[Window], upper: Sequence[float], low
 
 
 def until(variable: str, over: Sequence[Window], held: Sequence[float], met: Sequence[float]) -> Formula:
-    """Build template 3: ⋀_i (x < a_i) U_[0,j−i] (x < b_i), evaluated at step i, `held` the a_i and `met` the b_i."""
+    """Build template 3: ⋀_i (x < a_i) U_[0,j−i] (x < b_i) at step i, `held` the a_i and `met` the b_i."""
     x = Variable(variable)
     return conjunction(
         [Always(i, i, Until(0, j - i, x < a, x < b)) for (i, j), a, b in zip(over, held, met, strict=True)]
@@ -103,7 +103,7 @@ OF_WINDOWS: Mapping[int, Callable[..., Formula]] = {
     4: intra_task,
     7: eventualities,
 }
-"""Template of windows -> its formula, from variables, windows and a list of each parameter by its name."""
+"""Template -> its formula, from variables, windows and a list of each parameter by its name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class Property:
 
     @property
     def vacuous(self) -> Tensor:
-        """True for each client whose formula does not restrict its data, as no trace reaches the trigger: *C, bool."""
+        """True for each client of which no trace reaches the trigger, so that any data fit: *C, bool."""
         (first, *_) = self.parameters.values()
         return self.parameters.get("response", torch.zeros_like(first)).isinf().any(-1)
 

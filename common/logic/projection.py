@@ -60,7 +60,7 @@ def round_away(step: Tensor, size: Tensor) -> Tensor:
 
 
 def shares(axis: Linear) -> dict[str, float]:
-    """Return the movement of each variable per unit growth of the expression; those with the largest factors share it."""
+    """Return the movement of each variable per unit growth; those with the largest factors share it."""
     largest = max(abs(factor) for _, factor in axis.terms)
     movers = [(name, factor) for name, factor in axis.terms if abs(factor) == largest]
     return {name: 1 / (len(movers) * factor) for name, factor in movers}
