@@ -335,7 +335,7 @@ class RunConfig(Options):
     @field_validator("method_options", "planner_options", "task_options", mode="before")
     @classmethod
     def _choose(cls, value: Any, info: ValidationInfo) -> Any:
-        """Return the options of the chosen name from sections by name; defaults for an unknown name, reported before."""
+        """Return the options of the chosen name; the defaults if the name is unknown, which is reported once."""
         chooser, first = ("task", FIRST_TASK) if info.field_name == "task_options" else ("method", FIRST_METHOD)
         if value is None or isinstance(value, Options):
             return value
