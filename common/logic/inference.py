@@ -134,7 +134,8 @@ class Property:
         values = {name: list(map(float, by_window)) for name, by_window in self.parameters.items()}
         if self.template in OF_WINDOWS:
             return OF_WINDOWS[self.template](*self.variables, self.over, **values)
-        return nested(self.variables[0], self.variables[-1], *self.over, *values["trigger"], *values["response"])
+        (span, delay), (trigger,), (response,) = self.over, values["trigger"], values["response"]
+        return nested(self.variables[0], self.variables[-1], span, delay, trigger, response)
 
     @property
     def vacuous(self) -> Tensor:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from client.data.dataset import fingerprint_of_all, is_demo, resolve_source
 from client.data.read import find_own_tables
-from client.data.sources import fingerprint_of_all, is_demo, resolve_source
 from client.owner.policy import Policy
 from client.privacy.claim import Statement, read_statements
 from client.privacy.claim import read_statements as statements_of

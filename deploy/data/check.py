@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from client.data.dataset import AnyDataset
-from client.data.partition import COLUMNS
-from client.data.read import partition_read, read_all
+from client.data.dataset import AnyDataset, DataSummary, Dropped, Nouns
+from client.data.read import COLUMNS, partition_read, read_all
 from client.data.summary import (
-    DataSummary,
-    Dropped,
-    Nouns,
     aliases_of,
     amount,
     decisions,
@@ -22,11 +18,9 @@ from client.data.summary import (
     separator_of,
     time_range,
 )
-from client.data.tables.cells import escape
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema, normalize_title
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema, escape, normalize_title
 from client.data.tables.table import Table
-from client.tasks.registry import CLIENT_TASKS
-from client.tasks.spec import AnyClientTask
+from client.tasks.registry import CLIENT_TASKS, AnyClientTask
 from common.arrays import Ints
 from common.errors import NothingYetError
 from common.text import count

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from client.data.dataset import AnyDataset
+from client.data.dataset import AnyDataset, fingerprint
 from client.data.read import find_own_tables
-from client.data.sources import fingerprint
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import DataError, LedgerError

@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from client.data.dataset import AnyDataset
+from client.data.dataset import AnyDataset, is_demo, resolve_source
 from client.data.read import demo_partition, find_own_tables, partition_read, read_all
-from client.data.sources import is_demo, resolve_source
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig

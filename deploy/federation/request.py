@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from client.data.sources import is_demo
+from client.data.dataset import is_demo
 from common.config.keys import current_key, overlay, update_keys
 from common.config.parse import flatten, option_keys, parse, read_overrides
 from common.config.run import RunConfig

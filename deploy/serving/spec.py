@@ -12,7 +12,7 @@ from common.text import hint
 
 if TYPE_CHECKING:
     from client.data.dataset import AnyDataset
-    from client.tasks.spec import ExportableNetwork, Network
+    from client.tasks.registry import ExportableNetwork, Network
     from common.arrays import Arrays
     from common.config.run import RunConfig
     from common.tasks.vocabulary import Vocabulary

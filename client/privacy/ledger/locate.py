@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from client.data.sources import is_demo, split_test_file
+from client.data.dataset import is_demo, split_test_file
 from client.privacy.ledger.database import LedgerDatabase, create
 from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord, read_heads
 from common.errors import LedgerError

@@ -12,12 +12,10 @@ from matplotlib.figure import Figure
 
 from client.inference.model_choice import fit_model
 from client.tasks.traffic.data.series import Sensors, Series
-from client.tasks.traffic.federated_ridge import with_federated_ridge
 from client.tasks.traffic.inference import Forecast, forecast
-from client.tasks.traffic.intervals import MIN_ERRORS
 from client.tasks.traffic.learner import TrafficLearner
-from client.tasks.traffic.metrics import limits
-from client.tasks.traffic.sensor import Sensor, is_cold_start, prepare, with_pooled_property
+from client.tasks.traffic.metrics import MIN_ERRORS, limits
+from client.tasks.traffic.sensor import Sensor, is_cold_start, prepare, with_federated_ridge, with_pooled_property
 from common.arrays import Arrays, Floats
 from common.config.parse import parse, read_overrides
 from common.errors import DataError

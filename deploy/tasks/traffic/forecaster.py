@@ -8,9 +8,9 @@ from client.data.read import read_all
 from client.inference.model_choice import fit_model, has_own_parameters
 from client.inference.stored_models import SINCE, StoredModel
 from client.tasks.traffic.data.series import Sensors, Series
-from client.tasks.traffic.federated_ridge import OwnRidge
 from client.tasks.traffic.inference import Forecaster
 from client.tasks.traffic.learner import TrafficLearner
+from client.tasks.traffic.sensor import OwnRidge
 from client.training.comparison import describe_choice, prefers_baseline
 from common.arrays import Arrays
 from common.config.parse import parse

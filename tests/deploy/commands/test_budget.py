@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from common.errors import ConfigError, DataError, LedgerError
