@@ -13,8 +13,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from common.config.keys import is_ignored
 from common.config.parse import flatten, parse
-from common.config.retired import is_ignored
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS

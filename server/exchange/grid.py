@@ -15,10 +15,9 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from common.errors import WireError
-from common.heartbeat import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
 from common.text import printable
-from common.wire.codec import Handed
-from common.wire.sizes import record_size
+from common.wire.codec import Handed, record_size
+from common.wire.messages import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
 from server.exchange.flower import NodeInfo, Run
 
 

@@ -202,7 +202,7 @@ def stated_json(sensor: Sensor, phi: Stated) -> dict[str, Any]:
 def _parts(sensor: Sensor, phi: Stated, formula: Formula) -> list[str]:
     """Return one line for each conjunct: its text and its words."""
     shown = _shown(formula)
-    parts = shown.parts if isinstance(shown, And) else (shown,)
+    parts = shown.members if isinstance(shown, And) else (shown,)
     width = max(len(str(part)) for part in parts)
     words = (describe_formula(part, sensor.step, at_midnight=phi.at_midnight) for part in parts)
     return [f"  {part!s:{width}}  {text}" for part, text in zip(parts, words, strict=True)]
