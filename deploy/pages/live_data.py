@@ -403,16 +403,16 @@ class Tail:
         if file is None:
             return Batch([], is_reset, False, self.skipped)
         events: list[Event] = []
-        begin, taken = self.offset, 0
+        begin, event_bytes = self.offset, 0
         with file:
             file.seek(self.offset)
-            while len(events) < MAX_EVENTS and taken < MAX_BATCH and self.offset - begin < MAX_READ:
+            while len(events) < MAX_EVENTS and event_bytes < MAX_BATCH and self.offset - begin < MAX_READ:
                 line = file.readline(MAX_LINE + 1)
                 if not self._accept(line):
                     return Batch(events, is_reset, False, self.skipped)
                 for event in self._parse(line):
                     events.append(event)
-                    taken += len(line)
+                    event_bytes += len(line)
         return Batch(events, is_reset, self.offset < size, self.skipped)
 
     def _accept(self, line: bytes) -> bool:

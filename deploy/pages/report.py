@@ -80,8 +80,8 @@ def command(history: RunRecord) -> str:
 def _patience(config: dict[str, Any], origin: Origin) -> list[str]:
     """Return early stopping where it differs from the command's default; `fedloom up` has one of its own."""
     stop = config.get("federation.stop", 0)
-    own = origin.command == "up" and config.get("privacy.unit", "none") == "none" and config.get("rounds") != 1
-    return ["--patience", str(stop)] if stop or (own and config.get("method") not in PLANNERS) else []
+    has_default = origin.command == "up" and config.get("privacy.unit", "none") == "none" and config.get("rounds") != 1
+    return ["--patience", str(stop)] if stop or (has_default and config.get("method") not in PLANNERS) else []
 
 
 def lacks(history: RunRecord) -> str:

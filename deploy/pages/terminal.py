@@ -145,11 +145,11 @@ def _short(reason: str) -> str:
     return "revoked" if REVOKED in reason else first_line(reason)
 
 
-def _whole_lines(path: Path, place: int) -> list[bytes]:
+def _whole_lines(path: Path, offset: int) -> list[bytes]:
     if not path.exists():
         return []
     with path.open("rb") as file:
-        file.seek(place)
+        file.seek(offset)
         return [line for line in file if line.endswith(b"\n")]
 
 
@@ -293,7 +293,7 @@ def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
         "time": duration(result.seconds),
         "network": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
         "privacy": claim,
-        **{heading: "; ".join(parts) for heading, parts in terms.items()},
+        **{heading: "; ".join(lines) for heading, lines in terms.items()},
         "model": f"sha256 {result.model_sha256[:16]}…" if result.model_sha256 else "",
         "report": str(report or ""),
     }

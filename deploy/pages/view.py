@@ -31,7 +31,7 @@ def measure(key: str) -> MetricSpec:
 
 def in_order(keys: Iterable[str]) -> list[MetricSpec]:
     """Return the metrics in the order of tables: cut-offs ascending, unknown metrics last by name."""
-    return sorted(map(measure, set(keys)), key=_place)
+    return sorted(map(measure, set(keys)), key=_rank)
 
 
 def brief(keys: Iterable[str], task: str) -> list[MetricSpec]:
@@ -140,7 +140,7 @@ def _split(key: str) -> tuple[str, str]:
     return stem, key[len(stem) :]
 
 
-def _place(m: MetricSpec) -> tuple[int, int, tuple[int, ...], str]:
+def _rank(m: MetricSpec) -> tuple[int, int, tuple[int, ...], str]:
     base, origins, prefixes = m.key, [], list(_families())
     while prefix := next((p for p in prefixes if base.startswith(p)), ""):
         base = base.removeprefix(prefix)

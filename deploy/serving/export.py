@@ -111,8 +111,8 @@ def _fingerprint(run: TrainedRun) -> str:
 
     spec = TASKS[run.config.task]
     names = parameters(build_model(spec, run.config.task_run(spec, run.vocabulary)))
-    own = {name: a for name, a in run.model.items() if name in names}
-    return sha256(own) if own else ""
+    trained = {name: a for name, a in run.model.items() if name in names}
+    return sha256(trained) if trained else ""
 
 
 def _of_unit(run: TrainedRun, name: str, option: str) -> AnyDataset:

@@ -27,9 +27,9 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     earlier, clicks = _session(query["session"], visitor, run.vocabulary)
     history, names = () if anonymous else earlier, run.vocabulary.items
     chosen, notes = read_filter(query, names, KEEP)
-    titles, own = run.read_titles(), run.prefers_baseline()
+    titles, by_baseline = run.read_titles(), run.prefers_baseline()
     about = run.config, run.vocabulary, run.only_model
-    found = next_items(*about, clicks, history, top, chosen, titles, by_baseline=own)
+    found = next_items(*about, clicks, history, top, chosen, titles, by_baseline=by_baseline)
     last = ", ".join(label_of(names[k], titles) for k in clicks[-SHOWN_CLICKS:])
     columns, rows = with_titles("item", found, titles)
     return Answers(
@@ -37,7 +37,7 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
         "item",
         {"next item": columns, "score": ("score",), "why": ("why",)},
         rows,
-        (*notes, describe_choice(run.config.task)) if own else notes,
+        (*notes, describe_choice(run.config.task)) if by_baseline else notes,
         empty=chosen.reason_of_none(len(names), seen_items(clicks, history)),
         what="item",
         user="" if anonymous else visitor.name,

@@ -175,7 +175,7 @@ def stated_lines(sensor: Sensor, phi: Stated) -> list[str]:
     return [
         f"{sensor.series.name}: {source} (reading 0 is {anchor}, {duration(sensor.step)} a step)",
         "",
-        *_parts(sensor, phi, phi.formula),
+        *_conjuncts(sensor, phi, phi.formula),
         "",
         *describe_stated(sensor, phi),
         *([] if phi.written is not None else _tightest(sensor, phi)),
@@ -199,13 +199,13 @@ def stated_json(sensor: Sensor, phi: Stated) -> dict[str, Any]:
     }
 
 
-def _parts(sensor: Sensor, phi: Stated, formula: Formula) -> list[str]:
+def _conjuncts(sensor: Sensor, phi: Stated, formula: Formula) -> list[str]:
     """Return one line for each conjunct: its text and its words."""
     shown = _shown(formula)
-    parts = shown.parts if isinstance(shown, And) else (shown,)
-    width = max(len(str(part)) for part in parts)
-    words = (describe_formula(part, sensor.step, at_midnight=phi.at_midnight) for part in parts)
-    return [f"  {part!s:{width}}  {text}" for part, text in zip(parts, words, strict=True)]
+    conjuncts = shown.parts if isinstance(shown, And) else (shown,)
+    width = max(len(str(part)) for part in conjuncts)
+    words = (describe_formula(part, sensor.step, at_midnight=phi.at_midnight) for part in conjuncts)
+    return [f"  {part!s:{width}}  {text}" for part, text in zip(conjuncts, words, strict=True)]
 
 
 def _tightest(sensor: Sensor, phi: Stated) -> list[str]:
