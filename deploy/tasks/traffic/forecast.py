@@ -26,7 +26,7 @@ from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 from deploy.cli.options import DataRequest
-from deploy.cli.output import note
+from deploy.cli.output import aligned, note
 from deploy.tasks.spec import ForecastExample, TrainedRun
 from deploy.tasks.traffic.forecaster import find_forecaster, find_series, pooled_for, read_sensors
 from deploy.tasks.traffic.model_service import forecast_rows
@@ -100,8 +100,7 @@ class ForecastView:
         stars = ["*" if mark else "" for mark in f.marked[:, d]]
         rows = [(variable, "profile" if f.fault else "forecast", "80 % interval", "corrected", "property", "")]
         rows += list(zip(map(_moment, f.times), *cells, stars, strict=True))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+        return list(aligned(rows, str.rjust))
 
     def _interval(self) -> str:
         if np.isnan(self.forecast.low80).all():
