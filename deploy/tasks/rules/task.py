@@ -11,9 +11,8 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     from client.tasks.rules.inference import recommend
     from client.tasks.rules.lists import ListOptions
     from client.training.comparison import describe_choice
-    from deploy.tasks.run import find_unit
 
-    home = find_unit(run.read(""), query["user"], run.data, "user")
+    home = run.unit(query["user"], "user")
     options = ListOptions(top, parse_share("diverse", query.get("diverse", "")))
     by_baseline = run.prefers_baseline()
     rules, empty = recommend(run.config, run.vocabulary, run.only_model, home, options, by_baseline=by_baseline)
