@@ -28,7 +28,7 @@ def say(line: str) -> None:
 
 
 def aligned(rows: Sequence[Sequence[str]], justify: Callable[[str, int], str] = str.ljust) -> Iterator[str]:
-    """Iterate over the rows as lines with columns of equal width; the first is aligned left, others by `justify`."""
+    """Iterate over lines with columns of equal width; the first is aligned left, others by `justify`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join([row[0].ljust(widths[0]), *map(justify, row[1:], widths[1:])]).rstrip()

@@ -164,7 +164,7 @@ def _plot(
 
 
 def _costs(plans: Sequence[BudgetHistory]) -> Figure:
-    """Return the cost of each round per client, in the account's unit or, of several, as a share of the budget."""
+    """Return the cost of each round, in the account's unit or, of several, as a share of the budget."""
     is_absolute = len({plan.account for plan in plans}) == 1
 
     def points(plan: BudgetHistory) -> tuple[Sequence[float], Sequence[float]]:

@@ -56,7 +56,7 @@ _MADE = "demo"
 
 
 def command(history: RunRecord) -> str:
-    """Return a command that is equivalent to the original one: it sets everything that differs from the defaults."""
+    """Return an equivalent of the original command; it sets what differs from the defaults."""
     config, origin = history.config, _origin(history)
     words = ["fedloom", origin.command]
     for key in _OPTIONS:

@@ -89,7 +89,7 @@ def local_metrics(result: Result) -> str:
 
 @cache
 def _known() -> tuple[dict[str, MetricSpec], dict[str, MetricFamily]]:
-    """Return metrics by key and families by prefix of all tasks that can be imported; of equal names, the first."""
+    """Return metrics by key and families by prefix of all tasks that can be imported."""
     metrics: dict[str, MetricSpec] = {}
     families = {USED.prefix: USED}
     for name in TASKS:

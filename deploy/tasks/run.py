@@ -45,7 +45,7 @@ class TrainedRun:
     prefers_baseline: Callable[[], bool] = lambda: False
 
     def unit(self, name: str, noun: str, test: str = "") -> Any:
-        """Return the unit of the data of that name, as `find_unit` does; `test` names a file of records to hold out."""
+        """Return the unit of the data of that name; `test` names a file of records to hold out."""
         return find_unit(self.read(test), name, self.data, noun)
 
     @property

@@ -1,4 +1,4 @@
-"""A sensor's forecast and its property: the model for its data, and the forecast as a table, as JSON and as a figure."""
+"""A sensor's forecast and property, by the model for its data: as a table, as JSON and as a figure."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

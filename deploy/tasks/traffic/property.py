@@ -78,9 +78,9 @@ def _describe_gap(sensor: Sensor, variables: tuple[str, ...]) -> str:
 
 
 def _ranges(table: FloatTable, variable: str, positive: bool, step: int) -> Iterator[Clause]:
-    """Iterate over ranges of a variable (template 1), □ (x ≤ high ∧ x ≥ low), from its bounds by the row of the week, 2 × W.
+    """Iterate over the ranges of a variable (template 1), □ (x ≤ high ∧ x ≥ low).
 
-    If no reading is negative (`positive`), words leave out a lower bound of 0 or less.
+    The table has its bounds by the row of the week, 2 × W. If no reading is negative (`positive`), words leave out a lower bound of 0 or less.
     """
     span, x = float(table.max() - table.min()), Variable(variable)
     digits = digits_for(span)
