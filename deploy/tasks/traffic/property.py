@@ -80,7 +80,7 @@ def _describe_gap(sensor: Sensor, variables: tuple[str, ...]) -> str:
 def _ranges(table: FloatTable, variable: str, positive: bool, step: int) -> Iterator[Clause]:
     """Iterate over the ranges of a variable (template 1), □ (x ≤ high ∧ x ≥ low).
 
-    The table has its bounds by the row of the week, 2 × W. If no reading is negative (`positive`), words leave out a lower bound
+    The table has its bounds by the row of the week, 2 × W. If no reading is negative (`positive`), words leave out lower bounds
     of 0 or less.
     """
     span, x = float(table.max() - table.min()), Variable(variable)
