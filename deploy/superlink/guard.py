@@ -228,7 +228,7 @@ SEARCH_SECONDS = 0.5
 """Seconds between two searches for ended runs."""
 
 STARTS = threading.Lock()
-"""Held while a run starts and while runs are erased: a run's app is stored before the run, and has the id of an ended run's."""
+"""Held while a run starts, whose app is stored first, and while the apps of ended runs are erased."""
 
 
 def start_runs_alone() -> None:
