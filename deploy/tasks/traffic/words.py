@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.traffic.formula_targets import TemplateProperty
+from client.tasks.traffic.template_property import TemplateProperty
 from common.arrays import Array, Arrays, Floats
 from common.logic.formula import (
     Always,
