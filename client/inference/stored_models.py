@@ -11,7 +11,7 @@ from pathlib import Path
 from safetensors.numpy import load
 
 from client.checks import read_about
-from client.data.sources import fingerprint, resolve_source
+from client.data.dataset import fingerprint, resolve_source
 from client.enrolment import ENROLMENT
 from client.hub.state import load_stored
 from client.inference.model_choice import has_own_parameters, models_of_client, split_statics

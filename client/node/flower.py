@@ -44,8 +44,7 @@ from flwr.supercore.version import package_name, package_version
 
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, explain
 from common.errors import FedloomError, RefusedError, WireError, public_reason
-from common.heartbeat import BUSY_SECONDS, IDLE_SECONDS, PROMISE_SECONDS
-from common.wire.messages import FAILED, REFUSED
+from common.wire.messages import BUSY_SECONDS, FAILED, IDLE_SECONDS, PROMISE_SECONDS, REFUSED
 
 VERSION_METADATA = (
     (FLWR_PACKAGE_NAME_METADATA_KEY, package_name),

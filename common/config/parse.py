@@ -7,10 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from common.config.keys import current_key, place, respell
-from common.config.retired import update_keys
+from common.config.keys import assign_shared, current_key, respell, update_keys
 from common.config.run import RunConfig
-from common.config.sections import find_ignored_sections
 from common.errors import ConfigError, WireError
 from common.methods.planners import PLANNERS
 from common.methods.registry import ALONE, METHODS
@@ -29,7 +27,7 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         ConfigError: A key is unknown, removed or without effect, or a value is invalid.
     """
     tree: dict[str, Any] = {}
-    placed, faults = place(respell(update_keys(flat), note=True))
+    placed, faults = assign_shared(respell(update_keys(flat), note=True))
     for key, value in placed.items():
         *parents, leaf = key.split(".")
         node = tree
@@ -49,7 +47,9 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         raise ConfigError("; ".join(dict.fromkeys(faults))) from None
     if faults:
         raise ConfigError("; ".join(faults))
-    for other in find_ignored_sections(tree.get("algorithm"), config.method):
+    ignored = {*tree.get("algorithm", {})} - {config.method, config.method_options.name}
+    if ignored:
+        other = min(ignored)
         raise ConfigError(
             f"option algorithm.{other}.* has no effect with method {config.method}; remove it or set method={other}"
         )

@@ -1,16 +1,23 @@
 """Configuration of a run: its sections, supported combinations of options, and what follows from them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
-from common.config import sections
 from common.config.federation import Federation
-from common.config.sections import add_validation_share, check_validation_share
 from common.errors import ConfigError
 from common.methods.base import MethodOptions
-from common.methods.planners import PlannerOptions, Uniform, describe_unknown_method, method_names
+from common.methods.planners import PLANNERS, PlannerOptions, Uniform, describe_unknown_method, method_names
 from common.methods.registry import FIRST_METHOD, METHODS
 from common.options import Options
 from common.privacy.accounts import rho_of
@@ -141,16 +148,6 @@ def find_obstacle(config: "RunConfig") -> str:
     return ""
 
 
-def check_count_noise(config: "RunConfig") -> None:
-    """Check that helpers add noise to updates or to counts alone, not both from budgets of their own.
-
-    Raises:
-        ValueError: They do.
-    """
-    if config.privacy.unit != "none" and config.task_options.count_privacy.unit == "client":
-        raise ValueError("count-epsilon is for runs without noise on updates; set privacy.count-share instead")
-
-
 def find_count_obstacle(config: "RunConfig") -> str:
     """Return the reason why the run's counts cannot be in secure sums; empty if they can."""
     statistics, privacy = TASKS[config.task].counts, config.privacy
@@ -170,11 +167,12 @@ def find_count_obstacle(config: "RunConfig") -> str:
 
 def count_cost(config: "RunConfig") -> float:
     """Return the cost ρ of summed counts, for each client; 0 without noise or without summed counts."""
-    privacy, counts = config.privacy, config.task_options.count_privacy
+    privacy = config.privacy
     if privacy.resolved_trust != "helpers" or not config.task_options.count_offset:
         return 0.0
     if privacy.unit != "none":
         return privacy.count_share * rho_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
+    counts = config.task_options.count_privacy
     return rho_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
 
 
@@ -184,6 +182,60 @@ def metric_cost(config: "RunConfig") -> float:
     if privacy.resolved_trust != "helpers" or privacy.unit != "client" or not privacy.metric_share:
         return 0.0
     return privacy.metric_share * rho_of(privacy.epsilon, privacy.delta)
+
+
+def read_planner_options(sections: Any, method: str) -> PlannerOptions | None:
+    """Return the options of the planner named `method`, from sections by name; None if it is no planner.
+
+    Raises:
+        ValidationError: A section or an option is unknown, or a value is invalid.
+    """
+    options = _read_chosen(sections, method, _method_class) if method in PLANNERS else None
+    return options if isinstance(options, PlannerOptions) else None
+
+
+def _method_class(name: str) -> type[Options] | None:
+    if name in PLANNERS:
+        return PLANNERS[name].options
+    return METHODS[name].options if name in METHODS else None
+
+
+def _task_class(name: str) -> type[Options] | None:
+    return TASKS[name].options if name in TASKS else None
+
+
+def _read_chosen(sections: Any, name: str, class_of: Callable[[str], type[Options] | None]) -> Options:
+    """Validate every section that has a class; return the section `name`, or its defaults if absent."""
+    if not isinstance(sections, Mapping):
+        sections = {}
+    classes = {key: kind for key in dict.fromkeys([name, *sections]) if (kind := class_of(key))}
+    fields: dict[str, Any] = {key: (kind, Field(default_factory=kind)) for key, kind in classes.items()}
+    options: Options = getattr(create_model("Sections", __base__=Options, **fields).model_validate(sections), name)
+    return options
+
+
+def _add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a raw configuration with a validation split if the run needs one and none is set."""
+    task, tasks = tree.get("task", FIRST_TASK), tree.get("tasks", {})
+    section = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
+    if not isinstance(section, Mapping) or {"validation-share", "validation_share"} & section.keys():
+        return tree
+    if task not in TASKS or not (_needs_rewards(tree) or _stops_early(tree)):
+        return tree
+    return {**tree, "tasks": {**tasks, task: {**section, "validation-share": TASKS[task].planner_validation_share}}}
+
+
+def _stops_early(tree: Mapping[str, Any]) -> bool:
+    federation = tree.get("federation")
+    return bool(federation.get("stop", 0) if isinstance(federation, Mapping) else getattr(federation, "stop", 0))
+
+
+def _needs_rewards(tree: Mapping[str, Any]) -> bool:
+    try:
+        planner = read_planner_options(tree.get("algorithm", {}), tree.get("method", ""))
+    except ValidationError:  # reported when the section itself is validated
+        return False
+    return planner is not None and planner.by_rewards
 
 
 class RunConfig(Options):
@@ -240,7 +292,7 @@ class RunConfig(Options):
         """True if noise is on or the method is a planner."""
         return self.privacy.unit != "none" or self.planner_options is not None
 
-    @property
+    @cached_property
     def capabilities(self) -> Capabilities:
         """Capabilities of the training method."""
         return self.method_options.capabilities()
@@ -280,38 +332,26 @@ class RunConfig(Options):
             raise ValueError(TASKS.describe_unknown(name))
         return name
 
-    @field_validator("method_options", mode="before")
+    @field_validator("method_options", "planner_options", "task_options", mode="before")
     @classmethod
-    def _choose_method(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, MethodOptions):
+    def _choose(cls, value: Any, info: ValidationInfo) -> Any:
+        """Return the options of the chosen name; the defaults if the name is unknown, which is reported once."""
+        chooser, first = ("task", FIRST_TASK) if info.field_name == "task_options" else ("method", FIRST_METHOD)
+        if value is None or isinstance(value, Options):
             return value
-        if "method" not in info.data:  # an unknown name is reported once
-            return METHODS[FIRST_METHOD].options()
-        return sections.read_method_options(value, info.data["method"])
-
-    @field_validator("planner_options", mode="before")
-    @classmethod
-    def _choose_planner(cls, value: Any, info: ValidationInfo) -> Any:
-        if value is None or isinstance(value, PlannerOptions):
-            return value
-        if "method" not in info.data:
-            return None
-        return sections.read_planner_options(value, info.data["method"])
-
-    @field_validator("task_options", mode="before")
-    @classmethod
-    def _choose_task(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, TaskOptions):
-            return value
-        if "task" not in info.data:  # an unknown name is reported once
-            return TASKS[FIRST_TASK].options()
-        return sections.read_task_options(value, info.data["task"])
+        name, sections = info.data.get(chooser, first), value if chooser in info.data else {}
+        if chooser == "task":
+            return _read_chosen(sections, name, _task_class)
+        planner = read_planner_options(sections, name)
+        if info.field_name == "planner_options":
+            return planner
+        return _read_chosen(sections, planner.inner if planner else name, _method_class)
 
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, value: Any) -> Any:
         """Add a validation split for a planner that needs rewards."""
-        return add_validation_share(value) if isinstance(value, Mapping) else value
+        return _add_validation_share(value) if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
     def _check_noise(self) -> Self:
@@ -322,8 +362,10 @@ class RunConfig(Options):
             raise ValueError(f"{self.method} plans a privacy budget; set privacy.unit=client or privacy.unit=record")
         if unit == "record":
             self._check_records()
-        check_count_noise(self)
-        check_validation_share(planner, self.federation.stop, self.task, self.task_options.validation_share)
+        if unit != "none" and self.task_options.count_privacy.unit == "client":
+            raise ValueError("count-epsilon is for runs without noise on updates; set privacy.count-share instead")
+        if not self.task_options.validation_share:
+            self._check_without_validation()
         if planner and planner.by_rewards and self.evaluate_every != 1:
             raise ValueError(f"{self.method} needs the reward of every round; set evaluate-every=1")
         return self
@@ -340,6 +382,16 @@ class RunConfig(Options):
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
             raise ValueError(f"{obstacle}; set privacy.trust=local")
         return self
+
+    def _check_without_validation(self) -> None:
+        """Check that neither the planner nor an early stop needs a validation split."""
+        remedy = f"set tasks.{self.task}.validation-share above 0"
+        if self.planner_options and self.planner_options.by_rewards:
+            raise ValueError(f"{self.method} needs rewards, which the test split must not provide; {remedy}")
+        if self.federation.stop:
+            raise ValueError(
+                f"federation.stop={self.federation.stop} needs metrics, which the test split must not provide; {remedy}"
+            )
 
     def _check_records(self) -> None:
         """Check that DP-SGD applies to the task, the method and the mechanism."""

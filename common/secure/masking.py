@@ -111,9 +111,9 @@ def unseal(secret: X25519PrivateKey, box: str, context: bytes) -> bytes:
         raise WireError("a sealed box is not base64") from error
     if len(raw) != BOX:
         raise WireError(f"a sealed box has {BOX} bytes, not {len(raw)}")
-    public, own = raw[:32], secret.public_key().public_bytes_raw()
+    ephemeral, helper_key = raw[:32], secret.public_key().public_bytes_raw()
     try:
-        return _cipher(secret, public, own, public).decrypt(_NONCE, raw[32:], context)
+        return _cipher(secret, ephemeral, helper_key, ephemeral).decrypt(_NONCE, raw[32:], context)
     except InvalidTag as error:
         raise WireError("a sealed box does not open: it is of another key or other terms") from error
 

@@ -85,9 +85,9 @@ def _accepted(scale: int, proposals: int, stream: Stream) -> Ints:
     inside = magnitude <= _FARTHEST * scale
     magnitude, negative = magnitude[inside], negative[inside]
     distance = np.where(magnitude > scale, magnitude - np.uint64(scale), np.uint64(scale) - magnitude)
-    kept = _bernoulli_exp(distance * distance, 2 * scale * scale, stream)
-    signed = magnitude[kept].astype(np.int64)
-    return np.where(negative[kept], -signed, signed)
+    is_accepted = _bernoulli_exp(distance * distance, 2 * scale * scale, stream)
+    signed = magnitude[is_accepted].astype(np.int64)
+    return np.where(negative[is_accepted], -signed, signed)
 
 
 def _discrete_laplace(scale: int, proposals: int, stream: Stream) -> tuple[Words, Flags]:

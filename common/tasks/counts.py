@@ -117,8 +117,8 @@ A sequential rule adds at least 1/20; a pair of items adds 1, or .16 if the cont
 
 def sum_by_key(keys: Sequence[Array], values: Sequence[Array]) -> tuple[Array, Array]:
     """Return each key once, ascending, with the float64 sum of its values; zero sums are left out."""
-    keys_once, place = np.unique(np.concatenate(keys), return_inverse=True)
-    sums = np.bincount(place, np.concatenate(values), minlength=len(keys_once))
+    keys_once, index = np.unique(np.concatenate(keys), return_inverse=True)
+    sums = np.bincount(index, np.concatenate(values), minlength=len(keys_once))
     is_counted = sums > MIN_COUNT
     return keys_once[is_counted], sums[is_counted]
 

@@ -30,8 +30,8 @@ class Vocabulary(BaseModel):
             return cls.model_validate_json(text)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise DataError(f"not a vocabulary of {cls.noun()}: {place} {first['msg']}") from None
+            location = ".".join(str(part) for part in first["loc"])
+            raise DataError(f"not a vocabulary of {cls.noun()}: {location} {first['msg']}") from None
 
     def sha256(self) -> str:
         """Return the SHA-256 of the canonical JSON, hexadecimal."""

@@ -298,7 +298,7 @@ class DataRequest:
         Raises:
             ConfigError: An option has no such form or value, or the data are embedded.
         """
-        from client.data.sources import is_demo
+        from client.data.dataset import is_demo
         from client.data.tables.schema import Dialect
         from common.errors import ConfigError
 

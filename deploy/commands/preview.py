@@ -60,8 +60,8 @@ def preview(
     of every message with shape, type, bytes, protection, norms and example values. Opens no connection, and changes neither
     ledger nor state folder.
     """
+    from client.data.dataset import is_demo
     from client.data.read import read_all, with_test
-    from client.data.sources import is_demo
     from client.owner.policy import read_policy
     from deploy.data.sources import read_catalogue
     from deploy.federation.request import resolve

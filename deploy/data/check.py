@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from client.data.dataset import AnyDataset
-from client.data.partition import COLUMNS
-from client.data.read import partition_read, read_all
+from client.data.dataset import AnyDataset, DataSummary, Dropped, Nouns
+from client.data.read import COLUMNS, partition_read, read_all
 from client.data.summary import (
-    DataSummary,
-    Dropped,
-    Nouns,
     aliases_of,
     amount,
     decisions,
@@ -22,11 +18,9 @@ from client.data.summary import (
     separator_of,
     time_range,
 )
-from client.data.tables.cells import escape
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema, normalize_title
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema, escape, normalize_title
 from client.data.tables.table import Table
-from client.tasks.registry import CLIENT_TASKS
-from client.tasks.spec import AnyClientTask
+from client.tasks.registry import CLIENT_TASKS, AnyClientTask
 from common.arrays import Ints
 from common.errors import NothingYetError
 from common.text import count
@@ -181,7 +175,7 @@ def check_data(task: str, data: str, clients: int = 0, dialect: Dialect = DEFAUL
     ends = [end for table in tables for end in time_range(table, kind.schema) or ()]
     summary = kind.summarize(kind.spec.options(), dataset, tables) if kind.summarize else None
     dropped = (*_blank_rows(tables), *(summary.dropped if summary else ()))
-    parts = partition_read(task, data, dataset, clients, dialect) if clients or dataset.clients else ()
+    partitions = partition_read(task, data, dataset, clients, dialect) if clients or dataset.clients else ()
     return DataReport(
         task=task,
         data=data,
@@ -194,7 +188,7 @@ def check_data(task: str, data: str, clients: int = 0, dialect: Dialect = DEFAUL
         first=iso(min(ends)) if ends else "",
         last=iso(max(ends)) if ends else "",
         learning=_learning(summary, kind.unit[0]) if summary and len(summary.records) else None,
-        clients=tuple(_shares(kind, parts)),
+        clients=tuple(_shares(kind, partitions)),
         vocabulary=dataset.vocabulary.to_json(),
     )
 
@@ -237,8 +231,8 @@ def _blank_rows(tables: Sequence[Table]) -> Iterator[Dropped]:
         table = next(table for table in tables if table.blank)
         gaps = np.flatnonzero(table.rows != np.arange(len(table)))
         row = int(gaps[0]) if len(gaps) else len(table)
-        place = f"{table.cells.unit} {table.cells.place_of(row)}"
-        example = f"{table.path}, {place}" if len(tables) > 1 else place
+        position = f"{table.cells.unit} {table.cells.place_of(row)}"
+        example = f"{table.path}, {position}" if len(tables) > 1 else position
         yield Dropped(blank, ("row", "rows"), "without any text skipped", example)
 
 
@@ -265,10 +259,10 @@ def _learning(summary: DataSummary, unit: str) -> LearningReport:
     )
 
 
-def _shares(kind: AnyClientTask, parts: Sequence[AnyDataset]) -> Iterator[ClientShare]:
+def _shares(kind: AnyClientTask, partitions: Sequence[AnyDataset]) -> Iterator[ClientShare]:
     if not kind.summarize:
         return
-    for k, part in enumerate(parts):
+    for k, part in enumerate(partitions):
         summary = kind.summarize(kind.spec.options(), part, ())
         yield ClientShare(f"client-{k}", len(part.units), int(summary.train.sum()), int(summary.test.sum()))
 
@@ -303,9 +297,9 @@ def _rows(report: DataReport) -> Iterator[str]:
 
 def _contents(report: DataReport) -> Iterator[str]:
     totals = report.learning.totals if report.learning else {}
-    parts = [amount(report.units, report.unit), *(count(number, noun) for noun, number in totals.items())]
+    contents = [amount(report.units, report.unit), *(count(number, noun) for noun, number in totals.items())]
     dates = f"; {report.first} to {report.last}" if report.first else ""
-    yield f"{', '.join(parts)}{dates}"
+    yield f"{', '.join(contents)}{dates}"
 
 
 def _forms(files: tuple[FileReport, ...]) -> Iterator[str]:

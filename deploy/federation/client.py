@@ -21,8 +21,8 @@ from flwr.app import Context, Message
 
 from client.checks import check_client
 from client.data.child_reader import read_partition_apart
+from client.data.dataset import is_demo
 from client.data.read import with_test
-from client.data.sources import is_demo
 from client.node import resident
 from client.node.failures import LastNode, Server
 from client.node.flower import refusals

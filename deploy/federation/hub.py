@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from client.app import open_session
+from client.data.dataset import is_demo, resolve_source
 from client.data.read import read_partition
-from client.data.sources import is_demo, resolve_source
 from client.hub.hub import Cohort, Hub
 from client.hub.view import HubView
 from client.owner.journal import RequestJournal

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from client.data.dataset import TEST_MARK, is_demo, resolve_source
 from client.data.read import demo_partition, find_own_tables, partition_read, read_all
-from client.data.sources import TEST_MARK, is_demo, resolve_source
 from client.data.tables.schema import Dialect
 from client.owner.policy import find_looser, read_policy
 from common.errors import ConfigError

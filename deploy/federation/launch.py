@@ -6,8 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from client.data.dataset import AnyDataset
-from client.data.sources import is_demo
+from client.data.dataset import AnyDataset, is_demo
 from client.tasks.registry import build_learner
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError

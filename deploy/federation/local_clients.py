@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from client.data.dataset import AnyDataset
+from client.data.dataset import AnyDataset, is_demo
 from client.data.read import with_test
-from client.data.sources import is_demo
 from client.data.tables.schema import Dialect
 from client.owner.policy import Policy, read_policy
 from common import text

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from client.data.sources import is_demo
-from common.config.keys import current_key, overlay
+from client.data.dataset import is_demo
+from common.config.keys import current_key, overlay, update_keys
 from common.config.parse import flatten, option_keys, parse, read_overrides
-from common.config.retired import update_keys
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from client.data.sources import is_demo
+from client.data.dataset import is_demo
 from common.config.keys import respell
 from common.errors import ConfigError
 from common.options import Scalar

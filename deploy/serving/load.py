@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 from client.data.dataset import AnyDataset
 from client.data.read import read_all
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
-from client.tasks.spec import Network
+from client.tasks.registry import Network
 from common.arrays import Array, Arrays
 from common.config.parse import from_json, to_json
 from common.config.run import RunConfig

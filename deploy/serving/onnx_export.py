@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
 from common.arrays import Array, Arrays
 from common.errors import ConfigError, RunError
 

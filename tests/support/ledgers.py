@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
 from client.privacy.ledger.database import Slot, Terms, create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger

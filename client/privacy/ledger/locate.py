@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from client.data.sources import is_demo, split_test_file
+from client.data.dataset import is_demo, split_test_file
 from client.privacy.ledger.database import LedgerDatabase, create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord, read_heads

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
 from common.arrays import Arrays, Floats32
 from common.tasks.markets.counts import COLD_FEATURES, GRAPH_FEATURES
 from common.tasks.markets.options import MarketsOptions
@@ -37,22 +37,22 @@ class ItemSimilarity(nn.Module):
         super().__init__()
         self.network, self.sign = network, sign
 
-    def forward(self, propagated: Tensor, place: Tensor) -> Tensor:
+    def forward(self, propagated: Tensor, query: Tensor) -> Tensor:
         """Compute scores, n, from features, n × width, and the place of the query, 1."""
-        return self._similarity(self.network(propagated), place)
+        return self._similarity(self.network(propagated), query)
 
-    def _similarity(self, z: Tensor, place: Tensor) -> Tensor:
-        return self.sign * (z[place] @ z.T)[0]
+    def _similarity(self, z: Tensor, query: Tensor) -> Tensor:
+        return self.sign * (z[query] @ z.T)[0]
 
 
 class ItemSimilarityWithIds(ItemSimilarity):
     """SPE, whose embedding reads items and degrees too."""
 
     def forward(  # type: ignore[override]  # other inputs
-        self, propagated: Tensor, place: Tensor, items: Tensor, degrees: Tensor
+        self, propagated: Tensor, query: Tensor, items: Tensor, degrees: Tensor
     ) -> Tensor:
         """Compute scores, n; see `SemiParametric.forward`."""
-        return self._similarity(self.network(propagated, items, degrees), place)
+        return self._similarity(self.network(propagated, items, degrees), query)
 
 
 def exportable_scorer(weight: Floats32) -> ExportableNetwork:

@@ -3,8 +3,8 @@
 import numpy as np
 from torch import Tensor, nn
 
-from client.tasks.sessions.data.graph import graph_arrays
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
+from client.tasks.sessions.data.visitors import graph_arrays
 from common.arrays import Arrays
 from common.tasks.sessions.counts import FEATURES
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
 from common.arrays import Arrays
 from common.tasks.traffic.model import ProfileForecaster, Recurrent
 from common.tasks.traffic.options import TrafficOptions

@@ -115,9 +115,9 @@ def _output(state: Tensor | tuple[Tensor, Tensor]) -> Tensor:
 
 def _places(length: int) -> Tensor:
     """Compute positional sinusoids, length × WIDTH (Vaswani et al. 2017, §3.5)."""
-    place = torch.arange(length).unsqueeze(1)
+    position = torch.arange(length).unsqueeze(1)
     rate = torch.exp(torch.arange(0, WIDTH, 2) * (-math.log(10_000) / WIDTH))
-    waves: Tensor = torch.stack([torch.sin(place * rate), torch.cos(place * rate)], dim=2).flatten(1)
+    waves: Tensor = torch.stack([torch.sin(position * rate), torch.cos(position * rate)], dim=2).flatten(1)
     return waves
 
 

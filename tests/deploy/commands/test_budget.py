@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
 from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
 from common.errors import ConfigError, DataError, LedgerError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
 from client.owner.control import OwnerControl, RunningClient
 from client.owner.journal import ConnectionEntry, RequestEntry, RequestJournal
 from client.privacy.ledger.database import Slot

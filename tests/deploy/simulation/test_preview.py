@@ -11,8 +11,8 @@ from flwr.app import ConfigRecord, RecordDict
 from typer.testing import CliRunner
 
 from client.checks import write_about
+from client.data.dataset import fingerprint
 from client.data.read import read_all
-from client.data.sources import fingerprint
 from client.owner.policy import Policy
 from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
 
-from client.data.partition import own_rng
+from client.data.dataset import own_rng
 from common.arrays import Floats32, Ints
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -58,8 +58,8 @@ def hashed_texts(texts: Sequence[str], width: int) -> Floats32:
 def hashed_ids(ids: Sequence[str], width: int) -> Floats32:
     """Return random directions, V × width, each drawn from an id alone."""
     drawn = np.zeros((len(ids), width), np.float32)
-    for place, name in enumerate(ids):
-        drawn[place] = own_rng(SEED, name).standard_normal(width, np.float32)
+    for row, name in enumerate(ids):
+        drawn[row] = own_rng(SEED, name).standard_normal(width, np.float32)
     return _unit(drawn)
 
 

@@ -126,10 +126,10 @@ def _devices(kind: int, count: int, rng: np.random.Generator, specialisation: fl
     return tuple(Device(name, entity) for name, entity in sorted(names))
 
 
-def _name(kind: str, taken: set[tuple[str, int]], rng: np.random.Generator) -> str:
+def _name(kind: str, named: set[tuple[str, int]], rng: np.random.Generator) -> str:
     places = PLACES[kind]
-    used = {name for name, _ in taken}
-    nouns = [f"{place} {kind.lower()}" for place in places] + [f"{kind} {k}" for k in range(2, len(taken) + 3)]
+    used = {name for name, _ in named}
+    nouns = [f"{room} {kind.lower()}" for room in places] + [f"{kind} {k}" for k in range(2, len(named) + 3)]
     free = [noun for noun in nouns if noun not in used]
     return free[min(int(rng.geometric(0.5)), len(free)) - 1]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
 from client.privacy.claim import read_statements
 from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import ledger_path, rollback_path
