@@ -54,7 +54,7 @@ class AcceptedHelpers(Protocol):
 
 
 AcceptHelpers = Callable[[Sequence[str], str], AcceptedHelpers]
-"""(cards, run) -> the helpers of an invitation, if the owner relies on enough of them; else RefusedError."""
+"""(cards, run) -> helpers of an invitation; RefusedError if the owner relies on too few of them."""
 
 BuildLearner = Callable[[RunConfig, Vocabulary], Learner]
 

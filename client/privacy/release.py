@@ -42,7 +42,7 @@ DrawCounts = Callable[[float, np.random.Generator], Arrays]
 
 
 def restore_tables(model: Arrays, work: Work) -> Work:
-    """Return work whose update has the model's whole tables in place of gathered rows; other rows are zero."""
+    """Return work with the model's whole tables in place of gathered rows; other rows are zero."""
 
     def whole() -> Update:
         update = work()

@@ -1,4 +1,4 @@
-"""Uploads to secure sums: masked integers of updates, counts and metrics, with the masks' seeds sealed to the helpers."""
+"""Uploads to secure sums: masked integers, with the masks' seeds sealed to the helpers."""
 
 import secrets
 from collections.abc import Callable

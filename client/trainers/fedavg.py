@@ -1,4 +1,4 @@
-"""Trainers of FedAvg, of methods that differ from it on the server only, and of FedProx (Li et al. 2020)."""
+"""Trainers of FedAvg, of methods that are it on clients, and of FedProx (Li et al. 2020)."""
 
 from client.trainers.base import ClientMethod, Cohort, CohortResult, Trainer
 from client.training.descent import descend_stacked

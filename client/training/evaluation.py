@@ -1,4 +1,4 @@
-"""Evaluation of models on a client's data: metrics, assignment scores, choice of a cluster, training alone."""
+"""Evaluation of models on a client's data: metrics, scores, choice of a cluster, training alone."""
 
 import json
 import math

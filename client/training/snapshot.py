@@ -1,4 +1,4 @@
-"""Snapshot of the state of all clients after a round, whole or not there; files with stacked states, checked when read."""
+"""Snapshot of the state of all clients after a round, whole or not there, and its files."""
 
 import hashlib
 import json
