@@ -125,14 +125,9 @@ def content_size(content: RecordDict) -> int:
 MEGABYTE = 10**6
 
 
-def check_size(size: int, limit: float) -> None:
-    """Check that a reply is no larger than the largest honest one.
-
-    Raises:
-        WireError: It is larger.
-    """
-    if size > limit:
-        raise WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
+def oversize(size: int, limit: float) -> WireError:
+    """Return the error of a reply that is larger than the largest honest one."""
+    return WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
 
 
 def content_of(message: Message, limit: float = math.inf) -> RecordDict:
@@ -143,7 +138,8 @@ def content_of(message: Message, limit: float = math.inf) -> RecordDict:
     """
     if message.has_error():
         raise WireError(message.error.reason or f"error {message.error.code}")
-    check_size(content_size(message.content), limit)
+    if (size := content_size(message.content)) > limit:
+        raise oversize(size, limit)
     return message.content
 
 

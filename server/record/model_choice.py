@@ -111,15 +111,16 @@ class ModelChoice:
         """Record a round of the run before it was resumed."""
         self._rounds.compare(event.round, event.metrics, event.split, event.selection)
 
-    def selection(self, evaluation: Evaluation) -> float:
-        """Return the value by which rounds are compared; NaN if it is the metric's mean."""
-        return evaluation.selection(self._metric)
+    def record(self, number: int, evaluation: Evaluation, split: Split, state: RunState | None) -> float:
+        """Record a round, and write its model if it is the best and a state is given.
 
-    def record(self, number: int, evaluation: Evaluation, split: Split, state: RunState | None) -> None:
-        """Record a round, and write its model if it is the best and a state is given."""
-        is_best = self._rounds.compare(number, evaluation.metrics, split, self.selection(evaluation))
+        Return the value by which rounds are compared; NaN if it is the metric's mean.
+        """
+        selection = evaluation.selection(self._metric)
+        is_best = self._rounds.compare(number, evaluation.metrics, split, selection)
         if is_best and state is not None and split == "validation" and self._is_selectable(state):
             self._folder.save_model(*model_file(self._config, state), BEST_MODEL)
+        return selection
 
     def conclude(self, strategy: EvaluatesModels, grid: Grid) -> None:
         """Compare the best round with the last one, and measure its model on test data if it is better.

@@ -233,9 +233,8 @@ class Round(Strategy):
             blamed.append(longest)
             reason = self._blame("the step with its update is not finite", at.number)
             results = results.without([longest], {longest: reason})
-        reply_memory = results.reply_memory.record(at.noise, results.lengths).exclude(
-            blamed, self._end_of_penalty(at.number)
-        )
+        end = self._end_of_penalty(at.number)
+        reply_memory = results.reply_memory.record(at.noise, results.lengths).exclude(blamed, end)
         self.state = replace(state, reply_memory=reply_memory)
         return Step(at, results, self._describe(at, results))
 
@@ -253,16 +252,15 @@ class Round(Strategy):
 
     def _describe(self, at: RoundContext, results: Intaken) -> Trained:
         """Return the report of a step; the loss is known only of plaintext replies."""
+        groups = self.method.assignment.groups(self.state)
+        numbers = {"lost": 1.0} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
         weight = sum(r.weight for r in results.replies)
         is_known = bool(results.replies) and not at.cost
         loss = sum(r.weight * r.train.loss for r in results.replies) / weight if is_known else math.nan
-        numbers = {"lost": 1.0} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
         names = {reply.client for reply in results.replies}
         shortened = {client: why for client, why in results.shortened.items() if client in names}
-        groups = self.method.assignment.groups(self.state)
-        return Trained(
-            self.state, loss, results.rejected, {**numbers, **self._costs}, groups, self._unusable, shortened
-        )
+        numbers |= self._costs
+        return Trained(self.state, loss, results.rejected, numbers, groups, self._unusable, shortened)
 
     def _report(self, step: Step) -> None:
         self._step = step
