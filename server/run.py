@@ -35,7 +35,7 @@ from server.round.round import Round, RoundObserver
 from server.round.state import RunState
 from server.secure.counts import sum_masked_counts
 from server.secure.parties import Parties, check_counts, find_oversize, find_parties, resolve_counts
-from server.secure.protocol import SumProtocol
+from server.secure.sums import HelperSums
 
 
 def read_catalogue(config: RunConfig) -> Vocabulary:
@@ -214,7 +214,7 @@ def _build_round(
     enrolment: Enrolment,
     journal: Journal,
     folder: RunDirectory,
-    sums: SumProtocol | None,
+    sums: HelperSums | None,
     on_round: OnRound,
 ) -> Round:
     """Build the round of a run, which its journal records."""
@@ -268,7 +268,7 @@ def _start_from_counts(
     grid: PollingGrid,
     enrolment: Enrolment,
     state: RunState,
-    sums: SumProtocol | None,
+    sums: HelperSums | None,
     config: RunConfig,
     catalogue: Vocabulary,
 ) -> RunState:

@@ -30,7 +30,7 @@ from server.record.events import Finish, RoundEvent, Split, Start, Waiting, even
 from server.record.folder import Checkpoint, RunDirectory
 from server.record.model_choice import ModelChoice, model_file
 from server.record.result import Result
-from server.record.verdict import Evaluations, RunTotals, build_result
+from server.record.verdict import build_result
 from server.round.checks import LossWatch
 from server.round.state import PLAN_PREFIX, RunState, Trained
 from server.secure.parties import describe_privacy
@@ -321,15 +321,19 @@ class Journal:
         roster = self._enrolment.roster
         for exchange in (*self._failed, *self._exchanges):  # after the last line
             self._add(exchange.bytes_down, exchange.bytes_up)
-        evaluations = Evaluations(self._last, self.choice.evaluation or self._last)
-        totals = RunTotals(
+        result = build_result(
+            self._config,
+            state,
+            self._last,
+            self.choice.evaluation or self._last,
             best=self.choice.best,
             seconds=time.monotonic() - self._started,
-            bytes=self._bytes,
+            traffic=self._bytes,
             examples={client.name: client.examples for client in roster.clients.values()},
             privacy=describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events()),
+            reason=reason,
+            error=error,
         )
-        result = build_result(self._config, state, evaluations, totals, reason, error)
         self._folder.write_result(result)
         self._folder.append(Finish(status=result.status, reason=result.reason))
         return result

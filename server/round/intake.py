@@ -72,15 +72,16 @@ class Intaken:
 class Intake(Protocol):
     """Way from the clients' replies to one contribution."""
 
-    @property
-    def paying(self) -> list[str]:
-        """Clients that pay for the round."""
+    paying: list[str]
+    """Clients that pay for the round."""
 
     def is_pending(self, number: int) -> bool:
         """Return True if clients are not asked: results of the round are still to be opened, or are lost."""
+        return False
 
     def has_final(self, number: int) -> bool:
         """Return True if the clients of a sum of the round are final, and it is still to be opened."""
+        return False
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Prepare to take replies; return the clients that are asked, with the terms of their replies."""
@@ -173,7 +174,7 @@ def split_messages(
     }
 
 
-class SingleIntake:
+class SingleIntake(Intake):
     """Intake of single replies and of blocks: each one is checked, and compared in length with the others.
 
     Args:
@@ -202,15 +203,7 @@ class SingleIntake:
         """Model of the last reply, and the part of it that clients send updates of."""
         self.spool: Spool | None = None
         """Store of replies as they arrive, where the server step reads them one at a time."""
-        self.paying: list[str] = []
-
-    def is_pending(self, number: int) -> bool:
-        """Return False: single replies are not stored beyond a round."""
-        return False
-
-    def has_final(self, number: int) -> bool:
-        """Return False: there is no sum."""
-        return False
+        self.paying = []
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Prepare to take replies; return all clients, without terms."""
