@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flwr.app import ArrayRecord, ConfigRecord
+from flwr.app import ArrayRecord
 from flwr.serverapp import Grid
 
 from common.config.parse import flatten, to_json
@@ -102,7 +102,7 @@ def train(strategy: Round, grid: Grid, journal: Journal) -> str:
     config = strategy.config
     patience = Patience(min(config.federation.wait, MAX_REWAIT_SECONDS))
     if journal.unwritten and strategy.state.round < config.rounds:
-        _evaluate(strategy, grid)
+        strategy.evaluate(grid)  # a kill has interrupted it
     while (rounds := config.rounds - strategy.state.round) > 0:
         try:
             strategy.start(grid, ArrayRecord(), num_rounds=rounds, timeout=config.federation.deadline)
@@ -119,12 +119,6 @@ def train(strategy: Round, grid: Grid, journal: Journal) -> str:
             return ""
     strategy.conclude(grid)
     return ""
-
-
-def _evaluate(strategy: Round, grid: Grid) -> None:
-    """Evaluate the model of a round whose evaluation a kill has interrupted."""
-    messages = strategy.configure_evaluate(strategy.state.round, ArrayRecord(), ConfigRecord(), grid)
-    strategy.aggregate_evaluate(strategy.state.round, grid.send_and_receive(messages))
 
 
 OnRound = Callable[[RunState], None]

@@ -350,11 +350,15 @@ class Round(Strategy):
         messages = self._evaluations(grid, split, final=final, model=model, number=number)
         return self._evaluator.summarize(grid.send_and_receive(messages), number or self.state.round)
 
+    def evaluate(self, grid: Grid) -> None:
+        """Evaluate the model of the last round outside of Flower's loop."""
+        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
+        self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
+
     def conclude(self, grid: Grid) -> None:
         """Evaluate the final model of a run that ends before its last round."""
         self._is_over = True
-        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
-        self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
+        self.evaluate(grid)
 
     def summary(self) -> None:
         """Log the method and its options; Flower calls this at the start."""
