@@ -263,8 +263,8 @@ class Journal:
         state = self._trained.state if self._trained is not None else self._opened
         selection = self.choice.record(number, evaluation, self._split(number), state)
         if event := self._event(number, evaluation):
-            self._folder.append(replace(event, selection=selection))
             self._add(event.bytes_down, event.bytes_up)
+            self._folder.append(replace(event, selection=selection))
             self.losses.record(event.median_loss)
         self._trained = self.unwritten = self._opened = None
         self._exchanges, self._failed = [], []
@@ -303,15 +303,16 @@ class Journal:
 
     def _describe(self, trained: Trained, evaluation: Evaluation, presence: Presence) -> RoundEvent:
         number, rejected, roster = trained.state.round, trained.rejected, self._enrolment.roster
+        split, training = self._split(number), find_training(self._exchanges)
         new = {roster.name(node): why for node, why in roster.refused.items() if node not in self._reported}
         event = describe_round(
             trained,
             evaluation,
             self._exchanges,
-            presence.attend(number, find_training(self._exchanges), rejected),
+            presence.attend(number, training, rejected),
             roster.name,
             rounds=self._config.rounds,
-            split=self._split(number),
+            split=split,
             refused=new,
         )
         return complete(event, evaluation, event.split, self._failed) if self._failed else event
@@ -326,7 +327,7 @@ class Journal:
             state,
             self._last,
             self.choice.evaluation or self._last,
-            best=self.choice.best,
+            best=self.choice.rounds.best,
             seconds=time.monotonic() - self._started,
             traffic=self._bytes,
             examples={client.name: client.examples for client in roster.clients.values()},
@@ -339,7 +340,7 @@ class Journal:
         return result
 
     def _checkpoint(self, state: RunState) -> None:
-        best = self.choice.best
+        best = self.choice.rounds.best
         totals: dict[str, Any] = {"seconds": time.monotonic() - self._started, "best": best and asdict(best)}
         totals |= {"spent": self._enrolment.roster.spent, "sharing": sorted(self._sharing)}
         if self._trained is not None:  # the line waits for the evaluation, the sums of its round go on

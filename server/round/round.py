@@ -152,7 +152,8 @@ class Round(Strategy):
         """
         try:
             at = self._context()
-            self._report(self._advance(at, self.intake.close(at, replies)))
+            self._step = self._advance(at, self.intake.close(at, replies))
+            self.observer.on_trained(self._step.trained)
         except QuorumError:
             if not self.intake.has_final(self.state.round + 1):
                 self.plan.fail()
@@ -262,10 +263,6 @@ class Round(Strategy):
         numbers |= self._costs
         return Trained(self.state, loss, results.rejected, numbers, groups, self._unusable, shortened)
 
-    def _report(self, step: Step) -> None:
-        self._step = step
-        self.observer.on_trained(step.trained)
-
     def _require_quorum(self, results: Intaken) -> None:
         quorum, number = self.config.federation.min_replies, self.state.round + 1
         self.state = replace(self.state, reply_memory=results.reply_memory.exclude(results.rejected, number))
@@ -295,14 +292,16 @@ class Round(Strategy):
             again = self._advance(step.at, others)
             reply_memory = self.state.reply_memory.exclude(outliers, self._end_of_penalty(number))
             self.state = replace(self.state, reply_memory=reply_memory)
-            self._report(replace(again, trained=replace(again.trained, state=self.state)))
+            self._step = replace(again, trained=replace(again.trained, state=self.state))
+            self.observer.on_trained(self._step.trained)
             evaluation = self._evaluate_again(self._grid)
             if not find_explosion(evaluation):
                 return evaluation
         self.state = replace(before, round=number, reply_memory=after.reply_memory)
         numbers = {"taken_back": 1.0, **self._costs}
         back = replace(step.trained, state=self.state, loss=math.nan, server=numbers, shortened={})
-        self._report(replace(step, trained=back))
+        self._step = replace(step, trained=back)
+        self.observer.on_trained(back)
         return self._evaluate_again(self._grid)
 
     def _end_of_penalty(self, number: int) -> int:
