@@ -271,7 +271,7 @@ def read_titles(source: str) -> dict[str, str]:
     name = "" if path.is_dir() else stem_of(path).partition(".")[0]
     titles: dict[str, str] = {}
     for file in files_in(path if path.is_dir() else path.parent):
-        if file.suffix.lower() == SUFFIX and (not name or file.stem == name) and _is_typed(file):
+        if file.suffix.lower() == SUFFIX and (not name or file.stem == name) and _is_of_recbole(file):
             table = read_table(file, SCHEMA)
             if TITLE in table:
                 pairs = zip(*(table.columns[column].to_pylist() for column in (ITEM, TITLE)), strict=True)
@@ -279,6 +279,6 @@ def read_titles(source: str) -> dict[str, str]:
     return titles
 
 
-def _is_typed(path: Path) -> bool:
+def _is_of_recbole(path: Path) -> bool:
     with path.open("rb") as file:
         return TYPED in file.readline(4096)

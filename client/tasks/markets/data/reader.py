@@ -272,11 +272,6 @@ def read_catalogue(path: Path, dialect: Dialect = DEFAULT_DIALECT) -> MarketCata
     return goods_of(items, list(zip(*texts, strict=True)))
 
 
-def tables_of(folder: Path) -> list[Path]:
-    """Return the tables of a folder that are markets, by name."""
-    return [file for file in tables_in(folder) if not is_catalogue(file)]
-
-
 def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:
     """Read one file: the markets of a table, or XMarket's metadata of one market."""
     content = load(path)
@@ -291,7 +286,9 @@ def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], 
 def _folder(path: Path, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:
     """Read all markets of a folder, and the products that its metadata describe."""
     ratings, metadata = named(path, RATINGS), named(path, METADATA)
-    files = [*ratings.items(), *metadata.items()] or [(stem_of(file), file) for file in tables_of(path)]
+    files = [*ratings.items(), *metadata.items()] or [
+        (stem_of(file), file) for file in tables_in(path) if not is_catalogue(file)
+    ]
     if not files:
         raise DataError(
             f"the folder holds no market ({', '.join(TABLES)}, or XMarket's files); name a file in it", path
