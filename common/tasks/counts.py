@@ -68,12 +68,7 @@ def pair_statistics(
 ) -> CountStatistics[Any]:
     """Return statistics of pairs of items, which depend on the number of items alone.
 
-    Args:
-        check: As in `CountStatistics`, under the number of items.
-        add: As in `CountStatistics`.
-        zeros: Number of items -> zero counts of all pairs.
-        label: As in `CountStatistics`.
-        pack: As in `CountStatistics`.
+    `check` gets the number of items, and `zeros` returns zero counts of all their pairs.
     """
     return CountStatistics(
         lambda counts, vocabulary: check(counts, len(vocabulary.items)),

@@ -461,12 +461,7 @@ def find_repeated(
 ) -> list[Dropped]:
     """Return the rows that repeat an earlier one in these columns.
 
-    Args:
-        tables: Tables of the data.
-        names: Columns of text that rows share.
-        needed: Columns without which a row does not count.
-        noun: Noun of the repeated rows.
-        reason: Rest of the sentence on them.
+    Rows without a value in one of the `needed` columns do not count. `reason` is the rest of the sentence on the others.
     """
     if not tables:
         return []

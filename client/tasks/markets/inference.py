@@ -65,14 +65,7 @@ def companions(
     Items without a pair in the market count too, and so does an item that is not sold there; for those, summed counts of
     other markets decide if the run has them.
 
-    Args:
-        config: Configuration of the run.
-        goods: Catalogue of the run.
-        trained: Finished model, with the summed counts.
-        market: The market with all its records.
-        item: Number of the item in the catalogue.
-        top: Number of items.
-        chosen: Items that the list may contain; seen are those with a pair in the market.
+    Seen items of `chosen` are those with a pair in the market.
     """
     return list_companions(
         config, goods, trained, market, item, top, lambda graph, k: _scores(config, goods, trained, graph, k), chosen

@@ -48,7 +48,7 @@ class StackedRecurrent(nn.Module):
 
 
 def exportable(network: nn.Module, variables: int, options: TrafficOptions) -> ExportableNetwork:
-    """Return the network with the input `history`, B × H × D, in standard deviations; a size is a number of windows.
+    """Return the network with the input `history`, in standard deviations; a size is a number of windows.
 
     The default model reads and forecasts residuals.
     """

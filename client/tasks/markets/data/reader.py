@@ -124,11 +124,7 @@ def to_dataset(
 ) -> Markets:
     """Return the markets under the catalogue `goods`; None for the catalogue of all their items.
 
-    Args:
-        markets: By name.
-        goods: The catalogue.
-        described: What published metadata say of items.
-        path: Named in errors.
+    `described` is what published metadata say of items; errors name `path`.
 
     Raises:
         DataError: A market has no row whose items the catalogue knows.

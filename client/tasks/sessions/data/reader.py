@@ -304,11 +304,8 @@ def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
 
     Test cases without a user are partitioned among the visitors in order, in runs of nearly equal length.
 
-    Args:
-        log: What was read.
-        items: The vocabulary; without one, what the training sessions use, most clicked first, then by name.
-        group: Number of consecutive sessions without a user that make a visitor.
-        path: Named in errors.
+    Without a vocabulary it is what the training sessions use, most clicked first, then by name. `group` is the number of
+    consecutive sessions without a user that make a visitor; errors name `path`.
 
     Raises:
         DataError: There is no visitor, or no session to make a vocabulary of.
