@@ -23,14 +23,25 @@ HISTORY_AXES = {"index": {1: "history"}, "value": {1: "history"}}
 """Further inputs of the default model."""
 
 
-class BlendNetwork(nn.Module):
-    """Default model for one session, with features of the visitor's history."""
+class SessionNetwork(nn.Module):
+    """Network of the paper for one session; its own part `graph` may not be that of an exported root."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
 
     def forward(
+        self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, clicks: Tensor, owner: Tensor, last: Tensor
+    ) -> Tensor:
+        """Compute logits, 1 × V; see `SRGNN.forward`."""
+        logits: Tensor = self.network(nodes, edges, w_in, w_out, clicks, owner, last)
+        return logits
+
+
+class BlendNetwork(SessionNetwork):
+    """Default model for one session, with features of the visitor's history."""
+
+    def forward(  # type: ignore[override]  # other inputs
         self,
         nodes: Tensor,
         edges: Tensor,
@@ -59,5 +70,5 @@ def exportable(network: nn.Module, items: int, max_length: int, *, paper: bool) 
         return {**graph, "index": index, "value": value.astype(np.float32)}
 
     if paper:
-        return ExportableNetwork(network, AXES, sample, "logits")
+        return ExportableNetwork(SessionNetwork(network), AXES, sample, "logits")
     return ExportableNetwork(BlendNetwork(network), {**AXES, **HISTORY_AXES}, sample, "logits")
