@@ -79,7 +79,7 @@ def program(folder: Path, script: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "script", ["kill -9 $$", "cat > /dev/null; exit 3", "cat > /dev/null; printf '(dS\"dataset\"'; exit 3"]
+    "script", ["kill -9 $$", "cat > /dev/null; exit 3", "cat > /dev/null; printf '{\"dataset\"'; exit 3"]
 )
 def test_a_child_that_ends_early_is_an_error(
     script: str, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -89,10 +89,10 @@ def test_a_child_that_ends_early_is_an_error(
         read_partition_apart("traffic", str(table), (0, 1))
 
 
-def test_units_that_cannot_be_pickled_are_read_here(
+def test_units_without_a_column_form_are_read_here(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", program(tmp_path, "cat > /dev/null; printf '}.'"))
+    monkeypatch.setattr(sys, "executable", program(tmp_path, "cat > /dev/null; echo '{}'"))
     found = read_partition_apart("traffic", str(table), (0, 1))
     assert flat(found) == flat(read_partition("traffic", str(table), (0, 1)))
 
