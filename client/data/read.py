@@ -123,12 +123,6 @@ def partition(
 def partition_units(units: Sequence[UnitT], clients: int, seed: int, noun: str) -> list[tuple[UnitT, ...]]:
     """Partition units among clients by a seeded hash of their names; sizes differ by at most one.
 
-    Args:
-        units: Units in any order.
-        clients: Number of partitions.
-        seed: Seed of the hash.
-        noun: Plural noun of the units, for the error.
-
     Raises:
         DataError: There are more clients than units.
     """
@@ -147,12 +141,7 @@ def partition_read(
     A folder with as many tables as clients gives one table to each. Embedded data are cut in order, as clients generate their
     own ranges. All other data are partitioned by a hash of the names of their units.
 
-    Args:
-        task: Task of the data.
-        data: Source of the data.
-        whole: Data set of the source.
-        clients: Number of clients; 0 for one a unit, or one a value of the partition column.
-        dialect: Columns and forms of the owner's tables.
+    0 clients stand for one a unit, or one a value of the partition column.
 
     Raises:
         DataError: The data have fewer units than clients.
@@ -271,7 +260,7 @@ def read_titles(source: str) -> dict[str, str]:
     name = "" if path.is_dir() else stem_of(path).partition(".")[0]
     titles: dict[str, str] = {}
     for file in files_in(path if path.is_dir() else path.parent):
-        if file.suffix.lower() == SUFFIX and (not name or file.stem == name) and _is_typed(file):
+        if file.suffix.lower() == SUFFIX and (not name or file.stem == name) and _is_of_recbole(file):
             table = read_table(file, SCHEMA)
             if TITLE in table:
                 pairs = zip(*(table.columns[column].to_pylist() for column in (ITEM, TITLE)), strict=True)
@@ -279,6 +268,6 @@ def read_titles(source: str) -> dict[str, str]:
     return titles
 
 
-def _is_typed(path: Path) -> bool:
+def _is_of_recbole(path: Path) -> bool:
     with path.open("rb") as file:
         return TYPED in file.readline(4096)

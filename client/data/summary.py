@@ -109,15 +109,13 @@ def _time_form(table: Table, name: str) -> str:
     slashed = to_flags(match_cells(text, SLASHED)) & there if types.is_string(text.type) else np.zeros(1, bool)
     row = int((slashed if slashed.any() else there).argmax())
     cell, value = str(text[row].as_py()).strip(), seconds[row].as_py()
-    form = _order_of_days(cell, value) if slashed.any() else _form_of(cell, value)
+    form = _form_of(cell, value)
+    if slashed.any():
+        is_day = datetime.fromtimestamp(value, UTC).day == int(cell.replace("-", "/").partition("/")[0])
+        form = "day before month" if is_day else "month before day"
     if form == ISO_DATES:
         return form
     return f"{form} ('{escape(cell, CELL_LENGTH)}' is {iso(value)})" if value >= FIRST else f"{form}"
-
-
-def _order_of_days(cell: str, value: float) -> str:
-    first = int(cell.replace("-", "/").partition("/")[0])
-    return "day before month" if datetime.fromtimestamp(value, UTC).day == first else "month before day"
 
 
 def _form_of(cell: str, value: float) -> str:

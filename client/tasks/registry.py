@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from client.tasks.learner import Learner
 
 
-def never(folder: Path) -> bool:
-    """Return False, the answer of a task without a published form."""
-    return False
-
-
-def none(options: Any, dataset: Any) -> Iterable[str]:
-    """Return no warnings."""
-    return ()
-
-
 @dataclass(frozen=True, eq=False)
 class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     """Definition of a task at the client; importing it must not import torch.
@@ -69,8 +59,8 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     write: Callable[[Path, Dataset[VocabularyT, UnitT]], None]
     learner: Callable[[TaskRun[OptionsT, VocabularyT], Dataset[VocabularyT, UnitT]], "Learner"]
     generate: Callable[[int, int, int], tuple[UnitT, ...]] | None = None
-    published: Callable[[Path], bool] = never
-    warnings: Callable[[OptionsT, Dataset[VocabularyT, UnitT]], Iterable[str]] = none
+    published: Callable[[Path], bool] = lambda folder: False
+    warnings: Callable[[OptionsT, Dataset[VocabularyT, UnitT]], Iterable[str]] = lambda options, dataset: ()
     test_file: bool = False
     suffixes: tuple[str, ...] = TABLES
     client_per_unit: bool = False

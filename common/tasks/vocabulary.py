@@ -46,10 +46,6 @@ class Vocabulary(BaseModel):
 def check_names(noun: str, names: Sequence[str]) -> None:
     """Check names of a vocabulary.
 
-    Args:
-        noun: Noun with article, such as `an item`, for messages.
-        names: Names to check.
-
     Raises:
         ValueError: A name is listed twice or is empty.
     """

@@ -132,7 +132,9 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
         texts = {name: column.filter(pyarrow.array(filled)) for name, column in texts.items()}
     titles = {name: cells.titles[k] for name, k in places.items()}
     variables = tuple(name for name in places if name not in schema.names)
-    kinds = {column.name: column for column in schema.columns} | {name: _variable(name) for name in variables}
+    kinds = {column.name: column for column in schema.columns} | {
+        name: Column(name, "number", blank="missing") for name in variables
+    }
     columns, comma_separated = {}, cells.delimiter == ","
     for name, text in texts.items():
         try:
@@ -176,10 +178,6 @@ def _partitioned(table: Table, unit: str, title: str) -> Table:
         texts={unit: value, **table.texts},
         columns={**table.columns, unit: names},
     )
-
-
-def _variable(name: str) -> Column:
-    return Column(name, "number", blank="missing")
 
 
 def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_separated: bool) -> Any:

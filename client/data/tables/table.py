@@ -55,7 +55,9 @@ def to_text(column: Any) -> Any:
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if types.is_floating(column.type):
-        column = _whole(pc.if_else(pc.is_nan(column), None, column))
+        column = pc.if_else(pc.is_nan(column), None, column)
+        whole = try_cast(column, pyarrow.int64())
+        column = column if whole is None else whole
     try:
         if types.is_list(column.type) or types.is_large_list(column.type):
             column = _joined(column)
@@ -177,12 +179,6 @@ def _finite(numbers: Any, column: Any) -> Any:
         named = match_cells(column.cast(pyarrow.string()), INFINITE)[int(endless.argmax())].as_py()
         raise CellError(endless, "is an infinite number" if named else "is too large a number", LEAVE_OUT)
     return numbers
-
-
-def _whole(column: Any) -> Any:
-    """Return floats as whole numbers if all of them are."""
-    whole = try_cast(column, pyarrow.int64())
-    return column if whole is None else whole
 
 
 def _joined(column: Any) -> Any:
@@ -465,12 +461,7 @@ def find_repeated(
 ) -> list[Dropped]:
     """Return the rows that repeat an earlier one in these columns.
 
-    Args:
-        tables: Tables of the data.
-        names: Columns of text that rows share.
-        needed: Columns without which a row does not count.
-        noun: Noun of the repeated rows.
-        reason: Rest of the sentence on them.
+    Rows without a value in one of the `needed` columns do not count. `reason` is the rest of the sentence on the others.
     """
     if not tables:
         return []

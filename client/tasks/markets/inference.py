@@ -65,14 +65,7 @@ def companions(
     Items without a pair in the market count too, and so does an item that is not sold there; for those, summed counts of
     other markets decide if the run has them.
 
-    Args:
-        config: Configuration of the run.
-        goods: Catalogue of the run.
-        trained: Finished model, with the summed counts.
-        market: The market with all its records.
-        item: Number of the item in the catalogue.
-        top: Number of items.
-        chosen: Items that the list may contain; seen are those with a pair in the market.
+    Seen items of `chosen` are those with a pair in the market.
     """
     return list_companions(
         config, goods, trained, market, item, top, lambda graph, k: _scores(config, goods, trained, graph, k), chosen
@@ -138,18 +131,13 @@ def item_named(text: str, goods: MarketCatalogue) -> int:
     Raises:
         DataError: No item has that name, or several have.
     """
-    names = [goods.items, tuple(title.lower() for title in goods.titles)]
-    found = [[k for k, name in enumerate(names[0]) if name == text], _places(text.lower(), names[1])]
-    fits = found[0] or found[1]
+    fits = [k for k, name in enumerate(goods.items) if name == text]
+    fits = fits or [k for k, title in enumerate(goods.titles) if title.lower() == text.lower()]
     if len(fits) > 1:
         raise DataError(f"{len(fits)} items have the title '{text}'; name one by its id: {goods.items[fits[0]]}, …")
     if not fits:
         raise DataError(f"the catalogue has no item '{text}'{hint(text, goods.items) or hint(text, goods.titles)}")
     return fits[0]
-
-
-def _places(text: str, names: tuple[str, ...]) -> list[int]:
-    return [k for k, name in enumerate(names) if name == text]
 
 
 def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, query: int) -> Floats32:

@@ -65,12 +65,6 @@ def adjust_to_noise(options: RatingsOptions, privacy: PrivacyOptions, rounds: in
 
     c = 1/√(1 + (σ/σ₀)²) models the correlation of noisy and exact scores; σ₀ is `slope_noise`. σ is the noise per coordinate
     of the mean of a client's reports of norm 1, if all rounds cost the same. All of it is public.
-
-    Args:
-        options: Options of the task.
-        privacy: Privacy options of the run.
-        rounds: Number of rounds.
-        items: Number I of products.
     """
     c = 1 / math.hypot(1.0, _noise_std(privacy, rounds, items) / options.slope_noise)
     return options.model_copy(update={"slope": options.slope * c, "slope_weight": options.slope_weight / c**2})

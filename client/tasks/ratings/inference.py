@@ -45,14 +45,7 @@ def suggestions(
 ) -> list[Suggestion]:
     """Return the `top` products with the highest predicted ratings, best first; ties by product.
 
-    Args:
-        config: Configuration of the run.
-        products: Vocabulary of the run.
-        trained: Finished model.
-        rater: The person with all ratings.
-        top: Number of products.
-        chosen: Products that the list may contain.
-        titles: Titles that reasons name instead of ids.
+    Reasons name titles instead of ids.
     """
     from client.inference.model_choice import fit_client_only
     from client.tasks.ratings.learner import RatingsLearner

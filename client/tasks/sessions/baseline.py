@@ -93,13 +93,7 @@ class VisitHistory:
 
 
 def history_features(prefix: Clicks, history: VisitHistory, rules: SharedRules | None = None) -> ItemFeatures:
-    """Compute features of items after the clicks `prefix`; see `features.FEATURES`.
-
-    Args:
-        prefix: Clicks of the session so far, at least one.
-        history: Earlier visits of the visitor.
-        rules: Summed sequential rules, if counts are shared.
-    """
+    """Compute features of items after the clicks `prefix`; see `features.FEATURES`."""
     last = prefix[-1:]
     visited, visits = _to_arrays(history.visits)
     followed, follows = history.after(int(last[0]))

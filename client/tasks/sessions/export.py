@@ -24,7 +24,7 @@ HISTORY_AXES = {"index": {1: "history"}, "value": {1: "history"}}
 
 
 class SessionNetwork(nn.Module):
-    """Network of the paper for one session."""
+    """Network of the paper for one session; its own part `graph` may not be that of an exported root."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

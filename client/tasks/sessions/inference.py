@@ -48,16 +48,7 @@ def next_items(
 ) -> list[NextItem]:
     """Return the `top` best next items after `clicks`, best first; ties by item.
 
-    Args:
-        config: Configuration of the run.
-        items: Vocabulary of the run.
-        trained: Finished model, with the summed counts.
-        clicks: Clicks of the session so far.
-        history: Earlier sessions of the visitor.
-        top: Number of items.
-        chosen: Items that the list may contain.
-        titles: Titles that reasons name instead of ids.
-        by_baseline: True to rank by the visitor's own clicks alone; no other items are shown.
+    `by_baseline` ranks by the visitor's own clicks alone; no other items are shown. Reasons name titles instead of ids.
     """
     from client.tasks.sessions.learner import SessionsLearner
 

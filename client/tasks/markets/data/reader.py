@@ -124,11 +124,7 @@ def to_dataset(
 ) -> Markets:
     """Return the markets under the catalogue `goods`; None for the catalogue of all their items.
 
-    Args:
-        markets: By name.
-        goods: The catalogue.
-        described: What published metadata say of items.
-        path: Named in errors.
+    `described` is what published metadata say of items; errors name `path`.
 
     Raises:
         DataError: A market has no row whose items the catalogue knows.
@@ -272,11 +268,6 @@ def read_catalogue(path: Path, dialect: Dialect = DEFAULT_DIALECT) -> MarketCata
     return goods_of(items, list(zip(*texts, strict=True)))
 
 
-def tables_of(folder: Path) -> list[Path]:
-    """Return the tables of a folder that are markets, by name."""
-    return [file for file in tables_in(folder) if not is_catalogue(file)]
-
-
 def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:
     """Read one file: the markets of a table, or XMarket's metadata of one market."""
     content = load(path)
@@ -291,7 +282,9 @@ def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], 
 def _folder(path: Path, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:
     """Read all markets of a folder, and the products that its metadata describe."""
     ratings, metadata = named(path, RATINGS), named(path, METADATA)
-    files = [*ratings.items(), *metadata.items()] or [(stem_of(file), file) for file in tables_of(path)]
+    files = [*ratings.items(), *metadata.items()] or [
+        (stem_of(file), file) for file in tables_in(path) if not is_catalogue(file)
+    ]
     if not files:
         raise DataError(
             f"the folder holds no market ({', '.join(TABLES)}, or XMarket's files); name a file in it", path

@@ -162,7 +162,10 @@ def read_raters(
     scale = (products.low, products.high) if products else None
     dialect.check(SCHEMA)
     rows = join_rows(_read(path, form, scale, dialect), {"user": "users", "item": "items"})
-    return _dataset(rows, products or _vocabulary(rows, find_scale(rows, form.scale if form else None, path)), path)
+    if products is None:
+        low, high = find_scale(rows, form.scale if form else None, path)
+        products = ProductCatalogue(items=tuple(sorted(rows.items)), low=low, high=high)
+    return _dataset(rows, products, path)
 
 
 def _read(path: Path, form: PublishedRatings | None, scale: Scale | None, dialect: Dialect) -> list[RatingRows]:
@@ -174,11 +177,6 @@ def _read(path: Path, form: PublishedRatings | None, scale: Scale | None, dialec
         to_rows(read_table(file, SCHEMA, dialect), scale, code) for file, code in zip(ratings, codes, strict=True)
     ]
     return tables + [to_people(read_table(file, PEOPLE)) for file in named]
-
-
-def _vocabulary(rows: RatingRows, scale: Scale) -> ProductCatalogue:
-    low, high = scale
-    return ProductCatalogue(items=tuple(sorted(rows.items)), low=low, high=high)
 
 
 def _dataset(rows: RatingRows, products: ProductCatalogue, path: Path) -> Ratings:

@@ -101,11 +101,7 @@ LARGEST = 40
 def demo_homes(start: int, stop: int, seed: int, specialisation: float = 1.0) -> tuple[Home, ...]:
     """Generate homes number start … stop−1; home k depends on (seed, k) only.
 
-    Args:
-        start: Number of the first home.
-        stop: Number after that of the last home.
-        seed: Seed of all homes.
-        specialisation: Exponent of the preferences of a household; at 0 households do not differ.
+    `specialisation` is an exponent of the preferences of a household; at 0 households do not differ.
     """
     return tuple(_home(k, np.random.default_rng([seed, k]), specialisation) for k in range(start, stop))
 

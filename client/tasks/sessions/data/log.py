@@ -131,12 +131,10 @@ def sessions_by_name(owner: Codes, name: Codes, part: Codes, time: Seconds) -> t
 def sessions_by_cut(owner: Codes, part: Codes, time: Seconds, cut: Cut) -> tuple[Codes, Codes]:
     """Return the same for sessions without names: a new one after a gap, or in another window."""
     order = np.lexsort((time, combine_codes(owner, part)))
-    window = np.floor(time / cut.seconds)[order] if cut.by == "window" else np.cumsum(_after_gap(time[order], cut))
+    ordered = time[order]
+    after_gap = np.diff(ordered, prepend=ordered[:1]) > cut.seconds
+    window = np.floor(ordered / cut.seconds) if cut.by == "window" else np.cumsum(after_gap)
     return order, _numbered(owner[order], part[order], window)
-
-
-def _after_gap(time: Seconds, cut: Cut) -> Flags:
-    return np.diff(time, prepend=time[:1]) > cut.seconds
 
 
 def _numbered(*columns: NDArray[np.generic]) -> Codes:

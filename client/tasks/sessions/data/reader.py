@@ -80,7 +80,10 @@ class Recipe:
 
 def prepare(log: Log, recipe: Recipe) -> Log:
     """Take the steps; sessions left with one click are dropped after each that drops clicks."""
-    log = _most_clicked(log, recipe.top).long_enough() if recipe.top else log.long_enough()
+    if recipe.top:
+        clicks = np.bincount(log.item, minlength=len(log.names))
+        log = log.where(np.isin(log.item, np.argsort(-clicks, kind="stable")[: recipe.top]))
+    log = log.long_enough()
     log = _supported(log, recipe.least).long_enough() if recipe.least else log
     log = log.where(log.lengths <= recipe.longest) if recipe.longest else log
     log = _last_days_for_test(log, recipe) if recipe.test_days and len(log.item) else log
@@ -95,12 +98,6 @@ def active_users(log: Log) -> Log:
     return replace(log, user=user.ravel().astype(np.int64), users=[log.users[k] for k in active.tolist()])
 
 
-def _most_clicked(log: Log, top: int) -> Log:
-    clicks = np.bincount(log.item, minlength=len(log.names))
-    popular = np.argsort(-clicks, kind="stable")[:top]
-    return log.where(np.isin(log.item, popular))
-
-
 def _supported(log: Log, least: int) -> Log:
     item = log.item
     if (log.user != NOBODY).all():
@@ -111,7 +108,8 @@ def _supported(log: Log, least: int) -> Log:
 def _last_days_for_test(log: Log, recipe: Recipe) -> Log:
     day = log.time / DAY_SECONDS
     ends = np.floor(day) if recipe.by_date else day
-    held = ends[log.last][_session_index(log)] > ends.max() - recipe.test_days
+    session = np.unique(log.session, return_inverse=True)[1].ravel()
+    held = ends[log.last][session] > ends.max() - recipe.test_days
     return replace(log, part=np.where(held, TEST, log.part))
 
 
@@ -123,11 +121,6 @@ def _latest(log: Log, fraction: int) -> Log:
     before = np.cumsum(examples[latest_first]) - examples[latest_first]
     latest = sessions[latest_first][before < examples.sum() / fraction]
     return log.where((log.part != TRAIN) | np.isin(log.session, latest))
-
-
-def _session_index(log: Log) -> np.ndarray:
-    """Return the index of each click's session, C."""
-    return np.unique(log.session, return_inverse=True)[1].ravel()
 
 
 FILES = (
@@ -290,11 +283,6 @@ def _files(folder: Path, pattern: str) -> list[Path]:
     return [path for path in files_in(folder) if re.fullmatch(pattern, plain_name(path))]
 
 
-def read_lines(content: Content) -> Log:
-    """Read one session a line, item ids separated by commas or blanks; they belong to no user."""
-    return log_of_sessions([split_items(text) for _, text in content.lines()], TRAIN)
-
-
 def read_pairs(content: Content) -> Log:
     """Read one test example a line, as SR-GNN writes them: the clicks so far, a tab, the next click.
 
@@ -316,11 +304,8 @@ def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
 
     Test cases without a user are partitioned among the visitors in order, in runs of nearly equal length.
 
-    Args:
-        log: What was read.
-        items: The vocabulary; without one, what the training sessions use, most clicked first, then by name.
-        group: Number of consecutive sessions without a user that make a visitor.
-        path: Named in errors.
+    Without a vocabulary it is what the training sessions use, most clicked first, then by name. `group` is the number of
+    consecutive sessions without a user that make a visitor; errors name `path`.
 
     Raises:
         DataError: There is no visitor, or no session to make a vocabulary of.
@@ -383,13 +368,10 @@ def _visitors(log: Log) -> Iterator[Visitor]:
             sessions[owner].append(clicks)
         else:
             cases[owner] += cases_of(clicks) if part == TEST else [Case(clicks[:-1], int(clicks[-1]))]
-    shares = _runs(cases[NOBODY], len(log.users))
+    stray, number = cases[NOBODY], len(log.users)
+    shares = [stray[k * len(stray) // number : (k + 1) * len(stray) // number] for k in range(number)]
     for user in sorted(range(len(log.users)), key=lambda k: log.users[k]):
         yield Visitor(log.users[user], tuple(sessions[user]), (*cases[user], *shares[user]))
-
-
-def _runs(cases: Sequence[Case], visitors: int) -> list[Sequence[Case]]:
-    return [cases[k * len(cases) // visitors : (k + 1) * len(cases) // visitors] for k in range(visitors)]
 
 
 def _notes(log: Log, usable: Log, listed: Log) -> Iterator[str]:
@@ -462,7 +444,8 @@ def _sessions(path: Path, dialect: Dialect) -> Log:
     names = find_names(cells.titles, SCHEMA, dialect)
     is_table = len(names) > 1 and not names.isdisjoint({ITEM, ITEMS})
     if not is_table and cells.unit == "line" and suffix_of(path) not in TABLES:
-        return read_lines(content)
+        # one session a line, which belongs to no user
+        return log_of_sessions([split_items(text) for _, text in content.lines()], TRAIN)
     table = to_table(cells, SCHEMA, dialect)
     return log_of_rows(table) if ITEMS in table else log_of_clicks(table, GAP)
 

@@ -5,7 +5,7 @@ Importing it must not import torch.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
@@ -118,16 +118,14 @@ def write_visitors(path: Path, dataset: Visits) -> None:
 
 def _rows(visitor: Visitor, items: Items) -> Iterator[tuple[str | int, ...]]:
     clock = count()
-    for number, (split, clicks) in enumerate(_sessions(visitor), start=1):
+    cases = (("case", np.append(case.prefix, case.target)) for case in visitor.test)
+    for number, (split, clicks) in enumerate(
+        chain((("train", session) for session in visitor.sessions), cases), start=1
+    ):
         for item in clicks.tolist():
             yield visitor.name, items.items[item], next(clock), number, split
     if not (visitor.sessions or visitor.test):
         yield visitor.name, "", "", "", ""
-
-
-def _sessions(visitor: Visitor) -> Iterator[tuple[str, Clicks]]:
-    yield from (("train", session) for session in visitor.sessions)
-    yield from (("case", np.append(case.prefix, case.target)) for case in visitor.test)
 
 
 GRAPH = ("nodes", "edges", "w_in", "w_out", "clicks", "owner", "last")

@@ -301,7 +301,9 @@ def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path)
     """
     rows = tidy(readings)
     apart = intervals(rows, len(readings.sites))
-    measures = measures or SensorVariables(variables=readings.variables, step_seconds=_own_step(apart.usual))
+    divides_day = apart.usual % 60 == 0 and DAY % max(apart.usual, 1) == 0
+    usual = apart.usual if apart.usual > HOUR and divides_day else HOUR
+    measures = measures or SensorVariables(variables=readings.variables, step_seconds=usual)
     step = measures.step_seconds
     if apart.usual > step:
         message = f"readings are {duration(apart.usual)} apart, coarser than the step of {duration(step)}"
@@ -312,14 +314,12 @@ def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path)
     if not grids:
         raise DataError("no site has a reading of every variable", path)
     filled = {name: fill(values, start * step, step) for name, (start, values) in grids.items()}
-    series = (Series(name, _time(grids[name][0], step), *filled[name][:2]) for name in sorted(grids))
+    count_of_units, unit = in_units(step)
+    series = (
+        Series(name, np.datetime64(grids[name][0] * count_of_units, unit), *filled[name][:2]) for name in sorted(grids)
+    )
     notes = (*readings.notes, *_notes_on_rows(rows, apart, measures), *_notes_on_steps(steps, readings, filled))
     return Sensors(tuple(series), measures, notes)
-
-
-def _own_step(usual: int) -> int:
-    """Return an hour, or the data's own interval if that is longer and divides a day."""
-    return usual if usual > HOUR and usual % 60 == 0 and DAY % usual == 0 else HOUR
 
 
 def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, Floats]]]:
@@ -341,12 +341,6 @@ def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, Floats]]]:
             values = np.full((length, values.shape[1]), np.nan)
             values[time - start] = steps.values[span]
         yield int(steps.site[span.start]), (start, values)
-
-
-def _time(number: int, step: int) -> np.datetime64:
-    """Return the time of a step, counted from 1970."""
-    count, unit = in_units(step)
-    return np.datetime64(number * count, unit)
 
 
 def _notes_on_rows(rows: Tidy, apart: Intervals, measures: SensorVariables) -> Iterator[str]:

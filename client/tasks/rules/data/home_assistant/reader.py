@@ -67,17 +67,12 @@ def first_of(block: Block, *keys: str) -> Any:
     return next((block[key] for key in keys if key in block), None)
 
 
-def is_disabled(block: Block) -> bool:
-    """Return True if its owner switched a trigger, a condition or an action off."""
-    return str(block.get("enabled", "true")).casefold() in ("false", "no", "off")
-
-
 def enabled_blocks(value: Any, tally: Tally) -> Iterator[Block]:
     """Yield the blocks of a list, or the only one; disabled and malformed ones are counted."""
     for block in value if isinstance(value, list) else [value]:
         if not isinstance(block, Block):
             tally.add(reasons.TAG if isinstance(block, Unread) else reasons.MALFORMED)
-        elif is_disabled(block):
+        elif str(block.get("enabled", "true")).casefold() in ("false", "no", "off"):  # its owner switched it off
             tally.add(reasons.DISABLED, block)
         else:
             yield block
