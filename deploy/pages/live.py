@@ -213,26 +213,12 @@ def page_address(listener: socket.socket, token: str, runs: Sequence[str]) -> st
     return f"http://{ADDRESS}:{listener.getsockname()[1]}/?{query}"
 
 
-def open_browser(address: str, wanted: bool | None) -> None:
-    """Open the page; without a wish only on a terminal of a graphical session."""
-    is_graphical = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    if wanted or (wanted is None and is_graphical and sys.stderr.isatty()):
-        with suppress(webbrowser.Error):
-            webbrowser.open(address)
-
-
 def serve(
     root: Path, token_file: Path, port: int, runs: Sequence[str], wants_browser: bool | None, out: Console
 ) -> None:
-    """Serve the page until Ctrl-C or SIGTERM.
+    """Serve the page of the folder `root` until Ctrl-C or SIGTERM; it shows `runs` first.
 
-    Args:
-        root: Folder of runs.
-        token_file: Private file of the token.
-        port: Port to listen on.
-        runs: Runs that the page shows first.
-        wants_browser: True to open a browser, False not to; None decides by the session.
-        out: Console for the address.
+    Without a wish (None), a browser is opened only on a terminal of a graphical session.
 
     Raises:
         ConfigError: The port is in use.
@@ -241,7 +227,10 @@ def serve(
     address = page_address(listener, token, runs)
     _print(out, f"live page of {root}: {address}")
     _print(out, "only this machine can open it; end it with Ctrl-C")
-    open_browser(address, wants_browser)
+    is_graphical = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if wants_browser or (wants_browser is None and is_graphical and sys.stderr.isatty()):
+        with suppress(webbrowser.Error):
+            webbrowser.open(address)
     with suppress(KeyboardInterrupt):
         make_server(root, token).run(sockets=[listener])
 

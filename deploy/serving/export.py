@@ -13,7 +13,6 @@ from client.tasks.registry import CLIENT_TASKS
 from common.arrays import sha256
 from common.errors import ConfigError, DataError
 from common.tasks.registry import TASKS
-from common.tasks.spec import Comparison
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from deploy.files import write_file
@@ -78,8 +77,10 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
             raise DataError(f"the data have no {option}; give other data", run.data)
         dataset = replace(dataset, units=(run.unit(unit, option),))
     export = serving.export(run, dataset)
-    notes = [f"parameters of {run.about}"] if run.about else []
-    notes += [*export.notes, *([RAW.format(name=answering.baseline)] if (answering := _answering(run)) else [])]
+    notes = [*([f"parameters of {run.about}"] if run.about else []), *export.notes]
+    comparison = TASKS[run.config.task].comparison
+    if run.config.privacy.unit != "none" and comparison and comparison.answers:
+        notes.append(RAW.format(name=comparison.baseline))
     result = replace(result, model_sha256=_fingerprint(run) or result.model_sha256)
     card = make_card(result, export.vocabulary, serving.limits, notes, personal=data)
     document = Document(
@@ -101,12 +102,6 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
     write_file(pages[0], as_markdown(card).encode(), mode=mode, overwrite=True)
     write_file(pages[1], json.dumps(card, indent=1, ensure_ascii=False).encode() + b"\n", mode=mode, overwrite=True)
     return Exported(onnx, pages, data, len(content))
-
-
-def _answering(run: TrainedRun) -> Comparison | None:
-    """Return the comparison by which clients choose under noise; None if they use the model as it is."""
-    comparison = TASKS[run.config.task].comparison
-    return comparison if run.config.privacy.unit != "none" and comparison and comparison.answers else None
 
 
 def _fingerprint(run: TrainedRun) -> str:
@@ -147,7 +142,7 @@ def make_card(
     """
     metrics = finite(result.metrics)
     spec, noisy = TASKS[result.task], result.privacy.epsilon is not None
-    card: dict[str, Any] = {
+    return {
         "run": result.run,
         "task": result.task,
         "method": result.method,
@@ -156,13 +151,7 @@ def make_card(
         "not_for": limits,
         "data": _data(result, vocabulary, noisy=noisy),
         "metrics": [
-            {
-                "key": m.key,
-                "name": m.label,
-                "value": metrics[m.key],
-                "better": m.better,
-                "meaning": m.meaning,
-            }
+            {"key": m.key, "name": m.label, "value": metrics[m.key], "better": m.better, "meaning": m.meaning}
             for m in in_order(result.metrics)
         ],
         "verdict": result.verdict.text if result.verdict else "not measured",
@@ -177,7 +166,6 @@ def make_card(
         "catalogue_sha256": vocabulary.sha256(),
         "licence": LICENCE,
     }
-    return card
 
 
 def _privacy(result: Result) -> dict[str, Any]:
@@ -197,7 +185,10 @@ def _privacy(result: Result) -> dict[str, Any]:
 def as_markdown(card: Mapping[str, Any]) -> str:
     """Return the model card as a page."""
     warning = [f"**Personal: {card['personal']}.**", ""] if card["personal"] else []
-    metrics = [f"| {m['name']} | {_number(m['value'])} | {m['meaning']} |" for m in card["metrics"]]
+    metrics = []
+    for m in card["metrics"]:
+        value = "–" if m["value"] is None else f"{m['value']:.4g}"
+        metrics.append(f"| {m['name']} | {value} | {m['meaning']} |")
     terms = [f"- {heading}: {'; '.join(lines)}" for heading, lines in card["privacy"]["terms"].items()]
     lines = [
         f"# Model of run {card['run']}",
@@ -231,7 +222,3 @@ def _data(result: Result, vocabulary: Vocabulary, *, noisy: bool) -> str:
         if isinstance(values, list | tuple | dict) and values
     )
     return f"{count(len(result.clients), 'client')}{shown}; the data stayed with them. Public vocabulary: {names}."
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
