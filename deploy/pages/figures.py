@@ -235,17 +235,5 @@ def _spans(stays: list[tuple[int, int]]) -> dict[int, list[tuple[float, float]]]
     return spans
 
 
-def _spans(stays: list[tuple[int, int]]) -> dict[int, list[tuple[float, float]]]:
-    """Return cluster -> (begin, length) of each unbroken stay."""
-    spans: dict[int, list[tuple[float, float]]] = {}
-    for k, (round_, cluster) in enumerate(stays):
-        of_cluster = spans.setdefault(cluster, [])
-        if k and stays[k - 1] == (round_ - 1, cluster):
-            of_cluster[-1] = (of_cluster[-1][0], of_cluster[-1][1] + 1)
-        else:
-            of_cluster.append((round_ - 0.5, 1.0))
-    return spans
-
-
 def _colour(cluster: int) -> str:
     return COLORS[cluster % len(COLORS)]

@@ -76,8 +76,8 @@ def _draw_sizes(models: Sequence[Dots], baseline: Dots) -> str:
             colour, alpha, label = dots.colour, dots.alpha, dots.label
             axes.plot(pairs, values, "o", color=colour, markersize=5.5, alpha=alpha, label=label, zorder=9 - k)
         for market in sorted(models[0].points.keys() & baseline.points.keys()) if len(models) == 1 else ():
-            pairs, value = models[0].points[market]
-            axes.vlines(pairs, baseline.points[market][1], value, color=models[0].colour, linewidth=1.0)
+            size, value = models[0].points[market]
+            axes.vlines(size, baseline.points[market][1], value, color=models[0].colour, linewidth=1.0)
         _name(axes, groups)
         _scale(axes, [pairs for dots in groups for pairs, _ in dots.points.values()])
         axes.set_ylim(0, 1.1 * max(value for dots in groups for _, value in dots.points.values()) or 1)
