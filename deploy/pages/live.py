@@ -180,15 +180,11 @@ def bind(port: int) -> socket.socket:
     Raises:
         ConfigError: The port is in use.
     """
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((ADDRESS, port))
-        listener.listen()  # a browser that is quicker than the server's start waits
+        return socket.create_server((ADDRESS, port))  # listens: a browser that is quicker than the server's start waits
     except OSError as error:
-        listener.close()
-        raise ConfigError(f"port {port} of {ADDRESS}: {error.strerror}; choose another with --port") from None
-    return listener
+        reason = os.strerror(error.errno or 0)
+        raise ConfigError(f"port {port} of {ADDRESS}: {reason}; choose another with --port") from None
 
 
 def make_server(root: Path, token: str) -> uvicorn.Server:

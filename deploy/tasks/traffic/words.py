@@ -53,7 +53,7 @@ class Stretch:
     @property
     def clock(self) -> tuple[str, str]:
         """Start and end: `08:00`, `10:00`."""
-        return _clock(self.first * self.step), _clock((self.last + 1) * self.step)
+        return clock(self.first * self.step), clock((self.last + 1) * self.step)
 
     @property
     def when(self) -> str:
@@ -106,7 +106,8 @@ def _constant_runs(table: FloatTable, tolerance: float) -> Iterator[tuple[int, i
             first = k
 
 
-def _clock(seconds: int) -> str:
+def clock(seconds: int) -> str:
+    """Return the time of the day that many seconds after midnight: `08:00`."""
     fields = [seconds // HOUR, seconds % HOUR // 60, *([seconds % 60] if seconds % 60 else [])]
     return ":".join(f"{part:02d}" for part in fields)
 
