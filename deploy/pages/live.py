@@ -71,10 +71,6 @@ class PageGuard:
     """ASGI middleware that refuses foreign hosts, other methods than GET, and requests without the token.
 
     A token in the address is exchanged for a cookie. Its name contains the port, because cookies ignore ports.
-
-    Args:
-        app: Application behind the guard.
-        token: Token of the printed address.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -94,7 +90,7 @@ class PageGuard:
         await answer(scope, receive, send_guarded)
 
     def _refuse(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that is not passed on."""
+        """Return the answer to a request that is not passed on; one with a token is sent to the same path without it."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         host = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
@@ -105,19 +101,16 @@ class PageGuard:
         cookie = f"fedloom-{host[1] or 80}"
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if given := [value for key, value in query if key == "token"]:
+            if not self._is_token(given[0]):
+                return PlainTextResponse("wrong token; open the address that fedloom printed\n", 401)
             rest = urlencode([(key, value) for key, value in query if key != "token"])
-            return self._exchange(given[0], scope["path"] + (f"?{rest}" if rest else ""), cookie)
+            path = "/" + scope["path"].lstrip("/\\")  # "//host" would name another host
+            answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
+            answer.set_cookie(cookie, self._token, path="/", httponly=True, samesite="lax")
+            return answer
         if not self._is_token(cookie_parser(headers.get("cookie", "")).get(cookie, "")):
             return PlainTextResponse("no token; open the address that fedloom printed\n", 401)
         return None
-
-    def _exchange(self, token: str, path: str, cookie: str) -> Response:
-        """Redirect to the same path with a cookie in place of the token."""
-        if not self._is_token(token):
-            return PlainTextResponse("wrong token; open the address that fedloom printed\n", 401)
-        answer = RedirectResponse("/" + path.lstrip("/\\"), 303)  # "//host" would name another host
-        answer.set_cookie(cookie, self._token, path="/", httponly=True, samesite="lax")
-        return answer
 
     def _is_token(self, text: str) -> bool:
         return secrets.compare_digest(text.encode("utf-8", "surrogateescape"), self._token.encode())

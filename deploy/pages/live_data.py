@@ -57,13 +57,7 @@ def run_ids(root: Path) -> list[str]:
 
 
 def open_file(root: Path, run: str, name: str) -> BinaryIO | None:
-    """Open a file of a run; None if it is missing, not a regular file, or behind a link.
-
-    Args:
-        root: Folder of runs.
-        run: Id of the run.
-        name: Name of the file.
-    """
+    """Open a file of a run; None if it is missing, not a regular file, or behind a link."""
     if not is_run_id(run):
         return None
     try:
@@ -117,11 +111,7 @@ Json = dict[str, Any]
 
 
 class RunList:
-    """Summaries of all runs; those of unchanged files are reused.
-
-    Args:
-        root: Folder of runs.
-    """
+    """Summaries of all runs in the folder `root`; those of unchanged files are reused."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -210,25 +200,20 @@ def _events(lines: Iterable[bytes]) -> Iterator[Event]:
 
 
 def _status(root: Path, run: str, last: Sequence[Event]) -> tuple[str, str]:
-    """Return the status and its reason from the newest events and the run's lock."""
+    """Return the status and its reason from the newest events and the run's lock; nothing is written."""
     if last and isinstance(last[0], Finish):
         return last[0].status, last[0].reason
-    is_recent = bool(last) and time.time() - last[0].time < RECENT_SECONDS
-    if _is_locked(root, run, otherwise=is_recent):
+    is_running = bool(last) and time.time() - last[0].time < RECENT_SECONDS
+    if (file := open_file(root, run, LOCK_FILE)) is not None:
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                is_running = False
+            except OSError:
+                is_running = True
+    if is_running:
         return "running", ""
     return "stopped", "its process ended; resume it with --resume" if last else "no round yet"
-
-
-def _is_locked(root: Path, run: str, *, otherwise: bool) -> bool:
-    """Return True if a process works on the run, `otherwise` if it has no lock file; nothing is written."""
-    if (file := open_file(root, run, LOCK_FILE)) is None:
-        return otherwise
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
 
 
 MAX_CLIENTS = 1_000  # clients of one answer
@@ -239,7 +224,11 @@ def read_detail(root: Path, run: str) -> Json | None:
     """Return one run as a JSON value; None if there is no such run."""
     if (config := read_config(root, run)) is None:
         return None
-    result = _result(root, run)
+    content = read_file(root, run, "result.json")
+    try:
+        result = result_from_json(content) if content else None
+    except DataError:
+        result = None
     privacy = result.privacy if result else _expected_privacy(config)
     shown: Json | None = None
     if result:
@@ -253,14 +242,6 @@ def read_detail(root: Path, run: str) -> Json | None:
         "origin": _origin(root, run),
         "has_examples": read_file(root, run, "examples.json", MAX_EXAMPLES) is not None,
     }
-
-
-def _result(root: Path, run: str) -> Result | None:
-    content = read_file(root, run, "result.json")
-    try:
-        return result_from_json(content) if content else None
-    except DataError:
-        return None
 
 
 def _expected_privacy(config: Mapping[str, Any]) -> Privacy | None:
@@ -316,13 +297,7 @@ class Batch:
 
 @dataclass
 class Tail:
-    """Reader of one run's events from an offset on.
-
-    Args:
-        root: Folder of runs.
-        run: Id of the run.
-        offset: Bytes of the file before the next event.
-    """
+    """Reader of one run's events from an offset on, which is the number of bytes before the next event."""
 
     root: Path
     run: str
@@ -378,11 +353,7 @@ _POSITION = re.compile(r"([^,:]+):([0-9]{1,15})")
 
 
 class Streams:
-    """ASGI endpoint `/api/events?run=ID`; open streams are counted and limited.
-
-    Args:
-        root: Folder of runs.
-    """
+    """ASGI endpoint `/api/events?run=ID` over the folder `root` of runs; open streams are counted and limited."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
