@@ -28,7 +28,7 @@ from deploy.pages.view import RunRecord, first_line, format_value, headlines, me
 from server.record.events import Event, Finish, RoundEvent, Start, event_from_line, event_to_line
 from server.record.folder import LOCK_FILE, RunDirectory
 from server.record.privacy_statement import statement
-from server.record.result import Privacy, Result, result_from_json, result_to_json
+from server.record.result import Result, result_from_json, result_to_json
 
 MAX_BYTES = 16_000_000
 """Size above which a whole file is not read."""
@@ -229,7 +229,10 @@ def read_detail(root: Path, run: str) -> Json | None:
         result = result_from_json(content) if content else None
     except DataError:
         result = None
-    privacy = result.privacy if result else _expected_privacy(config)
+    try:
+        origin = json.loads(read_file(root, run, "origin.json") or b"null")
+    except (ValueError, RecursionError):
+        origin = None
     shown: Json | None = None
     if result:
         shown = json.loads(result_to_json(result))
@@ -238,23 +241,25 @@ def read_detail(root: Path, run: str) -> Json | None:
         "id": run,
         "config": config,
         "result": shown,
-        "privacy": _privacy_as_json(privacy, result) if privacy else None,
-        "origin": _origin(root, run),
+        "privacy": _privacy_as_json(config, result),
+        "origin": origin if isinstance(origin, dict) else None,
         "has_examples": read_file(root, run, "examples.json", MAX_EXAMPLES) is not None,
     }
 
 
-def _expected_privacy(config: Mapping[str, Any]) -> Privacy | None:
-    """Return the statement of a run before its end; None if its package or an option is missing here."""
-    try:
-        return statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
-    except FedloomError:
-        return None
+def _privacy_as_json(config: Mapping[str, Any], result: Result | None) -> Json | None:
+    """Return the statement with its sentences, or the expected one of a run before its end.
 
-
-def _privacy_as_json(privacy: Privacy, result: Result | None) -> Json:
-    """Return the statement with its sentences; `exact` is True if updates are sent without noise."""
-    claim, terms = view.statement_of(result) if result else view.privacy(privacy)
+    `exact` is True if updates are sent without noise. None if a package or an option of the run is missing here.
+    """
+    if result:
+        privacy, (claim, terms) = result.privacy, view.statement_of(result)
+    else:
+        try:
+            privacy = statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
+        except FedloomError:
+            return None
+        claim, terms = view.privacy(privacy)
     return {
         **asdict(privacy),
         "claim": claim,
@@ -263,14 +268,6 @@ def _privacy_as_json(privacy: Privacy, result: Result | None) -> Json:
         "cost": view.unit_of(privacy.account) if privacy.account else "",
         "counted": view.counted(privacy.account) if privacy.account else "",
     }
-
-
-def _origin(root: Path, run: str) -> Json | None:
-    try:
-        value = json.loads(read_file(root, run, "origin.json") or b"null")
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 MAX_EVENTS = 500  # of one batch
