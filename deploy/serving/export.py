@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,25 +33,8 @@ RAW = (
 """Note on a model with noise whose clients choose between it and the baseline."""
 
 
-@dataclass(frozen=True)
-class Exported:
-    """Written files, and the model card.
-
-    Args:
-        onnx: ONNX file.
-        pages: Model card as a page and as JSON.
-        personal: True if the files hold data of one unit.
-        size: Bytes of the ONNX file.
-    """
-
-    onnx: Path
-    pages: tuple[Path, Path]
-    personal: bool
-    size: int
-
-
-def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, unit: str, *, data: bool) -> Exported:
-    """Write the ONNX file of a run and its model card.
+def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, unit: str, *, data: bool) -> list[Path]:
+    """Write the ONNX file of a run and its model card; return the card as a page and as JSON.
 
     Args:
         run: Run with the model to export.
@@ -59,7 +42,7 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
         result: Its result.
         onnx: Path of the new file.
         unit: Name of the unit whose data enter the file; empty for the first.
-        data: True if data of a unit enter the file.
+        data: True if data of a unit enter the files, which are then private.
 
     Raises:
         ConfigError: The model cannot be exported, or the file exists.
@@ -95,13 +78,12 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
     )
     from deploy.serving.onnx_export import to_onnx  # after every refusal: it imports torch
 
-    content = to_onnx(export.network, document.to_properties())
     mode = PRIVATE if data else 0o644
-    write_file(onnx, content, mode=mode)
-    pages = onnx.with_name(f"{CARD}.md"), onnx.with_name(f"{CARD}.json")
-    write_file(pages[0], as_markdown(card).encode(), mode=mode, overwrite=True)
-    write_file(pages[1], json.dumps(card, indent=1, ensure_ascii=False).encode() + b"\n", mode=mode, overwrite=True)
-    return Exported(onnx, pages, data, len(content))
+    write_file(onnx, to_onnx(export.network, document.to_properties()), mode=mode)
+    pages = {"md": as_markdown(card), "json": json.dumps(card, indent=1, ensure_ascii=False) + "\n"}
+    for suffix, text in pages.items():
+        write_file(onnx.with_name(f"{CARD}.{suffix}"), text.encode(), mode=mode, overwrite=True)
+    return [onnx.with_name(f"{CARD}.{suffix}") for suffix in pages]
 
 
 def _fingerprint(run: TrainedRun) -> str:
