@@ -50,20 +50,14 @@ def stored_token(path: Path) -> str:
 
     The token is stored, so that open pages continue after a restart of the server.
     """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return _make_token(path)
-    with open(handle, "rb") as file:
-        about = os.fstat(handle)
-        is_private = stat.S_ISREG(about.st_mode) and not about.st_mode & 0o077 and about.st_uid == os.getuid()
-        token = file.read(100).decode("ascii", "replace") if is_private else ""
-    return token if _TOKEN.fullmatch(token) else _make_token(path)
-
-
-def _make_token(path: Path) -> str:
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    write_file(path, token.encode(), mode=0o600, overwrite=True)
+    token = ""
+    with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        about = os.fstat(file.fileno())
+        if stat.S_ISREG(about.st_mode) and not about.st_mode & 0o077 and about.st_uid == os.getuid():
+            token = file.read(100).decode("ascii", "replace")
+    if not _TOKEN.fullmatch(token):
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        write_file(path, token.encode(), mode=0o600, overwrite=True)
     return token
 
 

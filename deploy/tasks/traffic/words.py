@@ -130,7 +130,8 @@ def _words(phi: Formula, step: int, *, top: bool) -> str:
     inner = partial(_words, step=step)
     match phi:
         case Atom(expression, relation, bound):
-            return f"the {expression} {RELATIONS[relation]} {number_text(bound)}" + (_moment(step) if top else "")
+            moment = " at midnight" if step else " at the first reading"
+            return f"the {expression} {RELATIONS[relation]} {number_text(bound)}{moment if top else ''}"
         case Not(part):
             return f"it is not true that {inner(part, top=top)}"
         case And(clauses):
@@ -146,10 +147,6 @@ def _words(phi: Formula, step: int, *, top: bool) -> str:
         case Until(a, b, left, right):
             when = _window("some", a, b, step, top=top)
             return f"{inner(left, top=False)} up to {when.removeprefix('at ')} where {inner(right, top=False)}"
-
-
-def _moment(step: int) -> str:
-    return " at midnight" if step else " at the first reading"
 
 
 def _window(quantity: str, a: int, b: int, step: int, *, top: bool) -> str:
