@@ -84,7 +84,7 @@ class PageGuard:
         await answer(scope, receive, send_guarded)
 
     def _refuse(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that is not passed on; one with a token is sent to the same path without it."""
+        """Return the answer to a request that is not passed on; a token is exchanged for a cookie."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         host = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None

@@ -350,7 +350,7 @@ _POSITION = re.compile(r"([^,:]+):([0-9]{1,15})")
 
 
 class Streams:
-    """ASGI endpoint `/api/events?run=ID` over the folder `root` of runs; open streams are counted and limited."""
+    """ASGI endpoint `/api/events?run=ID` over a folder of runs; open streams are counted and limited."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
