@@ -8,7 +8,6 @@ from client.data.dataset import fingerprint_of_all, is_demo, resolve_source
 from client.data.read import find_own_tables
 from client.owner.policy import Policy
 from client.privacy.claim import Statement, read_statements
-from client.privacy.claim import read_statements as statements_of
 from client.privacy.ledger.ledger import increase_budget
 from client.privacy.ledger.locate import (
     LINEAGES,
@@ -113,7 +112,7 @@ def list_statements(data: str, state_dir: Path, ledgers: Path | None) -> tuple[l
     found: list[Statement] = []
     for path in sorted({path for path in places if isinstance(path, Path)}):
         try:
-            found += statements_of(path, folders)
+            found += read_statements(path, folders)
         except LedgerError as error:
             broken.append(error)
     return found, broken
@@ -131,36 +130,26 @@ def raise_limit(epsilon: float, data: str, state_dir: Path, ledgers: Path | None
     found = _ledgers_of(data, state_dir, ledgers)
     if not found:
         raise ConfigError("these data have no ledger, so no limit is fixed; set max-epsilon in the policy file")
-    for path in found:
-        statements_of(
-            path, _lineage_folders(state_dir)
-        )  # an increase of an older copy would block the newest permanently
+    folders = _lineage_folders(state_dir)
+    for path in found:  # an increase of an older copy would block the newest permanently
+        read_statements(path, folders)
     unraised: list[ConfigError] = []
     for path in found:
+        record = next((record for record, head in read_heads(folders) if head.ledger == str(path)), None)
+        if record is None:  # data without state here
+            record = RollbackRecord(rollback_path(state_dir, fingerprint_of_all(data)), absolute_source(data))
         try:
-            _raise_one(path, epsilon, data, state_dir)
+            rows = increase_budget(path, epsilon, record)
         except ConfigError as error:
             unraised.append(error)
+            continue
+        for row in rows:
+            limit = f"unit {row.unit}: ε = {row.raised.epsilon:g} instead of {row.raised.before:g}"
+            note(f"{limit}, once max-epsilon in the client's policy file allows it")
     if len(unraised) == len(found):
         raise unraised[0]
     for reason in unraised:
         note(str(reason))
-
-
-def _raise_one(ledger: Path, epsilon: float, data: str, state_dir: Path) -> None:
-    for row in increase_budget(ledger, epsilon, _rollback_record(ledger, data, state_dir)):
-        limit = f"unit {row.unit}: ε = {row.raised.epsilon:g} instead of {row.raised.before:g}"
-        note(f"{limit}, once max-epsilon in the client's policy file allows it")
-
-
-def _rollback_record(ledger: Path, data: str, state_dir: Path) -> RollbackRecord:
-    """Return the record of the ledger; a new one for data without state here."""
-    records = [record for record, head in read_heads(_lineage_folders(state_dir)) if head.ledger == str(ledger)]
-    return (
-        records[0]
-        if records
-        else RollbackRecord(rollback_path(state_dir, fingerprint_of_all(data)), absolute_source(data))
-    )
 
 
 def _ledgers_of(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:

@@ -176,13 +176,16 @@ def check_data(task: str, data: str, clients: int = 0, dialect: Dialect = DEFAUL
     summary = kind.summarize(kind.spec.options(), dataset, tables) if kind.summarize else None
     dropped = (*_blank_rows(tables), *(summary.dropped if summary else ()))
     partitions = partition_read(task, data, dataset, clients, dialect) if clients or dataset.clients else ()
+    notes = list(dict.fromkeys(dataset.notes))
+    if dataset.clients:
+        notes.append(f"the partition column makes {count(len(dataset.clients), 'client')}")
     return DataReport(
         task=task,
         data=data,
         files=files,
         rows=sum(file.rows + file.blank for file in files),
         dropped=dropped,
-        notes=tuple(note for note in _notes(dataset) if not any(one.repeats(note) for one in dropped)),
+        notes=tuple(note for note in notes if not any(one.repeats(note) for one in dropped)),
         unit=kind.unit,
         units=len(dataset.units),
         first=iso(min(ends)) if ends else "",
@@ -216,13 +219,6 @@ def _file_report(table: Table, schema: TableSchema, read: set[str]) -> FileRepor
         ignored=tuple(title for title in ignored_columns(table) if normalize_title(title) not in read),
         decisions=tuple(decisions(table, schema)),
     )
-
-
-def _notes(dataset: AnyDataset) -> Iterator[str]:
-    """Yield the notes of the reader, and a note on clients that the source brings."""
-    yield from dict.fromkeys(dataset.notes)
-    if dataset.clients:
-        yield f"the partition column makes {count(len(dataset.clients), 'client')}"
 
 
 def _blank_rows(tables: Sequence[Table]) -> Iterator[Dropped]:
@@ -278,7 +274,10 @@ def lines_of(report: DataReport) -> Iterator[str]:
     yield f"{escape(report.data, 200)} as data of task {report.task}"
     yield ""
     yield from _rows(report)
-    yield from _contents(report)
+    totals = report.learning.totals if report.learning else {}
+    contents = [amount(report.units, report.unit), *(count(number, noun) for noun, number in totals.items())]
+    dates = f"; {report.first} to {report.last}" if report.first else ""
+    yield f"{', '.join(contents)}{dates}"
     yield from _forms(report.files)
     if report.learning:
         yield from _learning_lines(report.learning, report)
@@ -295,29 +294,16 @@ def _rows(report: DataReport) -> Iterator[str]:
         yield f"  {note}"
 
 
-def _contents(report: DataReport) -> Iterator[str]:
-    totals = report.learning.totals if report.learning else {}
-    contents = [amount(report.units, report.unit), *(count(number, noun) for noun, number in totals.items())]
-    dates = f"; {report.first} to {report.last}" if report.first else ""
-    yield f"{', '.join(contents)}{dates}"
-
-
 def _forms(files: tuple[FileReport, ...]) -> Iterator[str]:
     """Yield how files were read; equal forms once."""
     groups: dict[str, list[FileReport]] = {}
     for file in files:
         groups.setdefault(EXAMPLE.sub("", "\n".join(_form(file))), []).append(file)
     for group in list(groups.values())[:MOST_FILES]:
-        first, form = group[0].path, list(_form(group[0]))
-        if form:
+        if form := list(_form(group[0])):
+            more = f" and {len(group) - 1} more" if group[1:] else ""
             yield ""
-            yield (
-                "Read as"
-                if len(groups) == 1
-                else f"Read as, in {first} and {len(group) - 1} more"
-                if group[1:]
-                else f"Read as, in {first}"
-            )
+            yield "Read as" if len(groups) == 1 else f"Read as, in {group[0].path}{more}"
             yield from (f"  {line}" for line in form)
     if len(groups) > MOST_FILES:
         yield f"… and {len(groups) - MOST_FILES} further forms of files"
@@ -372,13 +358,8 @@ def _clients(report: DataReport) -> Iterator[str]:
     yield f"With {count(len(report.clients), 'client')}: " + (
         f"{len(poor):,} would have too little" if poor else f"each has {example[1]} to train on and for the test"
     )
-    yield from (f"  {_poor(client, report, example)}" for client in poor[:MOST_CLIENTS])
+    for client in poor[:MOST_CLIENTS]:
+        units, examples = amount(client.units, report.unit), amount(client.train, example)
+        yield f"  {client.client} ({units}): {examples} to train on, {client.test:,} for the test"
     if len(poor) > MOST_CLIENTS:
         yield f"  … and {len(poor) - MOST_CLIENTS} more"
-
-
-def _poor(client: ClientShare, report: DataReport, example: Nouns) -> str:
-    return (
-        f"{client.client} ({amount(client.units, report.unit)}): {amount(client.train, example)} to train on, "
-        f"{client.test:,} for the test"
-    )

@@ -24,7 +24,6 @@ from deploy.pages.view import (
     Figure,
     RunRecord,
     Section,
-    Table,
     cost,
     counted,
     figure,
@@ -241,7 +240,11 @@ def budget(histories: Sequence[RunRecord]) -> Section:
     plans = [plan for history, label, color in runs if (plan := plan_of(history, label, color))]
     if not plans:
         return {}
-    return section("Privacy budget", _note(plans), list(_figures(plans)), _table(plans[0]) if len(plans) == 1 else None)
+    every_round = None
+    if len(plans) == 1:
+        rows = [_row(plans[0], r, stage) for r, stage in zip(plans[0].rounds, plans[0].stages, strict=True)]
+        every_round = table(f"All {len(rows)} rounds", list(rows[0]), [list(row.values()) for row in rows])
+    return section("Privacy budget", _note(plans), list(_figures(plans)), every_round)
 
 
 def _note(plans: Sequence[BudgetHistory]) -> str:
@@ -287,12 +290,6 @@ _PREDICTED = (
     " Curve: prediction for the drawn arm, from stage 2 on; band: ± 2 standard deviations of the prediction, without the noise"
     " of single rounds."
 )
-
-
-def _table(plan: BudgetHistory) -> Table:
-    """Return a table with one row per round."""
-    rows = [_row(plan, r, stage) for r, stage in zip(plan.rounds, plan.stages, strict=True)]
-    return table(f"All {len(rows)} rounds", list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _row(plan: BudgetHistory, r: RoundEvent, stage: str) -> dict[str, str]:

@@ -28,7 +28,7 @@ from deploy.pages.view import RunRecord, first_line, format_value, headlines, me
 from server.record.events import Event, Finish, RoundEvent, Start, event_from_line, event_to_line
 from server.record.folder import LOCK_FILE, RunDirectory
 from server.record.privacy_statement import statement
-from server.record.result import Privacy, Result, result_from_json, result_to_json
+from server.record.result import Result, result_from_json, result_to_json
 
 MAX_BYTES = 16_000_000
 """Size above which a whole file is not read."""
@@ -57,13 +57,7 @@ def run_ids(root: Path) -> list[str]:
 
 
 def open_file(root: Path, run: str, name: str) -> BinaryIO | None:
-    """Open a file of a run; None if it is missing, not a regular file, or behind a link.
-
-    Args:
-        root: Folder of runs.
-        run: Id of the run.
-        name: Name of the file.
-    """
+    """Open a file of a run; None if it is missing, not a regular file, or behind a link."""
     if not is_run_id(run):
         return None
     try:
@@ -117,11 +111,7 @@ Json = dict[str, Any]
 
 
 class RunList:
-    """Summaries of all runs; those of unchanged files are reused.
-
-    Args:
-        root: Folder of runs.
-    """
+    """Summaries of all runs in the folder `root`; those of unchanged files are reused."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -210,25 +200,20 @@ def _events(lines: Iterable[bytes]) -> Iterator[Event]:
 
 
 def _status(root: Path, run: str, last: Sequence[Event]) -> tuple[str, str]:
-    """Return the status and its reason from the newest events and the run's lock."""
+    """Return the status and its reason from the newest events and the run's lock; nothing is written."""
     if last and isinstance(last[0], Finish):
         return last[0].status, last[0].reason
-    is_recent = bool(last) and time.time() - last[0].time < RECENT_SECONDS
-    if _is_locked(root, run, otherwise=is_recent):
+    is_running = bool(last) and time.time() - last[0].time < RECENT_SECONDS
+    if (file := open_file(root, run, LOCK_FILE)) is not None:
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                is_running = False
+            except OSError:
+                is_running = True
+    if is_running:
         return "running", ""
     return "stopped", "its process ended; resume it with --resume" if last else "no round yet"
-
-
-def _is_locked(root: Path, run: str, *, otherwise: bool) -> bool:
-    """Return True if a process works on the run, `otherwise` if it has no lock file; nothing is written."""
-    if (file := open_file(root, run, LOCK_FILE)) is None:
-        return otherwise
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
 
 
 MAX_CLIENTS = 1_000  # clients of one answer
@@ -239,8 +224,15 @@ def read_detail(root: Path, run: str) -> Json | None:
     """Return one run as a JSON value; None if there is no such run."""
     if (config := read_config(root, run)) is None:
         return None
-    result = _result(root, run)
-    privacy = result.privacy if result else _expected_privacy(config)
+    content = read_file(root, run, "result.json")
+    try:
+        result = result_from_json(content) if content else None
+    except DataError:
+        result = None
+    try:
+        origin = json.loads(read_file(root, run, "origin.json") or b"null")
+    except (ValueError, RecursionError):
+        origin = None
     shown: Json | None = None
     if result:
         shown = json.loads(result_to_json(result))
@@ -249,31 +241,25 @@ def read_detail(root: Path, run: str) -> Json | None:
         "id": run,
         "config": config,
         "result": shown,
-        "privacy": _privacy_as_json(privacy, result) if privacy else None,
-        "origin": _origin(root, run),
+        "privacy": _privacy_as_json(config, result),
+        "origin": origin if isinstance(origin, dict) else None,
         "has_examples": read_file(root, run, "examples.json", MAX_EXAMPLES) is not None,
     }
 
 
-def _result(root: Path, run: str) -> Result | None:
-    content = read_file(root, run, "result.json")
-    try:
-        return result_from_json(content) if content else None
-    except DataError:
-        return None
+def _privacy_as_json(config: Mapping[str, Any], result: Result | None) -> Json | None:
+    """Return the statement with its sentences, or the expected one of a run before its end.
 
-
-def _expected_privacy(config: Mapping[str, Any]) -> Privacy | None:
-    """Return the statement of a run before its end; None if its package or an option is missing here."""
-    try:
-        return statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
-    except FedloomError:
-        return None
-
-
-def _privacy_as_json(privacy: Privacy, result: Result | None) -> Json:
-    """Return the statement with its sentences; `exact` is True if updates are sent without noise."""
-    claim, terms = view.statement_of(result) if result else view.privacy(privacy)
+    `exact` is True if updates are sent without noise. None if a package or an option of the run is missing here.
+    """
+    if result:
+        privacy, (claim, terms) = result.privacy, view.statement_of(result)
+    else:
+        try:
+            privacy = statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
+        except FedloomError:
+            return None
+        claim, terms = view.privacy(privacy)
     return {
         **asdict(privacy),
         "claim": claim,
@@ -282,14 +268,6 @@ def _privacy_as_json(privacy: Privacy, result: Result | None) -> Json:
         "cost": view.unit_of(privacy.account) if privacy.account else "",
         "counted": view.counted(privacy.account) if privacy.account else "",
     }
-
-
-def _origin(root: Path, run: str) -> Json | None:
-    try:
-        value = json.loads(read_file(root, run, "origin.json") or b"null")
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 MAX_EVENTS = 500  # of one batch
@@ -316,13 +294,7 @@ class Batch:
 
 @dataclass
 class Tail:
-    """Reader of one run's events from an offset on.
-
-    Args:
-        root: Folder of runs.
-        run: Id of the run.
-        offset: Bytes of the file before the next event.
-    """
+    """Reader of one run's events from an offset on, which is the number of bytes before the next event."""
 
     root: Path
     run: str
@@ -378,11 +350,7 @@ _POSITION = re.compile(r"([^,:]+):([0-9]{1,15})")
 
 
 class Streams:
-    """ASGI endpoint `/api/events?run=ID`; open streams are counted and limited.
-
-    Args:
-        root: Folder of runs.
-    """
+    """ASGI endpoint `/api/events?run=ID` over a folder of runs; open streams are counted and limited."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -149,7 +149,11 @@ def page(runs: Sequence[Path]) -> str:
         cards=_cards(single) if single else [],
         comparison=[] if single else view.compare_runs(histories),
         sections=[section for section in _sections(histories) if section],
-        statements=[(label, *view.statement_of(h.result)) for label, h in _labeled(histories) if h.result],
+        statements=[
+            (label, *view.statement_of(history.result))
+            for label, history in zip(labels(histories), histories, strict=True)
+            if history.result
+        ],
         tasks=len({history.task for history in histories}),
         measured=view.measured_by(single.result) if single and single.result else "",
         settings=_settings(histories),
@@ -157,10 +161,6 @@ def page(runs: Sequence[Path]) -> str:
         view=view,
         day=lambda seconds: f"{datetime.fromtimestamp(seconds):%-d %B %Y, %H:%M}",
     )
-
-
-def _labeled(histories: Sequence[RunRecord]) -> list[tuple[str, RunRecord]]:
-    return list(zip(labels(histories), histories, strict=True))
 
 
 def _cards(history: RunRecord) -> list[dict[str, Any]]:
@@ -298,7 +298,8 @@ def _rounds(histories: Sequence[RunRecord]) -> Section:
         figure(title, "", plots.per_round(histories, f"{title} per round", value), caption)
         for title, caption, value in _QUANTITIES
     ]
-    rows = [[*absence, label] for label, history in _labeled(histories) for absence in view.absences(history.rounds)]
+    labeled = zip(labels(histories), histories, strict=True)
+    rows = [[*absence, label] for label, history in labeled for absence in view.absences(history.rounds)]
     header = ["Client", "Reason why its reply did not count in full", "Rounds", "Run"]
     gone = table(count(len(rows), "absence"), header, rows, "words") if rows else None
     return section("Rounds", "Time and traffic of each round.", figures, gone)

@@ -159,7 +159,13 @@ def _print(events: Iterable[Event], console: Console, advance: Callable[[Event],
             case RoundEvent():
                 line, done = round_line(event, start), event.round
             case Finish():
-                line, finish = _finish_line(event, done), event
+                finish = event
+                outcome = f"{event.status} after {done} rounds"
+                reason = first_line(event.reason, 400)
+                if event.status == "completed":
+                    line = Text(outcome, "green").append(f" · {reason}" if reason else "", "default")
+                else:
+                    line = Text(f"{outcome}: {reason}", "bold red")
             case Waiting():
                 line = waiting_line(event)
                 if line.plain == waiting:
@@ -187,42 +193,27 @@ def _bar(progress: Progress) -> Callable[[Event], None]:
     return advance
 
 
-def _finish_line(event: Finish, done: int) -> Text:
-    if event.status == "completed":
-        reason = f" · {first_line(event.reason, 400)}" if event.reason else ""
-        return Text(f"completed after {done} rounds", "green").append(reason, "default")
-    return Text(f"failed after {done} rounds: {first_line(event.reason, 400)}", "bold red")
-
-
 def print_summary(result: Result, report: Path | None, console: Console) -> None:
     """Print to a console on stderr; `report` is named if it was written."""
     if not console.is_terminal:
         for line in summary_lines(result, report):
             console.print(Text(line), soft_wrap=True)
         return
-    console.print(_table(result))
+    header, *rows = _grid(result) or [()]
+    title = Text(_title(result), "bold")
+    shown = Table(box=HORIZONTALS, title=title, title_justify="left", show_edge=False, pad_edge=False)
+    for i, column in enumerate(header):
+        column = column.replace(" on ", " on\n").replace(" data (", " data\n(")
+        shown.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        shown.add_row(row[0], Text(row[1], "bold"), *row[2:])
+    console.print(shown if rows else title)
     facts = _facts(result, report)
     for name, value in facts:
         fact = Text(f"{name:<{_width(facts)}} ", "dim")
         for number, part in enumerate(value.split(COMMAND_MARK)):
             fact.append(part, "not dim bold" if number % 2 else "not dim")
         console.print(fact, soft_wrap=True)
-
-
-def _table(result: Result) -> Table | Text:
-    """Return the title with the table of metrics, or alone if the result has none."""
-    header, *rows = _grid(result) or [()]
-    if not rows:
-        return Text(_title(result), "bold")
-    table = Table(
-        box=HORIZONTALS, title=_title(result), title_justify="left", title_style="bold", show_edge=False, pad_edge=False
-    )
-    for i, column in enumerate(header):
-        column = column.replace(" on ", " on\n").replace(" data (", " data\n(")
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(row[0], Text(row[1], "bold"), *row[2:])
-    return table
 
 
 def summary_lines(result: Result, report: Path | None) -> list[str]:
@@ -249,9 +240,8 @@ def _grid(result: Result) -> list[Sequence[str]]:
     best, measures = result.best, brief(result.metrics, result.task)
     if not measures:
         return []
-    of_best = []
-    if best:
-        of_best = [f"best{f' on {best.split} data' if best.split else ''} (round {best.round})"]
+    split = f" on {best.split} data" if best and best.split else ""
+    of_best = [f"best{split} (round {best.round})"] if best else []
     rows: list[Sequence[str]] = [("metric", "final", *of_best, "clients min", "median", "max")]
     for m in measures:
         values = (result.metrics[m.key], *([best.metrics.get(m.key)] if best else []), *spread(result, m))
@@ -358,20 +348,16 @@ def print_comparison(folders: Sequence[Path]) -> None:
     if mismatches:
         say(f"no best value is marked, and no difference shown: the runs differ in {' and '.join(mismatches)}")
         return
-    for line in ("* best value", *_difference_lines(records)):
-        say(line)
-
-
-def _difference_lines(records: Sequence[RunRecord]) -> Iterator[str]:
+    say("* best value")
     first, *others = records
+    measures = [m for m in brief(first.final, first.task) if not m.baseline]
     for other in others:
-        pairs = view.pairs(brief(first.final, first.task), first, other)
-        shown = {m: p for m, p in pairs.items() if not m.baseline}
-        if shown:
-            yield f"{other.run} minus {first.run}, {count(max(p.clients for p in shown.values()), 'client')} in both:"
-        for m, p in shown.items():
+        pairs = view.pairs(measures, first, other)
+        if pairs:
+            say(f"{other.run} minus {first.run}, {count(max(p.clients for p in pairs.values()), 'client')} in both:")
+        for m, p in pairs.items():
             se = f" ± {p.se:.{m.digits}f}" if math.isfinite(p.se) else ""
-            yield f"  {m.label} {p.mean:+.{m.digits}f}{se}{'' if p.is_clear else ' (no clear difference)'}"
+            say(f"  {m.label} {p.mean:+.{m.digits}f}{se}{'' if p.is_clear else ' (no clear difference)'}")
 
 
 def comparison_as_json(folders: Sequence[Path]) -> dict[str, Any]:

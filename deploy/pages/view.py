@@ -488,15 +488,16 @@ _TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
 
 def compare_runs(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Return every metric of the final models, then the totals of the runs."""
-    measures = in_order(key for history in histories for key in history.final)
-    return [_row(m, histories) for m in measures] + [_total(label, value, histories) for label, value in _TOTALS]
-
-
-def _row(m: MetricSpec, histories: Sequence[RunRecord]) -> dict[str, Any]:
-    best = {task: _best(m, histories, task) for task in {history.task for history in histories}}
-    values = [(history.final.get(m.key), best[history.task]) for history in histories]
-    cells = [{"text": format_value(m, value), "best": value is not None and value == top} for value, top in values]
-    return {"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells}
+    rows = []
+    for m in in_order(key for history in histories for key in history.final):
+        best = {task: _best(m, histories, task) for task in {history.task for history in histories}}
+        values = [(history.final.get(m.key), best[history.task]) for history in histories]
+        cells = [{"text": format_value(m, value), "best": value is not None and value == top} for value, top in values]
+        rows.append({"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells})
+    for label, total in _TOTALS:
+        cells = [{"text": total(h.result) if h.result else "–", "best": False} for h in histories]
+        rows.append({"label": label, "arrow": "", "meaning": "", "cells": cells})
+    return rows
 
 
 def _best(m: MetricSpec, histories: Sequence[RunRecord], task: str) -> float | None:
@@ -506,11 +507,6 @@ def _best(m: MetricSpec, histories: Sequence[RunRecord], task: str) -> float | N
     if len(numbers) < 2 or not m.better or m.baseline:
         return None
     return min(numbers) if m.better == "lower" else max(numbers)
-
-
-def _total(label: str, value: Callable[[Result], str], histories: Sequence[RunRecord]) -> dict[str, Any]:
-    cells = [{"text": value(h.result) if h.result else "–", "best": False} for h in histories]
-    return {"label": label, "arrow": "", "meaning": "", "cells": cells}
 
 
 MIN_PAIRS = 5

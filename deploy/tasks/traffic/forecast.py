@@ -1,6 +1,7 @@
 """A sensor's forecast and property, by the model for its data: as a table, as JSON and as a figure."""
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,7 +27,7 @@ from client.tasks.traffic.sensor import (
     with_pooled_property,
 )
 from client.training.comparison import describe_choice, prefers_baseline
-from common.arrays import Arrays, Floats
+from common.arrays import Arrays
 from common.config.parse import parse, read_overrides
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
@@ -92,7 +93,10 @@ class ForecastView:
         corrected = corrected if count else "no forecast violates it"
         corrected = (describe_unjudged(f.basis, phi) if phi else "") or corrected
         held = describe_satisfaction(f.basis, self.options)
-        return [*lines, "", self._interval(), f"property: {'; '.join(held)}", corrected]
+        interval = "80 % interval: by the sensor's own past errors at each step, in held-out readings"
+        if np.isnan(f.low80).all():
+            interval = f"80 % interval: none; it needs {MIN_ERRORS} past errors in held-out readings"
+        return [*lines, "", interval, f"property: {'; '.join(held)}", corrected]
 
     def as_json(self) -> dict[str, Any]:
         """Return one row for each step and variable."""
@@ -113,11 +117,6 @@ class ForecastView:
         rows = [(variable, "profile" if f.fault else "forecast", "80 % interval", "corrected", "property", "")]
         rows += list(zip(map(_moment, f.times), *cells, stars, strict=True))
         return list(aligned(rows, str.rjust))
-
-    def _interval(self) -> str:
-        if np.isnan(self.forecast.low80).all():
-            return f"80 % interval: none; it needs {MIN_ERRORS} past errors in held-out readings"
-        return "80 % interval: by the sensor's own past errors at each step, in held-out readings"
 
 
 def draw(view: ForecastView, path: Path) -> None:
@@ -341,22 +340,18 @@ def held_out_forecasts(run: TrainedRun) -> list[ForecastExample]:
     """Return the last held-out forecast of the first sensors that hold readings out."""
     trained, pooled = split_pooled(run.model)
     dataset: Sensors = run.read("")
-    found: list[ForecastExample] = []
-    for series in dataset.units:
-        if len(found) == COUNT:
-            break
-        found += _forecast(run, dataset, series, trained, pooled)
-    return found
+    made = (_held_out_forecast(run, dataset, series, trained, pooled) for series in dataset.units)
+    return list(islice(filter(None, made), COUNT))
 
 
-def _forecast(
+def _held_out_forecast(
     run: TrainedRun, dataset: Sensors, series: Series, trained: Arrays, pooled: Arrays
-) -> list[ForecastExample]:
-    """Return the forecast of one sensor's first variable; empty if the sensor holds nothing out."""
+) -> ForecastExample | None:
+    """Return the forecast of one sensor's first variable; None if the sensor holds nothing out."""
     learner = TrafficLearner(run.config.task_run(TASK, dataset.vocabulary), replace(dataset, units=(series,)))
     [sensor], options = learner.sensors, learner.options
     if not len(sensor.test):
-        return []
+        return None
     model = fit_model(run.config, learner, trained, pooled)
     sensor = with_pooled_property(with_federated_ridge(sensor, pooled, options), pooled, options)
     first = sensor.test[-1:]
@@ -368,9 +363,8 @@ def _forecast(
     digits = digits_for(float(np.ptp(truth)))
     note = (FORMULA_NOTE if sensor.stated else NOTE).format(first=str(times[0]).replace("T", " "))
     clock = [str(time)[11:] for time in times]
-    values = (_values(table, digits) for table in (student, low, high, truth))
-    return [ForecastExample(f"{series.name}: {dataset.vocabulary.variables[0]}", note, digits, clock, *values)]
-
-
-def _values(table: Floats, digits: int) -> list[float | None]:
-    return [round(float(value), digits + 2) if np.isfinite(value) else None for value in table]
+    values = (
+        [round(float(value), digits + 2) if np.isfinite(value) else None for value in table]
+        for table in (student, low, high, truth)
+    )
+    return ForecastExample(f"{series.name}: {dataset.vocabulary.variables[0]}", note, digits, clock, *values)

@@ -19,7 +19,16 @@ from common.logic.mining import mine
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.properties import Differences
 from common.tasks.traffic.vocabulary import SensorVariables, duration
-from deploy.tasks.traffic.words import FloatTable, Stretch, describe_formula, digits_for, number, percent, stretches
+from deploy.tasks.traffic.words import (
+    FloatTable,
+    Stretch,
+    clock,
+    describe_formula,
+    digits_for,
+    number,
+    percent,
+    stretches,
+)
 
 MERGE_SHARE = 0.05
 """Share of a variable's span by which neighbouring bounds may differ to be merged."""
@@ -122,6 +131,9 @@ def _differences(sensor: Sensor, inferred: Differences, variables: tuple[str, ..
 MOST_MINED = 3
 """Number of the tightest properties that are listed."""
 
+DIGITS = 4
+"""Significant digits of numbers in a formula in words."""
+
 NONE = "no property: it needs 14 complete days of readings in training"
 
 
@@ -144,10 +156,11 @@ def stated_lines(sensor: Sensor, phi: Stated) -> list[str]:
 def stated_json(sensor: Sensor, phi: Stated) -> dict[str, Any]:
     """Return the formula as JSON; shares without any window are null."""
     past, later = _past_and_later(sensor)
+    shown = None if phi.formula is None else with_digits(phi.formula, DIGITS)
     return {
         "site": sensor.series.name,
         "formula": None if phi.formula is None else str(phi.formula),
-        "words": _words(sensor, phi),
+        "words": NONE if shown is None else describe_formula(shown, sensor.step, at_midnight=phi.at_midnight),
         "anchor": "midnight" if phi.at_midnight else "forecast",
         "held": None if math.isnan(past.share) else past.share,
         "past_days": len(past.first),
@@ -160,7 +173,7 @@ def stated_json(sensor: Sensor, phi: Stated) -> dict[str, Any]:
 
 def _conjuncts(sensor: Sensor, phi: Stated, formula: Formula) -> list[str]:
     """Return one line for each conjunct: its text and its words."""
-    shown = _shown(formula)
+    shown = with_digits(formula, DIGITS)
     conjuncts = shown.members if isinstance(shown, And) else (shown,)
     width = max(len(str(part)) for part in conjuncts)
     words = (describe_formula(part, sensor.step, at_midnight=phi.at_midnight) for part in conjuncts)
@@ -173,16 +186,6 @@ def _tightest(sensor: Sensor, phi: Stated) -> list[str]:
     found = mine(torch.from_numpy(days), phi.names)[:MOST_MINED]
     about = (f"  template {m.template}, windows of {m.width}: slack {m.slack:.2f} standard deviations" for m in found)
     return ["", "tightest properties of its past", *about]
-
-
-def _shown(phi: Formula) -> Formula:
-    """Return φ with numbers of four significant digits."""
-    return with_digits(phi, 4)
-
-
-def _words(sensor: Sensor, phi: Stated) -> str:
-    shown = None if phi.formula is None else _shown(phi.formula)
-    return describe_formula(shown, sensor.step, at_midnight=phi.at_midnight) if shown is not None else NONE
 
 
 def describe_stated(sensor: Sensor, phi: Stated) -> list[str]:
@@ -207,9 +210,8 @@ def describe_unjudged(sensor: Sensor, phi: Stated) -> str:
     reading = (int(sensor.slots[-1]) + 1) % day
     if not phi.at_midnight or reading == 0:
         return ""
-    clock = f"{reading * step // 3600:02d}:{reading * step % 3600 // 60:02d}"
     return (
-        f"not corrected: the formula judges forecasts that begin at midnight, and this one begins at {clock};"
+        f"not corrected: the formula judges forecasts that begin at midnight, and this one begins at {clock(reading * step)};"
         " end the data at midnight, or train with tasks.traffic.anchor=forecast"
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from deploy.pages.figures import COLORS, INK, client_spread, dot_size, svg, with_colors
-from deploy.pages.view import RunRecord, Section, Table, figure_of, format_value, in_order, measure, section, table
+from deploy.pages.view import RunRecord, Section, figure_of, format_value, in_order, measure, section, table
 from server.record.result import ClientResult
 
 ROLES = {"": "student", "cluster_": "cluster model", "global_": "shared model", "teacher_": "teacher"}
@@ -92,14 +92,11 @@ def learning(histories: Sequence[RunRecord]) -> Section:
         note += " Solid: students. Dotted: their teachers."
     elif formula := histories[0].config.get("tasks.traffic.formula"):
         note += f" The property of every client is the formula {formula}."
-    metrics = _all_metrics(histories[0]) if len(histories) == 1 else None
+    metrics = None
+    if len(histories) == 1 and (final := histories[0].final):  # also those that short tables leave out
+        rows = [[m.label, format_value(m, final[m.key]), m.meaning] for m in in_order(final)]
+        metrics = table(f"All {len(rows)} metrics", ["Metric", "Final", "Meaning"], rows, "words")
     return section("Forecasts by round", note, figures, metrics) | {"metrics": DRAWN}
-
-
-def _all_metrics(history: RunRecord) -> Table | None:
-    """Return every final metric, also those that short tables leave out."""
-    rows = [[m.label, format_value(m, history.final[m.key]), m.meaning] for m in in_order(history.final)]
-    return table(f"All {len(rows)} metrics", ["Metric", "Final", "Meaning"], rows, "words") if rows else None
 
 
 def teaching(histories: Sequence[RunRecord]) -> Section:

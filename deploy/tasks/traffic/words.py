@@ -53,7 +53,7 @@ class Stretch:
     @property
     def clock(self) -> tuple[str, str]:
         """Start and end: `08:00`, `10:00`."""
-        return _clock(self.first * self.step), _clock((self.last + 1) * self.step)
+        return clock(self.first * self.step), clock((self.last + 1) * self.step)
 
     @property
     def when(self) -> str:
@@ -106,7 +106,8 @@ def _constant_runs(table: FloatTable, tolerance: float) -> Iterator[tuple[int, i
             first = k
 
 
-def _clock(seconds: int) -> str:
+def clock(seconds: int) -> str:
+    """Return the time of the day that many seconds after midnight: `08:00`."""
     fields = [seconds // HOUR, seconds % HOUR // 60, *([seconds % 60] if seconds % 60 else [])]
     return ":".join(f"{part:02d}" for part in fields)
 
@@ -129,7 +130,8 @@ def _words(phi: Formula, step: int, *, top: bool) -> str:
     inner = partial(_words, step=step)
     match phi:
         case Atom(expression, relation, bound):
-            return f"the {expression} {RELATIONS[relation]} {number_text(bound)}" + (_moment(step) if top else "")
+            moment = " at midnight" if step else " at the first reading"
+            return f"the {expression} {RELATIONS[relation]} {number_text(bound)}{moment if top else ''}"
         case Not(part):
             return f"it is not true that {inner(part, top=top)}"
         case And(clauses):
@@ -145,10 +147,6 @@ def _words(phi: Formula, step: int, *, top: bool) -> str:
         case Until(a, b, left, right):
             when = _window("some", a, b, step, top=top)
             return f"{inner(left, top=False)} up to {when.removeprefix('at ')} where {inner(right, top=False)}"
-
-
-def _moment(step: int) -> str:
-    return " at midnight" if step else " at the first reading"
 
 
 def _window(quantity: str, a: int, b: int, step: int, *, top: bool) -> str:
