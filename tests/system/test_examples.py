@@ -55,12 +55,15 @@ def test_equal_seeds_train_equal_models_that_beat_the_last_reading(packaged: Des
     assert "Mean squared error" in page
 
 
-def test_a_run_with_noise_stays_within_its_budget(packaged: Desk) -> None:
+def test_a_run_with_noise_stays_within_its_budget_and_answers_no_queries(packaged: Desk) -> None:
     noisy = packaged.start("simulate", "--task", "weather", "--rounds", "3", "--epsilon", "10", "--json")
     assert noisy.end() == 0, noisy.error()
     privacy = noisy.result()["privacy"]
     assert (privacy["unit"], privacy["epsilon"]) == ("client", 10.0)
     assert 9 < privacy["epsilon_spent_max"] <= 10
+    query = packaged.start("recommend", "--run", noisy.result()["run"])
+    assert query.end() == 2
+    assert "is of task weather, which answers no queries" in query.error()
 
 
 def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
@@ -77,14 +80,6 @@ def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
     simulated = packaged.start("simulate", *options, *rates, "--data", table, "--together", "1", "--json")
     assert simulated.end() == 0, simulated.error()
     assert simulated.result()["model_sha256"] == result["model_sha256"]
-
-
-def test_recommend_says_that_the_task_answers_no_queries(packaged: Desk) -> None:
-    trained = packaged.start("simulate", "--task", "weather", "--rounds", "1", "--json")
-    assert trained.end() == 0, trained.error()
-    query = packaged.start("recommend", "--run", trained.result()["run"])
-    assert query.end() == 2
-    assert "is of task weather, which answers no queries" in query.error()
 
 
 def test_uninstalled_examples_are_unknown_and_other_runs_are_unchanged(desk: Desk, installed: Path) -> None:
