@@ -71,7 +71,7 @@ def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
     rows = [f"s{k},2024-01-{1 + h // 24:02} {h % 24:02}:00,{(h + k) % 24}" for k in range(6) for h in range(96)]
     table.write_text("\n".join(["Station,Time,temperature", *rows]) + "\n", "utf-8")
     options = ("--task", "weather", "--method", "trimmedmean", "--rounds", "3", "--clients", "3")
-    options += ("--patience", "20")
+    options += ("--patience", "20", "--no-alone")
     rates = ("--set", "training.lr=0.0001")
     up = packaged.up(*options, *rates, "--data", table)
     assert up.end() == 0, up.error()
@@ -84,10 +84,10 @@ def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
 
 def test_uninstalled_examples_are_unknown_and_other_runs_are_unchanged(desk: Desk, installed: Path) -> None:
     unknown = desk.start("simulate", "--task", "weather")
-    plain = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--json")
+    plain = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--no-alone", "--json")
     assert unknown.end() == 2
     assert "unknown task 'weather'; installed: markets, ratings, rules, sessions, traffic" in unknown.error()
     desk.packages.append(installed)
-    beside = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--json")
+    beside = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--no-alone", "--json")
     assert (plain.end(), beside.end()) == (0, 0), plain.error()
     assert plain.result()["model_sha256"] == beside.result()["model_sha256"]
