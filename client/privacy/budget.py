@@ -12,7 +12,7 @@ from client.privacy.ledger.accounts import Limits
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import LOCAL_TRUST, Slot
 from common.arrays import Arrays, Floats
-from common.config.run import RunConfig, count_cost, metric_cost
+from common.config.run import RunConfig
 from common.errors import RefusedError, StateError
 from common.privacy.accounts import Account, Rdp
 from common.privacy.claims import SAME_ITEMS
@@ -243,7 +243,7 @@ class Budget:
             RefusedError: The cost exceeds the policy or the ledger's budget.
         """
         options = config.privacy if config.privacy.unit != "none" else config.task_options.count_privacy
-        return self._reserve(options, Slot(self.run_name(run), 0, kind="counts"), count_cost(config))
+        return self._reserve(options, Slot(self.run_name(run), 0, kind="counts"), config.count_cost)
 
     def reserve_metrics_in_sums(self, config: RunConfig, run: str) -> Reservation:
         """Reserve the release of the final model's metrics inside a secure sum with noise.
@@ -251,7 +251,7 @@ class Budget:
         Raises:
             RefusedError: The cost exceeds the policy or the ledger's budget.
         """
-        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), metric_cost(config))
+        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), config.metric_cost)
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
         """Reserve the requested cost, by default the run's budget, less a margin for rounding."""
