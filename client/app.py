@@ -129,9 +129,9 @@ def open_session(settings: ClientSettings) -> Session:
     blocks = open_blocks(settings.state_dir / FOLDER / settings.hub) if settings.hub else None
     store = HostedStore(checked.root, blocks) if blocks else DiskStore(checked.root)
     ledger = functools.partial(_open_ledger, settings, checked.policy, checked.data)
-    guard = Releaser(checked.policy, ledger, part=_part_name(settings.part))
+    releaser = Releaser(checked.policy, ledger, part=_part_name(settings.part))
     return Session(
-        settings.public_name, functools.partial(_build_learner, settings), store, guard, checked.first_contacts
+        settings.public_name, functools.partial(_build_learner, settings), store, releaser, checked.first_contacts
     )
 
 

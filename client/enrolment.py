@@ -9,12 +9,18 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from torch import nn
+
 from client.owner.policy import Policy
 from client.state import Store
 from client.tasks.learner import DoubtsRun, Learner
+from client.trainers.base import Trainer
+from client.trainers.registry import build_trainer
+from common.arrays import Arrays, check_like, group
 from common.config.parse import from_json, read_names
 from common.config.run import RunConfig
 from common.errors import DataError, RefusedError, WireError
+from common.models import parameters
 from common.privacy.claims import describe_sums
 from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import Vocabulary
@@ -70,8 +76,44 @@ class EnrolledRun:
     config: RunConfig
     vocabulary: Vocabulary
     learner: Learner
+    trainer: Trainer
+    """Trainer of the run's method."""
     helpers: AcceptedHelpers | None = None
     """Helpers of the run's secure sums; None under trust `local`."""
+
+    def split_models(self, model: Arrays) -> list[Arrays]:
+        """Return the models of a request: one for each cluster where the client itself chooses, else one.
+
+        Raises:
+            WireError: They do not match the run's.
+        """
+        clusters = self.config.capabilities.clusters if self.helpers else 0
+        models = [group(str(j), model) for j in range(clusters)] or [model]
+        if sum(map(len, models)) != len(model):
+            raise WireError(f"model: the request has other models than those of {clusters} clusters")
+        for one in models:
+            check_model(one, self.learner.module)
+        return models
+
+
+class ModelCheck:
+    """Check of the server's models, done once for all clients of a process that get the same one."""
+
+    def __init__(self) -> None:
+        self._last: tuple[object, object] = None, None
+
+    def __call__(self, model: Arrays, module: nn.Module) -> None:
+        """Check that a model has the arrays of the module.
+
+        Raises:
+            WireError: Names, shapes, dtypes or numbers are not those of such a model.
+        """
+        if self._last[0] is not model or self._last[1] is not module:
+            check_like(model, parameters(module), "the server's model")
+            self._last = model, module
+
+
+check_model = ModelCheck()
 
 
 class Enrolments:
@@ -140,7 +182,8 @@ class Enrolments:
             about = config.privacy, self._policy.min_sum, helpers.pinned, helpers.first_use
             guarantee = describe_sums(*about, has_clusters=config.capabilities.clusters > 0)
             log.info("run %s: %s", printable(request.run), guarantee)
-        self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner, helpers)}
+        trainer = build_trainer(config.method_options)
+        self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner, trainer, helpers)}
         return self._runs[enrolment]
 
 

@@ -11,7 +11,7 @@ from server.planning.planner import RoundDecision, budget_of
 from server.round.evaluation import Evaluator
 from server.round.intake import SingleIntake
 from server.round.method import Method
-from server.round.plan import NoPlan
+from server.round.plan import CostPlan
 from server.round.round import Round, RoundObserver
 from server.round.state import RunState
 from server.round.strategy import adapt
@@ -51,8 +51,8 @@ def build_round(
         decision: Last decision of a resumed run; it holds for the next round.
     """
     method = build_method(config, state)
-    intake = SecureIntake(config, enrolment, method, sums) if sums else SingleIntake(enrolment, method, folder)
+    intake = SecureIntake(config, enrolment, method, sums) if sums else SingleIntake(config, enrolment, method, folder)
     is_planned = config.needs_planner
-    plan = BudgetPlan(config, enrolment.roster, budget_of(config), on_decided, decision) if is_planned else NoPlan()
+    plan = BudgetPlan(config, enrolment.roster, budget_of(config), on_decided, decision) if is_planned else CostPlan()
     evaluator = Evaluator(config, enrolment, method.assignment, MetricSums(config, sums) if sums else None)
     return Round(config, state, method, intake, plan, evaluator, enrolment, observer or RoundObserver())

@@ -17,7 +17,6 @@ from common.config.run import RunConfig, reason_for_replies, resolve_rows
 from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
-from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
 from server.clients.enrolment import MAX_REWAIT_SECONDS, SUMS, Enrolment, HubAdmission
 from server.clients.ledger_heads import LedgerHeads
@@ -106,8 +105,7 @@ def train(strategy: Round, grid: Grid, journal: Journal) -> str:
         _evaluate(strategy, grid)
     while (rounds := config.rounds - strategy.state.round) > 0:
         try:
-            arrays = to_record(strategy.state.model)
-            strategy.start(grid, arrays, num_rounds=rounds, timeout=config.federation.deadline)
+            strategy.start(grid, ArrayRecord(), num_rounds=rounds, timeout=config.federation.deadline)
         except BudgetSpentError as spent:
             strategy.conclude(grid)
             return f"{ENDED_EARLY}: {spent}"
@@ -134,7 +132,7 @@ OnRound = Callable[[RunState], None]
 
 
 def run(
-    grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None, on_round: OnRound = lambda state: None
+    grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None, on_round: OnRound = RoundObserver.on_round
 ) -> Result:
     """Train to the end; all results are in `runs/<id>/`.
 
@@ -178,7 +176,7 @@ def _run(
     state, totals = _load_or_create(folder, config, catalogue)
     parties.save()
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
-    connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=lambda: parties.exchange.helping)
+    connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=parties.exchange.helping)
     quiet = connect()
     sent = config.model_copy(update={"resume": False})  # else clients of a resumed run prepare their data again
     invitation = EnrolRequest(config.run_id, to_json(sent), catalogue.to_json(), parties.cards)
@@ -190,7 +188,7 @@ def _run(
     sums = parties.sums(folder.append)
     strategy = _build_round(config, state, enrolment, journal, folder, sums, on_round)
     journal.open(strategy.state)
-    recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.take), False
+    recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.intake.take), False
     try:
         enrolment.assemble(recorded, federation.min_clients)
         journal.start(catalogue)
@@ -225,7 +223,7 @@ def _build_round(
         on_trained=journal.record_training,
         on_evaluated=journal.record_evaluation,
         on_observed=journal.record_observation,
-        reason_to_stop=lambda: journal.choice.reason_to_stop,
+        reason_to_stop=journal.choice.reason_to_stop,
         find_explosion=journal.losses.find_explosion,
     )
     decided = folder.decision() if config.resume and config.needs_planner else ""

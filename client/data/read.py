@@ -53,7 +53,7 @@ def read_all(
     variant, units = _demo_units(kind, source) if is_demo(source) else ("", (0, 0))
     generate = kind.variants.get(variant, kind.generate)
     if generate and is_demo(source):  # the table engine would take 40 MB of memory
-        demo: VocabularyT = kind.spec.demo()
+        demo: Vocabulary = kind.spec.demo()
         if vocabulary is not None and vocabulary != demo:
             problem = "the embedded data do not fit the vocabulary of this federation"
             raise VocabularyError(f"{problem}; set --data to your own data")

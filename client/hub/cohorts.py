@@ -81,11 +81,13 @@ class HubSum:
         losses = np.array([reply.loss for reply in whole.values()])
         doubtful = {*find_doubtful(self._reference, limits, lengths, losses)}
         sent: dict[str, TrainReply | RefusedError] = {}
-        for k, ((name, reply), own) in enumerate(zip(whole.items(), rows_of_lengths(lengths), strict=True)):
+        for k, ((name, reply), lengths_of_reply) in enumerate(
+            zip(whole.items(), rows_of_lengths(lengths), strict=True)
+        ):
             if k in doubtful:
                 sent[name] = ALONE if name in self._sums_only else replies[name]
             else:
-                self._add(config, name, reply, own)
+                self._add(config, name, reply, lengths_of_reply)
                 sent[name] = replace(reply, update={}, gradient={})
         return sent
 

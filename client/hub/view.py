@@ -154,8 +154,8 @@ def hub_line(entries: Sequence[RequestEntry], seconds: float, shared: int = 0) -
     """Return the line of one request to the clients of a hub, which sent `shared` bytes beside their own."""
     last = max(entries, key=lambda entry: entry.rounds)
     of = f"/{last.rounds}" if last.rounds else ""
-    place = f" round {last.round}{of}" if last.round else ""
+    in_round = f" round {last.round}{of}" if last.round else ""
     done = sum(not entry.refused for entry in entries)
     sent = size(shared + sum(entry.sent_bytes for entry in entries))
     who = f"{done:,} of {count(len(entries), 'client')}"
-    return f"run {printable(last.run, 80)}{place}: {who} {DONE[last.asked]}, {seconds:.1f} s, sent {sent}"
+    return f"run {printable(last.run, 80)}{in_round}: {who} {DONE[last.asked]}, {seconds:.1f} s, sent {sent}"

@@ -249,7 +249,7 @@ class Fleet:
         except BaseException:
             self._channel.close()
             raise
-        self._server.place.write(self.node_id)
+        self._server.last_node.write(self.node_id)
         self._heart.start()
         return self
 
@@ -259,7 +259,7 @@ class Fleet:
         try:
             return int(self._channel.call(self._stub.ActivateNode, request).node_id)
         except NotAdmittedError as refusal:
-            if (before := self._server.place.read()) is None:
+            if (before := self._server.last_node.read()) is None:
                 raise
             try:
                 self._channel.call(self._stub.DeactivateNode, DeactivateNodeRequest(node_id=before))
@@ -341,9 +341,9 @@ class Fleet:
         return dict(run_from_proto(answer.run).override_config)
 
     def _fetch(self, run_id: int, tree: ObjectTree) -> Message:
-        root, parts = tree.object_id, [part.object_id for part in iterate_object_tree(tree)]
+        root, ids = tree.object_id, [part.object_id for part in iterate_object_tree(tree)]
         contents = self._pull([root], run_id)  # the server's app uploads it last, so mostly all parts have arrived
-        contents |= self._pull([part for part in parts if part != root], run_id)
+        contents |= self._pull([identity for identity in ids if identity != root], run_id)
         confirmation = ConfirmMessageReceivedRequest(node=self._node, run_id=run_id, message_object_id=root)
         # lets the server delete the message; gRPC cancels a call whose future is not referenced
         self._confirmation = self._channel.start(self._stub.ConfirmMessageReceived, confirmation)

@@ -101,15 +101,15 @@ REMOVED = {"allow-shared-sample": "no run asks for windows of training data; del
 def explain(error: ValidationError, policy: type[BaseModel]) -> str:
     """Return the message about the first invalid option, with the closest valid one."""
     first = error.errors()[0]
-    place = first["loc"]
-    if place[-1] in REMOVED:
-        return f"option '{place[-1]}' was removed: {REMOVED[str(place[-1])]}"
+    path = first["loc"]
+    if path[-1] in REMOVED:
+        return f"option '{path[-1]}' was removed: {REMOVED[str(path[-1])]}"
     if first["type"] == "extra_forbidden":
-        return f"unknown option '{place[-1]}'{meant(str(place[-1]), map(kebab, policy.model_fields))}"
-    if first["type"] == "literal_error" and place[0] == "units":
+        return f"unknown option '{path[-1]}'{meant(str(path[-1]), map(kebab, policy.model_fields))}"
+    if first["type"] == "literal_error" and path[0] == "units":
         unit = str(first.get("input"))
         return f"'units': unknown '{unit}'{meant(unit, get_args(Unit))}"
-    return f"'{'.'.join(map(str, place))}': {first['msg'].removeprefix('Value error, ')}"
+    return f"'{'.'.join(map(str, path))}': {first['msg'].removeprefix('Value error, ')}"
 
 
 def line_of(key: str, text: str) -> str:
@@ -284,14 +284,14 @@ COUNTS = ("never", "summed", "clear")
 
 def find_looser(policy: Policy, default: Policy) -> list[str]:
     """Return the keys of a policy that allow more than those of another."""
-    own, other = policy.model_dump(), default.model_dump()
-    looser = {key: not {*own[key]} <= {*other[key]} for key in SUBSETS}
-    looser |= {key: own[key] and not other[key] for key in LOOSE_FLAGS}
-    looser |= {key: own[key] > other[key] for key in UPPER} | {key: own[key] < other[key] for key in LOWER}
-    looser |= {key: other[key] and not own[key] for key in STRICT_FLAGS}
-    looser["max_local_steps"] = (own["max_local_steps"] or math.inf) > (other["max_local_steps"] or math.inf)
-    looser["allow_counts"] = COUNTS.index(own["allow_counts"]) > COUNTS.index(other["allow_counts"])
-    looser["share_metrics"] = own["share_metrics"] not in (other["share_metrics"], "never")
+    asked, other = policy.model_dump(), default.model_dump()
+    looser = {key: not {*asked[key]} <= {*other[key]} for key in SUBSETS}
+    looser |= {key: asked[key] and not other[key] for key in LOOSE_FLAGS}
+    looser |= {key: asked[key] > other[key] for key in UPPER} | {key: asked[key] < other[key] for key in LOWER}
+    looser |= {key: other[key] and not asked[key] for key in STRICT_FLAGS}
+    looser["max_local_steps"] = (asked["max_local_steps"] or math.inf) > (other["max_local_steps"] or math.inf)
+    looser["allow_counts"] = COUNTS.index(asked["allow_counts"]) > COUNTS.index(other["allow_counts"])
+    looser["share_metrics"] = asked["share_metrics"] not in (other["share_metrics"], "never")
     looser["share_metrics"] &= other["share_metrics"] != "always"
-    looser["helpers"] = not own["helpers"].items() <= other["helpers"].items()
-    return [key.replace("_", "-") for key in own if looser[key]]
+    looser["helpers"] = not asked["helpers"].items() <= other["helpers"].items()
+    return [key.replace("_", "-") for key in asked if looser[key]]

@@ -8,17 +8,14 @@ import numpy as np
 
 from client.owner.policy import Policy
 from client.privacy.dp_sgd import DpSgdNoise
-from client.privacy.ledger.accounts import Limits
-from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import LOCAL_TRUST, Slot
+from client.privacy.ledger.database import LOCAL_TRUST, Slot
+from client.privacy.ledger.ledger import Ledger, Limits
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
 from common.errors import RefusedError, StateError
-from common.privacy.accounts import Account, Rdp
+from common.privacy.accounts import Account, AccountedMechanism, Mechanism, Rdp
 from common.privacy.claims import SAME_ITEMS
-from common.privacy.mechanisms.base import AccountedMechanism, Mechanism
-from common.privacy.mechanisms.dp_sgd import DP_SGD, DpSgd
-from common.privacy.mechanisms.registry import VECTOR_MECHANISMS, build_account, build_mechanism
+from common.privacy.mechanisms import DP_SGD, VECTOR_MECHANISMS, DpSgd, build_account, build_mechanism
 from common.privacy.options import MIN_CLIP, PrivacyOptions, Unit
 from common.wire.messages import AssignRequest, TrainRequest
 
@@ -282,8 +279,8 @@ class Budget:
                 f"the ledger uses the {ledger.account.name} account since its first release, the run needs {account.name};"
                 f" set {settings_for(ledger.account, options.delta)}"
             )
-        own = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
-        return max(0.0, min(own, ledger.remaining()))
+        left = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
+        return max(0.0, min(left, ledger.remaining()))
 
     def _limits(self, options: PrivacyOptions, account: Account) -> Limits:
         """Return the limits of a run and of one of its rounds; the policy's δ applies if it is smaller."""

@@ -7,13 +7,13 @@ import numpy as np
 
 from client.owner.policy import Policy
 from client.privacy.budget import Reservation
-from client.privacy.ledger.database import MEMORY, LedgerCopy
-from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.database import MEMORY
+from client.privacy.ledger.ledger import Ledger, LedgerCopy
 from client.privacy.release import Releaser
 from client.privacy.transforms import AdditiveNoise, Privatize, Released, Update, Work
 from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED
-from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.privacy.options import Unit
 
 
@@ -35,8 +35,8 @@ class MemoryLedgers:
 
     def __call__(self, unit: Unit, account: Account) -> Ledger:
         """Open the ledger of a unit, as it was restored or anew."""
-        place, limit = self._copies.get(unit, MEMORY), min(self._policy.max_epsilon, UNBOUNDED)
-        self._open[unit] = Ledger(place, unit, account, limit, self._policy.delta)
+        stored, limit = self._copies.get(unit, MEMORY), min(self._policy.max_epsilon, UNBOUNDED)
+        self._open[unit] = Ledger(stored, unit, account, limit, self._policy.delta)
         return self._open[unit]
 
     def restore(self, copies: Mapping[Unit, LedgerCopy]) -> None:

@@ -4,9 +4,11 @@ Exact values (`Update`) become released values (`Released`) in exactly one step,
 The types admit `Select` steps before it only, and `Encode` steps after it only.
 """
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 from safetensors.numpy import load, save
@@ -14,11 +16,14 @@ from safetensors.numpy import load, save
 from client.privacy.budget import Reservation, finite_or_zeros
 from common.arrays import Arrays, add_prefix
 from common.config.run import RunConfig
-from common.privacy.mechanisms.base import AccountedMechanism
+from common.errors import StateError
+from common.privacy.accounts import AccountedMechanism
 from common.privacy.vectors import from_vector, to_vector
-from common.wire.encodings import pack
 from common.wire.messages import TrainReply
-from common.wire.sparse_rows import compress
+
+log = logging.getLogger("fedloom.client")
+
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Released:
     """Masked vector of a secure sum; `arrays` is then empty."""
     sealed: list[str] = field(default_factory=list)
     """Sealed seeds of its masks."""
-    own: Arrays = field(default_factory=dict)
+    client_part: Arrays = field(default_factory=dict)
     """Part of this client in a secure sum, for the client state; it stays on this machine."""
 
 
@@ -126,6 +131,47 @@ class UpdateChain:
 
 
 @dataclass(frozen=True)
+class ZerosOnFailure:
+    """Select step: return zeros of the same shapes if the work fails, in runs with differential privacy.
+
+    A failure can depend on the data, and the server chooses the model, the sums and the options of the training.
+    A reported failure would therefore reveal something about the data without noise, as often as the server asks.
+
+    Under noise on records nothing can replace the result: its noise is drawn in the local steps. There, only diverged training
+    becomes zeros, since divergence follows from steps that contain noise. Other failures are reported to the server; every
+    statement lists that channel (`failures`).
+
+    Args:
+        zeros: Work whose values are zeros.
+        failures: Type of the failures that it replaces.
+    """
+
+    zeros: Work
+    failures: type[Exception] = Exception
+
+    def __call__(self, work: Work) -> Work:
+        """Return work that cannot fail in that way."""
+        return partial(run_or_zeros, work, self.zeros, self.failures)
+
+
+def run_or_zeros(
+    work: Callable[[], ResultT], zeros: Callable[[], ResultT], failures: type[Exception] = Exception
+) -> ResultT:
+    """Return the result of the work; if it fails with one of `failures`, that of `zeros`.
+
+    Raises:
+        StateError, OSError: This machine cannot store client state, whatever the data are.
+    """
+    try:
+        return work()
+    except (StateError, OSError):
+        raise
+    except failures as error:
+        log.warning("%s: %s; result discarded", type(error).__name__, error)
+        return zeros()
+
+
+@dataclass(frozen=True)
 class Plaintext:
     """Release without clip and noise, for runs without differential privacy."""
 
@@ -194,13 +240,3 @@ def update_of(reply: TrainReply) -> Update:
     """Return all of a reply that depends on data."""
     arrays = {**add_prefix("update", reply.update), **add_prefix("gradient", reply.gradient)}
     return Update(arrays, examples=reply.examples, loss=reply.loss)
-
-
-def to_sparse_rows(released: Released) -> Released:
-    """Encode tables as the rows that are not all zero, where that takes fewer bytes."""
-    return replace(released, arrays=compress(released.arrays))
-
-
-def to_packed(encoding: str, released: Released) -> Released:
-    """Encode numbers with fewer bytes."""
-    return replace(released, arrays=pack(released.arrays, encoding))

@@ -7,13 +7,12 @@ from safetensors.numpy import load, save
 from client.enrolment import EnrolledRun
 from client.owner.policy import Policy
 from client.privacy.release import Releaser
-from client.privacy.transforms import Update, UpdateChain, update_of
+from client.privacy.transforms import Update, UpdateChain, ZerosOnFailure, update_of
 from client.secure.terms import AcceptedRoster, ExpectedSum
 from client.secure.upload import Blocks, ForSum, SumPart
 from client.state import Store
 from client.tasks.counts import COUNTS
 from client.tasks.learner import HasCounts
-from client.training.failures import ZerosOnFailure
 from client.training.local_round import zero_reply
 from common.arrays import Arrays
 from common.errors import RefusedError
@@ -43,8 +42,8 @@ def _roster(run: EnrolledRun) -> HelperRoster:
 
 def join_training(
     client: str, run: EnrolledRun, policy: Policy, store: Store, request: TrainRequest, steps: int
-) -> SumPart | None:
-    """Return the part of a client in a round's sum of updates; None under trust `local`.
+) -> SumPart:
+    """Return the part of a client in a round's sum of updates.
 
     Args:
         client: Name of the client.
@@ -58,8 +57,6 @@ def join_training(
         WireError: The terms are malformed.
         RefusedError: They are not those of the round's sum, or the request is for a reply of this client alone.
     """
-    if run.helpers is None:
-        return None
     if request.phase != LOCAL:
         raise RefusedError(f"this run announces secure sums, and a reply of phase '{request.phase}' is not part of one")
     zeros = zero_reply(run.config.method_options, run.learner, request, steps)
@@ -146,14 +143,14 @@ def upload_counts(
         return Update(statistics.bound(packed) if rho else packed)
 
     released = chain(counts)
-    store.write(run.run, COUNTS, save(statistics.label(released.own, 0.0)))
+    store.write(run.run, COUNTS, save(statistics.label(released.client_part, 0.0)))
     return CountsReply({}, masked=released.masked, sealed=released.sealed)
 
 
 def with_own_part(run: EnrolledRun, store: Store, statics: Arrays) -> Arrays:
     """Return noised sums with this client's part of them, `NAME_own`, if it is in the sums."""
     sent = store.read(run.run, COUNTS)
-    return {**statics, **{f"{name}_own": a for name, a in load(sent).items()}} if sent and statics else statics
+    return {**statics, **{f"{name}_own": a for name, a in load(sent).items()}} if sent else statics
 
 
 METRICS_CHANNEL = "evaluate"

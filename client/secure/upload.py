@@ -12,7 +12,7 @@ from client.privacy.transforms import Released, Update, Work
 from common.arrays import Arrays, Floats, Ints, add_prefix, group
 from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.privacy.mechanisms.base import AccountedMechanism
+from common.privacy.accounts import AccountedMechanism
 from common.privacy.vectors import clip, from_vector, to_vector
 from common.secure.cards import HelperRoster
 from common.secure.layout import WEIGHT, SumLayout, to_clusters, update_clip
@@ -65,11 +65,11 @@ class SumPart:
         The numbers without masks are beside them, for the client's own state.
         """
         terms, seeds = self.terms, [secrets.token_bytes(SEED) for _ in self.roster.cards]
-        own = numbers.astype(dtype_of(terms.bits))
+        exact = numbers.astype(dtype_of(terms.bits))
         boxes = [self._seal(seed, n) for n, seed in enumerate(seeds)]
-        masked = own + total_mask(seeds, terms.size, terms.bits)
+        masked = exact + total_mask(seeds, terms.size, terms.bits)
         about = {"sealed": "\n".join(boxes), "terms": terms.digest}
-        return save({"sum": masked, "own": own, **{n: np.frombuffer(t.encode(), np.uint8) for n, t in about.items()}})
+        return save({"sum": masked, "own": exact, **{n: np.frombuffer(t.encode(), np.uint8) for n, t in about.items()}})
 
     def read(self, content: bytes) -> Released:
         """Return the upload in the bytes of `mask`.
@@ -80,13 +80,14 @@ class SumPart:
         arrays = load(content)
         if arrays["terms"].tobytes().decode() != self.terms.digest:
             raise RefusedError("this round was already answered on other terms, which stand")
-        own = SumLayout.of(self.template).arrays(decode(arrays["own"], self.terms), self.template)
-        return Released({}, masked={"sum": arrays["sum"]}, sealed=arrays["sealed"].tobytes().decode().split(), own=own)
+        client_part = SumLayout.of(self.template).arrays(decode(arrays["own"], self.terms), self.template)
+        sealed = arrays["sealed"].tobytes().decode().split()
+        return Released({}, masked={"sum": arrays["sum"]}, sealed=sealed, client_part=client_part)
 
     def _seal(self, seed: bytes, number: int) -> str:
         terms, card = self.terms, self.roster.cards[number]
-        place = (terms.run, terms.round, terms.channel, self.client, card.name, terms.digest, self.roster.digest)
-        return seal(seed, card.helper_key, box_context(*place))
+        about = (terms.run, terms.round, terms.channel, self.client, card.name, terms.digest, self.roster.digest)
+        return seal(seed, card.helper_key, box_context(*about))
 
 
 @dataclass(frozen=True)
@@ -169,9 +170,9 @@ class Blocks:
     def restore(self, released: Released) -> Released:
         """Encode step: turn the client's own part back into an update and a gradient, in runs with noise."""
         update = f"update/{self.cluster}" if self.config.capabilities.clusters else "update"
-        own: Arrays = {name: a * self._share for name, a in group(update, released.own).items()}
-        gradient = add_prefix("gradient", group("gradient", released.own))
-        return replace(released, own={**add_prefix("update", own), **gradient})
+        exact: Arrays = {name: a * self._share for name, a in group(update, released.client_part).items()}
+        gradient = add_prefix("gradient", group("gradient", released.client_part))
+        return replace(released, client_part={**add_prefix("update", exact), **gradient})
 
     def _clipped(self, arrays: Arrays) -> Arrays:
         """Return an update that leaves room for the mark of its cluster, in runs with noise."""

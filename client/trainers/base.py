@@ -25,7 +25,7 @@ class Cohort:
         heads: Private head of each participant; empty before its first round.
         private: Names of the parameters that stay with the clients.
         stays_stacked: True if the clients' states are stored stacked after this round.
-        own: Rows of short tables in `start`, `moments` and `control`; None if their tables are whole.
+        own_rows: Rows of short tables in `start`, `moments` and `control`; None if their tables are whole.
     """
 
     participants: Sequence[Participant]
@@ -36,7 +36,7 @@ class Cohort:
     heads: Sequence[Tensors]
     private: Collection[str]
     stays_stacked: bool = False
-    own: OwnRows | None = None
+    own_rows: OwnRows | None = None
 
 
 @dataclass(frozen=True)

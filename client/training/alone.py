@@ -50,11 +50,11 @@ def with_alone(
         rounds, alone = _measure_once(run, participant, build, steps, split)
     except FedloomError:
         return reply
-    own = values(from_document(participant.store.read(participant.run, MEASURED)).units)
+    shared = values(from_document(participant.store.read(participant.run, MEASURED)).units)
     other, metric = values(alone.units), comparison.metric
-    if own.shape != other.shape or not np.isfinite(own - other).any() or metric not in alone.metrics:
+    if shared.shape != other.shape or not np.isfinite(shared - other).any() or metric not in alone.metrics:
         return reply
-    sums = paired_sums(own, other, higher_is_better=comparison.higher_is_better)
+    sums = paired_sums(shared, other, higher_is_better=comparison.higher_is_better)
     metrics = {f"{ALONE_PREFIX}{metric}": alone.metrics[metric], ALONE_ROUNDS: float(rounds)}
     weights = {f"{ALONE_PREFIX}{metric}": alone.weights[metric], ALONE_ROUNDS: 1.0}
     paired = {**reply.paired, ALONE: sums}

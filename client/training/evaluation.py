@@ -7,16 +7,15 @@ from functools import partial
 
 from client.enrolment import EnrolledRun
 from client.inference.model_choice import models_of_client
+from client.privacy.transforms import run_or_zeros
 from client.state import Store
-from client.tasks.learner import HasBaselines, HasProperty, Learner, check_model, training_loss
+from client.tasks.learner import HasBaselines, HasProperty, Learner, training_loss
 from client.trainers.registry import build_trainer
 from client.training.comparison import MEASURED, measure_units, measure_used, to_document, to_paired
-from client.training.failures import run_or_zeros
 from client.training.participant import Participant
 from client.training.state import HEAD, load_group, return_to_round
 from common.arrays import Arrays, check_like, group
 from common.config.run import RunConfig
-from common.errors import WireError
 from common.methods.base import choose_lowest
 from common.models import parameters
 from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, EvaluateRequest, Metrics, TrainRequest
@@ -58,9 +57,9 @@ def evaluate_models(config: RunConfig, participant: Participant, split: str, *, 
     used = next(iter(models.values()))
     values, counts = measure_used(config, learner, used, request.statics, (metrics, weights))
     reply = EvaluateReply(request.round, metrics | values, weights | counts)
-    own, simple = measure_units(learner, used, request.statics, split)
-    participant.store.write(participant.run, MEASURED, to_document(reply, own, simple))
-    return replace(reply, paired=to_paired(learner.task, own, simple))
+    units, simple = measure_units(learner, used, request.statics, split)
+    participant.store.write(participant.run, MEASURED, to_document(reply, units, simple))
+    return replace(reply, paired=to_paired(learner.task, units, simple))
 
 
 def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, statics: Arrays) -> AssignReply:
@@ -98,21 +97,6 @@ def _assignment_score(learner: Learner, model: Arrays, statics: Arrays, *, by_pr
 
 CLUSTER = "cluster.json"
 """Name of the document in a run's state: the cluster, and the round of its choice."""
-
-
-def split_models(run: EnrolledRun, model: Arrays) -> list[Arrays]:
-    """Return the models of a request: one for each cluster where the client itself chooses, else one.
-
-    Raises:
-        WireError: They do not match the run's.
-    """
-    clusters = run.config.capabilities.clusters if run.helpers else 0
-    models = [group(str(j), model) for j in range(clusters)] or [model]
-    if sum(map(len, models)) != len(model):
-        raise WireError(f"model: the request has other models than those of {clusters} clusters")
-    for one in models:
-        check_model(one, run.learner.module)
-    return models
 
 
 def choose_cluster(

@@ -30,9 +30,9 @@ Documents = Sequence[Mapping[str, bytes]]
 
 def write_documents(path: Path, documents: Documents) -> StoredFile:
     """Write the documents as a new file, and flush it to disk."""
-    names = sorted({name for own in documents for name in own})
+    names = sorted({name for one in documents for name in one})
     places: dict[bytes, int] = {}
-    index = [[places.setdefault(own[n], len(places)) if n in own else NONE for n in names] for own in documents]
+    index = [[places.setdefault(one[n], len(places)) if n in one else NONE for n in names] for one in documents]
     arrays: Arrays = {
         "names": np.frombuffer(json.dumps(names).encode(), np.uint8),
         "content": np.frombuffer(b"".join(places), np.uint8),
@@ -132,8 +132,8 @@ class SnapshotFolder:
         Raises:
             OSError: The disk is full or not writable; an older snapshot stays.
         """
-        place = self.path / str(manifest.round)
-        part = place.with_suffix(".part")
+        folder = self.path / str(manifest.round)
+        part = folder.with_suffix(".part")
         self.path.mkdir(mode=0o700, exist_ok=True)
         remove(part)
         try:
@@ -141,14 +141,14 @@ class SnapshotFolder:
             files = dict(write(part))
             write_private(part / MANIFEST, _FORM.dump_json(Manifest(**{**vars(manifest), "files": files})))
             sync_folder(part)
-            remove(place)
-            part.rename(place)
+            remove(folder)
+            part.rename(folder)
             sync_folder(self.path)
         except OSError:
             remove(part)
             raise
         for other in self.path.iterdir():
-            if other != place and (other.name.isdecimal() or other.suffix == ".part"):
+            if other != folder and (other.name.isdecimal() or other.suffix == ".part"):
                 remove(other)
 
     def clear(self, keep: Collection[str] = ()) -> None:
@@ -171,34 +171,34 @@ class SnapshotFolder:
         Raises:
             StateError: The snapshot is damaged, or of another run, round, model or other clients.
         """
-        place = self.path / str(wanted.round)
-        found = self._manifest(place)
+        folder = self.path / str(wanted.round)
+        found = self._manifest(folder)
         for name, noun in _NOUNS.items():
             if getattr(wanted, name) not in ("", getattr(found, name)):
-                raise StateError(f"{place / MANIFEST} is of another {noun}")
+                raise StateError(f"{folder / MANIFEST} is of another {noun}")
         shards = [
             shard
             for name, stored in found.files.items()
             if name != DOCUMENTS
-            for shard in read_shards(place / name, stored)
+            for shard in read_shards(folder / name, stored)
         ]
         if DOCUMENTS not in found.files:
-            raise StateError(f"{place / MANIFEST} names no {DOCUMENTS}")
-        return found, ClientsState(shards, read_documents(place / DOCUMENTS, found.files[DOCUMENTS]))
+            raise StateError(f"{folder / MANIFEST} names no {DOCUMENTS}")
+        return found, ClientsState(shards, read_documents(folder / DOCUMENTS, found.files[DOCUMENTS]))
 
-    def _manifest(self, place: Path) -> Manifest:
-        for folder in (self.path, place):
-            if folder.is_symlink() or not folder.is_dir():
-                raise StateError(f"{folder} is no folder")
-        content = read_private(place / MANIFEST)
+    def _manifest(self, folder: Path) -> Manifest:
+        for path in (self.path, folder):
+            if path.is_symlink() or not path.is_dir():
+                raise StateError(f"{path} is no folder")
+        content = read_private(folder / MANIFEST)
         try:
             found = _FORM.validate_json(content)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise StateError(f"{place / MANIFEST} is damaged ({first['msg']})") from None
+            raise StateError(f"{folder / MANIFEST} is damaged ({first['msg']})") from None
         for name in found.files:
             if Path(name).name != name:
-                raise StateError(f"{place / MANIFEST} names a file outside its folder")
+                raise StateError(f"{folder / MANIFEST} names a file outside its folder")
         return found
 
 
@@ -268,9 +268,9 @@ def memories_of(shards: Sequence[Shard]) -> Iterator[tuple[int, ClientMemory]]:
     rows: dict[int, StackedRow] = {}
     for shard in shards:
         count = len(shard.clients)
-        for place, (k, last) in enumerate(zip(shard.clients, shard.rounds, strict=True)):
+        for index, (k, last) in enumerate(zip(shard.clients, shard.rounds, strict=True)):
             single = {group: row(named, 0) for group, named in shard.groups.items()} if count == 1 else {}
-            groups = StackedRow(shard.groups, place, count) if shard.groups and count > 1 else single
+            groups = StackedRow(shard.groups, index, count) if shard.groups and count > 1 else single
             if k in rows:
                 groups = replace(rows[k], alone=groups)
             elif isinstance(groups, StackedRow):
@@ -281,13 +281,13 @@ def memories_of(shards: Sequence[Shard]) -> Iterator[tuple[int, ClientMemory]]:
 def _stacked_shard(memories: Sequence[ClientMemory], clients: Sequence[int]) -> Shard:
     """Return clients with one stacked state, in the order of their rows."""
     rows = {k: groups for k in clients if isinstance(groups := memories[k].groups, StackedRow)}
-    clients = sorted(clients, key=lambda k: rows[k].place)
+    clients = sorted(clients, key=lambda k: rows[k].index)
     first = rows[clients[0]]
-    if [rows[k].place for k in clients] == list(range(first.clients)):
+    if [rows[k].index for k in clients] == list(range(first.clients)):
         return Shard(tuple(clients), _rounds(memories, clients), first.stacked)
-    if len(clients) > 1 and (own := own_rows_of(first.stacked)):
-        kept = own.select(first.stacked, [rows[k].place for k in clients])
-        return Shard(tuple(clients), _rounds(memories, clients), kept)
+    if len(clients) > 1 and (own_rows := own_rows_of(first.stacked)):
+        selected = own_rows.select(first.stacked, [rows[k].index for k in clients])
+        return Shard(tuple(clients), _rounds(memories, clients), selected)
     return _shard(memories, clients)
 
 
@@ -303,4 +303,4 @@ def _rounds(memories: Sequence[ClientMemory], clients: Sequence[int]) -> tuple[i
 
 def _form(groups: Mapping[str, Tensors]) -> object:
     """Return what clients must have in common to be stacked."""
-    return tuple((group, name, t.shape, t.dtype) for group, own in groups.items() for name, t in own.items())
+    return tuple((group, name, t.shape, t.dtype) for group, named in groups.items() for name, t in named.items())

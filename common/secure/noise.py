@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Flags, Ints
 from common.errors import RefusedError
-from common.privacy.accounts import PrivacyCost, Zcdp
-from common.privacy.mechanisms.base import MechanismSpec
+from common.privacy.accounts import MechanismSpec, PrivacyCost, Zcdp
 from common.privacy.vectors import Sign
 from common.secure.quantisation import integer_clip, noise_scale, squared_sensitivity
 from common.secure.terms import MOST_NOISE

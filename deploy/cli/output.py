@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -25,6 +25,13 @@ def note(line: str) -> None:
 def say(line: str) -> None:
     """Print a line of text on stdout without markup."""
     out.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def aligned(rows: Sequence[Sequence[str]], justify: Callable[[str, int], str] = str.ljust) -> Iterator[str]:
+    """Iterate over lines with columns of equal width; the first is aligned left, others by `justify`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join([row[0].ljust(widths[0]), *map(justify, row[1:], widths[1:])]).rstrip()
 
 
 def print_object(found: object) -> None:

@@ -48,9 +48,9 @@ def list_(task: OfTask = "", json: o.AsJson = False) -> None:
             note(f"{run.path.name} cannot be read: {first_line(printable(str(error)))}")
             continue
         if task in ("", record.task):
-            records.append((run, record))
+            records.append(record)
     if json:
-        print_object([as_json(run, record) for run, record in records])
+        print_object([as_json(record) for record in records])
     elif records:
         print_runs(records)
     else:
@@ -68,11 +68,11 @@ def show(
     from deploy.pages.terminal import as_json, describe
     from deploy.pages.view import read
 
-    folder = find_run(run)
+    record = read(find_run(run).path)
     if json:
-        print_object(as_json(folder, read(folder.path)))
+        print_object(as_json(record))
         return
-    for line in describe(folder, read(folder.path)):
+    for line in describe(record):
         say(line)
 
 

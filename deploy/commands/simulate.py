@@ -90,4 +90,4 @@ def simulate(
 
     with removed_unless_started(config.run_id):
         result = watch_here(work, RunDirectory(runs, config.run_id), console, after=compare)
-        finish(with_examples(result, source, own=examples), json)
+        finish(with_examples(result, source, wants_own=examples), json)

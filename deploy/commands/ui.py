@@ -64,14 +64,14 @@ def page_of(run: str, *, wanted: bool, json: bool) -> Iterator[None]:
         yield
 
 
-def with_examples(result: "Result", source: o.DataRequest | None = None, *, own: bool = False) -> "Result":
+def with_examples(result: "Result", source: o.DataRequest | None = None, *, wants_own: bool = False) -> "Result":
     """Return the result; store examples of the run, as `deploy.pages.answers` describes."""
     from deploy.cli.output import note
     from deploy.federation.runs import runs_folder
     from deploy.pages.answers import add_examples
     from server.record.folder import RunDirectory
 
-    add_examples(result, RunDirectory(runs_folder(), result.run), source, note, own=own)
+    add_examples(result, RunDirectory(runs_folder(), result.run), source, note, wants_own=wants_own)
     return result
 
 

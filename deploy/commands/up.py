@@ -75,4 +75,4 @@ def up(
                 keys = local.start(processes, superlink.address)
                 order = federation.Order(local.config, runs_folder(), keys, after=partial(local.measure, alone=alone))
                 result = federation.train(processes, superlink, order, console)
-            finish(with_examples(result, source, own=examples), json)
+            finish(with_examples(result, source, wants_own=examples), json)

@@ -9,7 +9,7 @@ from client.data.read import find_own_tables
 from client.owner.policy import Policy
 from client.privacy.claim import Statement, read_statements
 from client.privacy.claim import read_statements as statements_of
-from client.privacy.ledger.accounts import increase_budget
+from client.privacy.ledger.ledger import increase_budget
 from client.privacy.ledger.locate import (
     LINEAGES,
     absolute_source,
@@ -77,11 +77,11 @@ def check_partitioning(partitioning: Partitioning) -> None:
         if _released(other.ledgers()):
             remedy = f"--clients {other.clients}" + (f" --task {other.task}" if other.task != partitioning.task else "")
             raise ConfigError(f"{_spent(data)} {count(other.clients, 'client')}, {second}; set {remedy}")
-    own = partitioning.own_tables()
-    if own and _released(partitioning.ledgers_of(partitioning.written_tables())):
+    has_tables = bool(partitioning.own_tables())
+    if has_tables and _released(partitioning.ledgers_of(partitioning.written_tables())):
         raise ConfigError(f"{_spent(data)} {count(partitioning.clients, 'client')} before each had a table; {REMEDY}")
     source = data.resolve()
-    if not own and source.is_dir() and _released(table_ledgers(source)):
+    if not has_tables and source.is_dir() and _released(table_ledgers(source)):
         raise ConfigError(f"{_spent(source)} clients with a table each, {second}; {REMEDY}")
     joined = [ledger_path(partitioning.data, partitioning.state, ""), *folder_ledger(source)]
     if _released([path for path in joined if path.exists()]):

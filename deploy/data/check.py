@@ -175,7 +175,7 @@ def check_data(task: str, data: str, clients: int = 0, dialect: Dialect = DEFAUL
     ends = [end for table in tables for end in time_range(table, kind.schema) or ()]
     summary = kind.summarize(kind.spec.options(), dataset, tables) if kind.summarize else None
     dropped = (*_blank_rows(tables), *(summary.dropped if summary else ()))
-    parts = partition_read(task, data, dataset, clients, dialect) if clients or dataset.clients else ()
+    partitions = partition_read(task, data, dataset, clients, dialect) if clients or dataset.clients else ()
     return DataReport(
         task=task,
         data=data,
@@ -188,7 +188,7 @@ def check_data(task: str, data: str, clients: int = 0, dialect: Dialect = DEFAUL
         first=iso(min(ends)) if ends else "",
         last=iso(max(ends)) if ends else "",
         learning=_learning(summary, kind.unit[0]) if summary and len(summary.records) else None,
-        clients=tuple(_shares(kind, parts)),
+        clients=tuple(_shares(kind, partitions)),
         vocabulary=dataset.vocabulary.to_json(),
     )
 
@@ -231,8 +231,8 @@ def _blank_rows(tables: Sequence[Table]) -> Iterator[Dropped]:
         table = next(table for table in tables if table.blank)
         gaps = np.flatnonzero(table.rows != np.arange(len(table)))
         row = int(gaps[0]) if len(gaps) else len(table)
-        place = f"{table.cells.unit} {table.cells.place_of(row)}"
-        example = f"{table.path}, {place}" if len(tables) > 1 else place
+        position = f"{table.cells.unit} {table.cells.place_of(row)}"
+        example = f"{table.path}, {position}" if len(tables) > 1 else position
         yield Dropped(blank, ("row", "rows"), "without any text skipped", example)
 
 
@@ -259,10 +259,10 @@ def _learning(summary: DataSummary, unit: str) -> LearningReport:
     )
 
 
-def _shares(kind: AnyClientTask, parts: Sequence[AnyDataset]) -> Iterator[ClientShare]:
+def _shares(kind: AnyClientTask, partitions: Sequence[AnyDataset]) -> Iterator[ClientShare]:
     if not kind.summarize:
         return
-    for k, part in enumerate(parts):
+    for k, part in enumerate(partitions):
         summary = kind.summarize(kind.spec.options(), part, ())
         yield ClientShare(f"client-{k}", len(part.units), int(summary.train.sum()), int(summary.test.sum()))
 
@@ -297,9 +297,9 @@ def _rows(report: DataReport) -> Iterator[str]:
 
 def _contents(report: DataReport) -> Iterator[str]:
     totals = report.learning.totals if report.learning else {}
-    parts = [amount(report.units, report.unit), *(count(number, noun) for noun, number in totals.items())]
+    contents = [amount(report.units, report.unit), *(count(number, noun) for noun, number in totals.items())]
     dates = f"; {report.first} to {report.last}" if report.first else ""
-    yield f"{', '.join(parts)}{dates}"
+    yield f"{', '.join(contents)}{dates}"
 
 
 def _forms(files: tuple[FileReport, ...]) -> Iterator[str]:

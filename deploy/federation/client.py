@@ -24,7 +24,7 @@ from client.data.child_reader import read_partition_apart
 from client.data.dataset import is_demo
 from client.data.read import with_test
 from client.node import resident
-from client.node.failures import Place, Server
+from client.node.failures import LastNode, Server
 from client.node.flower import refusals
 from client.node.observer import Observer
 from client.owner.control import OwnerControl, RunningClient
@@ -238,8 +238,8 @@ def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], 
         if not control.is_alone:
             note(f"another client '{node.name}' runs in {node.state}; give each client its own --state-dir")
         is_known = control.is_alone and node.key is not None
-        place = Place(node.state / f"{node.name or 'client'}.node" if is_known else None)
-        server, observer = Server(at.server, ca, node.key, place), observe(control)
+        last_node = LastNode(node.state / f"{node.name or 'client'}.node" if is_known else None)
+        server, observer = Server(at.server, ca, node.key, last_node), observe(control)
         resident.run_resident(
             node.app, server, stop=stop, node_config=node.config, patience=at.patience, observer=observer
         )

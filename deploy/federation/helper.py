@@ -10,7 +10,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from client.node import resident
-from client.node.failures import Place, Server
+from client.node.failures import LastNode, Server
 from client.secure.helper.app import HelperObserver, Respond, help_too, make_app
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import open_book
@@ -57,7 +57,7 @@ def serve_sums(node: HelperNode) -> None:
     logging.getLogger("flwr").setLevel(logging.WARNING)
     identity = fingerprint(node.key.public_key())
     name = check_name(node.name) if node.name else default_name(identity)
-    server = Server(node.server, read_file(node.ca), node.key, Place(node.state_dir / "helper.node"))
+    server = Server(node.server, read_file(node.ca), node.key, LastNode(node.state_dir / "helper.node"))
     with closing(open_book(node.state_dir)) as book:
         app = make_app(HelperService(name, node.key, book, most_numbers=node.most_numbers))
         observer = HelperObserver(node.server, f"helper {name}, {identity}", book, node.forget)

@@ -19,7 +19,6 @@ from common.text import count
 from deploy.files import write_file
 from deploy.pages.view import finite, in_order, statement_of
 from deploy.serving.load import Document
-from deploy.tasks.run import find_unit
 from deploy.tasks.spec import DeployTask, TrainedRun
 from server.record.result import Result
 
@@ -72,7 +71,12 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
         raise ConfigError(f"run '{run.name}' is of task {task.name}, which declares no export; export another run")
     if onnx.exists():
         raise ConfigError(f"{onnx} exists; remove it or choose another path")
-    serving, dataset = task.serving.load(), _of_unit(run, unit, task.serving.unit.name) if data else None
+    serving, option = task.serving.load(), task.serving.unit.name
+    dataset = run.read("") if data else None
+    if dataset is not None:
+        if not dataset.units:
+            raise DataError(f"the data have no {option}; give other data", run.data)
+        dataset = replace(dataset, units=(run.unit(unit, option),))
     export = serving.export(run, dataset)
     notes = [f"parameters of {run.about}"] if run.about else []
     notes += [*export.notes, *([RAW.format(name=answering.baseline)] if (answering := _answering(run)) else [])]
@@ -111,16 +115,8 @@ def _fingerprint(run: TrainedRun) -> str:
 
     spec = TASKS[run.config.task]
     names = parameters(build_model(spec, run.config.task_run(spec, run.vocabulary)))
-    own = {name: a for name, a in run.model.items() if name in names}
-    return sha256(own) if own else ""
-
-
-def _of_unit(run: TrainedRun, name: str, option: str) -> AnyDataset:
-    """Return the data set of one unit."""
-    dataset = run.read("")
-    if not dataset.units:
-        raise DataError(f"the data have no {option}; give other data", run.data)
-    return replace(dataset, units=(find_unit(dataset, name, run.data, option),))
+    trained = {name: a for name, a in run.model.items() if name in names}
+    return sha256(trained) if trained else ""
 
 
 def _as_table(task: str, dataset: AnyDataset) -> str:

@@ -11,9 +11,8 @@ from flwr.app import Message, RecordDict
 from client.data.dataset import AnyDataset
 from client.node.flower import failure_reply
 from client.owner.policy import Policy
-from client.privacy.release import Releaser
+from client.privacy.release import Releaser, sends_rows
 from client.privacy.simulation import MemoryLedgers
-from client.privacy.update_steps import sends_rows
 from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
@@ -24,7 +23,7 @@ from client.training.stacks import Tensors
 from common.arrays import Ints
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import Handed, encode, size_without_arrays
 from common.wire.messages import TrainReply

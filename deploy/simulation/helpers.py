@@ -48,7 +48,7 @@ def open_helpers(
         yield [partial(answer, service) for service in services]
     finally:
         for service in services:
-            service.book.close()
+            service.state.close()
 
 
 def go_back(folder: Path, run: str, after: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from client.privacy.ledger.database import LedgerCopy
+from client.privacy.ledger.ledger import LedgerCopy
 from common.errors import LedgerError, StateError
 from common.files import sync_folder
 from common.privacy.options import Unit

@@ -29,7 +29,7 @@ from common.arrays import Array, Arrays, norm
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.privacy.accounts import parse_account
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.privacy.options import PrivacyOptions
 from common.tasks.vocabulary import Vocabulary
 from common.text import count, printable, size

@@ -135,7 +135,7 @@ def share_state(
     for k, (one, is_new) in enumerate(zip(after, changed, strict=True)):
         row = one.groups if is_new and isinstance(one.groups, StackedRow) else None
         if is_new or one.round:
-            places[k] = one.round, -1 if row is None else row.place
+            places[k] = one.round, -1 if row is None else row.index
         if row is None or row.alone:
             single |= {f"{k}/{g}/{n}": t.clone() for g, named in one.groups.items() for n, t in named.items()}
     stacked = stacks[0].stacked if stacks else {}

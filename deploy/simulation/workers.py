@@ -17,7 +17,7 @@ from typing import IO, Any, NoReturn
 import numpy as np
 from safetensors.numpy import load, save
 
-from client.training.failures import DivergedError
+from client.training.local_round import DivergedError
 from client.training.participant import Participant
 from common.arrays import Arrays, Floats, add_prefix, group
 from common.contribution import BlockReply, ClientBlock, Contribution, Member

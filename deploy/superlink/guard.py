@@ -15,6 +15,7 @@ import shutil
 import socket
 import struct
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -33,6 +34,7 @@ from flwr.supercore import sql_mixin
 from flwr.supercore.state.schema.corestate_models import Fab
 from flwr.superlink import extensions
 from flwr.superlink.cli import flower_superlink
+from flwr.superlink.servicer.control import control_handlers
 from sqlalchemy import delete
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware import Middleware
@@ -225,6 +227,21 @@ class OwnUserOnly:
 SEARCH_SECONDS = 0.5
 """Seconds between two searches for ended runs."""
 
+STARTS = threading.Lock()
+"""Held while a run starts, whose app is stored first, and while the apps of ended runs are erased."""
+
+
+def start_runs_alone() -> None:
+    """Let no run start while the app of ended runs is erased; it would wait for an app that is gone."""
+    handlers: Any = control_handlers
+    start = handlers.start_run
+
+    def start_run(*arguments: Any, **options: Any) -> Any:
+        with STARTS:
+            return start(*arguments, **options)
+
+    handlers.start_run = start_run
+
 
 def overwrite_deleted() -> None:
     """Let SQLite overwrite what Flower deletes with zeros."""
@@ -272,6 +289,10 @@ class RunErasure:
 
     def erase_ended(self) -> None:
         """Erase the messages, objects and app of each run that has ended since the last call."""
+        with STARTS:
+            self._erase_ended()
+
+    def _erase_ended(self) -> None:
         runs = self._state.get_run_info()
         used = {run.fab_hash for run in runs if run.status.status != Status.FINISHED}
         ended = [run for run in runs if run.status.status == Status.FINISHED and run.run_id not in self._erased]
@@ -295,6 +316,7 @@ def main() -> None:
     else:
         log.warning("this system does not list connections: any user of this machine can call the control port")
     overwrite_deleted()
+    start_runs_alone()
     extensions.get_lifespan_contexts = lambda: (erasing,)
     module: Any = importlib.import_module(flower_superlink.__module__)
     limit_uploads(module)

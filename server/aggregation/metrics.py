@@ -133,7 +133,11 @@ class Evaluation:
     @property
     def sharing(self) -> set[str]:
         """Clients that sent metrics in plaintext."""
-        return set() if self.summed else {name for name, own in self.clients.items() if own} | self.dropped.keys()
+        return (
+            set()
+            if self.summed
+            else {name for name, measured in self.clients.items() if measured} | self.dropped.keys()
+        )
 
     def values_of(self, name: str) -> dict[str, WeightedValue]:
         """Return each client's value and weight of a metric.
@@ -222,5 +226,5 @@ def limit_weights(values: Mapping[str, WeightedValue]) -> dict[str, WeightedValu
 
 def pool_trimmed(name: str, values: Mapping[str, WeightedValue]) -> float:
     """Return the mean of `pool` over trimmed clients of limited weights."""
-    kept, limited = trim({client: value for client, (value, _) in values.items()}), limit_weights(values)
-    return pool(name, {client: limited[client] for client in sorted(kept)})
+    remaining, limited = trim({client: value for client, (value, _) in values.items()}), limit_weights(values)
+    return pool(name, {client: limited[client] for client in sorted(remaining)})

@@ -58,7 +58,7 @@ class NameBindings:
         names = _read(self._folder)
         if (holder := names.get(name)) is not None and holder.fingerprint != mark:
             raise WireError(f"the name '{name}' belongs to another key; join with another --name")
-        bound = next((own for own, key in names.items() if key.fingerprint == mark), "")
+        bound = next((registered for registered, key in names.items() if key.fingerprint == mark), "")
         if bound and name not in (bound, default_name(mark)):
             raise WireError(f"this key is registered as '{bound}'; join with --name {bound}")
         if mark and not bound and name != default_name(mark):

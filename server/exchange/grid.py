@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
+from common.errors import WireError
 from common.text import printable
 from common.wire.codec import Handed, record_size
 from common.wire.messages import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
@@ -120,6 +121,31 @@ def content_size(content: RecordDict) -> int:
     return sum(map(record_size, content.values()))  # views by type would hold the content until a garbage collection
 
 
+MEGABYTE = 10**6
+
+
+def check_size(size: int, limit: float) -> None:
+    """Check that a reply is no larger than the largest honest one.
+
+    Raises:
+        WireError: It is larger.
+    """
+    if size > limit:
+        raise WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
+
+
+def content_of(message: Message, limit: float = math.inf) -> RecordDict:
+    """Return the content of a message.
+
+    Raises:
+        WireError: The message is an error, with its reason as text, or has more than `limit` bytes.
+    """
+    if message.has_error():
+        raise WireError(message.error.reason or f"error {message.error.code}")
+    check_size(content_size(message.content), limit)
+    return message.content
+
+
 GRACE_SECONDS = 1.0  # added to the time of stragglers, which a very fast quorum would otherwise exclude
 
 
@@ -210,21 +236,22 @@ class Liveness:
             self._looked = now
         return self._silent.intersection(nodes)
 
-    def audible(self, nodes: Iterable[int]) -> list[int]:
-        """Return the nodes without those that are silent still; a restarted node can answer a new request."""
+    def audible(self, nodes: Iterable[int], hidden: Collection[int] = ()) -> list[int]:
+        """Return the nodes without hidden and silent ones; a restarted node can answer a new request."""
         if self._silent:
             self._look(0.0, self._waited)
-        return [node for node in nodes if node not in self._silent - self._restarted]
+        mute = self._silent - self._restarted
+        return [node for node in nodes if node not in hidden and node not in mute]
 
-    def _look(self, passed: float, awaited: Collection[int]) -> None:
+    def _look(self, seconds: float, awaited: Collection[int]) -> None:
         nodes = [node for node in self._list_nodes() if node.heartbeat_interval == PROMISE_SECONDS]
         beats = {node.node_id: node.online_until for node in nodes}
         connected = {node.node_id: node.last_activated_at for node in nodes}
         same = {node for node, until in beats.items() if self._beats.get(node) == until}
         again = {node for node, since in connected.items() if self._connected.get(node, since) != since}
-        self._waited = {node: self._waited.get(node, 0.0) + passed for node in same.intersection(awaited)}
+        self._waited = {node: self._waited.get(node, 0.0) + seconds for node in same.intersection(awaited)}
         self._waited |= dict.fromkeys(again.intersection(awaited), SILENCE_SECONDS - RESTART_SECONDS)
-        late = {node for node, seconds in self._waited.items() if seconds >= SILENCE_SECONDS}
+        late = {node for node, waited in self._waited.items() if waited >= SILENCE_SECONDS}
         self._restarted = frozenset(again | (self._restarted & same))
         self._beats, self._connected, self._silent = beats, connected, frozenset(late | (self._silent & same))
 
@@ -251,7 +278,7 @@ class PollingGrid(Grid):
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
         liveness: Record of heartbeats, shared by the wrappers of a Grid.
-        hidden: Connected nodes that are no clients.
+        hidden: Connected nodes that are no clients, as they are when nodes are listed.
         take: Callback of every answer, for callers that only see `send_and_receive`.
     """
 
@@ -263,7 +290,7 @@ class PollingGrid(Grid):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         liveness: Liveness | None = None,
-        hidden: Callable[[], Collection[int]] = tuple,
+        hidden: Collection[int] = (),
         take: Take = lambda node, answer: None,
     ) -> None:
         self._liveness = liveness or Liveness(grid.get_nodes, clock)
@@ -352,8 +379,7 @@ class PollingGrid(Grid):
 
     def get_node_ids(self) -> Iterable[int]:
         """Return the ids of the connected clients, without those that send no heartbeats."""
-        hidden = frozenset(self._hidden())
-        return self._liveness.audible(node for node in self._grid.get_node_ids() if node not in hidden)
+        return self._liveness.audible([*self._grid.get_node_ids()], self._hidden)
 
     def get_nodes(self) -> Iterable[NodeInfo]:
         """Return the connected nodes."""

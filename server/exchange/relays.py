@@ -56,21 +56,21 @@ def _split(content: RecordDict, asked: Mapping[str, Message], *, sums: bool) -> 
 def _share(total: SumBlob, answers: Mapping[str, Answer]) -> dict[str, Answer]:
     """Return the reply of each client in a sum: its own numbers, and the sum that all of them share."""
     replies = {name: _numbers_of(name, answers[name]) for name in total.clients}
-    members = [Member(name, steps=own.steps, loss=own.loss) for name, own in replies.items()]
+    members = [Member(name, steps=reply.steps, loss=reply.loss) for name, reply in replies.items()]
     sums = read_sum(total.content, members)
     block = ClientBlock(0, total.clients, sums)
     found: dict[str, Answer] = {}
-    for member, own in zip(sums.members, replies.values(), strict=True):
+    for member, sent in zip(sums.members, replies.values(), strict=True):
         reply = BlockReply(
-            round=own.round,
+            round=sent.round,
             update={},
             gradient={},
-            loss=own.loss,
-            examples=own.examples,
-            steps=own.steps,
+            loss=sent.loss,
+            examples=sent.examples,
+            steps=sent.steps,
             block=block,
             lengths=member.lengths,
-            ledger=own.ledger,
+            ledger=sent.ledger,
         )
         found[member.name] = Handed(reply, size_without_arrays(reply) + len(total.content) // len(total.clients))
     return found
@@ -136,7 +136,8 @@ class HubGrid(Grid):
 
     def get_node_ids(self) -> list[int]:
         """Return the connected nodes, with the clients of hubs in place of the hubs."""
-        return [client for node in self._grid.get_node_ids() for client in self._hubs.get(node, [node])]
+        nodes = [*self._grid.get_node_ids()]
+        return [client for node in nodes for client in self._hubs.get(node, [node])] if self._hubs else nodes
 
     def get_nodes(self) -> Iterable[Any]:
         """Return descriptions of the connected nodes; the clients of a hub have its key and its heartbeats."""
@@ -167,9 +168,11 @@ class HubGrid(Grid):
                 accepted |= self._record(identity, group)
         return [*accepted]
 
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterator[Message]:
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Pull the replies of nodes, and those of clients from the replies of their hubs."""
-        wanted = {*message_ids}
+        return self._pull_from_hubs({*message_ids}) if self._sent else self._pull(message_ids)
+
+    def _pull_from_hubs(self, wanted: set[str]) -> Iterator[Message]:
         shared = {identity for identity, asked in self._sent.items() if not wanted.isdisjoint(_ids(asked))}
         for reply in self._pull(wanted.difference(*map(_ids, self._sent.values())) | shared):
             asked = self._sent.pop(reply.metadata.reply_to_message_id, None)

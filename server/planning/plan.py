@@ -27,7 +27,7 @@ from server.planning.planner import (
 from server.planning.registry import build_planner
 from server.planning.reward import build_context, check_metrics_shared, compute_reward, is_on_test_data, singular_values
 from server.planning.state import PlannerState, from_groups, to_groups
-from server.round.plan import Price
+from server.round.plan import CostPlan, Price
 from server.round.state import RunState
 
 REFERENCE = "planner_seen"
@@ -54,7 +54,7 @@ class Graded:
     update: Arrays
 
 
-class BudgetPlan:
+class BudgetPlan(CostPlan):
     """Plan of a run with a privacy budget or with early stopping.
 
     Args:
@@ -93,27 +93,23 @@ class BudgetPlan:
         check_metrics_shared(self._config, clients.values())
         self._decision = self._decide(state, clients)
         self._on_decided(self._decision)
-        return Price(self._decision.decision.cost / self._releases, self._decision.decision.clip)
+        decision, enrolled = self._decision.decision, self._roster.clients
+        current = {name: enrolled.get(client.node, client) for name, client in clients.items()}
+        payers = {name: one for name, one in current.items() if decision.cost * (1 - SLACK) <= one.budget}
+        return Price(payers, decision.cost / self._releases, decision.clip)
 
-    def can_pay(self, client: EnrolledClient) -> bool:
-        """Return True if the client's remaining budget covers the round, up to rounding."""
-        return self._decision is None or self._decision.decision.cost * (1 - SLACK) <= client.budget
-
-    def charge(self, clients: Sequence[str], model: Arrays) -> None:
-        """Charge the clients in the roster."""
+    def charge(self, clients: Sequence[str], model: Arrays) -> dict[str, float]:
+        """Charge the clients in the roster; return the numbers of the decision."""
         assert self._decision is not None  # opened
         paying = frozenset(clients)
         nodes = [client.node for client in self._roster.clients.values() if client.name in paying]
         self._pending = charge(self._roster, self._decision.decision, nodes, self._budget.total, model)
+        return self._pending.numbers()
 
     def fail(self) -> None:
         """Record that the decision's round has missed its quorum."""
         if self._decision is not None:
             self._on_decided(replace(self._decision, failed=True))
-
-    def numbers(self) -> dict[str, float]:
-        """Return the numbers of the decision."""
-        return self._pending.numbers() if self._pending else {}
 
     def grade(self, state: RunState, evaluation: Evaluation) -> Evaluation:
         """Return the evaluation with the reward of the round; without one on test data or without a round."""

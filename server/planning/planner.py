@@ -14,7 +14,7 @@ from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
 from common.errors import RunError
 from common.methods.planners import ArmOptions, PlannerOptions, PlannerSpec
-from common.privacy.mechanisms.registry import build_account, select_spec
+from common.privacy.mechanisms import build_account, select_spec
 from server.clients.roster import EnrolledClient, Roster
 from server.planning.reward import has_plateaued
 from server.planning.state import NO_DUAL, Dual, PlannerState, empty_state

@@ -92,8 +92,8 @@ class Checkpoints:
         about = {key: json.dumps(value) for key, value in header.items()}
         write_atomically(self._file(checkpoint.round), dump_tensors(flat, about))
         snapshots = (int(path.name) for path in self._clients.glob("*") if path.name.isdecimal())
-        kept = {self._file(number) for number in (best_round, *snapshots, *spaced_rounds(checkpoint.round))}
-        for path in set(self._files()[RETAINED:]) - kept:
+        needed = {self._file(number) for number in (best_round, *snapshots, *spaced_rounds(checkpoint.round))}
+        for path in set(self._files()[RETAINED:]) - needed:
             path.unlink()
 
     def discard_after(self, round_: int) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 
 from common.config.run import RunConfig
 from common.errors import DataError, FedloomError
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import printable
 from common.wire.messages import EVALUATE, TRAIN
-from server.aggregation.lengths import Guard, RoundLengths
+from server.aggregation.lengths import ReplyMemory, RoundLengths
 from server.aggregation.metrics import Evaluation
 from server.clients.enrolment import Enrolment
 from server.clients.presence import Attendance, Presence
@@ -67,7 +67,10 @@ def compute_fingerprint(config: RunConfig, catalogue: Vocabulary) -> str:
 
 def find_training(exchanges: Sequence[Exchange]) -> Exchange:
     """Return the exchange in which the clients of a round trained first; an empty one without any."""
-    return next((exchange for exchange in exchanges if exchange.kind == TRAIN), summarize_exchange([], [], 0.0))
+    for exchange in exchanges:
+        if exchange.kind == TRAIN:
+            return exchange
+    return summarize_exchange([], [], 0.0)
 
 
 def has_missing(exchanges: Sequence[Exchange], quorum: int) -> bool:
@@ -108,7 +111,7 @@ def describe_round(
         **trained.excluded,
         **trained.rejected,
     }
-    missing = {name(node) for node in training.missing} | {n for n, why in attendance.lost.items() if not why}
+    missing = attendance.unanswered | {client for client, why in attendance.lost.items() if not why}
     return RoundEvent(
         round=trained.state.round,
         rounds=rounds,
@@ -117,7 +120,7 @@ def describe_round(
         split=split if evaluation.metrics else "",
         seconds=sum(exchange.seconds for exchange in exchanges),
         answered=max(len(training.durations) - len(trained.rejected), 0),
-        asked=len({name(node) for node in training.asked} | attendance.lost.keys()),
+        asked=len(attendance.asked | attendance.lost.keys()),
         missing=sorted(client for client in missing if not attendance.lost.get(client)),
         refused={client: printable(why) for client, why in reasons.items()},
         shortened=dict(trained.shortened),
@@ -351,7 +354,7 @@ class Journal:
 def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
     """Return the checkpoint of a state; `totals` are the sums of the journal."""
     groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
-    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.guard)}
+    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.reply_memory)}
     return Checkpoint(state.round, seed, groups, about)
 
 
@@ -362,5 +365,5 @@ def restore(checkpoint: Checkpoint) -> RunState:
     plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
     stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
     recent = tuple(RoundLengths(**one) for one in stored.get("recent", ()))
-    guard = Guard(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
-    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, guard)
+    memory = ReplyMemory(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
+    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, memory)

@@ -103,9 +103,8 @@ class ModelChoice:
         """Best round so far."""
         return self._rounds.best
 
-    @property
     def reason_to_stop(self) -> str:
-        """Reason why the run ends before the next round; empty if it continues."""
+        """Return the reason why the run ends before the next round; empty if it continues."""
         return self._rounds.reason_to_stop()
 
     def restore(self, event: RoundEvent) -> None:

@@ -15,7 +15,7 @@ from common.privacy.claims import (
     UNCOVERED_SUMS,
     describe_sums,
 )
-from common.privacy.mechanisms.registry import build_account, select_spec
+from common.privacy.mechanisms import build_account, select_spec
 from server.record.result import Privacy
 
 UNPROTECTED = Privacy(

@@ -12,8 +12,7 @@ from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
 from server.clients.roster import Roster
-from server.exchange.grid import PollingGrid
-from server.round.checks import content_of
+from server.exchange.grid import PollingGrid, content_of
 from server.round.state import RunState
 
 log = logging.getLogger("fedloom.server")

@@ -17,8 +17,7 @@ from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
 from server.clients.roster import Roster
-from server.exchange.grid import PollingGrid, Weighed, content_size
-from server.round.checks import content_of
+from server.exchange.grid import PollingGrid, Weighed, content_of, content_size
 from server.round.state import RunState
 from server.secure.protocol import Release, SumProtocol, Upload
 from server.secure.sums import SumLostError, TooFewUploadsError

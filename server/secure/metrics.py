@@ -16,7 +16,7 @@ from common.wire.codec import decode
 from common.wire.messages import EvaluateReply
 from server.aggregation.metrics import Evaluation, MetricSum, PairedSums, split_alone
 from server.clients.enrolment import Enrolment
-from server.round.checks import content_of
+from server.exchange.grid import content_of
 from server.secure.protocol import Release, SumProtocol, Total, Upload
 from server.secure.sums import SumLostError, TooFewUploadsError
 

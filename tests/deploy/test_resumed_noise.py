@@ -9,7 +9,7 @@ import pytest
 
 from common.config.run import RunConfig
 from common.errors import StateError
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from deploy.simulation.clients import open_sessions
 from deploy.simulation.ledgers import FILE, LedgerFile
 from deploy.simulation.state import KeptState, simulate_measured

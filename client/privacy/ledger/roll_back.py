@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from sqlite3 import Connection
 
-from client.privacy.ledger import records as queries
+from client.privacy.ledger import database as queries
 from client.privacy.ledger.database import LedgerDatabase
 from common.errors import LedgerError
 from common.files import write_atomically

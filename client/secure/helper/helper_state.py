@@ -190,14 +190,14 @@ class HelperState:
         Raises:
             RefusedError: The sum was opened for another set, or it is closed.
         """
-        place = (terms.run, terms.round, terms.channel)
+        sum_key = (terms.run, terms.round, terms.channel)
         with self._writing() as db:
-            row = db.execute(f"SELECT members, noise_key FROM sums WHERE {_PLACE}", place).fetchone()
+            row = db.execute(f"SELECT members, noise_key FROM sums WHERE {_PLACE}", sum_key).fetchone()
             if row and row[0] != members:
                 raise RefusedError(f"the sum of round {terms.round} was opened for another set")
             if row and row[1]:
                 return bytes(row[1])
-            newest = db.execute(f"SELECT round FROM sums {_NEWEST}", place[::2]).fetchone()
+            newest = db.execute(f"SELECT round FROM sums {_NEWEST}", sum_key[::2]).fetchone()
             if row or (newest and newest[0] > terms.round):
                 raise RefusedError(f"the sum of round {terms.round} is closed")
             key, now = draw(), self._clock()
@@ -205,9 +205,9 @@ class HelperState:
                 db.execute(f"UPDATE sums SET noise_key = NULL WHERE {_PLACE}", (terms.run, newest[0], terms.channel))
             db.execute(
                 "INSERT INTO sums VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*place, terms.to_json(), members, key, clients, now),
+                (*sum_key, terms.to_json(), members, key, clients, now),
             )
-            self._advance(db, ["sums", *place, members])
+            self._advance(db, ["sums", *sum_key, members])
             return key
 
     def end(self, run: str) -> None:

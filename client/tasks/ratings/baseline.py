@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from client.tasks.ratings.data.raters import Rated
 from common.arrays import Floats, Ints
-from common.privacy.mechanisms.registry import build_account, build_mechanism, select_spec
+from common.privacy.mechanisms import build_account, build_mechanism, select_spec
 from common.privacy.options import PrivacyOptions
 from common.tasks.ratings.options import RatingsOptions
 

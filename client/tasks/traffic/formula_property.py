@@ -65,7 +65,7 @@ class Stated:
 
     def under(self, arrays: Arrays) -> "Stated":
         """Return this property with the parameters of a cluster; unchanged if no formula follows."""
-        from client.tasks.traffic.formula_targets import TemplateProperty  # it imports torch
+        from client.tasks.traffic.template_property import TemplateProperty  # it imports torch
 
         scaled = TemplateProperty(arrays).formula(self.names) if self.scaled is not None else None
         return replace(self, scaled=scaled, arrays=arrays) if scaled is not None and is_plannable(scaled) else self
@@ -116,7 +116,7 @@ def state_formula(
             "no day to judge: %s complete days in training, %s are needed for a property", len(traces), MIN_DAYS
         )
         return blank
-    from client.tasks.traffic.formula_targets import infer_property  # it imports torch
+    from client.tasks.traffic.template_property import infer_property  # it imports torch
 
     found = infer_property(traces, variables, options)
     scaled = found.formula(names) if found else None

@@ -10,8 +10,10 @@ import numpy as np
 from pydantic import Field
 
 from client.data.dataset import AnyDataset
+from common.arrays import Arrays
 from common.errors import ConfigError, DataError
 from common.options import Scalar
+from common.tasks.traffic.counts import STATICS
 from common.tasks.traffic.vocabulary import SensorVariables
 from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, Request, ServedModel, Serving
 from deploy.tasks.spec import TrainedRun
@@ -19,8 +21,13 @@ from deploy.tasks.spec import TrainedRun
 if TYPE_CHECKING:
     from client.tasks.traffic.data.series import Series
     from client.tasks.traffic.inference import Forecast
-    from common.arrays import Arrays
     from common.config.run import RunConfig
+
+
+def split_pooled(model: Arrays) -> tuple[Arrays, Arrays]:
+    """Return the parameters of a model, and the statistics and pooled properties saved with it."""
+    pooled = {name: a for name, a in model.items() if name in STATICS}
+    return {name: a for name, a in model.items() if name not in pooled}, pooled
 
 
 def forecast_rows(made: "Forecast", variables: Sequence[str]) -> list[dict[str, Scalar | None]]:
@@ -74,14 +81,12 @@ def _model(run: TrainedRun, dataset: AnyDataset | None) -> "tuple[RunConfig, Sen
     """Return configuration, vocabulary, parameters and statistics as `fedloom forecast` chooses them."""
     from client.inference.model_choice import fit_model, has_own_parameters, models_of_run
     from client.tasks.traffic.learner import TrafficLearner
-    from common.tasks.traffic.counts import STATICS
     from common.tasks.traffic.task import TASK
 
     stored = run.find_stored("") if dataset is not None else None
     if stored:
         return stored.config, cast(SensorVariables, stored.vocabulary), stored.model, stored.statics
-    trained = {name: a for name, a in run.model.items() if name not in STATICS}
-    statics = {name: a for name, a in run.model.items() if name in STATICS}
+    trained, statics = split_pooled(run.model)
     if dataset is None and (has_own_parameters(run.config, trained) or len(models_of_run(trained)) > 1):
         raise ConfigError(
             f"clients of run '{run.name}' have private layers or models of clusters; add --data FILE --site NAME"

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.traffic.formula_targets import TemplateProperty
+from client.tasks.traffic.template_property import TemplateProperty
 from common.arrays import Array, Arrays, Floats
 from common.logic.formula import (
     Always,
@@ -73,10 +73,10 @@ def stretches(table: FloatTable, step: int, tolerance: float) -> Iterator[tuple[
         tolerance: Maximum change, in the units of the bounds.
     """
     day, row = table.shape[1] // 7, max(step, HOUR)
-    parts = [(days, table[:, first * day : (first + 1) * day]) for days, first in KINDS]
-    if np.array_equal(parts[0][1], parts[1][1]):
-        parts = [("every day", parts[0][1])]
-    for days, part in parts:
+    halves = [(days, table[:, first * day : (first + 1) * day]) for days, first in KINDS]
+    if np.array_equal(halves[0][1], halves[1][1]):
+        halves = [("every day", halves[0][1])]
+    for days, part in halves:
         for first, last in _constant_runs(part, tolerance):
             yield Stretch(days, first * row // step, (last + 1) * row // step - 1, step), part[:, first : last + 1]
 
@@ -107,8 +107,8 @@ def _constant_runs(table: FloatTable, tolerance: float) -> Iterator[tuple[int, i
 
 
 def _clock(seconds: int) -> str:
-    parts = [seconds // HOUR, seconds % HOUR // 60, *([seconds % 60] if seconds % 60 else [])]
-    return ":".join(f"{part:02d}" for part in parts)
+    fields = [seconds // HOUR, seconds % HOUR // 60, *([seconds % 60] if seconds % 60 else [])]
+    return ":".join(f"{part:02d}" for part in fields)
 
 
 RELATIONS = {"<=": "is at most", ">=": "is at least", "<": "is below", ">": "is above"}
@@ -132,10 +132,10 @@ def _words(phi: Formula, step: int, *, top: bool) -> str:
             return f"the {expression} {RELATIONS[relation]} {number_text(bound)}" + (_moment(step) if top else "")
         case Not(part):
             return f"it is not true that {inner(part, top=top)}"
-        case And(parts):
-            return (", and " if top else " and ").join(inner(part, top=top) for part in parts)
-        case Or(parts):
-            return "either " + " or ".join(inner(part, top=top) for part in parts)
+        case And(clauses):
+            return (", and " if top else " and ").join(inner(part, top=top) for part in clauses)
+        case Or(clauses):
+            return "either " + " or ".join(inner(part, top=top) for part in clauses)
         case Implies(left, right):
             return f"if {inner(left, top=top)}, then {inner(right, top=top)}"
         case Always(a, b, part):

@@ -61,6 +61,6 @@ def test_a_whole_stack_returns_as_one(tmp_path: Path) -> None:
         stores[k].save(RUN, ClientMemory(2, StackedRow(stacked, place, 3)))
     again = copied(stores, tmp_path / "clients")
     rows = [groups for store in again if isinstance(groups := store.load(RUN).groups, StackedRow)]
-    assert [(row.place, row.clients) for row in rows] == [(1, 3), (2, 3), (0, 3)]
+    assert [(row.index, row.clients) for row in rows] == [(1, 3), (2, 3), (0, 3)]
     assert len({id(row.stacked) for row in rows}) == 1
     assert_equal(stores, again)

@@ -155,5 +155,5 @@ def test_the_first_event_may_be_no_start(tmp_path: Path) -> None:
     write_run(tmp_path, "r1", [a_round(1)])
     summary = summarize(tmp_path, "r1")
     assert summary
-    assert (summary.started, summary.group) == (None, "")
+    assert (summary["started"], summary["group"]) == (None, "")
     assert isinstance(a_start(), Start)

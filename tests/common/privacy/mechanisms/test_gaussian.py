@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import kstest, norm
 
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 
 
 def test_gaussian_noise_has_its_distribution() -> None:

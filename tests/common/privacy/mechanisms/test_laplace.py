@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, laplace
 
-from common.privacy.mechanisms.vector import Laplace
+from common.privacy.mechanisms import Laplace
 
 
 def test_laplace_noise_has_its_distribution() -> None:

@@ -7,9 +7,8 @@ import pytest
 
 from common.arrays import Floats
 from common.errors import RefusedError
-from common.privacy.mechanisms.base import Mechanism, fresh_generator
-from common.privacy.mechanisms.registry import build_mechanism
-from common.privacy.mechanisms.vector import Gaussian, Laplace, PrivUnit
+from common.privacy.accounts import Mechanism
+from common.privacy.mechanisms import Gaussian, Laplace, PrivUnit, build_mechanism, fresh_generator
 from common.privacy.options import PrivacyOptions
 
 MECHANISMS: list[Mechanism] = [Gaussian(2.0, 1.5), Laplace(4.0, 1.5), PrivUnit(4.0, 1.5, 5)]
