@@ -61,15 +61,11 @@ def option_keys() -> tuple[str, ...]:
     return tuple(option.key for option in option_references())
 
 
-def _list_prefixes(depth: int) -> list[str]:
-    """Return the option keys cut to at most `depth` parts, each once."""
-    return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in option_keys()))
-
-
 def _explain(loc: tuple[int | str, ...], kind: str, message: str, value: object) -> str:
     path = current_key(".".join(str(part) for part in loc))
     if kind == "extra_forbidden":
-        return f"unknown option '{path}'{hint(path, _list_prefixes(len(loc)), cutoff=0.5)}"
+        existing = dict.fromkeys(".".join(key.split(".")[: len(loc)]) for key in option_keys())
+        return f"unknown option '{path}'{hint(path, existing, cutoff=0.5)}"
     message = message.removeprefix("Value error, ")
     if path in ("method", "task"):
         return message
