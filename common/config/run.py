@@ -39,9 +39,16 @@ def check_rows(config: "RunConfig") -> None:
     Raises:
         ValueError: The combination is not supported.
     """
-    task = config.task_options
-    has_noise = config.privacy.unit != "none"
-    config.federation.check_updates(names_rows=task.named_rows is not None, has_noise=has_noise)
+    federation, task, has_noise = config.federation, config.task_options, config.privacy.unit != "none"
+    if federation.encoding != "float32" and (task.named_rows or has_noise):
+        reason = "named rows" if task.named_rows else "noise"
+        raise ValueError(
+            f"federation.encoding={federation.encoding} does not apply to runs with {reason}; set federation.encoding=float32"
+        )
+    if task.named_rows and federation.robust not in ("none", "multi-krum"):  # rows that were not sent would be zeros
+        raise ValueError(
+            f"federation.robust={federation.robust} does not apply to named rows; set federation.robust=multi-krum"
+        )
     if task.gathers_rows and (obstacle := _find_obstacle(config)):
         raise ValueError(f"tasks.{config.task}.{task.gathers_rows} does not apply: {obstacle}")
 
