@@ -68,15 +68,15 @@ def expand_reply(reply: TrainReply, model: Mapping[str, Array]) -> TrainReply:
     return replace(reply, update=update, gradient=gradient)
 
 
-def check_rows(received: Mapping[str, Array], template: Mapping[str, Array]) -> Arrays:
-    """Return a template of an update as received, with the sent rows of tables.
+def check_rows(received: Mapping[str, Array], template: Mapping[str, Array], what: str = "update") -> Arrays:
+    """Return a template of the arrays as received, with the sent rows of tables.
 
     Raises:
-        WireError: Rows of a table do not fit the template; names the table.
+        WireError: Rows of a table do not fit the template; names `what` and the table.
     """
     tables = _tables(received, template)
     for n in tables:
-        _check_table(f"update: array '{n}'", n, received, template)
+        _check_table(f"{what}: array '{n}'", n, received, template)
     sent = {n + suffix: received[n + suffix] for n in tables for suffix in (ROWS, VALUES)}
     return {n: a for n, a in template.items() if n not in tables} | sent
 
