@@ -17,7 +17,7 @@ from server.round.state import RunState
 from server.round.strategy import adapt
 from server.secure.intake import SecureIntake
 from server.secure.metrics import MetricSums
-from server.secure.protocol import SumProtocol
+from server.secure.sums import HelperSums
 
 
 def build_method(config: RunConfig, state: RunState) -> Method:
@@ -33,7 +33,7 @@ def build_round(
     enrolment: Enrolment,
     observer: RoundObserver | None = None,
     *,
-    sums: SumProtocol | None = None,
+    sums: HelperSums | None = None,
     folder: Path | None = None,
     on_decided: Callable[[RoundDecision], None] = lambda decision: None,
     decision: RoundDecision | None = None,

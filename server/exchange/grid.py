@@ -9,7 +9,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
@@ -124,14 +124,9 @@ def content_size(content: RecordDict) -> int:
 MEGABYTE = 10**6
 
 
-def check_size(size: int, limit: float) -> None:
-    """Check that a reply is no larger than the largest honest one.
-
-    Raises:
-        WireError: It is larger.
-    """
-    if size > limit:
-        raise WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
+def oversize(size: int, limit: float) -> WireError:
+    """Return the error of a reply that is larger than the largest honest one."""
+    return WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
 
 
 def content_of(message: Message, limit: float = math.inf) -> RecordDict:
@@ -142,7 +137,8 @@ def content_of(message: Message, limit: float = math.inf) -> RecordDict:
     """
     if message.has_error():
         raise WireError(message.error.reason or f"error {message.error.code}")
-    check_size(content_size(message.content), limit)
+    if (size := content_size(message.content)) > limit:
+        raise oversize(size, limit)
     return message.content
 
 
@@ -179,37 +175,15 @@ MAX_STEP_SECONDS = (
 )
 
 
-class BeatingNode(Protocol):
-    """Part of Flower's description of a node that its heartbeats need."""
-
-    @property
-    def node_id(self) -> int:
-        """Id at the server."""
-
-    @property
-    def heartbeat_interval(self) -> float:
-        """Interval that the node promised, in seconds."""
-
-    @property
-    def last_activated_at(self) -> str:
-        """Time of its last connection."""
-
-    @property
-    def online_until(self) -> float:
-        """Time at which the SuperLink misses the node; each heartbeat moves it."""
-
-
 class Liveness:
     """Record of the last heartbeat of each node.
 
     Args:
-        list_nodes: Query of the connected nodes.
+        list_nodes: Query of the connected nodes, as Flower describes them; each heartbeat moves their `online_until`.
         clock: Monotonic seconds.
     """
 
-    def __init__(
-        self, list_nodes: Callable[[], Iterable[BeatingNode]], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, list_nodes: Callable[[], Iterable[Any]], clock: Callable[[], float] = time.monotonic) -> None:
         self._list_nodes, self._clock = list_nodes, clock
         self._beats: dict[int, float] = {}
         self._connected: dict[int, str] = {}
@@ -268,7 +242,53 @@ Take = Callable[[int, Message], None]
 """Takes the answer of a node as it arrives; it may replace the content."""
 
 
-class PollingGrid(Grid):
+class WrappedGrid(Grid):
+    """Wrapper of a Grid, to which it delegates everything that a subclass does not change.
+
+    Args:
+        grid: The wrapped Grid.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    @property
+    def run(self) -> Run:
+        """Run of the wrapped Grid."""
+        return self._grid.run
+
+    def set_run(self, run: Run) -> None:
+        """Set the run on the wrapped Grid."""
+        self._grid.set_run(run)
+
+    def create_message(
+        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
+    ) -> Message:
+        """Create a message by the wrapped Grid."""
+        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the ids of the connected nodes."""
+        return self._grid.get_node_ids()
+
+    def get_nodes(self) -> Iterable[NodeInfo]:
+        """Return the connected nodes."""
+        return self._grid.get_nodes()
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Push messages through the wrapped Grid."""
+        return self._grid.push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Pull messages through the wrapped Grid."""
+        return self._grid.pull_messages(message_ids)
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        """Send messages through the wrapped Grid and return the answers."""
+        return self._grid.send_and_receive(messages, timeout=timeout)
+
+
+class PollingGrid(WrappedGrid):
     """Wrapper of the Grid of a ServerApp with its own waiting; all else is delegated.
 
     Args:
@@ -293,8 +313,9 @@ class PollingGrid(Grid):
         hidden: Collection[int] = (),
         take: Take = lambda node, answer: None,
     ) -> None:
+        super().__init__(grid)
         self._liveness = liveness or Liveness(grid.get_nodes, clock)
-        self._grid, self._limits, self._on_exchange, self._hidden = grid, limits, on_exchange, hidden
+        self._limits, self._on_exchange, self._hidden = limits, on_exchange, hidden
         self._clock, self._sleep, self._take = clock, sleep, take
         self._first_answers: dict[str, deque[float]] = defaultdict(lambda: deque([0.0], maxlen=RECENT_EXCHANGES))
 
@@ -362,36 +383,9 @@ class PollingGrid(Grid):
                 arrived[identity] = reply
         return arrived
 
-    @property
-    def run(self) -> Run:
-        """Run of the wrapped Grid."""
-        return self._grid.run
-
-    def set_run(self, run: Run) -> None:
-        """Set the run on the wrapped Grid."""
-        self._grid.set_run(run)
-
-    def create_message(
-        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
-    ) -> Message:
-        """Create a message by the wrapped Grid."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
-
     def get_node_ids(self) -> Iterable[int]:
         """Return the ids of the connected clients, without those that send no heartbeats."""
         return self._liveness.audible([*self._grid.get_node_ids()], self._hidden)
-
-    def get_nodes(self) -> Iterable[NodeInfo]:
-        """Return the connected nodes."""
-        return self._grid.get_nodes()
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Push messages through the wrapped Grid."""
-        return self._grid.push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Pull messages through the wrapped Grid."""
-        return self._grid.pull_messages(message_ids)
 
 
 def _is_lost(answer: Message) -> bool:

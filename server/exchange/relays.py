@@ -18,8 +18,8 @@ from common.text import printable
 from common.wire.codec import Handed, decode, size_without_arrays
 from common.wire.hubs import Answer, SumBlob, address, read_sum, split_answers, sum_of
 from common.wire.messages import FAILED, TRAIN, TrainReply
-from server.exchange.flower import Pull, Run
-from server.exchange.grid import PollingGrid, RoundLimits, Weighed, content_size
+from server.exchange.flower import Pull
+from server.exchange.grid import PollingGrid, RoundLimits, Weighed, WrappedGrid, content_size
 
 UNANSWERED = "the hub sent no answer of this client"
 
@@ -106,7 +106,7 @@ class HostedClient:
     last_activated_at: str = ""
 
 
-class HubGrid(Grid):
+class HubGrid(WrappedGrid):
     """Wrapper of a Grid; nodes that are no hubs pass unchanged.
 
     Args:
@@ -115,7 +115,8 @@ class HubGrid(Grid):
     """
 
     def __init__(self, grid: Grid, pull: Pull | None = None) -> None:
-        self._grid, self._pull = grid, pull or grid.pull_messages
+        super().__init__(grid)
+        self._pull = pull or grid.pull_messages
         self.sums = False
         """True if hubs may add up the training replies of their clients."""
         self._hosted: dict[int, HostedClient] = {}
@@ -185,21 +186,6 @@ class HubGrid(Grid):
         messages = list(messages)
         limits = RoundLimits(max(len(messages), 1), math.inf, 0.0)
         return PollingGrid(self, limits).send_and_receive(messages, timeout=timeout)
-
-    def create_message(
-        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
-    ) -> Message:
-        """Create a message by the wrapped Grid."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
-
-    @property
-    def run(self) -> Run:
-        """Run of the wrapped Grid."""
-        return self._grid.run
-
-    def set_run(self, run: Run) -> None:
-        """Set the run on the wrapped Grid."""
-        self._grid.set_run(run)
 
     def _join(self, hub: int, group: Sequence[Message]) -> Message:
         """Return the message to a hub in place of its clients', which keep their shares of the bytes."""

@@ -30,8 +30,8 @@ from server.record.events import Finish, RoundEvent, Split, Start, Waiting, even
 from server.record.folder import Checkpoint, RunDirectory
 from server.record.model_choice import ModelChoice, model_file
 from server.record.result import Result
-from server.record.verdict import Evaluations, RunTotals, build_result
-from server.round.checks import LossWatch, median_loss
+from server.record.verdict import build_result
+from server.round.checks import LossWatch
 from server.round.state import PLAN_PREFIX, RunState, Trained
 from server.secure.parties import describe_privacy
 
@@ -103,13 +103,13 @@ def describe_round(
         refused: Node or client -> reason of refusals that no event has named.
     """
     training = find_training(exchanges)
-    reasons = _list_unmeasured(exchanges, name, set(training.missing))
-    reasons |= {client: f"evaluation: {why}" for client, why in evaluation.dropped.items()}
-    reasons |= {
+    reasons = {
+        **_list_unmeasured(exchanges, name, set(training.missing)),
         **refused,
         **{client: why for client, why in attendance.lost.items() if why},
         **trained.excluded,
         **trained.rejected,
+        **{client: f"evaluation: {why}" for client, why in evaluation.dropped.items()},
     }
     missing = attendance.unanswered | {client for client, why in attendance.lost.items() if not why}
     return RoundEvent(
@@ -128,7 +128,7 @@ def describe_round(
         bytes_up=sum(exchange.bytes_up for exchange in exchanges),
         server={**trained.server, **evaluation.notes},
         clusters=dict(trained.groups),
-        median_loss=median_loss(evaluation),
+        median_loss=evaluation.median_loss,
         clients=attendance.clients,
         states=attendance.states,
         gone=attendance.gone,
@@ -147,11 +147,6 @@ def _list_unmeasured(
     return {name(node): why for node, why in reasons.items() if node not in missing}
 
 
-def to_json(event: RoundEvent) -> str:
-    """Return a line as the text that a checkpoint keeps."""
-    return event_to_line(event).decode()
-
-
 def find_unwritten(totals: dict[str, Any], written: Sequence[RoundEvent]) -> RoundEvent | None:
     """Return the line that a checkpoint keeps, if the newest written one is of an earlier round."""
     try:
@@ -168,7 +163,7 @@ def complete(event: RoundEvent, evaluation: Evaluation, split: Split, exchanges:
     return replace(
         event,
         metrics=dict(evaluation.metrics),
-        median_loss=median_loss(evaluation),
+        median_loss=evaluation.median_loss,
         split=split if evaluation.metrics else "",
         seconds=event.seconds + sum(exchange.seconds for exchange in exchanges),
         refused={**event.refused, **dropped},
@@ -266,10 +261,10 @@ class Journal:
         if evaluation.metrics or self._final(number):  # else the result would hold metrics of an earlier model
             self._last = evaluation if evaluation.metrics else Evaluation({}, evaluation.clients)
         state = self._trained.state if self._trained is not None else self._opened
-        self.choice.record(number, evaluation, self._split(number), state)
+        selection = self.choice.record(number, evaluation, self._split(number), state)
         if event := self._event(number, evaluation):
-            self._folder.append(replace(event, selection=self.choice.selection(evaluation)))
             self._add(event.bytes_down, event.bytes_up)
+            self._folder.append(replace(event, selection=selection))
             self.losses.record(event.median_loss)
         self._trained = self.unwritten = self._opened = None
         self._exchanges, self._failed = [], []
@@ -308,44 +303,49 @@ class Journal:
 
     def _describe(self, trained: Trained, evaluation: Evaluation, presence: Presence) -> RoundEvent:
         number, rejected, roster = trained.state.round, trained.rejected, self._enrolment.roster
+        split, training = self._split(number), find_training(self._exchanges)
         new = {roster.name(node): why for node, why in roster.refused.items() if node not in self._reported}
         event = describe_round(
             trained,
             evaluation,
             self._exchanges,
-            presence.attend(number, find_training(self._exchanges), rejected),
+            presence.attend(number, training, rejected),
             roster.name,
             rounds=self._config.rounds,
-            split=self._split(number),
+            split=split,
             refused=new,
         )
-        return complete(event, evaluation, event.split, self._failed)
+        return complete(event, evaluation, event.split, self._failed) if self._failed else event
 
     def finish(self, state: RunState, reason: str = "", error: FedloomError | None = None) -> Result:
         """Write the result of the run; an error means that it failed."""
         roster = self._enrolment.roster
         for exchange in (*self._failed, *self._exchanges):  # after the last line
             self._add(exchange.bytes_down, exchange.bytes_up)
-        evaluations = Evaluations(self._last, self.choice.evaluation or self._last)
-        totals = RunTotals(
-            best=self.choice.best,
+        result = build_result(
+            self._config,
+            state,
+            self._last,
+            self.choice.evaluation or self._last,
+            best=self.choice.rounds.best,
             seconds=time.monotonic() - self._started,
-            bytes=self._bytes,
+            traffic=self._bytes,
             examples={client.name: client.examples for client in roster.clients.values()},
             privacy=describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events()),
+            reason=reason,
+            error=error,
         )
-        result = build_result(self._config, state, evaluations, totals, reason, error)
         self._folder.write_result(result)
         self._folder.append(Finish(status=result.status, reason=result.reason))
         return result
 
     def _checkpoint(self, state: RunState) -> None:
-        best = self.choice.best
+        best = self.choice.rounds.best
         totals: dict[str, Any] = {"seconds": time.monotonic() - self._started, "best": best and asdict(best)}
         totals |= {"spent": self._enrolment.roster.spent, "sharing": sorted(self._sharing)}
         if self._trained is not None:  # the line waits for the evaluation, the sums of its round go on
             event = self._describe(self._trained, Evaluation({}, {}), copy.copy(self._presence))
-            totals["line"] = to_json(event)
+            totals["line"] = event_to_line(event).decode()
         checkpoint = to_checkpoint(state, self._config.seed, totals)
         self._folder.checkpoints.save(checkpoint, best.round if best else 0)
         self._folder.save_model(*model_file(self._config, state))

@@ -3,7 +3,6 @@
 import math
 from collections import deque
 from dataclasses import dataclass
-from statistics import median_low
 from typing import get_args
 
 from common.arrays import Arrays, check_like
@@ -16,11 +15,8 @@ from common.text import printable
 from common.wire.encodings import unpack_reply
 from common.wire.messages import AssignReply, EvaluateReply, TrainReply
 from common.wire.sparse_rows import check_rows, expand_reply, rows_of
-from server.aggregation.metrics import Evaluation, is_plausible
+from server.aggregation.metrics import LOSS, Evaluation, is_plausible
 from server.exchange.grid import MEGABYTE
-
-LOSS = "loss"
-"""Metric that every task with a loss reports under this key."""
 
 MAX_EXAMPLES = 10**9
 """Largest number of records that a client may enrol with."""
@@ -251,18 +247,7 @@ class LossWatch:
 
         It did if it is worse than at the start and many times the last losses, or if most clients cannot compute it.
         """
-        loss, reference = median_loss(evaluation), max(self._recent, default=math.inf)
+        loss, reference = evaluation.median_loss, max(self._recent, default=math.inf)
         if math.isnan(loss) or loss <= max(EXPLOSION * reference, self._first):
             return ""
         return f"the validation loss rose from {reference:.3g} to {loss:.3g}"
-
-
-def median_loss(evaluation: Evaluation) -> float:
-    """Return the lower median of the clients' losses; NaN without losses.
-
-    It is infinite if most of them are not finite.
-    """
-    values = [value for value, _ in evaluation.values_of(LOSS).values()]
-    if len(evaluation.diverged) > len(values):
-        return math.inf
-    return median_low(values) if values else math.nan

@@ -31,7 +31,7 @@ from server.aggregation.lengths import (
 from server.aggregation.replies import Load, Reply, add_up, are_summed, average_by_row, select_whole, shorten
 from server.aggregation.robust import robust_replies
 from server.clients.enrolment import Enrolment
-from server.exchange.grid import Weighed, check_size, content_of, content_size
+from server.exchange.grid import Weighed, content_of, content_size, oversize
 from server.round.checks import MAX_EXAMPLES, ExpectedReply, accept_reply, limit_reply, lowest_loss
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
@@ -72,15 +72,16 @@ class Intaken:
 class Intake(Protocol):
     """Way from the clients' replies to one contribution."""
 
-    @property
-    def paying(self) -> list[str]:
-        """Clients that pay for the round."""
+    paying: list[str]
+    """Clients that pay for the round."""
 
     def is_pending(self, number: int) -> bool:
         """Return True if clients are not asked: results of the round are still to be opened, or are lost."""
+        return False
 
     def has_final(self, number: int) -> bool:
         """Return True if the clients of a sum of the round are final, and it is still to be opened."""
+        return False
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Prepare to take replies; return the clients that are asked, with the terms of their replies."""
@@ -135,7 +136,8 @@ def take_reply(answer: Message, limit: float, examine: Callable[[TrainReply], Re
         return
     size = content_size(answer.content)
     try:
-        check_size(size, limit)
+        if size > limit:
+            raise oversize(size, limit)
         outcome: ReplyT | WireError = examine(decode(TrainReply, answer.content))
     except WireError as error:
         outcome = error
@@ -172,7 +174,7 @@ def split_messages(
     }
 
 
-class SingleIntake:
+class SingleIntake(Intake):
     """Intake of single replies and of blocks: each one is checked, and compared in length with the others.
 
     Args:
@@ -195,23 +197,17 @@ class SingleIntake:
             bool(options.gathers_rows),
         )
         self._at: RoundContext | None = None
+        """Round whose replies are expected, in this phase."""
+        self._phase = LOCAL
         self._uploaded: tuple[Arrays, Arrays] = {}, {}
         """Model of the last reply, and the part of it that clients send updates of."""
         self.spool: Spool | None = None
         """Store of replies as they arrive, where the server step reads them one at a time."""
-        self.paying: list[str] = []
-
-    def is_pending(self, number: int) -> bool:
-        """Return False: single replies are not stored beyond a round."""
-        return False
-
-    def has_final(self, number: int) -> bool:
-        """Return False: there is no sum."""
-        return False
+        self.paying = []
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Prepare to take replies; return all clients, without terms."""
-        self._at, self.spool, self.paying = at, Spool(self._folder) if self._streams else None, [*clients]
+        self.spool, self.paying = Spool(self._folder) if self._streams else None, [*clients]
         self._expect(at, LOCAL)
         return dict.fromkeys(clients, "")
 
@@ -224,7 +220,8 @@ class SingleIntake:
     def close(self, at: RoundContext, messages: Iterable[Message], phase: str = LOCAL) -> Intaken:
         """Return usable replies, without those beyond `federation.norm-bound`."""
         self.spool = None
-        self._expect(at, phase)
+        if at is not self._at or phase != self._phase:
+            self._expect(at, phase)
         usable, rejected = split_messages(messages, self._enrolment, partial(self._examine, at))
         results = Intaken([*usable.values()], rejected, at.state.reply_memory)
         return self._bound(at, results, phase) if at.config.federation.norm_bound else results
@@ -260,6 +257,7 @@ class SingleIntake:
 
     def _expect(self, at: RoundContext, phase: str) -> None:
         """Prepare to examine the replies in a phase of a round."""
+        self._at, self._phase = at, phase
         steps, model = at.config.method_options.steps(phase), at.state.model
         self._expected = replace(self._expected, round=at.number, max_steps=steps)
         self._limit = limit_reply({**model, **self._template(model)})
@@ -349,5 +347,5 @@ class SingleIntake:
 
     def _past(self, at: RoundContext) -> list[Lengths]:
         """Return typical lengths of the last rounds; none if no other client ever took part."""
-        is_alone = len({*self._enrolment.roster.by_name(), *at.counted}) == 1
+        is_alone = len({*self._enrolment.roster.by_name(), *at.state.counted}) == 1
         return [] if is_alone else at.state.reply_memory.past(at.noise)

@@ -152,7 +152,8 @@ class Round(Strategy):
         """
         try:
             at = self._context()
-            self._report(self._advance(at, self.intake.close(at, replies)))
+            self._step = self._advance(at, self.intake.close(at, replies))
+            self.observer.on_trained(self._step.trained)
         except QuorumError:
             if not self.intake.has_final(self.state.round + 1):
                 self.plan.fail()
@@ -233,9 +234,8 @@ class Round(Strategy):
             blamed.append(longest)
             reason = self._blame("the step with its update is not finite", at.number)
             results = results.without([longest], {longest: reason})
-        reply_memory = results.reply_memory.record(at.noise, results.lengths).exclude(
-            blamed, self._end_of_penalty(at.number)
-        )
+        end = self._end_of_penalty(at.number)
+        reply_memory = results.reply_memory.record(at.noise, results.lengths).exclude(blamed, end)
         self.state = replace(state, reply_memory=reply_memory)
         return Step(at, results, self._describe(at, results))
 
@@ -253,20 +253,15 @@ class Round(Strategy):
 
     def _describe(self, at: RoundContext, results: Intaken) -> Trained:
         """Return the report of a step; the loss is known only of plaintext replies."""
+        groups = self.method.assignment.groups(self.state)
+        numbers = {"lost": 1.0} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
         weight = sum(r.weight for r in results.replies)
         is_known = bool(results.replies) and not at.cost
         loss = sum(r.weight * r.train.loss for r in results.replies) / weight if is_known else math.nan
-        numbers = {"lost": 1.0} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
         names = {reply.client for reply in results.replies}
         shortened = {client: why for client, why in results.shortened.items() if client in names}
-        groups = self.method.assignment.groups(self.state)
-        return Trained(
-            self.state, loss, results.rejected, {**numbers, **self._costs}, groups, self._unusable, shortened
-        )
-
-    def _report(self, step: Step) -> None:
-        self._step = step
-        self.observer.on_trained(step.trained)
+        numbers |= self._costs
+        return Trained(self.state, loss, results.rejected, numbers, groups, self._unusable, shortened)
 
     def _require_quorum(self, results: Intaken) -> None:
         quorum, number = self.config.federation.min_replies, self.state.round + 1
@@ -297,14 +292,16 @@ class Round(Strategy):
             again = self._advance(step.at, others)
             reply_memory = self.state.reply_memory.exclude(outliers, self._end_of_penalty(number))
             self.state = replace(self.state, reply_memory=reply_memory)
-            self._report(replace(again, trained=replace(again.trained, state=self.state)))
+            self._step = replace(again, trained=replace(again.trained, state=self.state))
+            self.observer.on_trained(self._step.trained)
             evaluation = self._evaluate_again(self._grid)
             if not find_explosion(evaluation):
                 return evaluation
         self.state = replace(before, round=number, reply_memory=after.reply_memory)
         numbers = {"taken_back": 1.0, **self._costs}
         back = replace(step.trained, state=self.state, loss=math.nan, server=numbers, shortened={})
-        self._report(replace(step, trained=back))
+        self._step = replace(step, trained=back)
+        self.observer.on_trained(back)
         return self._evaluate_again(self._grid)
 
     def _end_of_penalty(self, number: int) -> int:
@@ -352,11 +349,15 @@ class Round(Strategy):
         messages = self._evaluations(grid, split, final=final, model=model, number=number)
         return self._evaluator.summarize(grid.send_and_receive(messages), number or self.state.round)
 
+    def evaluate(self, grid: Grid) -> None:
+        """Evaluate the model of the last round outside of Flower's loop."""
+        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
+        self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
+
     def conclude(self, grid: Grid) -> None:
         """Evaluate the final model of a run that ends before its last round."""
         self._is_over = True
-        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
-        self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
+        self.evaluate(grid)
 
     def summary(self) -> None:
         """Log the method and its options; Flower calls this at the start."""

@@ -19,8 +19,7 @@ from common.wire.messages import COUNTS, CountsReply, CountsRequest
 from server.clients.roster import Roster
 from server.exchange.grid import PollingGrid, Weighed, content_of, content_size
 from server.round.state import RunState
-from server.secure.protocol import Release, SumProtocol, Upload
-from server.secure.sums import SumLostError, TooFewUploadsError
+from server.secure.sums import HelperSums, Release, SumLostError, TooFewUploadsError, Upload
 
 log = logging.getLogger("fedloom.server")
 
@@ -29,7 +28,7 @@ CHANNEL = "counts"
 
 
 def sum_masked_counts(
-    grid: PollingGrid, roster: Roster, state: RunState, sums: SumProtocol, config: RunConfig, vocabulary: Vocabulary
+    grid: PollingGrid, roster: Roster, state: RunState, sums: HelperSums, config: RunConfig, vocabulary: Vocabulary
 ) -> RunState:
     """Return the state with the opened sum of all clients' counts among its statics.
 
@@ -73,7 +72,7 @@ def sum_masked_counts(
 
 
 def _collect(
-    grid: PollingGrid, roster: Roster, requests: Sequence[Message], sums: SumProtocol, terms: SumTerms
+    grid: PollingGrid, roster: Roster, requests: Sequence[Message], sums: HelperSums, terms: SumTerms
 ) -> tuple[dict[str, Upload], dict[str, str]]:
     """Return client -> upload, stored as it arrives, and client -> reason for bad ones."""
     uploads: dict[str, Upload] = {}

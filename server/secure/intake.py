@@ -20,13 +20,23 @@ from common.wire.messages import LOCAL, TrainReply
 from server.aggregation.replies import Reply
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import content_of
-from server.round.intake import Intaken, Taken, split_messages, take_reply
+from server.round.intake import Intake, Intaken, Taken, split_messages, take_reply
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
 from server.secure.counts import CHANNEL as COUNTS_CHANNEL
-from server.secure.protocol import Release, SumProtocol, Total, Upload
 from server.secure.store import FixedSum
-from server.secure.sums import FEWEST_GROUPS, ClusterSums, SumLostError, TooFewUploadsError, bounded, median_of
+from server.secure.sums import (
+    FEWEST_GROUPS,
+    ClusterSums,
+    HelperSums,
+    Release,
+    SumLostError,
+    TooFewUploadsError,
+    Total,
+    Upload,
+    bounded,
+    median_of,
+)
 
 CHANNEL = "train"
 """Channel of the sum of updates."""
@@ -38,7 +48,7 @@ BLOCKS = {"update": UPDATE, "absolute": MAGNITUDE, "gradient": GRADIENT}
 """Block of a client's vector -> kind of the contribution's sums."""
 
 
-class SecureIntake:
+class SecureIntake(Intake):
     """Intake of masked uploads, of which the server learns one sum, or one sum of each group of clients.
 
     Args:
@@ -48,11 +58,11 @@ class SecureIntake:
         sums: Protocol of secure sums.
     """
 
-    def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, sums: SumProtocol) -> None:
+    def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, sums: HelperSums) -> None:
         self._enrolment, self._method, self._sums = enrolment, method, sums
         groups = config.secure_sums.groups
         self._channels = [f"{CHANNEL}/{g}" for g in range(groups)] if groups > 1 else [CHANNEL]
-        self.paying: list[str] = []
+        self.paying = []
         self.terms: list[SumTerms] = []
         """Terms of each group's sum."""
         self.spool: Spool | None = None
@@ -65,7 +75,7 @@ class SecureIntake:
         self._notes: dict[str, float] = {}
 
     def is_pending(self, number: int) -> bool:
-        """Return True if clients are not asked: the sums of the round are still to be opened, or are lost."""
+        """Return True if the sums of the round are still to be opened, or are lost."""
         return self._sums.is_renewed or all(self._fixed(number))
 
     def has_final(self, number: int) -> bool:

@@ -17,8 +17,7 @@ from common.wire.messages import EvaluateReply
 from server.aggregation.metrics import Evaluation, MetricSum, PairedSums, split_alone
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import content_of
-from server.secure.protocol import Release, SumProtocol, Total, Upload
-from server.secure.sums import SumLostError, TooFewUploadsError
+from server.secure.sums import HelperSums, Release, SumLostError, TooFewUploadsError, Total, Upload
 
 log = logging.getLogger("fedloom.server")
 
@@ -37,7 +36,7 @@ class MetricSums:
         sums: Protocol of the sums.
     """
 
-    def __init__(self, config: RunConfig, sums: SumProtocol) -> None:
+    def __init__(self, config: RunConfig, sums: HelperSums) -> None:
         self._sums, self._has_noise, self._rho = sums, config.privacy.unit != "none", config.metric_cost
         self._metrics = summed_metrics(TASKS[config.task], noised=self._has_noise)
         self._terms: SumTerms | None = None

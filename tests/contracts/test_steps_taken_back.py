@@ -12,7 +12,7 @@ from common.wire.codec import decode, encode
 from common.wire.messages import EvaluateReply, EvaluateRequest
 from server.aggregation.lengths import ReplyMemory
 from server.aggregation.metrics import Evaluation
-from server.round.checks import LossWatch, median_loss
+from server.round.checks import LossWatch
 from server.round.state import RunState
 from tests.support.strategies import MODEL, NAMES, NODES, Server, every_strategy, good, message_of, reply_of
 
@@ -116,7 +116,7 @@ def test_the_loss_explodes_for_most_clients_or_not_at_all() -> None:
     assert watch.find_explosion(losses(0.9, 1e11)) == ""  # one client does not decide
     assert watch.find_explosion(losses(19.0, 19.0)) == ""
     assert watch.find_explosion(losses(1.0, diverged=2)) == "the validation loss rose from 2 to inf"
-    assert np.isnan(median_loss(losses()))
+    assert np.isnan(losses().median_loss)
 
 
 def losses(*values: float, diverged: int = 0) -> Evaluation:
