@@ -53,17 +53,8 @@ class AcceptedHelpers(Protocol):
         """Names of the pinned helpers whose identity came from the server at first contact."""
 
 
-class AcceptsHelpers(Protocol):
-    """Helpers that an owner relies on."""
-
-    def accept(self, cards: Sequence[str], run: str) -> AcceptedHelpers:
-        """Return the helpers of an invitation.
-
-        Raises:
-            WireError: The invitation is malformed or of another run.
-            RefusedError: The owner does not rely on enough of these helpers.
-        """
-
+AcceptHelpers = Callable[[Sequence[str], str], AcceptedHelpers]
+"""(cards, run) -> helpers of an invitation; RefusedError if the owner relies on too few of them."""
 
 BuildLearner = Callable[[RunConfig, Vocabulary], Learner]
 
@@ -117,17 +108,13 @@ check_model = ModelCheck()
 
 
 class Enrolments:
-    """Enrolled runs of one client; the newest one stays in memory.
+    """Enrolled runs of one client; the newest one stays in memory."""
 
-    Args:
-        build_learner: Reads the private data under a run's vocabulary.
-        store: Client state.
-        policy: The owner's policy.
-        pins: Helpers that the owner relies on.
-    """
-
-    def __init__(self, build_learner: BuildLearner, store: Store, policy: Policy, pins: AcceptsHelpers) -> None:
-        self._build_learner, self._store, self._policy, self._pins = build_learner, store, policy, pins
+    def __init__(
+        self, build_learner: BuildLearner, store: Store, policy: Policy, accept_helpers: AcceptHelpers
+    ) -> None:
+        self._build_learner, self._store, self._policy = build_learner, store, policy
+        self._accept_helpers = accept_helpers
         self._runs: dict[str, EnrolledRun] = {}
         self._unfit: dict[str, float] = {}
 
@@ -166,7 +153,7 @@ class Enrolments:
         self._policy.check(config)
         _check_same_run(self._store, request.run, config)
         helpers = (
-            self._pins.accept(request.helpers, request.run) if config.privacy.resolved_trust == "helpers" else None
+            self._accept_helpers(request.helpers, request.run) if config.privacy.resolved_trust == "helpers" else None
         )
         vocabulary = _read_vocabulary(config.task, request.catalogue)
         try:

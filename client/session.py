@@ -11,12 +11,11 @@ from safetensors.numpy import save
 from client.enrolment import BuildLearner, EnrolledRun, Enrolments, fingerprint
 from client.privacy.release import Releaser, passes_unchanged
 from client.privacy.transforms import run_or_zeros
-from client.secure.sums import join_training, upload_counts, upload_metrics, with_own_part
 from client.secure.terms import Pins
+from client.secure.upload import join_training, upload_counts, upload_metrics, with_own_part
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
-from client.training.alone import with_alone
-from client.training.evaluation import assess_models, choose_cluster, evaluate_models
+from client.training.evaluation import assess_models, choose_cluster, evaluate_models, with_alone
 from client.training.local_round import train
 from client.training.participant import ADAPT, Participant
 from client.training.state import keep_round
@@ -44,12 +43,8 @@ MODEL = "model.safetensors"
 class Session:
     """Client side of all exchanges with a server.
 
-    Args:
-        client: Stable public name.
-        build_learner: Reads the private data under a run's vocabulary.
-        store: Client state.
-        releaser: Last step of every reply with private data; it holds the owner's policy.
-        first_contacts: File of the identities of helpers at first contact; None for memory that ends with the process.
+    The releaser is the last step of every reply with private data; it holds the owner's policy. Without a file of first
+    contacts, identities of helpers end with the process.
     """
 
     def __init__(
@@ -62,7 +57,7 @@ class Session:
     ) -> None:
         self.client, self.build_learner, self.store, self.releaser = client, build_learner, store, releaser
         self.policy = releaser.policy
-        self.runs = Enrolments(build_learner, store, self.policy, Pins.of(self.policy, first_contacts))
+        self.runs = Enrolments(build_learner, store, self.policy, Pins(self.policy, first_contacts).accept)
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Accept an enrolment.

@@ -21,11 +21,8 @@ from common.text import printable
 class LastNode:
     """Number of the node that the server gave to this client's key.
 
-    The server refuses a second connection of a key until it misses the heartbeats of the first, for 20 s. A client
-    that knows its number ends the first connection itself. Only the holder of the key can do so.
-
-    Args:
-        path: File of the number; None keeps no number.
+    The server refuses a second connection of a key until it misses the heartbeats of the first, for 20 s. A client that knows
+    its number ends the first connection itself. Only the holder of the key can do so. Without a path, no number is kept.
     """
 
     path: Path | None = None

@@ -116,14 +116,7 @@ _OPTIONS = (  # times in milliseconds
 
 
 class Channel:
-    """Channel that connects on first use, encrypted if the server has a CA.
-
-    Args:
-        server: Address and credentials of the server.
-        stop: Event that requests the client to stop.
-        identity: Interceptor that signs every call.
-        metadata: Metadata sent with every call.
-    """
+    """Channel that connects on first use, encrypted if the server has a CA."""
 
     def __init__(
         self,
@@ -175,11 +168,7 @@ class Channel:
 
 
 class Heart:
-    """Thread that sends heartbeats until it is stopped.
-
-    Args:
-        beat: Function that sends one heartbeat.
-    """
+    """Thread that sends heartbeats until it is stopped."""
 
     def __init__(self, beat: Callable[[], object]) -> None:
         self._beat = beat
@@ -219,11 +208,8 @@ class Fleet:
     """Connected node; a context manager that joins on entry and leaves on exit.
 
     Every method raises the errors of `failures.explain`. After ServerAwayError the same call may succeed later, after
-    NotAdmittedError the node must join again. RunOverError ends a message, ConnectError the client.
-
-    Args:
-        server: Address and credentials of the server.
-        stop: Event that requests the client to stop; calls in progress then end soon.
+    NotAdmittedError the node must join again. RunOverError ends a message, ConnectError the client. Calls in progress end soon
+    after `stop` is set.
     """
 
     def __init__(self, server: Server, stop: threading.Event) -> None:
@@ -375,11 +361,7 @@ RUNS_REMEMBERED = 16
 
 
 class RunContexts:
-    """State and configuration of the last `RUNS_REMEMBERED` runs.
-
-    Args:
-        node_config: Node configuration in every Context.
-    """
+    """State and configuration of the last `RUNS_REMEMBERED` runs."""
 
     def __init__(self, node_config: Config) -> None:
         self._node_config = node_config

@@ -117,9 +117,6 @@ class RequestJournal:
     """Journal file of a state folder; several processes may write to it.
 
     A journal that cannot be written stops no training. One warning is logged until a write succeeds again.
-
-    Args:
-        folder: State folder.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -199,11 +199,6 @@ class Policy(SharingPolicy):
     def check_names(self, task: str, method: str, inner: str) -> None:
         """Refuse a task or a method by its name, before it is imported.
 
-        Args:
-            task: Name of the task.
-            method: Name of the method or planner.
-            inner: Name of the training method.
-
         Raises:
             RefusedError: A name is not installed or not allowed.
         """
@@ -241,9 +236,7 @@ class Policy(SharingPolicy):
 def read_policy(path: Path | None, *, is_generated: bool = False) -> Policy:
     """Read a policy file.
 
-    Args:
-        path: TOML file; None for the defaults.
-        is_generated: True if the data are generated; without a file, their metrics are then always shared.
+    Without a file the defaults hold; metrics of generated data are then always shared.
 
     Raises:
         ConfigError: The file cannot be read, or an option is unknown or invalid.

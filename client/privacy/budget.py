@@ -90,10 +90,6 @@ class Reservation:
     def noise(self, steps: int, generator: Callable[[], np.random.Generator]) -> DpSgdNoise | None:
         """Return the noise of local steps, unit `record`; None for unit `client`.
 
-        Args:
-            steps: Number of local steps τ.
-            generator: Factory of the random generator.
-
         Raises:
             RefusedError: No noise reduces the steps to that cost.
         """
@@ -159,11 +155,8 @@ ROUNDING = 1e-9
 class Budget:
     """Privacy budget of one client.
 
-    Args:
-        policy: The owner's policy.
-        open_ledger: Opens the ledger of the data.
-        part: Name of the client's partition, if several clients share a data set and thus its ledger. Slots and run budgets
-            are separate for each partition.
+    `part` names the client's partition, if several clients share a data set and thus its ledger. Slots and run budgets are
+    separate for each partition.
     """
 
     def __init__(self, policy: Policy, open_ledger: OpenLedger, part: str = "") -> None:
@@ -229,25 +222,17 @@ class Budget:
         """Reserve the release of counts at the whole budget of `config.task_options.count_privacy`.
 
         Raises:
-            RefusedError: The cost exceeds the policy or the ledger's budget.
+            RefusedError: The cost exceeds the policy or the ledger's budget; so do the following methods.
         """
         return self._reserve(config.task_options.count_privacy, Slot(self.run_name(run), 0, kind="counts"))
 
     def reserve_counts_in_sums(self, config: RunConfig, run: str) -> Reservation:
-        """Reserve the release of counts inside a secure sum with noise.
-
-        Raises:
-            RefusedError: The cost exceeds the policy or the ledger's budget.
-        """
+        """Reserve the release of counts inside a secure sum with noise."""
         options = config.privacy if config.privacy.unit != "none" else config.task_options.count_privacy
         return self._reserve(options, Slot(self.run_name(run), 0, kind="counts"), config.count_cost)
 
     def reserve_metrics_in_sums(self, config: RunConfig, run: str) -> Reservation:
-        """Reserve the release of the final model's metrics inside a secure sum with noise.
-
-        Raises:
-            RefusedError: The cost exceeds the policy or the ledger's budget.
-        """
+        """Reserve the release of the final model's metrics inside a secure sum with noise."""
         return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), config.metric_cost)
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:

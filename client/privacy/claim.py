@@ -1,7 +1,6 @@
 """Claims of a ledger, for its owner."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,9 +47,7 @@ class Statement:
 def read_statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
     """Return the statements of all accounts of a ledger, without changing it.
 
-    Args:
-        path: Ledger.
-        folders: Folders of roll-back records.
+    The folders are those of roll-back records.
 
     Raises:
         LedgerError: The ledger is missing, damaged, or behind a roll-back record.
@@ -110,13 +107,16 @@ def claim_of(
 
 def spent_by_run(entries: Sequence[LedgerEntry]) -> tuple[RunSpent, ...]:
     """Return the amount that each run spent, in the order of their first release."""
-    releases = Counter(entry.slot.run for entry in entries)
-    wasted = Counter(entry.slot.run for entry in entries if entry.status == "reserved")
-    costs: dict[str, list[float]] = {run: [] for run in releases}
-    trusts: dict[str, set[str]] = {run: set() for run in releases}
+    by_run: dict[str, list[LedgerEntry]] = {}
     for entry in entries:
-        costs[entry.slot.run].append(entry.terms.cost)
-        trusts[entry.slot.run].add(entry.terms.trust)
+        by_run.setdefault(entry.slot.run, []).append(entry)
     return tuple(
-        RunSpent(run, releases[run], wasted[run], math.fsum(costs[run]), tuple(sorted(trusts[run]))) for run in releases
+        RunSpent(
+            run,
+            releases=len(of_run),
+            wasted=sum(entry.status == "reserved" for entry in of_run),
+            spent=math.fsum(entry.terms.cost for entry in of_run),
+            trust=tuple(sorted({entry.terms.trust for entry in of_run})),
+        )
+        for run, of_run in by_run.items()
     )

@@ -41,26 +41,16 @@ DrawCounts = Callable[[float, np.random.Generator], Arrays]
 """(σ, generator) -> counts with N(0, σ²) on each, of which one record changes at most an L2 norm of 1."""
 
 
-@dataclass(frozen=True)
-class FullTables:
-    """Select step: restore whole tables from gathered rows; other rows are zero.
+def restore_tables(model: Arrays, work: Work) -> Work:
+    """Return work with the model's whole tables in place of gathered rows; other rows are zero."""
 
-    Args:
-        model: The shared model, with whole tables.
-    """
+    def whole() -> Update:
+        update = work()
+        tables = add_prefix("update", expand(group("update", update.arrays), model))
+        others = {n: a for n, a in update.arrays.items() if not n.startswith("update/")}
+        return replace(update, arrays={**tables, **others})
 
-    model: Arrays
-
-    def __call__(self, work: Work) -> Work:
-        """Return work whose update has whole tables and names no rows."""
-
-        def whole() -> Update:
-            update = work()
-            tables = add_prefix("update", expand(group("update", update.arrays), self.model))
-            others = {n: a for n, a in update.arrays.items() if not n.startswith("update/")}
-            return replace(update, arrays={**tables, **others})
-
-        return whole
+    return whole
 
 
 def passes_unchanged(config: RunConfig, participant: Participant) -> bool:
@@ -91,11 +81,7 @@ def to_packed(encoding: str, released: Released) -> Released:
 class AddPseudoItems:
     """Select step: send some rows of the table of items in place of the whole table.
 
-    Args:
-        learner: Client data that name items.
-        round: Number of the round.
-        count: Number of pseudo items.
-        generator: Factory of the random generator; a new one for each draw.
+    The generator is a new one for each draw.
     """
 
     learner: HasItemRows
@@ -128,13 +114,7 @@ def draw_items(rated: Ints, items: int, count: int, rng: np.random.Generator) ->
 def select_steps(
     config: RunConfig, participant: Participant, generator: Callable[[], np.random.Generator]
 ) -> tuple[Select, ...]:
-    """Return the steps on exact values: zeros for failed work, full tables, pseudo items, blocks of a sum.
-
-    Args:
-        config: Configuration of the run.
-        participant: The client, with the reservation of the release.
-        generator: Factory of the random generator that draws pseudo items.
-    """
+    """Return the steps on exact values: zeros for failed work, full tables, pseudo items, blocks of a sum."""
     select: list[Select] = []
     learner, request = participant.learner, participant.request
     if participant.reservation:
@@ -142,7 +122,7 @@ def select_steps(
         failures = DivergedError if config.privacy.unit == "record" else Exception
         select.append(ZerosOnFailure(lambda: update_of(zeros()), failures))
     if config.task_options.gathers_rows and not names_rows(config):
-        select.append(FullTables(request.model))
+        select.append(partial(restore_tables, request.model))
     rows = config.task_options.named_rows
     if rows and isinstance(learner, HasItemRows):
         select.append(AddPseudoItems(learner, request.round, rows.pseudo, generator))
@@ -171,10 +151,7 @@ def encode_steps(config: RunConfig, trainer: Trainer, participant: Participant) 
 class KeepReleased:
     """Encode step: store the released values in the client state, if the method needs them.
 
-    Args:
-        trainer: Trainer of the method.
-        participant: The client.
-        encoding: Form of rounded numbers, which are stored as the server reads them; empty if none are rounded.
+    `encoding` is the form of rounded numbers, which are stored as the server reads them; empty if none are rounded.
     """
 
     trainer: Trainer
@@ -203,11 +180,8 @@ class KeepReleased:
 class Releaser:
     """Last step before the network; in runs without noise, values pass unchanged.
 
-    Args:
-        policy: The owner's policy.
-        open_ledger: Opens the ledger of the data.
-        generator: Factory of the random generator for DP noise; seeded ones are for tests and simulations.
-        part: Name of the client's partition, if several clients share a data set and thus its ledger.
+    Seeded generators are for tests and simulations. `part` names the client's partition, if several clients share a data set
+    and thus its ledger.
     """
 
     def __init__(
@@ -239,9 +213,7 @@ class Releaser:
     def privatize(self, reservation: Reservation | None, steps: int = 0) -> Privatize:
         """Return the step from exact to released values: plaintext without a reservation.
 
-        Args:
-            reservation: Permission for the release.
-            steps: Number of local steps, which carry the noise themselves under unit `record`.
+        Under unit `record`, local steps carry the noise themselves.
         """
         if reservation is None:
             return Plaintext()
@@ -255,13 +227,8 @@ class Releaser:
         """Release the reply of a round of local training.
 
         Failed work becomes zeros, pseudo items are added, then clip and noise are applied. At last the client state takes the
-        released part, and tables are encoded as sparse rows. A repeated request gets identical bytes.
-
-        Args:
-            config: Configuration of the run.
-            trainer: Trainer of the run's method.
-            participant: The client, with the reservation of the release.
-            work: Local training; under DP-SGD it draws the noise itself.
+        released part, and tables are encoded as sparse rows. A repeated request gets identical bytes. Under DP-SGD the work
+        draws the noise itself.
 
         Raises:
             RefusedError: The cost exceeds a limit by now.
@@ -314,11 +281,6 @@ class Releaser:
 
     def release_counts(self, config: RunConfig, run: str, draw: DrawCounts) -> Arrays:
         """Release counts with Gaussian noise, at the whole budget of the run's counts.
-
-        Args:
-            config: Configuration of the run.
-            run: Name of the run.
-            draw: Computes the counts and adds the noise.
 
         Raises:
             RefusedError: The cost exceeds a limit.

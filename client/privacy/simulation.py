@@ -23,11 +23,7 @@ def in_memory(policy: Policy, generator: Callable[[], np.random.Generator] = fre
 
 
 class MemoryLedgers:
-    """Ledgers of one client in memory; calling it opens the one of a unit.
-
-    Args:
-        policy: The owner's policy.
-    """
+    """Ledgers of one client in memory; calling it opens the one of a unit."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self._open = policy, dict[Unit, Ledger]()
@@ -63,11 +59,7 @@ class ReleasedPair:
 
 
 class ObservedReleaser(Releaser):
-    """Releaser with a ledger in memory that notes every release.
-
-    Args:
-        policy: The owner's policy.
-    """
+    """Releaser with a ledger in memory that notes every release."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy, MemoryLedgers(policy))

@@ -63,29 +63,21 @@ A mechanism that draws its noise inside charges the ledger before calling it.
 """
 
 
-class Select(Protocol):
-    """Step on exact values: zeros for failed work, pseudo items."""
+Select = Callable[[Work], Work]
+"""Step on exact values: zeros for failed work, pseudo items."""
+
+Privatize = Callable[[Work], Released]
+"""Step from exact to released values: clip and noise of one mechanism, or plaintext."""
+
+Encode = Callable[[Released], Released]
+"""Step on released values: client state, sparse rows."""
+
+
+class SumBlocks(Protocol):
+    """Select step that turns an update into what a client adds to a sum."""
 
     def __call__(self, work: Work) -> Work:
-        """Return work with other values."""
-
-
-class Privatize(Protocol):
-    """Step from exact to released values: clip and noise of one mechanism, or plaintext."""
-
-    def __call__(self, work: Work) -> Released:
-        """Release the values of the work."""
-
-
-class Encode(Protocol):
-    """Step on released values: client state, sparse rows."""
-
-    def __call__(self, released: Released) -> Released:
-        """Return the released values in another form."""
-
-
-class SumBlocks(Select, Protocol):
-    """Select step that turns an update into what a client adds to a sum."""
+        """Return work that computes what the client adds."""
 
     def restore(self, released: Released) -> Released:
         """Encode step: turn the client's part of the sum back into an update and a gradient."""
@@ -105,10 +97,8 @@ class JoinedSum(Protocol):
     ) -> Privatize:
         """Return the step that masks.
 
-        Args:
-            reservation: Permission for the release; None in runs without noise, whose uploads are always fresh.
-            generator: Factory of the random generator of rounding.
-            internal: Mechanism whose noise the work itself draws, unit `record`.
+        Without a reservation there is no noise, and uploads are always fresh. The generator rounds; `internal` is the mechanism
+        whose noise the work itself draws, unit `record`.
         """
 
 
@@ -140,10 +130,6 @@ class ZerosOnFailure:
     Under noise on records nothing can replace the result: its noise is drawn in the local steps. There, only diverged training
     becomes zeros, since divergence follows from steps that contain noise. Other failures are reported to the server; every
     statement lists that channel (`failures`).
-
-    Args:
-        zeros: Work whose values are zeros.
-        failures: Type of the failures that it replaces.
     """
 
     zeros: Work
@@ -183,12 +169,7 @@ class Plaintext:
 
 @dataclass(frozen=True)
 class AdditiveNoise:
-    """One clip and one noise over all arrays but row ids, unit `client`.
-
-    Args:
-        reservation: Permission for the release.
-        generator: Factory of the random generator for DP noise.
-    """
+    """One clip and one noise over all arrays but row ids, unit `client`."""
 
     reservation: Reservation
     generator: Callable[[], np.random.Generator]
@@ -219,9 +200,7 @@ class AdditiveNoise:
 class InternalNoise:
     """Release of values whose noise is drawn inside the work: DP-SGD steps, noisy counts.
 
-    Args:
-        reservation: Permission for the release.
-        mechanism: Mechanism that the work implements.
+    The work implements the mechanism.
     """
 
     reservation: Reservation

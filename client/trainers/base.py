@@ -92,11 +92,7 @@ class Trainer(Protocol):
     ) -> Collection[str]:
         """Return the names of the parameters that do not change in a step.
 
-        Args:
-            step: Number of the step, from 0.
-            phase: Phase of the request.
-            private: Names of the parameters that stay with the clients.
-            names: Names of all parameters.
+        Steps count from 0; `private` stay with the clients.
         """
         return ()
 
@@ -156,12 +152,7 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True)
 class ClientMethod(Generic[MethodT]):
-    """Client side of a method.
-
-    Args:
-        spec: Method definition shared by server and clients.
-        trainer: Builder of the trainer, from the method's options.
-    """
+    """Client side of a method."""
 
     spec: MethodSpec[MethodT]
     trainer: Callable[[MethodT], Trainer]

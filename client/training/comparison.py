@@ -114,12 +114,7 @@ def measure_used(
 ) -> tuple[Metrics, Metrics]:
     """Return the metric of what the client uses, and its weight; empty unless validation data decide.
 
-    Args:
-        config: Configuration of the run.
-        learner: The client's data.
-        model: The client's model.
-        statics: Untrained inputs of the model.
-        measured: Metrics of model and baseline on test data, and their weights.
+    `measured` are the metrics of model and baseline on test data, and their weights.
     """
     task, (metrics, weights) = TASKS[config.task], measured
     if not offers_baseline(config) or task.comparison is None or not config.task_options.validation_share:

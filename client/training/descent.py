@@ -22,13 +22,8 @@ def stack_on_rows(
 ) -> tuple[Tensors, GradientAndLoss]:
     """Return the clients' stacked data, and their gradient function on the rows that they touch.
 
-    Whole tables remain if a client trains alone, has noise in its steps, or its learner does not name rows.
-
-    Args:
-        participants: K clients of one task.
-        params: Parameters, K × ….
-        plain: Gradient function on whole tables.
-        short: Rows of short tables in the parameters; None if they are whole.
+    Whole tables remain if a client trains alone, has noise in its steps, or its learner does not name rows. `short` are the
+    rows of short tables in the parameters K × …; None if they are whole.
     """
     learners = _find_learners(participants)
     if not learners:

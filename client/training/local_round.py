@@ -114,11 +114,8 @@ class TrainedCohort:
     def sum_up(self, number: int, is_doubtful: IsDoubtful) -> tuple[list[Outcome], ClientBlock]:
         """Sum the replies and store the client states in one version.
 
-        Doubtful clients have an ordinary reply, and their state keeps what the server may take back.
-
-        Args:
-            number: Place of the block in its round.
-            is_doubtful: Choice of the doubtful clients.
+        Doubtful clients have an ordinary reply, and their state keeps what the server may take back. `number` is that of the
+        block in its round.
         """
         single = set(is_doubtful(self.lengths, self.losses)) & set(self.counted)
         self.save(self.counted, newest=True, doubtful=sorted(single))
@@ -160,10 +157,7 @@ def train_together(
 ) -> TrainedCohort:
     """Train all participants for the same number of steps; a single client is a stack of one.
 
-    Args:
-        options: Options of the method.
-        participants: The participants.
-        with_all: True if every client with a state is in this round. Clients can then share the rows that they do not touch.
+    With `with_all`, every client with a state is in this round; clients can then share the rows that they do not touch.
     """
     trainer = build_trainer(options)
     if trainer.measures:

@@ -1,25 +1,144 @@
-"""Snapshot of the state of all clients after a round, whole or not there."""
+"""Snapshot of the state of all clients after a round, whole or not there, and its files."""
 
+import hashlib
 import json
+import os
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+from safetensors.torch import load as load_tensors
 
 from client.state import ClientMemory, MemoryStore, StackedRow
-from client.training.shards import Shard, StoredFile, pack, read_private, read_shards, write_private, write_shards
 from client.training.stacks import Tensors, own_rows_of, row, stack
 from common.arrays import Arrays
 from common.errors import StateError
 from common.files import sync_folder
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """Size and SHA-256 of a file."""
+
+    bytes: int
+    sha256: str
+
+
+def write_private(path: Path, content: bytes) -> StoredFile:
+    """Write a new file and flush it to disk."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return StoredFile(len(content), hashlib.sha256(content).hexdigest())
+
+
+def read_private(path: Path, stored: StoredFile | None = None) -> bytes:
+    """Return the content of a file, which must be the stored one.
+
+    Raises:
+        StateError: The file is missing, a link, truncated or altered.
+    """
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise StateError(f"{path} cannot be read ({error.strerror})") from None
+    if stored and len(content) != stored.bytes:
+        raise StateError(f"{path} has {len(content):,} bytes; its manifest names {stored.bytes:,}")
+    if stored and hashlib.sha256(content).hexdigest() != stored.sha256:
+        raise StateError(f"{path} is damaged, or another file than its manifest names")
+    return content
+
+
+MAX_BYTES = 64 * 2**20
+"""Size of the tensors in one file, unless a single shard is larger."""
+
+ABOUT = "about"
+"""Group beside those of the state: numbers of a shard's clients, and the last round of each."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Clients whose state is stacked.
+
+    Args:
+        clients: Numbers of the clients in the run, from 0.
+        rounds: Last round in which each of them trained.
+        groups: Group -> name -> tensor K × …; views are fine.
+    """
+
+    clients: tuple[int, ...]
+    rounds: tuple[int, ...]
+    groups: Mapping[str, Tensors]
+
+    @property
+    def bytes(self) -> int:
+        """Size of the tensors."""
+        return sum(tensor.nbytes for named in self.groups.values() for tensor in named.values())
+
+
+def pack(shards: Sequence[Shard]) -> Iterator[list[Shard]]:
+    """Yield the shards of each file, in order."""
+    part: list[Shard] = []
+    for shard in shards:
+        if part and sum(one.bytes for one in part) + shard.bytes > MAX_BYTES:
+            yield part
+            part = []
+        part.append(shard)
+    if part:
+        yield part
+
+
+def shard_arrays(shards: Sequence[Shard]) -> Arrays:
+    """Return the arrays of a file with these shards; inverse of `shards_of`."""
+    arrays: Arrays = {}  # unlike tensors, several of them may share memory
+    for number, shard in enumerate(shards):
+        about = {"client": torch.tensor(shard.clients), "round": torch.tensor(shard.rounds)}
+        for group, named in {ABOUT: about, **shard.groups}.items():
+            arrays |= {f"{number}/{group}/{name}": tensor.contiguous().numpy() for name, tensor in named.items()}
+    return arrays
+
+
+def read_shards(path: Path, stored: StoredFile) -> list[Shard]:
+    """Return the shards of a file.
+
+    Raises:
+        StateError: The file is missing, a link, damaged, or holds no shards.
+    """
+    content = read_private(path, stored)
+    try:
+        return shards_of(load_tensors(content))
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise StateError(f"{path} holds no state of clients ({error})") from None
+
+
+def shards_of(arrays: Tensors) -> list[Shard]:
+    """Return the shards of a file with these arrays.
+
+    Raises:
+        ValueError: The arrays are those of another file; so does KeyError.
+    """
+    numbered: dict[int, dict[str, Tensors]] = defaultdict(lambda: defaultdict(dict))
+    for key, tensor in arrays.items():
+        number, group, name = key.split("/", 2)
+        numbered[int(number)][group][name] = tensor
+    return [_shard_of(dict(numbered[number])) for number in sorted(numbered)]
+
+
+def _shard_of(groups: dict[str, Tensors]) -> Shard:
+    about = groups.pop(ABOUT)
+    return Shard(tuple(about["client"].tolist()), tuple(about["round"].tolist()), groups)
+
 
 NONE = -1
 """Place of a document that a client does not have."""
@@ -65,12 +184,7 @@ MANIFEST, DOCUMENTS = "manifest.json", "documents.safetensors"
 
 @dataclass(frozen=True)
 class ClientsState:
-    """State of all clients of a run between two rounds.
-
-    Args:
-        shards: State of the clients that have some.
-        documents: Documents of each client.
-    """
+    """State of all clients of a run between two rounds."""
 
     shards: Sequence[Shard] = ()
     documents: Documents = ()
@@ -108,15 +222,11 @@ class Manifest:
 
 _FORM = TypeAdapter(Manifest)
 
-Write = Callable[[Path], Mapping[str, StoredFile]]
-"""Writes the files of a snapshot into a folder and returns them by name."""
-
 
 class SnapshotFolder:
     """Snapshots `<path>/<round>/`; a folder `<round>.part` is one that was not finished.
 
-    Args:
-        path: The folder; the first snapshot creates it.
+    The first snapshot creates the folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,8 +236,8 @@ class SnapshotFolder:
         """Return the rounds of complete snapshots, ascending."""
         return sorted(int(path.name) for path in self.path.glob("*") if path.name.isdecimal())
 
-    def write(self, manifest: Manifest, write: Write) -> None:
-        """Write a snapshot with the files of `write`, then remove all others.
+    def write(self, manifest: Manifest, state: ClientsState) -> None:
+        """Write a snapshot, then remove all others.
 
         Raises:
             OSError: The disk is full or not writable; an older snapshot stays.
@@ -138,7 +248,7 @@ class SnapshotFolder:
         remove(part)
         try:
             part.mkdir(mode=0o700)
-            files = dict(write(part))
+            files = write_state(part, state)
             write_private(part / MANIFEST, _FORM.dump_json(Manifest(**{**vars(manifest), "files": files})))
             sync_folder(part)
             remove(folder)
@@ -165,8 +275,7 @@ class SnapshotFolder:
     def read(self, wanted: Manifest) -> tuple[Manifest, ClientsState]:
         """Return the manifest of a round's snapshot, and the state in its files.
 
-        Args:
-            wanted: Expected run, round, model and layout; an empty one may be any.
+        An empty text of `wanted` stands for any.
 
         Raises:
             StateError: The snapshot is damaged, or of another run, round, model or other clients.
@@ -205,17 +314,13 @@ class SnapshotFolder:
 _NOUNS = {"run": "run", "round": "round", "model": "state of the server", "layout": "set of clients or of data"}
 
 
-def state_files(state: ClientsState) -> Write:
-    """Return the writer of a state that is whole in this process."""
-
-    def write(folder: Path) -> dict[str, StoredFile]:
-        files = {DOCUMENTS: write_documents(folder / DOCUMENTS, state.documents)}
-        for number, part in enumerate(pack(state.shards)):
-            name = f"{number}.safetensors"
-            files[name] = write_shards(folder / name, part)
-        return files
-
-    return write
+def write_state(folder: Path, state: ClientsState) -> dict[str, StoredFile]:
+    """Write the files of a state into a folder; return them by name."""
+    files = {DOCUMENTS: write_documents(folder / DOCUMENTS, state.documents)}
+    for number, part in enumerate(pack(state.shards)):
+        name = f"{number}.safetensors"
+        files[name] = write_private(folder / name, save(shard_arrays(part)))
+    return files
 
 
 def remove(path: Path) -> None:

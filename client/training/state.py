@@ -106,10 +106,7 @@ def _find_together(
 ) -> tuple[ClientMemory | None, OwnRows | None]:
     """Return the stacked state of these clients in order, and the rows by which its tables are short.
 
-    Args:
-        memories: States of the clients.
-        requests: Their requests.
-        touched: Rows that the clients touch, if their tables may be short; a stored state may have further ones.
+    `touched` are the rows that the clients touch, if their tables may be short; a stored state may have further ones.
     """
     if not is_one_request(requests):
         return None, None
@@ -138,13 +135,8 @@ def build_cohort(
 ) -> Cohort:
     """Load the client states and stack the initial parameters.
 
-    Tables are short if the method treats all numbers alike, and the clients have had all rounds in common.
-
-    Args:
-        trainer: Trainer of the method.
-        participants: K participants.
-        private: Names of the parameters that stay with the clients.
-        with_all: True if every client with a state is in this round, so that no former stack outlives it.
+    Tables are short if the method treats all numbers alike, and the clients have had all rounds in common. With `with_all`,
+    every client with a state is in this round, so that no former stack outlives it.
     """
     options, clients, persists = trainer.options, len(participants), _has_persistent_moments(trainer.options)
     memories, requests = [p.store.load(p.run) for p in participants], [p.request for p in participants]
@@ -303,12 +295,8 @@ def _document(number: int) -> str:
 def adapt_model(participant: Participant, options: MethodOptions, lr: float) -> ClientMemory:
     """Return the client state with a model adapted by the participant's steps w ← w − lr·∇L_k(w).
 
-    The steps start from the shared model. A diverged model is left out; the shared model is used instead.
-
-    Args:
-        participant: Client whose data adapt the model.
-        options: Options of the method; its optimizer is not used.
-        lr: Step size.
+    The steps start from the shared model. A diverged model is left out; the shared model is used instead. The method's
+    optimizer is not used.
     """
     state, learner, request = participant.store.load(participant.run), participant.learner, participant.request
     start = stack([tensors(request.model) | state.groups.get(f"{HEAD}.after", {})])

@@ -21,7 +21,7 @@ import numpy as np
 
 from common.arrays import Floats
 from common.errors import ConfigError, RefusedError, StateError
-from common.privacy.options import PrivacyOptions, Unit
+from common.privacy.options import PrivacyOptions
 
 _STEPS = 200
 """Bisections, until neighbouring floats are reached."""
@@ -297,8 +297,6 @@ class MechanismSpec(Generic[MechanismT]):
 
     The field `what` stands for the values that get noise, other fields for options of `[privacy]`.
     """
-    units: frozenset[Unit]
-    """Units that it protects."""
     account: Callable[[PrivacyOptions], Account]
     """Account in which a run with these options is cheapest; raises ConfigError if ε is too small for it."""
     calibrate: Callable[[PrivacyOptions, float, int], MechanismT]

@@ -96,7 +96,6 @@ class Gaussian(_Clipped):
 GAUSSIAN = MechanismSpec(
     name=Gaussian.name,
     summary="Gaussian noise on {what}, as one vector of Euclidean norm at most {clip:g}",
-    units=frozenset({"client"}),
     account=lambda options: Zcdp(),
     calibrate=lambda options, rho, size: Gaussian(rho, options.clip),
     cost_power=2,
@@ -147,7 +146,6 @@ class Laplace(_Clipped):
 LAPLACE = MechanismSpec(
     name=Laplace.name,
     summary="Laplace noise on {what}, as one vector of absolute sum at most {clip:g}",
-    units=frozenset({"client"}),
     account=lambda options: Pure(),
     calibrate=lambda options, epsilon, size: Laplace(epsilon, options.clip),
     cost_power=1,
@@ -256,7 +254,6 @@ def threshold(epsilon: float, dimension: int) -> float:
 PRIVUNIT = MechanismSpec(
     name=PrivUnit.name,
     summary="PrivUnitG on the direction of {what}, as one vector",
-    units=frozenset({"client"}),
     account=lambda options: Pure(),
     calibrate=lambda options, epsilon, size: PrivUnit(epsilon, options.clip, size),
     cost_power=1,
@@ -354,7 +351,6 @@ def _calibrate_steps(options: PrivacyOptions, cost: float, steps: int) -> DpSgd:
 DP_SGD = MechanismSpec(
     name="dp-sgd",
     summary="Gaussian noise on sums of gradients of norm at most {clip:g}, of records drawn with probability {sample:g}",
-    units=frozenset({"record"}),
     account=_record_account,
     calibrate=_calibrate_steps,
     cost_power=2,
@@ -367,7 +363,7 @@ VECTOR_MECHANISMS: tuple[MechanismSpec[Mechanism], ...] = (GAUSSIAN, LAPLACE, PR
 
 def select_spec(options: PrivacyOptions) -> MechanismSpec[AccountedMechanism]:
     """Return the spec of the mechanism that protects the unit of a run."""
-    if options.unit in DP_SGD.units:
+    if options.unit == "record":
         return DP_SGD
     return DISCRETE_GAUSSIAN if options.trust == "helpers" else _vector_spec(options)
 

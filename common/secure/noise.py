@@ -189,7 +189,6 @@ DISCRETE_GAUSSIAN = MechanismSpec(
     name=DiscreteGaussian.name,
     summary="discrete Gaussian noise of every helper on sums over clients of {what}, each client's as one vector of Euclidean"
     " norm at most {clip:g}",
-    units=frozenset({"client"}),
     account=lambda options: Zcdp(),
     calibrate=lambda options, rho, size: _calibrate(rho, size),
     cost_power=2,

@@ -10,8 +10,7 @@ import torch
 from client.app import open_session
 from client.data.dataset import is_demo, resolve_source
 from client.data.read import read_partition
-from client.hub.cohorts import Cohort
-from client.hub.hub import Hub
+from client.hub.hub import Cohort, Hub
 from client.hub.view import HubView
 from client.owner.journal import RequestJournal
 from client.session import Session

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from client.data.dataset import AnyDataset
 from client.training.comparison import MEASURED, Measured, from_document
-from client.training.snapshot import ClientsState, Manifest, SnapshotFolder, dump_stores, load_stores, state_files
+from client.training.snapshot import ClientsState, Manifest, SnapshotFolder, dump_stores, load_stores
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.contribution import Lengths
@@ -167,7 +167,7 @@ class ClientSnapshots:
         model, releases = sha256(state.model), self.ledgers.releases
         origin = Manifest(self._run, state.round, model, self._layout, releases, self.lengths)
         try:
-            self._snapshots.write(origin, state_files(dumped))
+            self._snapshots.write(origin, dumped)
         except OSError as error:
             if not self._is_failing:
                 log.warning("no snapshot of the clients' state (%s); training goes on", error.strerror or error)

@@ -79,11 +79,8 @@ EXCLUSIVE_SECONDS = 0.5
 class LedgerDatabase:
     """Open ledger file.
 
-    Args:
-        path: Existing ledger, or `MEMORY` with a lineage for a new one.
-        lineage: Random identifier of a new ledger in memory.
-        content: Content of an earlier ledger, for `MEMORY`; empty for a new one.
-        alone: True for exclusive access: no other process may have it open, now or before it is closed.
+    In `MEMORY`, a new ledger has the lineage, and `content` is that of an earlier one. With `alone`, no other process may have
+    the file open, now or before it is closed.
 
     Raises:
         LedgerError: The file is missing, damaged, not a ledger, or open in another process despite `alone`.
@@ -119,8 +116,7 @@ class LedgerDatabase:
     def writing(self, durable: bool = True) -> Iterator[Connection]:
         """Open a transaction with no concurrent writer, which is undone if the block raises.
 
-        Args:
-            durable: True if the transaction must survive a power cut.
+        A durable transaction survives a power cut.
 
         Raises:
             LedgerError: The file is gone, locked, read-only or has no room; nothing was written.
@@ -359,12 +355,7 @@ def link_at(db: Connection, sequence: int) -> str:
 def spent(db: Connection, unit: str, run: str = "", number: int | None = None, more: float = 0.0) -> float:
     """Sum the costs of a unit's releases and one more cost, rounded once.
 
-    Args:
-        db: Ledger.
-        unit: Protected unit.
-        run: Name of one run; empty for all runs.
-        number: Number of one round; None for all rounds.
-        more: Additional cost.
+    Without `run` or `number`, all runs or rounds count.
     """
     within = "unit = ? AND (? = '' OR run = ?) AND (? IS NULL OR round = ?)"
     costs = db.execute(f"SELECT cost FROM releases WHERE {within}", (unit, run, run, number, number))
@@ -431,13 +422,18 @@ def verify(db: Connection, lineage: str) -> None:
         LedgerError: A row was changed or is missing.
     """
     before = lineage
-    rows: Iterator[LedgerEntry | BudgetIncrease] = merge(
-        _valid_entries(db), increases(db), key=lambda row: row.sequence
-    )
-    for number, row in enumerate(rows, start=1):
-        if row.sequence != number or row.link != row.link_after(before):
-            raise LedgerError(f"row {row.sequence} of the privacy ledger was altered; restore the ledger from a backup")
-        before = row.link
+    rows: Iterator[LedgerEntry | BudgetIncrease] = merge(entries(db), increases(db), key=lambda row: row.sequence)
+    try:
+        for number, row in enumerate(rows, start=1):
+            if row.sequence != number or row.link != row.link_after(before):
+                raise LedgerError(
+                    f"row {row.sequence} of the privacy ledger was altered; restore the ledger from a backup"
+                )
+            before = row.link
+    except RefusedError as error:
+        raise LedgerError(
+            f"a row of the privacy ledger was altered ({error}); restore the ledger from a backup"
+        ) from None
 
 
 def _chained_tables(db: Connection) -> tuple[str, ...]:
@@ -463,15 +459,6 @@ def _upgrade(db: Connection, version: int) -> None:
     if version == WITH_TRUST:
         db.execute(TRUST)
     db.execute(f"PRAGMA user_version = {version}")
-
-
-def _valid_entries(db: Connection) -> Iterator[LedgerEntry]:
-    try:
-        yield from entries(db)
-    except RefusedError as error:
-        raise LedgerError(
-            f"a row of the privacy ledger was altered ({error}); restore the ledger from a backup"
-        ) from None
 
 
 StoredAccount = tuple[str, float, float]

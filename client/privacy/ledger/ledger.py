@@ -324,10 +324,7 @@ class Ledger:
 def increase_budget(path: Path, epsilon: float, record: RollbackRecord | None = None) -> tuple[BudgetIncrease, ...]:
     """Raise ε of all releases from these data, in every account of the ledger where it is smaller.
 
-    Args:
-        path: Ledger, which no other process has open.
-        epsilon: New ε; δ is unchanged.
-        record: Roll-back record of the ledger.
+    No other process has the ledger open. δ is unchanged.
 
     Returns:
         The rows that were inserted.

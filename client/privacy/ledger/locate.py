@@ -37,16 +37,8 @@ def open_ledger(
 ) -> Ledger:
     """Open the ledger of these data; create it if they never had one.
 
-    Args:
-        source: Data file or folder, or generated data.
-        state_dir: The owner's state folder.
-        fingerprint: Fingerprint of the data.
-        unit: Protected unit.
-        account: Account to use if the unit is new to the ledger.
-        epsilon: Limit ε of all releases, chosen by the owner.
-        delta: δ of that limit.
-        folder: Folder of new ledgers in place of the data's, as for data on a read-only disk.
-        alone: True if ε limits all releases, whatever the unit.
+    Unit, account, ε, δ and `alone` are those of `Ledger`. `folder` is that of new ledgers in place of the data's, as for data
+    on a read-only disk.
 
     Raises:
         LedgerError: The data had a ledger which is gone, damaged or behind its record; nothing may be released.

@@ -90,12 +90,7 @@ _REQUESTS: dict[str, Callable[[HelperService, Message], HelperPayload]] = {
 class HelperObserver(Observer):
     """Log of a helper's connection; keys of forgotten runs are deleted hourly while no message waits.
 
-    Args:
-        address: Address of the server.
-        helper: Name of the helper in its log.
-        state: Keys of the helper.
-        days: Days without a message after which a run's keys are deleted.
-        clock: Monotonic seconds.
+    A run is forgotten after `days` without a message; the clock has monotonic seconds.
     """
 
     def __init__(

@@ -84,13 +84,8 @@ sums = logging.getLogger("fedloom.helper.sums")
 class HelperService:
     """Helper in any number of runs.
 
-    Args:
-        name: Public name of the helper.
-        node_key: Key by which owners identify it.
-        state: Its keys and opened sums.
-        serves: `also` if the node is a client, too.
-        most_numbers: Maximum size of a vector.
-        noise_key: Source of the keys of noise; reproducible in studies only.
+    Owners identify it by the node key. `serves` is `also` if the node is a client, too. `noise_key` gives the keys of noise;
+    reproducible in studies only.
     """
 
     def __init__(
