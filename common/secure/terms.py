@@ -146,7 +146,7 @@ class SumTerms:
         """Check every field."""
         for field in fields(self):
             value = getattr(self, field.name)
-            kind: type = _KINDS.get(field.name, field.type)
+            kind = _KINDS[field.name] if field.name in _KINDS else cast(type[Any], field.type)
             if type(value) is not kind:
                 raise WireError(f"terms: {field.name} is of type {type(value).__name__} instead of {kind.__name__}")
         for name, holds in _RULES.items():
