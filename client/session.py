@@ -20,7 +20,7 @@ from client.training.local_round import train
 from client.training.participant import ADAPT, Participant
 from client.training.state import keep_round
 from common.arrays import Arrays
-from common.config.run import RunConfig, count_cost, keeps_rounds
+from common.config.run import RunConfig, keeps_rounds
 from common.errors import FedloomError, RefusedError
 from common.text import printable
 from common.wire.messages import (
@@ -172,7 +172,7 @@ class Session:
         """Return the sums of the run without this client's part; with noise, its part is beside them."""
         if not statics:
             return statics
-        return (with_own_part if count_cost(run.config) else without_own_counts)(run, self.store, statics)
+        return (with_own_part if run.config.count_cost else without_own_counts)(run, self.store, statics)
 
     def _cluster(self, run: EnrolledRun, request: TrainRequest | EvaluateRequest) -> int:
         """Return the number of this client's model in a request, which it chooses in secure sums of clusters."""

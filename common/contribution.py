@@ -247,14 +247,14 @@ class Contribution:
         return arrays
 
     @staticmethod
-    def from_arrays(arrays: Arrays, members: Iterable[Member] = (), *, per_step: bool = True) -> "Contribution":
+    def from_arrays(arrays: Arrays, members: Iterable[Member] = ()) -> "Contribution":
         """Return the contribution of these members; inverse of `to_arrays`.
 
         Raises:
             KeyError: The weight or the steps are missing.
             ValueError: They are no single numbers.
         """
-        total = Contribution(per_step=per_step)
+        total = Contribution()
         total.weight, total.weighted_steps = float(arrays["weight"].item()), float(arrays["steps"].item())
         total.dtypes = {name: a.dtype for name, a in group("dtypes", arrays).items()}
         total.members = [*members]

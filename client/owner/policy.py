@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
 
-from common.config.run import RunConfig, count_cost
+from common.config.run import RunConfig
 from common.errors import ConfigError, RefusedError
 from common.methods.planners import PLANNERS, describe_unknown_method, method_names
 from common.methods.registry import METHODS
@@ -189,7 +189,7 @@ class Policy(SharingPolicy):
                 f"the policy requires differential privacy; task '{config.task}' sends row ids in plaintext under these options"
             )
         options = config.task_options
-        if count_cost(config):
+        if config.count_cost:
             self._check_noise(config.privacy if config.privacy.unit != "none" else options.count_privacy)
         elif options.count_offset is True:  # with `auto`, a run trains without the counts of this client
             self._check_noise(options.count_privacy)

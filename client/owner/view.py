@@ -16,7 +16,6 @@ from client.owner.journal import Asked, Connection, ConnectionEntry, RequestEntr
 from client.owner.sentences import HOLD_SECONDS, RoundLog
 from client.owner.status import EpsilonSpent, read_epsilon
 from common.config.parse import read_names
-from common.config.run import count_cost
 from common.errors import FedloomError
 from common.text import printable
 from common.wire.codec import Outline, outline
@@ -93,7 +92,7 @@ def _names(request: Outline) -> tuple[str, str]:
 
 def _is_noised(asked: Asked, run: "EnrolledRun") -> bool:
     if asked == "counts":
-        return run.config.task_options.count_privacy.unit != "none" or count_cost(run.config) > 0
+        return run.config.task_options.count_privacy.unit != "none" or run.config.count_cost > 0
     return asked in ("train", "assign") and run.config.privacy.unit != "none"
 
 

@@ -11,7 +11,7 @@ from client.privacy.dp_sgd import DpSgdNoise
 from client.privacy.ledger.database import LOCAL_TRUST, Slot
 from client.privacy.ledger.ledger import Ledger, Limits
 from common.arrays import Arrays, Floats
-from common.config.run import RunConfig, count_cost, metric_cost
+from common.config.run import RunConfig
 from common.errors import RefusedError, StateError
 from common.privacy.accounts import Account, AccountedMechanism, Mechanism, Rdp
 from common.privacy.claims import SAME_ITEMS
@@ -229,11 +229,11 @@ class Budget:
     def reserve_counts_in_sums(self, config: RunConfig, run: str) -> Reservation:
         """Reserve the release of counts inside a secure sum with noise."""
         options = config.privacy if config.privacy.unit != "none" else config.task_options.count_privacy
-        return self._reserve(options, Slot(self.run_name(run), 0, kind="counts"), count_cost(config))
+        return self._reserve(options, Slot(self.run_name(run), 0, kind="counts"), config.count_cost)
 
     def reserve_metrics_in_sums(self, config: RunConfig, run: str) -> Reservation:
         """Reserve the release of the final model's metrics inside a secure sum with noise."""
-        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), metric_cost(config))
+        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), config.metric_cost)
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
         """Reserve the requested cost, by default the run's budget, less a margin for rounding."""

@@ -19,7 +19,7 @@ from client.tasks.counts import COUNTS
 from client.tasks.learner import HasCounts
 from client.training.local_round import zero_reply
 from common.arrays import Arrays, Floats, Ints, add_prefix, group
-from common.config.run import RunConfig, count_cost, metric_cost
+from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.privacy.accounts import AccountedMechanism
 from common.privacy.vectors import clip, from_vector, to_vector
@@ -298,7 +298,7 @@ def upload_counts(
         or not isinstance(learner, HasCounts)
     ):
         raise RefusedError("the run's configuration does not announce such counts; set count-offset of its task")
-    rho = count_cost(run.config)
+    rho = run.config.count_cost
     if not rho:
         releaser.policy.check_counts(summed=True)
     template = statistics.template(run.config.task_options, run.vocabulary)
@@ -346,7 +346,7 @@ def upload_metrics(
         WireError: The terms of the sum are malformed.
         RefusedError: The terms are not acceptable, the model is not final in a run with noise, or a limit is exceeded.
     """
-    rho = metric_cost(run.config)
+    rho = run.config.metric_cost
     if run.helpers is None or (rho and not request.final):
         raise RefusedError("the run's configuration does not announce sums of metrics of this model")
     metrics = summed_metrics(TASKS[run.config.task], noised=rho > 0)

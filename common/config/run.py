@@ -39,9 +39,16 @@ def check_rows(config: "RunConfig") -> None:
     Raises:
         ValueError: The combination is not supported.
     """
-    task = config.task_options
-    has_noise = config.privacy.unit != "none"
-    config.federation.check_updates(names_rows=task.named_rows is not None, has_noise=has_noise)
+    federation, task, has_noise = config.federation, config.task_options, config.privacy.unit != "none"
+    if federation.encoding != "float32" and (task.named_rows or has_noise):
+        reason = "named rows" if task.named_rows else "noise"
+        raise ValueError(
+            f"federation.encoding={federation.encoding} does not apply to runs with {reason}; set federation.encoding=float32"
+        )
+    if task.named_rows and federation.robust not in ("none", "multi-krum"):  # rows that were not sent would be zeros
+        raise ValueError(
+            f"federation.robust={federation.robust} does not apply to named rows; set federation.robust=multi-krum"
+        )
     if task.gathers_rows and (obstacle := _find_obstacle(config)):
         raise ValueError(f"tasks.{config.task}.{task.gathers_rows} does not apply: {obstacle}")
 
@@ -165,25 +172,6 @@ def find_count_obstacle(config: "RunConfig") -> str:
     return ""
 
 
-def count_cost(config: "RunConfig") -> float:
-    """Return the cost ρ of summed counts, for each client; 0 without noise or without summed counts."""
-    privacy = config.privacy
-    if privacy.resolved_trust != "helpers" or not config.task_options.count_offset:
-        return 0.0
-    if privacy.unit != "none":
-        return privacy.count_share * rho_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
-    counts = config.task_options.count_privacy
-    return rho_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
-
-
-def metric_cost(config: "RunConfig") -> float:
-    """Return the cost ρ of summed metrics of the final model, for each client; 0 for none."""
-    privacy = config.privacy
-    if privacy.resolved_trust != "helpers" or privacy.unit != "client" or not privacy.metric_share:
-        return 0.0
-    return privacy.metric_share * rho_of(privacy.epsilon, privacy.delta)
-
-
 def read_planner_options(sections: Any, method: str) -> PlannerOptions | None:
     """Return the options of the planner named `method`, from sections by name; None if it is no planner.
 
@@ -296,6 +284,25 @@ class RunConfig(Options):
     def capabilities(self) -> Capabilities:
         """Capabilities of the training method."""
         return self.method_options.capabilities()
+
+    @cached_property
+    def count_cost(self) -> float:
+        """Cost ρ of summed counts, for each client; 0 without noise or without summed counts."""
+        privacy = self.privacy
+        if privacy.resolved_trust != "helpers" or not self.task_options.count_offset:
+            return 0.0
+        if privacy.unit != "none":
+            return privacy.count_share * rho_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
+        counts = self.task_options.count_privacy
+        return rho_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
+
+    @cached_property
+    def metric_cost(self) -> float:
+        """Cost ρ of summed metrics of the final model, for each client; 0 for none."""
+        privacy = self.privacy
+        if privacy.resolved_trust != "helpers" or privacy.unit != "client" or not privacy.metric_share:
+            return 0.0
+        return privacy.metric_share * rho_of(privacy.epsilon, privacy.delta)
 
     def options_of(self, spec: TaskSpec[OptionsT, VocabularyT]) -> OptionsT:
         """Return the task's options as the class of the spec.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Floats
-from common.config.run import RunConfig, count_cost, metric_cost
+from common.config.run import RunConfig
 from common.errors import RunError
 from common.methods.planners import ArmOptions, PlannerOptions, PlannerSpec
 from common.privacy.mechanisms import build_account, select_spec
@@ -278,5 +278,5 @@ def budget_of(config: RunConfig) -> RunBudget:
     options = config.privacy
     if options.unit == "none":
         return RunBudget(np.inf, config.rounds, 1)
-    total = build_account(options).total(options.epsilon, options.delta) - count_cost(config) - metric_cost(config)
+    total = build_account(options).total(options.epsilon, options.delta) - config.count_cost - config.metric_cost
     return RunBudget(total, config.rounds, 1, select_spec(options).cost_power, planned=options.participations)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from flwr.app import Message
 
-from common.config.run import RunConfig, count_cost
+from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, WireError
 from common.secure.layout import SumLayout
 from common.secure.terms import SumTerms
@@ -45,7 +45,7 @@ def sum_masked_counts(
     clients = {client.name: client for client in roster.select_trainable(grid.get_node_ids()).values()}
     if not clients:
         raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
-    template, rho = statistics.template(config.task_options, vocabulary), count_cost(config)
+    template, rho = statistics.template(config.task_options, vocabulary), config.count_cost
     release = Release(rho, statistics.clip, statistics.sign) if rho else Release()
     terms = sums.terms(0, CHANNEL, template, len(clients), release)
     asked = [clients[name] for name in sums.admit(terms, sorted(clients))]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from flwr.app import Message
 
-from common.config.run import RunConfig, metric_cost
+from common.config.run import RunConfig
 from common.errors import WireError
 from common.secure.layout import SumLayout
 from common.secure.terms import SumTerms
@@ -37,7 +37,7 @@ class MetricSums:
     """
 
     def __init__(self, config: RunConfig, sums: HelperSums) -> None:
-        self._sums, self._has_noise, self._rho = sums, config.privacy.unit != "none", metric_cost(config)
+        self._sums, self._has_noise, self._rho = sums, config.privacy.unit != "none", config.metric_cost
         self._metrics = summed_metrics(TASKS[config.task], noised=self._has_noise)
         self._terms: SumTerms | None = None
 

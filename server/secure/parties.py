@@ -9,7 +9,7 @@ from math import prod, sqrt
 from flwr.serverapp import Grid
 
 from common.config.parse import to_json
-from common.config.run import RunConfig, count_cost, find_count_obstacle, find_obstacle
+from common.config.run import RunConfig, find_count_obstacle, find_obstacle
 from common.errors import ConfigError, QuorumError, RefusedError
 from common.options import kebab
 from common.privacy.options import ResolvedTrust
@@ -278,7 +278,7 @@ def _carries_counts(config: RunConfig, vocabulary: Vocabulary, clients: int) -> 
         return False
     if not statistics.used(config.task_options, config.model):
         return False
-    rho, bound = count_cost(config), integer_clip(size)
+    rho, bound = config.count_cost, integer_clip(size)
     try:
         noise = noise_scale(rho, bound, statistics.sign) * sqrt(config.secure_sums.helpers) if rho else 0.0
     except RefusedError:
