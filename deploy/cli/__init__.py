@@ -22,6 +22,6 @@ def _fail(error: Exception) -> None:
     code = find_exit_code(error)
     if code is None:
         raise error
-    place = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
-    print_error(f"{place}{error.strerror}" if isinstance(error, OSError) and error.strerror else str(error))
+    file_prefix = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+    print_error(f"{file_prefix}{error.strerror}" if isinstance(error, OSError) and error.strerror else str(error))
     sys.exit(code)

@@ -199,6 +199,9 @@ Partition = Annotated[
 ]
 
 
+CLIENTS_FILE = "clients.toml"
+"""File that makes a folder of data those of a hub, and names its clients."""
+
 NEWCOMER = "newcomer"
 """Default name of a client that adapts a model; its state folder depends on its data."""
 

@@ -52,13 +52,13 @@ def serve(
 
     with closing(ForkServer()) as fork_server:  # it imports while this process reads the run
         from deploy.cli.output import console
-        from deploy.commands.ui import page_of, with_examples
+        from deploy.commands.ui import page_of
         from deploy.federation import launch
         from deploy.federation import start as federation
         from deploy.federation.launch import start_or_continue
         from deploy.federation.processes import Processes
         from deploy.federation.request import resolve
-        from deploy.federation.runs import runs_folder
+        from deploy.federation.runs import remember, runs_folder
         from deploy.federation.status import store_order
         from deploy.keys.certificates import ensure_certificates
 
@@ -74,12 +74,13 @@ def serve(
         certificates = ensure_certificates(home, names or [])
         database = superlink_state == "sqlite"
         superlink = launch.superlink_of(home, certificates, port, control_port, host, home / "nodes", database=database)
-        launch.record_remote_launch("serve", config)
+        if not config.resume:
+            remember(runs_folder() / config.run_id, "serve", "", config.federation.min_clients)
         store_order(home, config, port)
         _announce(config, superlink, home)
         page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
         with page, folder, Processes(fork_server=fork_server) as processes:
-            launch.finish(with_examples(federation.train(processes, superlink, order, console)), json)
+            launch.finish(federation.train(processes, superlink, order, console), json, examples=False)
 
 
 def _announce(config: "RunConfig", superlink: "SuperLinkSettings", home: Path) -> None:
@@ -117,10 +118,10 @@ def submit(
     """
     from deploy.cli.output import console
     from deploy.federation import start as federation
-    from deploy.federation.launch import finish, record_remote_launch, removed_unless_started, with_catalogue
+    from deploy.federation.launch import finish, removed_unless_started, with_catalogue
     from deploy.federation.processes import Processes
     from deploy.federation.request import resolve
-    from deploy.federation.runs import runs_folder
+    from deploy.federation.runs import remember, runs_folder
     from deploy.superlink.control import Control
     from server.record.process import COMMAND, FOLDER, record_process
 
@@ -128,7 +129,8 @@ def submit(
     config = with_catalogue(resolved, catalogue)
     order = federation.Order(config, runs_folder(), nodes=nodes)
     superlink = Control(control, ca)
-    record_remote_launch("submit", config)
+    if not config.resume:
+        remember(runs_folder() / config.run_id, "submit", "", config.federation.min_clients)
     record_process(work.resolve() / FOLDER, COMMAND, run=config.run_id)
     with removed_unless_started(config.run_id), Processes() as processes:
         finish(federation.submit(processes, work.resolve(), superlink, order, console), json)

@@ -30,10 +30,10 @@ def task_of(run: str, task: str) -> str:
         ConfigError: The run does not exist, or it is of another task than the one named.
     """
     folder = find_run(run)
-    own = parse(stored_options(folder)).task
-    if task and parse({"task": task}).task != own:
-        raise ConfigError(f"run '{folder.path.name}' is of task {own}; remove --task {task}, or adapt another run")
-    return own
+    run_task = parse(stored_options(folder)).task
+    if task and parse({"task": task}).task != run_task:
+        raise ConfigError(f"run '{folder.path.name}' is of task {run_task}; remove --task {task}, or adapt another run")
+    return run_task
 
 
 def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:

@@ -1,58 +1,24 @@
 """Steps that the training commands share: start or continuation, vocabulary, SuperLink, result."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from client.data.dataset import AnyDataset
-from client.data.sources import is_demo
-from client.tasks.registry import build_learner
 from common.config.run import RunConfig
-from common.errors import ConfigError, DataError
-from common.text import count
-from deploy.cli.options import RunRequest
+from common.errors import ConfigError
+from deploy.cli.options import DataRequest, RunRequest
 from deploy.cli.output import find_error_class, note, print_object
-from deploy.data.sources import notes, read_catalogue, warnings
+from deploy.data.sources import read_catalogue
 from deploy.federation.request import run_vocabulary
 from deploy.federation.runs import FILE as ORIGIN_FILE
-from deploy.federation.runs import Command, remember, runs_folder
-from deploy.files import write_file
+from deploy.federation.runs import runs_folder
 from deploy.keys.certificates import Certificates
 from deploy.superlink.superlink import SuperLinkSettings
 from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_FILE, RunDirectory
 from server.record.result import Result, result_to_json
-
-
-def with_vocabulary_of(parts: Sequence[AnyDataset], config: RunConfig, data: str, home: Path) -> RunConfig:
-    """Return the run with its clients' vocabulary, stored below `home`; print notes and warnings.
-
-    Raises:
-        ConfigError: The clients are too few for secure sums.
-        DataError: No client has a record to train on.
-    """
-    fewest = config.secure_sums.fewest
-    if config.privacy.trust == "helpers" and len(parts) < fewest:
-        raise ConfigError(
-            f"a masked sum needs {count(fewest, 'client')}, the data make {len(parts)};"
-            " raise --clients or set secure-sums.min-sum"
-        )
-    for line in (*notes(parts), *warnings(config, parts)):
-        note(f"{data}: {line}")
-    if not any(build_learner(config, part).examples for part in parts):
-        raise DataError("no client has a record to train on; add records to the data", data)
-    if is_demo(data):
-        return config
-    vocabulary = home / "catalogue.json"
-    write_file(vocabulary, parts[0].vocabulary.to_json().encode(), overwrite=True)
-    return config.model_copy(update={"catalogue": str(vocabulary)})
-
-
-def config_catalogue(request: RunRequest, config: RunConfig) -> Path | None:
-    """Return the vocabulary file that a new run's configuration file names; None without one."""
-    return Path(config.catalogue) if request.config and config.catalogue != "demo" else None
 
 
 def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
@@ -66,12 +32,6 @@ def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
     if config.resume:
         run_vocabulary(RunDirectory(runs_folder(), config.run_id), config.task, given)
     return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
-
-
-def record_remote_launch(command: Command, config: RunConfig) -> None:
-    """Record the start of a run whose clients are elsewhere."""
-    if not config.resume:
-        remember(runs_folder() / config.run_id, command, "", config.federation.min_clients)
 
 
 def superlink_of(
@@ -120,12 +80,24 @@ def removed_unless_started(run_id: str) -> Iterator[None]:
         raise
 
 
-def finish(result: Result, json_wanted: bool) -> None:
-    """Print the result as JSON if wanted.
+def finish(
+    result: Result, json_wanted: bool, source: DataRequest | None = None, *, examples: bool | None = None
+) -> None:
+    """Store examples of a run's answers, and print its result as JSON if wanted.
+
+    Args:
+        result: Result of the run.
+        json_wanted: True for JSON.
+        source: Data of this command; None if the data are at joining clients.
+        examples: True for examples of own data too, False for those of generated data alone, None for none.
 
     Raises:
         FedloomError: The run failed; the class is that of the error that ended it.
     """
+    if examples is not None:
+        from deploy.pages.answers import add_examples
+
+        add_examples(result, RunDirectory(runs_folder(), result.run), source, note, own=examples)
     if json_wanted:
         print_object(json.loads(result_to_json(result)))
     if result.status != "completed":

@@ -141,15 +141,15 @@ class Processes:
             log.parent.mkdir(parents=True, exist_ok=True)
         if shutil.which(command[0]) is None:
             raise RunError(f"cannot start {name}; {command[0]} is missing")
-        words, own = [str(word) for word in command], dict(os.environ if environment is None else environment)
+        words, variables = [str(word) for word in command], dict(os.environ if environment is None else environment)
         copy = None
         if preload and self._fork_server and words[:2] == [sys.executable, "-m"]:
-            place = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
-            copy = self._fork_server.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], own, *place))
+            files = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
+            copy = self._fork_server.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], variables, *files))
         again = partial(
-            self.start, name, command, log=log, environment=own, folder=folder, records=records, preload=preload
+            self.start, name, command, log=log, environment=variables, folder=folder, records=records, preload=preload
         )
-        child = Child(name, copy or start_program(words, own, folder, log), log, again)
+        child = Child(name, copy or start_program(words, variables, folder, log), log, again)
         self._children.append(child)
         if records is not None:
             record_process(records, name, child.process.pid)
@@ -183,9 +183,9 @@ class Processes:
     def kill(self, *children: Child) -> None:
         """Kill children and their families at once, also what they started before they ended."""
         self._children = [child for child in self._children if child not in children]
-        kept = {child.process.pid for child in self._children if child.process.poll() is None}
-        kept |= {self._fork_server.pid} if self._fork_server else set()
-        doomed = {one for one in psutil.Process().children() if one.pid not in kept} - self._strangers
+        spared = {child.process.pid for child in self._children if child.process.poll() is None}
+        spared |= {self._fork_server.pid} if self._fork_server else set()
+        doomed = {one for one in psutil.Process().children() if one.pid not in spared} - self._strangers
         for process in [one for root in doomed for one in (root, *_below(root))]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()

@@ -201,8 +201,8 @@ def watch(
     show(follow(pulse.metrics, start, pulse), console)
     result = folder.result()
     if result is None:
-        place = str(log or "the SuperLink's log")
-        raise LostRunError(f"the run ended without a result; see {place}")
+        where = str(log or "the SuperLink's log")
+        raise LostRunError(f"the run ended without a result; see {where}")
     return conclude(after(result), folder, console)
 
 

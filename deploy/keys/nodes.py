@@ -72,8 +72,8 @@ def load_public_key(path: Path) -> ec.EllipticCurvePublicKey:
     return parse_public_key(_read(path), str(path))
 
 
-def parse_public_key(line: bytes, place: str) -> ec.EllipticCurvePublicKey:
-    """Return the public key of one `ecdsa-sha2-nistp384 ...` line; `place` is its origin, for messages.
+def parse_public_key(line: bytes, origin: str) -> ec.EllipticCurvePublicKey:
+    """Return the public key of one `ecdsa-sha2-nistp384 ...` line; `origin` is its origin, for messages.
 
     Raises:
         ConfigError: The line is not an elliptic-curve public key.
@@ -81,9 +81,9 @@ def parse_public_key(line: bytes, place: str) -> ec.EllipticCurvePublicKey:
     try:
         key = serialization.load_ssh_public_key(line)
     except (ValueError, UnsupportedAlgorithm):
-        raise ConfigError(f"{place} is not a public key in OpenSSH format; use the file that ends in .pub") from None
+        raise ConfigError(f"{origin} is not a public key in OpenSSH format; use the file that ends in .pub") from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise ConfigError(f"{place} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
+        raise ConfigError(f"{origin} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
     return key
 
 

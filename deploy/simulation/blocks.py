@@ -1,8 +1,7 @@
 """Blocks of simulated clients, trained as sums and evaluated in several processes."""
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -90,7 +89,7 @@ class Population:
             return TrainedBlock(replies, sizes, trained.lengths, running if is_last else running.empty())
 
         participants = [[job.participant for job in block] for block in blocks]
-        trained = self._workers.train(participants, train_block, STATE_VECTORS * _model_bytes(jobs[0]), together)
+        trained = [*self._workers.train(participants, train_block, STATE_VECTORS * _model_bytes(jobs[0]), together)]
         trained = [block for k in range(0, len(trained), together) for block in share_sum(trained[k : k + together])]
         self._reference.clear()
         self._reference.update(typical([row for block in trained for row in rows_of_lengths(block.lengths)]))
@@ -153,37 +152,27 @@ def evaluate_apart(sessions: Mapping[int, Session], messages: Sequence[Message],
         RunError: A process has ended before its clients had answered.
     """
     run = decode(EvaluateRequest, messages[0].content).enrolment.partition(":")[0]
-    shares = [messages[first::workers] for first in range(workers)]
-    works = [partial(_evaluate, sessions, share, run) for share in shares]
-    names = [f"worker {k + 1} of {workers}, with {len(share)} evaluations" for k, share in enumerate(shares)]
-    replies: dict[str, Message] = {}
-    for share, parts in zip(shares, run_in_copies(works, names), strict=True):
-        for message, content, documents in zip(share, parts[::2], parts[1::2], strict=True):
-            replies[message.metadata.message_id] = _read(message, content)
-            for name, text in json.loads(documents).items():
-                sessions[message.metadata.dst_node_id].store.write(run, name, text.encode("latin-1"))
-    return [replies[message.metadata.message_id] for message in messages]
+    clients, request = [sessions[message.metadata.dst_node_id] for message in messages], decode_once(decode_request)
 
-
-def _evaluate(sessions: Mapping[int, Session], messages: Sequence[Message], run: str) -> Iterator[bytes]:
-    request = decode_once(decode_request)
-    for message in messages:
-        session = sessions[message.metadata.dst_node_id]
+    def evaluate(number: int) -> tuple[bytes | tuple[int, str | None], dict[str, bytes]]:
+        """Return the reply, or code and reason of an error, and the new documents."""
+        message, session = messages[number], clients[number]
         before = _documents(session, run)
         reply = answer(session, message, partial(request, message))
-        if reply.has_error():
-            yield b"e" + json.dumps([reply.error.code, reply.error.reason]).encode()
+        found = (reply.error.code, reply.error.reason) if reply.has_error() else encode_record(reply.content)
+        return found, {n: text for n, text in _documents(session, run).items() if text is not before.get(n)}
+
+    replies = []
+    answers = run_in_copies(evaluate, len(messages), workers, "evaluations")
+    for message, session, (found, documents) in zip(messages, clients, answers, strict=True):
+        if isinstance(found, bytes):
+            replies.append(Message(decode_record(found), reply_to=message))
         else:
-            yield b"c" + encode_record(reply.content)
-        after = _documents(session, run)
-        yield json.dumps({n: text.decode("latin-1") for n, text in after.items() if text is not before.get(n)}).encode()
+            replies.append(Message(Error(*found), reply_to=message))
+        for name, content in documents.items():
+            session.store.write(run, name, content)
+    return replies
 
 
 def _documents(session: Session, run: str) -> dict[str, bytes]:
     return session.store.documents(run) if isinstance(session.store, MemoryStore) else {}
-
-
-def _read(message: Message, content: bytes) -> Message:
-    if content[:1] == b"e":
-        return Message(Error(*json.loads(content[1:])), reply_to=message)
-    return Message(decode_record(content[1:]), reply_to=message)

@@ -74,18 +74,18 @@ class SharedStore(MemoryStore):
 
 
 def open_sessions(
-    parts: Sequence[AnyDataset], noise_seed: int | None = None
+    partitions: Sequence[AnyDataset], noise_seed: int | None = None
 ) -> tuple[dict[int, Session], list[SharedStore]]:
     """Return the sessions of simulated clients by node id, from 1, and their stores in the same order.
 
     Args:
-        parts: The clients' partitions.
+        partitions: The clients' partitions.
         noise_seed: Root seed of DP noise; None samples fresh noise.
     """
     documents: dict[bytes, bytes] = {}
-    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(parts) + 1)]
-    stores = [SharedStore(documents, own) for own in noise]
-    pairs = enumerate(zip(parts, stores, strict=True), start=1)
+    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(partitions) + 1)]
+    stores = [SharedStore(documents, generators) for generators in noise]
+    pairs = enumerate(zip(partitions, stores, strict=True), start=1)
     return {node: _open_session(node, part, store) for node, (part, store) in pairs}, stores
 
 

@@ -72,11 +72,11 @@ def go_back(folder: Path, run: str, after: int) -> None:
 
 
 def _open_helper(name: str, noise_seed: int | None, folder: Path | None) -> HelperService:
-    key, book = _node_key(folder), open_book(folder) if folder else book_in_memory()
+    key, key_book = _node_key(folder), open_book(folder) if folder else book_in_memory()
     return (
-        HelperService(name, key, book)
+        HelperService(name, key, key_book)
         if noise_seed is None
-        else HelperService(name, key, book, noise_key=_seeded(name, noise_seed))
+        else HelperService(name, key, key_book, noise_key=_seeded(name, noise_seed))
     )
 
 

@@ -1,115 +1,225 @@
-"""Workers of a simulation: copies of its process that train blocks of clients."""
+"""Workers of a simulation: copies of its process that train blocks of clients in shared memory."""
 
 import gc
-import json
+import mmap
+import multiprocessing
 import os
+import pickle
+import shutil
 import signal
 import tempfile
-import time
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, TypeVar
 
-import numpy as np
-from safetensors.numpy import load, save
+import torch
 
-from client.training.failures import DivergedError
+from client.state import ClientMemory, StackedRow
 from client.training.participant import Participant
-from common.arrays import Arrays, Floats, add_prefix, group
-from common.contribution import BlockReply, ClientBlock, Contribution, Member
+from client.training.stacks import Tensors
+from common.arrays import Floats
+from common.contribution import BlockReply, ClientBlock, Contribution
 from common.errors import FedloomError, RunError
 from common.system_calls import end_with_parent
 from common.wire.messages import TrainReply
-from deploy.simulation.shared_state import SharedMemory, TrainedState, adopt_state, share_state
 
-Work = Callable[[], Iterable[bytes]]
-"""Work of one copy, which returns any number of parts."""
-
-_LENGTH, _POLL_SECONDS = 8, 0.005
+ResultT = TypeVar("ResultT")
 
 
 def can_copy() -> bool:
     """Return True if this system can copy a process."""
-    return hasattr(os, "fork")
+    return "fork" in multiprocessing.get_all_start_methods()
 
 
-def run_in_copies(works: Sequence[Work], names: Sequence[str]) -> list[list[bytes]]:
-    """Do each work in a copy of its own, all at once; return the parts of each.
+def run_in_copies(
+    work: Callable[[int], ResultT], size: int, copies: int, noun: str, together: int = 1
+) -> Iterator[ResultT]:
+    """Do the work for 0, …, size − 1 in copies of this process; return the results in their order.
 
     Args:
-        works: The works.
-        names: Name of each, for errors.
+        work: Work for one number.
+        size: Number of works.
+        copies: Number of processes.
+        noun: Noun of the works, for errors.
+        together: Number of consecutive works that one process does, in their order.
 
     Raises:
         RunError: A copy has ended without a result; the others are ended as well.
     """
+    shares = [[n for n in range(size) if n // together % copies == k] for k in range(copies)]
+    results: dict[int, ResultT] = {}
     with ExitStack() as files:
-        outputs = [files.enter_context(tempfile.TemporaryFile()) for _ in works]
-        copies = {_start(work, output): name for work, output, name in zip(works, outputs, names, strict=True)}
-        try:
-            while copies:
-                _collect(copies)
-                time.sleep(_POLL_SECONDS)
-        finally:
-            for pid in copies:
-                with suppress(ProcessLookupError, ChildProcessError):
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
-        return [_read(output) for output in outputs]
+        outputs = [files.enter_context(tempfile.TemporaryFile()) for _ in shares]
+        _await_copies(
+            [
+                multiprocessing.get_context("fork").Process(
+                    target=_work,
+                    args=(work, share, output),
+                    name=f"worker {k} of {copies}, with {len(share)} {noun}",
+                    daemon=True,
+                )
+                for k, (share, output) in enumerate(zip(shares, outputs, strict=True), start=1)
+            ]
+        )
+        for share, output in zip(shares, outputs, strict=True):
+            output.seek(0)
+            results |= {number: pickle.load(output) for number in share}
+    return (results.pop(number) for number in range(size))
 
 
-def _collect(copies: dict[int, str]) -> None:
-    """Remove the copies that have ended.
-
-    Raises:
-        RunError: One of them has failed.
-    """
-    for pid in list(copies):
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        name = copies.pop(pid) if ended else ""
-        if ended and status:
-            raise RunError(f"{name}: the process {_reason(status)}; continue with --resume, or with --workers 1")
-
-
-def _start(work: Work, output: IO[bytes]) -> int:
-    pid = os.fork()
-    return pid or _work(work, output)
-
-
-def _work(work: Work, output: IO[bytes]) -> NoReturn:
-    """Do the work in this copy and end it; only its parent hears of an interrupt."""
-    status = 1
+def _await_copies(copies: Sequence[Any]) -> None:
+    """Start copies of this process, and wait for their ends."""
+    for copy in copies:
+        copy.start()
+    running = {copy.sentinel: copy for copy in copies}
     try:
-        end_with_parent()
-        gc.freeze()  # a collection would write to all objects, and so copy their pages
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        for part in work():
-            output.write(len(part).to_bytes(_LENGTH, "little"))
-            output.write(part)
-        output.flush()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
+        while running:
+            for sentinel in wait([*running]):
+                copy = running.pop(sentinel)
+                copy.join()
+                if copy.exitcode:
+                    ended = (
+                        f"was ended by signal {-copy.exitcode}"
+                        if copy.exitcode < 0
+                        else "has failed; its error is above"
+                    )
+                    raise RunError(f"{copy.name}: the process {ended}; continue with --resume, or with --workers 1")
     finally:
-        os._exit(status)
+        for copy in running.values():
+            copy.kill()
+            copy.join()
 
 
-def _read(output: IO[bytes]) -> list[bytes]:
-    output.seek(0)
-    parts = []
-    while header := output.read(_LENGTH):
-        parts.append(output.read(int.from_bytes(header, "little")))
-    return parts
+def _work(work: Callable[[int], object], numbers: Sequence[int], output: IO[bytes]) -> None:
+    """Write the results; only the parent hears of an interrupt."""
+    end_with_parent()
+    gc.freeze()  # a collection would write to all objects, and so copy their pages
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    for number in numbers:
+        pickle.dump(work(number), output, pickle.HIGHEST_PROTOCOL)
+    output.flush()
 
 
-def _reason(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return f"was ended by signal {os.WTERMSIG(status)}"
-    return "has failed; its error is above"
+_ALIGNED = 64
+
+Layout = list[tuple[str, str, torch.dtype, torch.Size, int]]
+"""Group, name, dtype, shape and offset in bytes of each tensor."""
+
+
+class SharedMemory:
+    """Memory of one block's stacked state; the system provides pages when they are first written.
+
+    Args:
+        size: Bytes.
+        folder: Folder of a nameless file that holds it, which ends with the process; None for main memory.
+    """
+
+    def __init__(self, size: int, folder: Path | None = None) -> None:
+        self._size, self._folder, self._written = size, folder, 0
+        self._pages = _map_file(size, folder) if folder else _map_memory(size)
+
+    def apart(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor that a `write` does not change: a copy of one that lies here."""
+        start = self._pages.data_ptr()
+        return tensor.clone() if start <= tensor.data_ptr() < start + self._size else tensor
+
+    def write(self, groups: dict[str, Tensors]) -> Layout:
+        """Write tensors; return a description with which `read` finds them.
+
+        Raises:
+            RunError: They do not fit, or the disk is full, where writing would end the process.
+        """
+        layout: Layout = []
+        size = 0
+        for group, tensors in groups.items():
+            for name, tensor in tensors.items():
+                layout.append((group, name, tensor.dtype, tensor.shape, size))
+                size += -(-tensor.nbytes // _ALIGNED) * _ALIGNED
+        if size > self._size:
+            raise RunError(f"state of clients exceeds {self._size:,} bytes; continue with --workers 1")
+        if self._folder and size - self._written > shutil.disk_usage(self._folder).free:
+            raise RunError(f"the disk of {self._folder} is full; continue with --resume, without --state-on-disk")
+        self._written = max(self._written, size)
+        for group, tensors in self.read(layout).items():
+            for name, view in tensors.items():
+                view.copy_(groups[group][name])
+        return layout
+
+    def read(self, layout: Layout) -> dict[str, Tensors]:
+        """Return the tensors, as views."""
+        groups: dict[str, Tensors] = {}
+        for group, name, dtype, shape, start in layout:
+            content = self._pages[start : start + shape.numel() * dtype.itemsize]
+            groups.setdefault(group, {})[name] = content.view(dtype).view(shape)
+        return groups
+
+
+def _map_memory(size: int) -> torch.Tensor:
+    flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return torch.frombuffer(mmap.mmap(-1, size, flags=flags), dtype=torch.uint8)
+
+
+def _map_file(size: int, folder: Path) -> torch.Tensor:
+    with tempfile.NamedTemporaryFile(dir=folder) as file:  # only its name goes; the pages stay while they are used
+        return torch.from_file(file.name, shared=True, size=size, dtype=torch.uint8)
+
+
+@dataclass(frozen=True)
+class TrainedState:
+    """State of a block's clients after a round, without that in shared memory.
+
+    Args:
+        layout: Description of the stacked state.
+        clients: Number of clients in it.
+        rows: Client -> round and row of the stack; -1: only its groups in `single` hold.
+        single: Client -> its own groups; of those that may be left out, beside their row.
+    """
+
+    layout: Layout
+    clients: int
+    rows: dict[int, tuple[int, int]]
+    single: dict[int, dict[str, Tensors]]
+
+
+def share_state(
+    participants: Sequence[Participant], before: Sequence[ClientMemory], memory: SharedMemory
+) -> TrainedState:
+    """Write the state that clients have after training into shared memory.
+
+    Clients that did not train, whose earlier state the memory may have held, keep it as a copy.
+
+    Args:
+        participants: The clients.
+        before: Their state before they trained.
+        memory: Memory of their block.
+    """
+    after = [p.store.load(p.run) for p in participants]
+    changed = [new is not old for new, old in zip(after, before, strict=True)]
+    stacks = [m.groups for m, is_new in zip(after, changed, strict=True) if is_new and isinstance(m.groups, StackedRow)]
+    rows: dict[int, tuple[int, int]] = {}
+    single: dict[int, dict[str, Tensors]] = {}
+    for k, (one, is_new) in enumerate(zip(after, changed, strict=True)):
+        row = one.groups if is_new and isinstance(one.groups, StackedRow) else None
+        if is_new or one.round:
+            rows[k] = one.round, -1 if row is None else row.place
+        if row is None or row.alone:
+            single[k] = {group: {n: t.clone() for n, t in named.items()} for group, named in one.groups.items()}
+    stacked = stacks[0].stacked if stacks else {}
+    layout = memory.write({g: {n: memory.apart(t) for n, t in named.items()} for g, named in stacked.items()})
+    return TrainedState(layout, stacks[0].clients if stacks else 0, rows, single)
+
+
+def adopt_state(participants: Sequence[Participant], state: TrainedState, memory: SharedMemory) -> None:
+    """Give the clients the state that a copy of this process has trained."""
+    stacked = memory.read(state.layout)
+    for k, (number, row) in state.rows.items():
+        alone = state.single.get(k, {})
+        groups = StackedRow(stacked, row, state.clients, alone) if row >= 0 else alone
+        participants[k].store.save(participants[k].run, ClientMemory(number, groups))
 
 
 @dataclass(frozen=True)
@@ -123,68 +233,26 @@ class TrainedBlock:
         sums: Sum of the replies, or of those of all blocks that share a sum with this last one; else empty.
     """
 
-    replies: list[TrainReply | FedloomError]
+    replies: Sequence[TrainReply | FedloomError]
     sizes: list[int]
     lengths: dict[str, Floats]
     sums: Contribution = field(default_factory=Contribution)
-
-    def to_bytes(self) -> bytes:
-        """Return the block in the form that `from_bytes` reads."""
-        rows = [_describe(reply) for reply in self.replies]
-        arrays: Arrays = {"sizes": np.array(self.sizes), **add_prefix("lengths", self.lengths)}
-        arrays |= add_prefix("sums", self.sums.to_arrays())
-        about: dict[str, Any] = {"rows": rows, "members": [vars(member) for member in self.sums.members]}
-        for k, reply in enumerate(self.replies):
-            if isinstance(reply, BlockReply):
-                about["block"] = {"number": reply.block.number, "clients": reply.block.clients}
-            elif isinstance(reply, TrainReply):
-                arrays |= add_prefix(f"{k}/update", reply.update) | add_prefix(f"{k}/gradient", reply.gradient)
-        return save({n: np.ascontiguousarray(a) for n, a in arrays.items()}, {"about": json.dumps(about)})
-
-    @staticmethod
-    def from_bytes(content: bytes) -> "TrainedBlock":
-        """Return the block; inverse of `to_bytes`."""
-        about = json.loads(json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["about"])
-        arrays = load(content)
-        lengths, found = group("lengths", arrays), about.get("block", {"number": 0, "clients": ()})
-        sums = Contribution.from_arrays(group("sums", arrays), [Member(**own) for own in about["members"]])
-        block = ClientBlock(found["number"], tuple(found["clients"]), sums)
-        replies = [_read_reply(row, k, arrays, block, lengths) for k, row in enumerate(about["rows"])]
-        return TrainedBlock(replies, arrays["sizes"].tolist(), lengths, sums)
 
 
 def share_sum(blocks: Sequence[TrainedBlock]) -> list[TrainedBlock]:
     """Return consecutive blocks whose replies are in the sum of the last one."""
     sums = blocks[-1].sums
-    own = [{r.block: r.block for r in block.replies if isinstance(r, BlockReply)} for block in blocks]
-    parts = [part for found in own for part in found]
-    if not parts:
+    replies = [reply for block in blocks for reply in block.replies if isinstance(reply, BlockReply)]
+    members = [*dict.fromkeys(reply.block for reply in replies)]
+    if not members:
         return [*blocks]
-    shared = ClientBlock(parts[0].number, tuple(client for part in parts for client in part.clients), sums)
+    shared = ClientBlock(members[0].number, tuple(client for member in members for client in member.clients), sums)
     return [replace(block, replies=put_into(shared, block.replies), sums=sums) for block in blocks]
 
 
 def put_into(block: ClientBlock, replies: Sequence[TrainReply | FedloomError]) -> list[TrainReply | FedloomError]:
     """Return the replies, with that block for those without arrays of their own."""
     return [replace(reply, block=block) if isinstance(reply, BlockReply) else reply for reply in replies]
-
-
-def _describe(reply: TrainReply | FedloomError) -> dict[str, Any]:
-    if isinstance(reply, FedloomError):
-        return {}
-    numbers = {"round": reply.round, "loss": reply.loss, "examples": reply.examples, "steps": reply.steps}
-    return {**numbers, "alone": not isinstance(reply, BlockReply)}
-
-
-def _read_reply(
-    row: dict[str, Any], k: int, arrays: Arrays, block: ClientBlock, lengths: dict[str, Floats]
-) -> TrainReply | FedloomError:
-    if not row:
-        return DivergedError()
-    if row.pop("alone"):
-        return TrainReply(update=group(f"{k}/update", arrays), gradient=group(f"{k}/gradient", arrays), **row)
-    own = {kind: float(length[k]) for kind, length in lengths.items()}
-    return BlockReply(update={}, gradient={}, block=block, lengths=own, **row)
 
 
 Block = Sequence[Participant]
@@ -217,14 +285,8 @@ class Workers:
 
     def train(
         self, blocks: Sequence[Block], train_block: TrainBlock, client_bytes: int, together: int = 1
-    ) -> list[TrainedBlock]:
-        """Train all blocks and store their clients' state; see `train_each`."""
-        return [*self.train_each(blocks, train_block, client_bytes, together)]
-
-    def train_each(
-        self, blocks: Sequence[Block], train_block: TrainBlock, client_bytes: int, together: int = 1
     ) -> Iterator[TrainedBlock]:
-        """Return the trained blocks in their order; the state of a block's clients is stored when it is taken.
+        """Return the trained blocks in their order; with a block, the state of its clients is stored.
 
         Args:
             blocks: Clients of each block.
@@ -239,40 +301,24 @@ class Workers:
         if count == 1 and not self._folder:
             return map(train_block, range(len(blocks)))
         keys = [tuple(participant.client for participant in block) for block in blocks]
-        kept = self._memories
+        earlier = self._memories
         sizes = {key: len(key) * client_bytes + SPARE_BYTES for key in keys}
-        self._memories = {key: kept.get(key) or SharedMemory(size, self._folder) for key, size in sizes.items()}
+        self._memories = {key: earlier.get(key) or SharedMemory(size, self._folder) for key, size in sizes.items()}
         memories = [self._memories[key] for key in keys]
-        if count == 1:
-            return (_train_and_move(blocks, n, train_block, memories[n]) for n in range(len(blocks)))
-        shares = [[n for n in range(len(blocks)) if n // together % count == k] for k in range(count)]
-        works = [partial(_train_share, share, blocks, train_block, memories) for share in shares]
-        names = [f"worker {k + 1} of {count}, with {len(share)} blocks" for k, share in enumerate(shares)]
-        trained: dict[int, tuple[bytes, bytes]] = {}
-        for share, parts in zip(shares, run_in_copies(works, names), strict=True):
-            trained |= zip(share, zip(parts[::2], parts[1::2], strict=True), strict=True)
+        train, size = partial(_train_and_share, blocks, train_block, memories), len(blocks)
+        trained = run_in_copies(train, size, count, "blocks", together) if count > 1 else map(train, range(size))
 
-        def take(number: int) -> TrainedBlock:
-            block, state = trained.pop(number)
-            adopt_state(blocks[number], TrainedState.from_bytes(state), memories[number])
-            return TrainedBlock.from_bytes(block)
+        def adopt(number: int, trained: tuple[TrainedBlock, TrainedState]) -> TrainedBlock:
+            block, state = trained
+            adopt_state(blocks[number], state, memories[number])
+            return block
 
-        return map(take, range(len(blocks)))
+        return map(adopt, range(size), trained)
 
 
-def _train_and_move(
-    blocks: Sequence[Block], number: int, train_block: TrainBlock, memory: SharedMemory
-) -> TrainedBlock:
+def _train_and_share(
+    blocks: Sequence[Block], train_block: TrainBlock, memories: Sequence[SharedMemory], number: int
+) -> tuple[TrainedBlock, TrainedState]:
     before = [p.store.load(p.run) for p in blocks[number]]
     trained = train_block(number)
-    adopt_state(blocks[number], share_state(blocks[number], before, memory), memory)
-    return trained
-
-
-def _train_share(
-    share: Sequence[int], blocks: Sequence[Block], train_block: TrainBlock, memories: Sequence[SharedMemory]
-) -> Iterator[bytes]:
-    for number in share:
-        before = [p.store.load(p.run) for p in blocks[number]]
-        yield train_block(number).to_bytes()
-        yield share_state(blocks[number], before, memories[number]).to_bytes()
+    return trained, share_state(blocks[number], before, memories[number])

@@ -170,9 +170,12 @@ def test_clients_that_several_processes_evaluate_have_the_same_metrics_and_docum
 ) -> None:
     monkeypatch.setattr(shared_evaluation, "FEWEST", 5)
     copies, made = shared_evaluation.run_in_copies, list[int]()
-    monkeypatch.setattr(
-        shared_evaluation, "run_in_copies", lambda works, names: made.append(len(works)) or copies(works, names)
-    )
+
+    def noted(work: Callable[[int], Any], size: int, count: int, noun: str) -> Any:
+        made.append(count)
+        return copies(work, size, count, noun)
+
+    monkeypatch.setattr(shared_evaluation, "run_in_copies", noted)
     config, parts = settings("fedrule", rounds=2), partition(toy_dataset(7), 0)
     (one, own), (both, shared) = (
         simulate_measured(config, parts, tmp_path / str(count), together=4, workers=count) for count in (1, 2)

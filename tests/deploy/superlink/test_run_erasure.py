@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from flwr.supercore import sql_mixin
 
-from deploy.superlink.guard import overwrite_deleted
+from deploy.superlink.guarded_superlink import overwrite_deleted
 from deploy.superlink.superlink import erase_database
 
 

@@ -57,7 +57,7 @@ HEADER, REQUEST, ANSWER = struct.Struct("=IHHII"), struct.Struct("=BBBxI"), stru
 """Message header; the request up to the connection; state, user and inode in the answer."""
 
 
-def find_user(peer: Endpoint, own: Endpoint, tables: Iterable[Path] = TABLES) -> int | None:
+def find_user(peer: Endpoint, local: Endpoint, tables: Iterable[Path] = TABLES) -> int | None:
     """Return the user id of the process at the other end of a connection; None if there is none here.
 
     A socket that its process has closed has no inode, and its user would be reported as 0. Reading a table takes Linux
@@ -65,23 +65,23 @@ def find_user(peer: Endpoint, own: Endpoint, tables: Iterable[Path] = TABLES) ->
 
     Args:
         peer: The other end.
-        own: This end.
+        local: This end.
         tables: Files in the form of `/proc/net/tcp`.
     """
     try:
-        return ask_kernel(peer, own)
+        return ask_kernel(peer, local)
     except (AttributeError, OSError):  # no netlink, or no such connection
-        return search_tables(peer, own, tables)
+        return search_tables(peer, local, tables)
 
 
-def ask_kernel(peer: Endpoint, own: Endpoint) -> int | None:
+def ask_kernel(peer: Endpoint, local: Endpoint) -> int | None:
     """Ask for the user id of an open connection's other end by sock_diag(7); None if it is not open.
 
     Raises:
         OSError: The kernel knows no such connection, or does not answer such questions.
     """
     family, address = _pack(peer[0])
-    ends = struct.pack("!HH", peer[1], own[1]) + address.ljust(16, b"\0") + _pack(own[0])[1].ljust(16, b"\0")
+    ends = struct.pack("!HH", peer[1], local[1]) + address.ljust(16, b"\0") + _pack(local[0])[1].ljust(16, b"\0")
     any_device_and_cookie = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
     question = REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << ESTABLISHED) + ends + any_device_and_cookie
     header = HEADER.pack(HEADER.size + len(question), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 0, 0)
@@ -96,14 +96,14 @@ def ask_kernel(peer: Endpoint, own: Endpoint) -> int | None:
     return int(user) if state == ESTABLISHED and inode else None
 
 
-def search_tables(peer: Endpoint, own: Endpoint, tables: Iterable[Path]) -> int | None:
+def search_tables(peer: Endpoint, local: Endpoint, tables: Iterable[Path]) -> int | None:
     """Search tables for the user id of an open connection's other end; None if it is in none."""
-    ends = _encode(*peer), _encode(*own)
+    ends = _encode(*peer), _encode(*local)
     for table in tables:
         for line in table.read_text("ascii").splitlines()[1:] if table.exists() else ():
             fields = line.split()
-            local, remote, state, user, inode = fields[1], fields[2], fields[3], fields[7], fields[9]
-            if int(state, 16) == ESTABLISHED and inode != "0" and (_plain(local), _plain(remote)) == ends:
+            local_end, remote, state, user, inode = fields[1], fields[2], fields[3], fields[7], fields[9]
+            if int(state, 16) == ESTABLISHED and inode != "0" and (_plain(local_end), _plain(remote)) == ends:
                 return int(user)
     return None
 
@@ -216,10 +216,10 @@ class OwnUserOnly:
         log.warning("refused %s %s of another user or machine", scope.get("method", ""), scope.get("path", ""))
         await PlainTextResponse(REFUSAL, 403)(scope, receive, send)
 
-    def _is_own(self, peer: Endpoint | None, own: Endpoint | None) -> bool:
-        if peer is None or own is None:
+    def _is_own(self, peer: Endpoint | None, local: Endpoint | None) -> bool:
+        if peer is None or local is None:
             return False
-        return find_user(peer, own) in self._users
+        return find_user(peer, local) in self._users
 
 
 SEARCH_SECONDS = 0.5
