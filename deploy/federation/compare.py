@@ -80,13 +80,7 @@ MOST_CLIENTS = 2_000
 
 
 class TimedGrid(InProcessGrid):
-    """Grid that ends the run after a time.
-
-    Args:
-        sessions: Clients by node id.
-        together: Number of clients that train stacked.
-        seconds: Time after which no further round begins.
-    """
+    """Grid that ends the run after a time."""
 
     def __init__(self, sessions: Mapping[int, Session], together: int, seconds: float) -> None:
         super().__init__(sessions, together)
@@ -110,12 +104,6 @@ def with_alone(
     """Return the result with the comparison in its verdict, unless it has one or nothing was compared.
 
     Clients alone have nothing in common: each takes the memory and time of a whole model.
-
-    Args:
-        result: Result of the run.
-        config: Its configuration.
-        partitions: Each client's data.
-        measured: Client -> measurement of the finished model.
     """
     verdict = result.verdict
     if verdict is None or verdict.alone is not None or result.status != "completed" or not measured:

@@ -181,13 +181,7 @@ def _check_locked(folder: Path, name: str, client_policy: Path, default: str) ->
 
 
 def partition_clients(task: str, data: str, clients: int, dialect: Dialect) -> list[HostedData]:
-    """Return clients with a partition of a source each; the partitions are those of `fedloom up`.
-
-    Args:
-        task: Task of the data.
-        data: Source of the data.
-        clients: Number of clients; 0 for one a unit.
-        dialect: Columns and forms of the owner's tables.
+    """Return clients with a partition of a source each, as `fedloom up` makes them; 0 clients: one a unit.
 
     Raises:
         DataError: The data cannot be read, or have fewer units than clients.

@@ -65,10 +65,7 @@ def helper_homes(config: RunConfig, home: Path) -> dict[str, Path]:
 def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path) -> Path:
     """Write a policy of clients that also pins the helpers; one with own pins stays as it is.
 
-    Args:
-        homes: Name -> folder of the key; missing keys are created.
-        policy: Policy file of the clients; None without one.
-        target: File to write.
+    Missing keys of helpers are created.
     """
     text = policy.read_text("utf-8") if policy else ""
     if policy and "helpers" in tomllib.loads(text):

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,14 +26,7 @@ TAIL_LINES = 12  # last lines of an ended process's log in its error
 
 @dataclass(frozen=True)
 class Child:
-    """Child process started here.
-
-    Args:
-        name: Name in errors.
-        process: The process.
-        log: File of its output.
-        again: Function that starts the same program again.
-    """
+    """Child process started here."""
 
     name: str
     process: subprocess.Popen[bytes] | Copy
@@ -166,14 +158,14 @@ class Processes:
         self._children = [child for child in self._children if child not in ended]
         return ended
 
-    def stop(self, *children: Child) -> None:
-        """End the given children, or all processes of this block: SIGTERM, then SIGKILL after the grace."""
-        doomed = self._descendants(children)
+    def stop(self) -> None:
+        """End all processes of this block: SIGTERM, then SIGKILL after the grace."""
+        doomed = self._descendants()
         for process in doomed:
             with suppress(psutil.NoSuchProcess):
                 process.terminate()
         alive = _wait(doomed, self._grace)
-        late = alive | self._descendants(children)  # also processes started in the meantime
+        late = alive | self._descendants()  # also processes started in the meantime
         for process in late:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
@@ -193,15 +185,8 @@ class Processes:
         for child in children:
             child.process.poll()
 
-    def _descendants(self, children: Sequence[Child]) -> set[psutil.Process]:
-        roots = [psutil.Process()] if not children else []
-        descendants: set[psutil.Process] = set()
-        for child in children:
-            with suppress(psutil.NoSuchProcess):
-                roots.append(psutil.Process(child.process.pid))
-        for root in roots:
-            descendants |= {root, *_below(root)}
-        return descendants - self._strangers - {psutil.Process()}
+    def _descendants(self) -> set[psutil.Process]:
+        return {*_below(psutil.Process())} - self._strangers
 
 
 def _below(process: psutil.Process) -> list[psutil.Process]:
@@ -216,6 +201,4 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _wait(processes: set[psutil.Process], seconds: float) -> set[psutil.Process]:
     """Wait until all have ended and been reaped; return those still alive after that time."""
-    end = time.monotonic() + seconds
-    _, alive = psutil.wait_procs(processes, timeout=max(0.0, end - time.monotonic()))
-    return set(alive)
+    return {*psutil.wait_procs(processes, timeout=seconds)[1]}

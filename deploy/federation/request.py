@@ -48,7 +48,10 @@ def read_config_file(path: Path) -> dict[str, Scalar]:
         raise ConfigError(
             f"{path}: not a TOML file ({error}); write KEY = VALUE lines, as in runs/ID/config.toml"
         ) from None
-    options = _update_keys(path, text, {key.replace("_", "-"): value for key, value in leaves(tree, "")})
+    try:
+        options = update_keys({key.replace("_", "-"): value for key, value in leaves(tree, "")})
+    except ConfigError as error:
+        _refuse(path, text, re.split("[ =]", str(error), maxsplit=1)[0], str(error))
     existing = option_keys()
     for key, value in options.items():
         if current_key(key) not in existing:
@@ -80,14 +83,6 @@ def repeat_partition(path: Path | None, command: str, data: str, clients: int | 
         run = path.resolve().parent.name
         raise ConfigError(f"run '{run}' was trained on own data, whose path is not stored; name them with --data")
     return origin.data, origin.clients if clients is None and origin.command == command else clients
-
-
-def _update_keys(path: Path, text: str, options: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    try:
-        return update_keys(options)
-    except ConfigError as error:
-        named = re.split("[ =]", str(error), maxsplit=1)[0]
-        _refuse(path, text, named, str(error))
 
 
 def _check_values(path: Path, text: str, options: Mapping[str, Scalar]) -> None:

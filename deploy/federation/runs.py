@@ -32,7 +32,9 @@ def find_run(name: str) -> RunDirectory:
     """
     given = Path(name)
     is_folder = (given / "config.toml").exists()
-    folder = RunDirectory(given.resolve().parent, given.resolve().name) if is_folder else _named(name)
+    folder = (
+        RunDirectory(given.resolve().parent, given.resolve().name) if is_folder else RunDirectory(runs_folder(), name)
+    )
     folder.config()
     return folder
 
@@ -72,10 +74,6 @@ def newest_or_none(tasks: Collection[str] = TASKS) -> RunDirectory | None:
     return None
 
 
-def _named(name: str) -> RunDirectory:
-    return RunDirectory(runs_folder(), name)
-
-
 FILE = "origin.json"
 
 Command = Literal["up", "simulate", "serve", "submit"]
@@ -110,12 +108,6 @@ def origin_of(run: Path) -> Origin | None:
         return Origin(**json.loads((run / FILE).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-
-
-def is_simulation(run: Path) -> bool:
-    """Return True if the run was started by `fedloom simulate`."""
-    origin = origin_of(run)
-    return origin is not None and origin.command == "simulate"
 
 
 TRASH = ".trash"

@@ -93,7 +93,7 @@ def start_client(
 
 def start_helper(processes: Processes, home: Path, server: str, ca: Path, patience: float) -> Path:
     """Start a helper, whose name is that of its folder, as `start_client` does."""
-    words = ["--state-dir", home / "state"]
+    words: list[str | Path] = ["--state-dir", home / "state"]
     return _start_node(processes, "helper", home.name, home, home / "helper.log", server, ca, patience, words)
 
 
@@ -111,7 +111,18 @@ def _start_node(
     key = home / "node.key"
     if not key.exists():
         make_node_key(key)
-    node = ["--server", server, "--ca", ca, "--key", key, "--name", name, "--patience", f"{patience:g}"]
+    node: list[str | Path] = [
+        "--server",
+        server,
+        "--ca",
+        ca,
+        "--key",
+        key,
+        "--name",
+        name,
+        "--patience",
+        f"{patience:g}",
+    ]
     processes.start(
         name,
         [sys.executable, "-m", "deploy.cli", command, *node, *words],
@@ -159,7 +170,7 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
             ours.append(start_app(processes, superlink))
             return ours[-1]
 
-        control = Control(superlink.control_address, superlink.certificates and superlink.certificates.ca)
+        control = Control(superlink.control_address, superlink.certificates.ca if superlink.certificates else None)
         run = replace(order, config=config)
         try:
             return submit(processes, superlink.folder, control, run, console, (server, start_own_app), began)
@@ -203,7 +214,7 @@ def submit(
     run = RunDirectory(order.runs, order.config.run_id)
     start = _size(run)
     with _set_aside(run.path / "result.json"):
-        run_id = control.submit(make_app(folder / APP, order.config), {})
+        run_id = control.submit(make_app(folder / APP, order.config))
     superlink, app = (server[0], server[1]()) if server else (None, None)
     first = start if began is None else began
     pulse = Pulse(control, run_id, processes, superlink, run.path / EVENTS_FILE, first, gate, console, app)

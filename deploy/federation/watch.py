@@ -28,13 +28,7 @@ class LostRunError(RunError):
 
 @dataclass
 class Supervisor:
-    """Repetition of attempts to train until one ends with a result.
-
-    Args:
-        folder: Folder of the run.
-        console: Output of a line for each fault.
-        sleep: Function that waits a number of seconds.
-    """
+    """Repetition of attempts to train until one ends with a result."""
 
     folder: RunDirectory
     console: Console
@@ -222,12 +216,7 @@ def watch_here(
 ) -> Result:
     """Do the work in this thread while another thread shows the run's rounds, then show its result.
 
-    Args:
-        work: Function that trains.
-        folder: Folder of the run.
-        console: Console on stderr.
-        on_event: Function that receives each event in the other thread.
-        after: Function that may add to the result once all rounds are shown.
+    `on_event` receives each event in the other thread, and `after` may add to the result once all are shown.
     """
     metrics = folder.path / "metrics.jsonl"
     start = metrics.stat().st_size if metrics.exists() else 0

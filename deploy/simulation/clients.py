@@ -35,12 +35,7 @@ simulated_policy = partial(Policy, allow_counts="clear", share_metrics="always",
 
 
 class SeededNoise:
-    """Generators of one client's noise, from a root seed.
-
-    Args:
-        seed: Root seed.
-        node: Number of the client's node.
-    """
+    """Generators of one client's noise, from a root seed."""
 
     def __init__(self, seed: int, node: int) -> None:
         self._seed, self._node = seed, node
@@ -78,9 +73,7 @@ def open_sessions(
 ) -> tuple[dict[int, Session], list[SharedStore]]:
     """Return the sessions of simulated clients by node id, from 1, and their stores in the same order.
 
-    Args:
-        partitions: The clients' partitions.
-        noise_seed: Root seed of DP noise; None samples fresh noise.
+    With a seed their DP noise is reproducible, and gives no protection.
     """
     documents: dict[bytes, bytes] = {}
     noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(partitions) + 1)]

@@ -56,11 +56,6 @@ def go_back(folder: Path, run: str, after: int) -> None:
 
     Clients that train a round again mask the same numbers anew. A sum with noise stays with its first set, whose replies are
     sent again as they were.
-
-    Args:
-        folder: Folder of the run.
-        run: Name of the run.
-        after: Number of the last round that stays.
     """
     SumStore(folder / SUMS, run).clear_after(after)
     for path in (folder / HELPERS).glob(f"*/{BOOK}"):

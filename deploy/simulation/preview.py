@@ -66,13 +66,7 @@ class FieldPreview:
 
 
 def describe_fields(reply: Message, config: RunConfig, pair: ReleasedPair | None) -> tuple[FieldPreview, ...]:
-    """Return the fields of a reply.
-
-    Args:
-        reply: Reply without an error.
-        config: Configuration of the run.
-        pair: Exact and released values of the reply; None if it was not released by a transform chain.
-    """
+    """Return the fields of a reply that is no error; `pair` holds its values before and after noise."""
     about, arrays = outline(reply.content), arrays_of(reply.content)
     is_counts = about.payload == CountsReply.__name__
     options = config.task_options.count_privacy if is_counts else config.privacy
@@ -171,11 +165,6 @@ def preview_messages(config: RunConfig, data: AnyDataset, policy: Policy) -> Pre
     """Make one round on the data and return what the client would send.
 
     If the policy refuses the run or a part of it, the round is made again without a policy.
-
-    Args:
-        config: Configuration of the run.
-        data: The client's data, read under the run's vocabulary.
-        policy: The owner's policy.
     """
     preview = _first_round(config, data, policy)
     if not preview.refusals:
@@ -215,12 +204,7 @@ def _with_vocabulary(config: RunConfig, data: AnyDataset, folder: Path) -> RunCo
 
 
 class _FirstRoundGrid(InProcessGrid):
-    """Grid of one client that records its replies and ends with the first round.
-
-    Args:
-        session: The client.
-        releaser: Its releaser, which notes exact values.
-    """
+    """Grid of one client that records its replies and ends with the first round."""
 
     def __init__(self, session: Session, releaser: ObservedReleaser) -> None:
         super().__init__({1: session}, together=1)

@@ -112,10 +112,7 @@ class LedgerFile:
             self._written |= new
 
     def restore(self, at_least: int) -> None:
-        """Continue the ledgers in the file; without one, clients must not have released anything.
-
-        Args:
-            at_least: Number of releases that the file must hold.
+        """Continue the ledgers in the file, which must hold at least this number of releases.
 
         Raises:
             StateError: The file is missing, a link, damaged, older, or of another run or other clients.
@@ -356,15 +353,6 @@ def simulate_measured(
     workers: int = 1,
 ) -> tuple[Result, dict[str, Measured]]:
     """Train as `simulate_clients` does, with the clients' state in the run's folder.
-
-    Args:
-        config: Configuration of the run.
-        partitions: Each client's data, all read under the run's vocabulary.
-        runs: Folder of run folders.
-        together: Number of clients that train stacked; 0 chooses.
-        noise_seed: Root seed of reproducible DP noise, which gives no protection. None samples fresh noise.
-        state: Treatment of the clients' state.
-        workers: Number of processes in which a large population trains; the result does not depend on it.
 
     Returns:
         Result, and each client's measurement of the finished model.

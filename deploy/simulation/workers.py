@@ -191,11 +191,6 @@ def share_state(
     """Write the state that clients have after training into shared memory.
 
     Clients that did not train, whose earlier state the memory may have held, keep it as a copy.
-
-    Args:
-        participants: The clients.
-        before: Their state before they trained.
-        memory: Memory of their block.
     """
     after = [p.store.load(p.run) for p in participants]
     changed = [new is not old for new, old in zip(after, before, strict=True)]

@@ -8,7 +8,6 @@ import hashlib
 import importlib
 import shutil
 import time
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -25,7 +24,6 @@ from common.config.parse import flatten
 from common.config.run import RunConfig
 from common.errors import ConfigError, ConnectError, FedloomError, RunError
 from common.node_names import NodeKey, from_pem, to_pem
-from common.options import leaves
 from deploy.keys.nodes import REVOKED, list_nodes, load_public_key, revoked_keys
 
 FlowerConfig = Mapping[str, bool | int | float | str]
@@ -84,11 +82,10 @@ class Control:
             self._call(f"cannot unregister node {node}", "UnregisterNode", UnregisterNodeRequest(node_id=node))
         return bool(nodes)
 
-    def submit(self, app: Path, run_config: FlowerConfig) -> int:
+    def submit(self, app: Path, run_config: FlowerConfig | None = None) -> int:
         """Start a run of the Flower app in folder `app`; return its id.
 
         Raises:
-            ConfigError: A key is missing in the app's `[tool.flwr.app.config]`; Flower would refuse it.
             ConnectError: The server does not answer.
             RunError: The server refuses.
         """
@@ -97,12 +94,9 @@ class Control:
         from flwr.proto.control_pb2 import StartRunRequest
         from flwr.supercore.fab import Fab
 
-        unknown = sorted(run_config.keys() - _declared(app))
-        if unknown:
-            raise ConfigError(f"{app / 'pyproject.toml'} declares no run configuration '{unknown[0]}'")
         content = build_fab_from_disk(app)
         bundle = fab_to_proto(Fab(hashlib.sha256(content).hexdigest(), content, {}))
-        request = StartRunRequest(fab=bundle, override_config=user_config_to_proto(dict(run_config)))
+        request = StartRunRequest(fab=bundle, override_config=user_config_to_proto(dict(run_config or {})))
         return int(self._call("cannot start the run", "StartRun", request).run_id)
 
     def status(self, run_id: int) -> str:
@@ -150,11 +144,6 @@ class Control:
             raise ConnectError(f"{task}: {SILENT} at {self._address}; check --control and --ca") from None
         finally:
             client.close()
-
-
-def _declared(app: Path) -> set[str]:
-    config = tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"].get("config", {})
-    return {key for key, _ in leaves(config, "")}
 
 
 SEARCH_SECONDS = 2.0  # seconds between two searches for new and revoked keys

@@ -140,12 +140,7 @@ log = logging.getLogger("flwr")
 
 
 class BoundedFleet(FleetServicer):
-    """Fleet API that stores no more than so many bytes of a message.
-
-    Args:
-        most: Bytes of all objects of a message.
-        options: Arguments of Flower's servicer.
-    """
+    """Fleet API that stores no more than so many bytes of a message."""
 
     def __init__(self, most: int, **options: Any) -> None:
         super().__init__(**options)
@@ -198,11 +193,7 @@ REFUSAL = "this SuperLink answers processes of its own user on its own machine o
 
 
 class OwnUserOnly:
-    """Middleware that refuses requests of other users of the machine, and of other machines.
-
-    Args:
-        app: Application that answers.
-    """
+    """Middleware that refuses requests of other users of the machine, and of other machines."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -260,11 +251,7 @@ async def _watch(erasure: "RunErasure") -> None:
 
 
 class RunErasure:
-    """Erasure of ended runs.
-
-    Args:
-        state: State of the SuperLink.
-    """
+    """Erasure of ended runs."""
 
     def __init__(self, state: SqlLinkState) -> None:
         self._state = state

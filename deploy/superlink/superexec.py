@@ -27,11 +27,7 @@ log = logging.getLogger("flwr")
 
 
 def keep_superexec(superlink: Any) -> None:
-    """Let SuperLinks start this SuperExec, and start it again when it ends before them.
-
-    Args:
-        superlink: Module of `flower-superlink`.
-    """
+    """Let SuperLinks start this SuperExec, and start it again when it ends before them."""
     command, lifespan = superlink._get_superexec_command, superlink.SuperLinkLifespan
     start: Callable[[Any], None] = lifespan._start_superexec_if_needed
 

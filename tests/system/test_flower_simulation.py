@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.federation.fork_server import flower_environment, flower_program
+from deploy.federation.fork_server import flower_environment
 from deploy.federation.processes import Processes
 from deploy.files import write_file
 from deploy.superlink.superlink import free_port
@@ -41,14 +41,20 @@ def test_the_same_apps_run_in_flowers_simulation(tmp_path: Path) -> None:
     }
     environment = flower_environment({**variables, "OMP_NUM_THREADS": "1"})
     with Processes() as processes:
-        command = [flower_program("flower-superlink"), "--simulation", "--insecure", "--port", str(port)]
+        command = [
+            Path(sys.executable).with_name("flower-superlink"),
+            "--simulation",
+            "--insecure",
+            "--port",
+            str(port),
+        ]
         log = tmp_path / "superlink.log"
         processes.start("the SuperLink", command, log=log, environment=environment, folder=tmp_path)
         time.sleep(2)
         options = ["--federation-config", "num-supernodes=3", "--run-config", "rounds=2 federation.min-clients=3"]
 
         def submitted() -> bool:
-            run = [str(flower_program("flwr")), "run", str(app), "s", *options]
+            run = [str(Path(sys.executable).with_name("flwr")), "run", str(app), "s", *options]
             return subprocess.run(run, env=environment, capture_output=True, check=False).returncode == 0
 
         until(submitted, lambda: log.read_text(), 60)
