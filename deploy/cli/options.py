@@ -108,23 +108,9 @@ Epsilon = Annotated[
     typer.Option(help="Add noise to everything that clients send: ε of the whole run. --set privacy.* sets the rest."),
 ]
 Delta = Annotated[float | None, typer.Option(help="Set δ of --epsilon; default: 1e-5.")]
-FromRound = Annotated[
-    int | None,
-    typer.Option(min=1, help="With --resume: go back to this round's checkpoint, and remove what followed it."),
-]
-Patience = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Hold out validation data, and end the run after so many rounds without a gain on them; 0: never. "
-        "Default: 20 for `fedloom up` without noise, else 0.",
-    ),
-]
-MinDelta = Annotated[float | None, typer.Option(min=0, help="Count a gain of --patience above this value; default: 0.")]
 Helpers = Annotated[
     int | None, typer.Option(min=0, max=5, help="Sum masked updates with so many helpers; 0: each client by itself.")
 ]
-NewHelpers = Annotated[bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")]
 Alone = Annotated[
     bool,
     typer.Option(help="Compare with models that up to 2,000 clients train alone here, for a minute or the run's time."),
@@ -137,18 +123,6 @@ Sets = Annotated[
         autocompletion=list_assignments,
         help="Set any option of `fedloom config --list`, such as algorithm.fedrule.lam=0.5; repeatable.",
     ),
-]
-RunId = Annotated[str, typer.Option(help="Name the run's folder; default: date, method and task.")]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Take options from this TOML file, such as runs/ID/config.toml; --set and other options come after it.",
-    ),
-]
-Resume = Annotated[
-    str, typer.Option(metavar="ID", autocompletion=list_runs, help="Continue this run from its newest checkpoint.")
 ]
 Data = Annotated[
     str, typer.Option(help="Use this data file or folder of files; 'demo' generates the task's embedded data.")
@@ -275,14 +249,37 @@ class RunRequest:
     epsilon: Epsilon = None
     delta: Delta = None
     sets: Sets = None
-    run_id: RunId = ""
-    resume: Resume = ""
-    round: FromRound = None
-    config: ConfigFile = None
-    patience: Patience = None
-    min_delta: MinDelta = None
+    run_id: Annotated[str, typer.Option(help="Name the run's folder; default: date, method and task.")] = ""
+    resume: Annotated[
+        str, typer.Option(metavar="ID", autocompletion=list_runs, help="Continue this run from its newest checkpoint.")
+    ] = ""
+    round: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --resume: go back to this round's checkpoint, and remove what followed it."),
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Take options from this TOML file, such as runs/ID/config.toml; --set and other options come after it.",
+        ),
+    ] = None
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Hold out validation data, and end the run after so many rounds without a gain on them; 0: never. "
+            "Default: 20 for `fedloom up` without noise, else 0.",
+        ),
+    ] = None
+    min_delta: Annotated[
+        float | None, typer.Option(min=0, help="Count a gain of --patience above this value; default: 0.")
+    ] = None
     helpers: Helpers = None
-    new_helpers: NewHelpers = False
+    new_helpers: Annotated[
+        bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")
+    ] = False
 
 
 @dataclass(frozen=True)

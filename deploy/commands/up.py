@@ -53,17 +53,19 @@ def up(
         from deploy.cli.output import console, note
         from deploy.commands.ui import page_of
         from deploy.federation import start as federation
-        from deploy.federation.launch import finish, removed_unless_started, superlink_of
+        from deploy.federation.launch import finish, removed_unless_started
         from deploy.federation.local_clients import WARNING, prepare_clients
         from deploy.federation.processes import Processes
         from deploy.federation.runs import runs_folder
         from deploy.keys.certificates import ensure_certificates
+        from deploy.superlink.superlink import SuperLinkSettings
 
         local = prepare_clients(request, source, test, clients, catalogue, policy)
         fork_server.load(local.config.task)
         certificates = ensure_certificates(local.server)
-        database = superlink_state == "sqlite"
-        superlink = superlink_of(local.server, certificates, port, control_port, database=database)
+        superlink = SuperLinkSettings(
+            local.server, certificates, database=superlink_state == "sqlite", port=port, control_port=control_port
+        )
         console.print(
             f"run [bold]{local.config.run_id}[/]: {count(len(local.specs), 'client')}, server on {superlink.address};"
             f" logs in {local.home}",

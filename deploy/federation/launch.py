@@ -1,22 +1,17 @@
-"""Steps that the training commands share: start or continuation, vocabulary, SuperLink, result."""
+"""Steps that the training commands share: vocabulary, folder and result of a run."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from common.config.run import RunConfig
-from common.errors import ConfigError
-from deploy.cli.options import DataRequest, RunRequest
+from deploy.cli.options import DataRequest
 from deploy.cli.output import find_error_class, note, print_object
 from deploy.data.sources import read_catalogue
 from deploy.federation.request import run_vocabulary
 from deploy.federation.runs import FILE as ORIGIN_FILE
 from deploy.federation.runs import runs_folder
-from deploy.keys.certificates import Certificates
-from deploy.superlink.superlink import SuperLinkSettings
-from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_FILE, RunDirectory
 from server.record.result import Result, result_to_json
 
@@ -32,37 +27,6 @@ def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
     if config.resume:
         run_vocabulary(RunDirectory(runs_folder(), config.run_id), config.task, given)
     return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
-
-
-def superlink_of(
-    folder: Path,
-    files: Certificates,
-    port: int,
-    control_port: int,
-    host: str = "127.0.0.1",
-    nodes: Path | None = None,
-    *,
-    database: bool = False,
-) -> SuperLinkSettings:
-    """Return the settings of a SuperLink that writes runs where this command reads them.
-
-    `nodes` is the folder with the names of clients by their keys. Without `database` its state is in memory.
-    """
-    return SuperLinkSettings(
-        folder=folder,
-        certificates=files,
-        authenticate=True,
-        database=database,
-        host=host,
-        port=port,
-        control_port=control_port,
-        environment={
-            "FEDLOOM_RUNS": str(runs_folder()),
-            "OMP_NUM_THREADS": "1",
-            **({"FEDLOOM_NODES": str(nodes)} if nodes else {}),
-        },
-        own_app=True,
-    )
 
 
 @contextmanager
@@ -102,22 +66,3 @@ def finish(
         print_object(json.loads(result_to_json(result)))
     if result.status != "completed":
         raise find_error_class(result.error)(f"the run failed: {result.reason}")
-
-
-def start_or_continue(request: RunRequest) -> RunRequest | None:
-    """Return the request with the run to continue if it exists; None if that run is finished.
-
-    Raises:
-        ConfigError: No run is named, or the request continues one by --resume.
-    """
-    if not request.run_id or request.resume:
-        raise ConfigError("--resume-if-there needs --run-id NAME, and no --resume")
-    folder = RunDirectory(runs_folder(), request.run_id)
-    if not (folder.path / "config.toml").exists():
-        return request
-    result = folder.result()
-    rounds = request.rounds or int(folder.config()["rounds"])
-    if result and (result.rounds_done >= rounds or result.reason.startswith(ENDED_EARLY)):
-        note(f"run '{request.run_id}' is finished; choose another --run-id for a new run")
-        return None
-    return replace(request, run_id="", resume=request.run_id, config=None)

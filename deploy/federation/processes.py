@@ -46,22 +46,6 @@ class Child:
         return "\n".join([f"; the end of {self.log}:", *lines])
 
 
-def start_program(
-    words: Sequence[str], environment: Mapping[str, str], folder: Path | None, log: Path | None
-) -> subprocess.Popen[bytes]:
-    """Start a program in its own session; the system kills it when this process ends."""
-    with open(log or os.devnull, "ab") as output:
-        return subprocess.Popen(
-            ending_with_this(words),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=dict(environment),
-            cwd=folder,
-            start_new_session=True,
-        )
-
-
 GRACE_SECONDS = 5.0  # seconds between SIGTERM and SIGKILL
 
 
@@ -134,14 +118,26 @@ class Processes:
         if shutil.which(command[0]) is None:
             raise RunError(f"cannot start {name}; {command[0]} is missing")
         words, variables = [str(word) for word in command], dict(os.environ if environment is None else environment)
-        copy = None
+        process: subprocess.Popen[bytes] | Copy | None = None
         if preload and self._fork_server and words[:2] == [sys.executable, "-m"]:
             files = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
-            copy = self._fork_server.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], variables, *files))
+            order = CopyOrder(name.removeprefix("the "), words[2], words[3:], variables, *files)
+            process = self._fork_server.copy(order)
+        if process is None:
+            with open(log or os.devnull, "ab") as output:
+                process = subprocess.Popen(
+                    ending_with_this(words),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=variables,
+                    cwd=folder,
+                    start_new_session=True,
+                )
         again = partial(
             self.start, name, command, log=log, environment=variables, folder=folder, records=records, preload=preload
         )
-        child = Child(name, copy or start_program(words, variables, folder, log), log, again)
+        child = Child(name, process, log, again)
         self._children.append(child)
         if records is not None:
             record_process(records, name, child.process.pid)

@@ -15,7 +15,7 @@ from common.errors import ConfigError, FedloomError
 from common.files import HeldError, exclusive
 from deploy.federation.fork_server import flower_environment
 from deploy.federation.processes import Child, Processes
-from deploy.federation.watch import Pulse, Supervisor, how_to_continue, watch
+from deploy.federation.watch import Pulse, how_to_continue, supervise, watch
 from deploy.files import write_file
 from deploy.keys.nodes import make_node_key, public_path
 from deploy.superlink.control import Control, Gate, import_apis, make_app
@@ -156,7 +156,9 @@ class Order:
 def train(processes: Processes, superlink: SuperLinkSettings, order: Order, console: Console) -> Result:
     """Start a SuperLink and a run on it, and watch it to its end; again if its processes end before."""
     folder = RunDirectory(order.runs, order.config.run_id)
-    began = _size(folder)
+    began, variables = _size(folder), {"FEDLOOM_RUNS": str(order.runs), "OMP_NUM_THREADS": "1"}
+    variables |= {"FEDLOOM_NODES": str(order.nodes)} if order.nodes else {}
+    superlink = replace(superlink, authenticate=True, own_app=True, environment=variables)
     started: list[Child] = []
     threading.Thread(target=import_apis, daemon=True).start()
 
@@ -183,7 +185,7 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
     with locked_home(superlink.folder):
         record_process(superlink.folder / RECORDS, COMMAND, run=order.config.run_id)
         try:
-            return Supervisor(folder, console).run(attempt)
+            return supervise(attempt, folder, console)
         finally:
             if superlink.database:
                 processes.kill(*started)  # it would make the file anew

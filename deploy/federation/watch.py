@@ -26,61 +26,46 @@ class LostRunError(RunError):
     """Run whose processes ended or no longer answer; it can go on from its checkpoint."""
 
 
-@dataclass
-class Supervisor:
-    """Repetition of attempts to train until one ends with a result."""
+def supervise(
+    attempt: Callable[[bool], Result],
+    folder: RunDirectory,
+    console: Console,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Result:
+    """Repeat attempts to train, with longer pauses after each fault in a row, until one has a result.
 
-    folder: RunDirectory
-    console: Console
-    sleep: Callable[[float], None] = time.sleep
-    attempts: int = 0
-    """Attempts without a new checkpoint."""
+    Args:
+        attempt: Function that trains; its argument is True if the run is to go on from its checkpoint.
+        folder: Folder of the run.
+        console: Output of a line for each fault.
+        sleep: Function that waits a number of seconds.
 
-    def run(self, attempt: Callable[[bool], Result]) -> Result:
-        """Return the result of the first attempt that has one.
+    Raises:
+        RunError: Too many attempts in a row were lost, or the first could not start.
+    """
+    began, faults, newest = False, 0, _newest_checkpoint(folder)
+    while True:
+        before = newest
+        try:
+            return attempt(began)
+        except FedloomError as fault:  # also one of the restart itself
+            newest = _newest_checkpoint(folder)
+            if not began and not isinstance(fault, LostRunError):
+                raise
+            began = began or newest >= 0
+            faults = 1 if newest > before else faults + 1
+            if faults >= MAX_ATTEMPTS:
+                raise RunError(f"{fault}\ngiven up after {faults} attempts without progress") from fault
+            what = first_line(str(fault)).partition(";")[0]
+        pause = min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH ** (faults - 1), MAX_PAUSE_SECONDS)
+        text = f"{what}; the run goes on from round {max(newest, 0)} in {pause:g} s"
+        console.print(text, style="yellow", markup=False, soft_wrap=True)
+        sleep(pause)
 
-        Args:
-            attempt: Function that trains; its argument is True if the run is to go on from its checkpoint.
 
-        Raises:
-            RunError: Too many attempts in a row were lost, or the first could not start.
-        """
-        began = False
-        while True:
-            before = self._newest()
-            try:
-                return attempt(began)
-            except LostRunError as fault:
-                began = began or self._newest() >= 0
-                self._wait(fault, before)
-            except FedloomError as fault:
-                if not began:
-                    raise
-                self._wait(fault, before)  # the restart itself failed
-
-    def _wait(self, fault: FedloomError, before: int) -> None:
-        """Report a fault and wait longer after each in a row.
-
-        Raises:
-            RunError: It was the last attempt.
-        """
-        newest = self._newest()
-        self.attempts = 1 if newest > before else self.attempts + 1
-        if self.attempts >= MAX_ATTEMPTS:
-            raise RunError(f"{fault}\ngiven up after {self.attempts} attempts without progress") from fault
-        pause = min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH ** (self.attempts - 1), MAX_PAUSE_SECONDS)
-        what = first_line(str(fault)).partition(";")[0]
-        self.console.print(
-            f"{what}; the run goes on from round {max(newest, 0)} in {pause:g} s",
-            style="yellow",
-            markup=False,
-            soft_wrap=True,
-        )
-        self.sleep(pause)
-
-    def _newest(self) -> int:
-        """Return the round of the newest checkpoint; -1 before the first."""
-        return max(self.folder.checkpoints.rounds(), default=-1)
+def _newest_checkpoint(folder: RunDirectory) -> int:
+    """Return the round of the newest checkpoint; -1 before the first."""
+    return max(folder.checkpoints.rounds(), default=-1)
 
 
 QUERY_SECONDS = 10.0  # seconds without events after which Flower is queried for the run's status

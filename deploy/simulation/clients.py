@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from flwr.app import Message, RecordDict
+from flwr.app import Message
 
 from client.data.dataset import AnyDataset
 from client.node.flower import failure_reply
@@ -151,11 +151,10 @@ def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Me
             raise outcome
         return outcome
 
-    def content() -> RecordDict:
-        return encode(job.session.release(job.participant, result)) if size is None else Handed(result(), size)
-
     try:
-        return Message(content(), reply_to=job.message)
+        if size is None:
+            return Message(encode(job.session.release(job.participant, result)), reply_to=job.message)
+        return Message(Handed(result(), size), reply_to=job.message)
     except FedloomError as error:
         return failure_reply(job.message, error)
 

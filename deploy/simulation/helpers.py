@@ -67,19 +67,14 @@ def go_back(folder: Path, run: str, after: int) -> None:
 
 
 def _open_helper(name: str, noise_seed: int | None, folder: Path | None) -> HelperService:
-    key, key_book = _node_key(folder), open_book(folder) if folder else book_in_memory()
-    return (
-        HelperService(name, key, key_book)
-        if noise_seed is None
-        else HelperService(name, key, key_book, noise_key=_seeded(name, noise_seed))
-    )
+    key, sums = _node_key(folder), open_book(folder) if folder else book_in_memory()
+    if noise_seed is None:
+        return HelperService(name, key, sums)
 
-
-def _seeded(name: str, noise_seed: int) -> Callable[[SumTerms], bytes]:
     def noise_key(terms: SumTerms) -> bytes:
         return hashlib.sha256(f"{noise_seed}|{name}|{terms.round}|{terms.channel}".encode()).digest()
 
-    return noise_key
+    return HelperService(name, key, sums, noise_key=noise_key)
 
 
 def _node_key(folder: Path | None) -> ec.EllipticCurvePrivateKey:

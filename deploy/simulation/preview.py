@@ -25,7 +25,7 @@ from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
-from common.arrays import Array, Arrays, norm
+from common.arrays import Array, norm
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.privacy.accounts import parse_account
@@ -108,13 +108,10 @@ def _protection(options: PrivacyOptions, pair: ReleasedPair | None, *, ids: bool
         return "exact"
     if ids:
         return "in plaintext"
-    clipped = pair is not None and math.isfinite(pair.clip) and norm(_clipped(pair)) > pair.clip
-    return "clipped, noised" if clipped else "noised"
-
-
-def _clipped(pair: ReleasedPair) -> Arrays:
-    """Return the exact arrays that are clipped together."""
-    return {name: array for name, array in pair.exact.arrays.items() if name not in pair.exact.ids}
+    if pair is None or not math.isfinite(pair.clip):
+        return "noised"
+    together = {name: array for name, array in pair.exact.arrays.items() if name not in pair.exact.ids}
+    return "clipped, noised" if norm(together) > pair.clip else "noised"
 
 
 def _exact(name: str, array: Array, options: PrivacyOptions, pair: ReleasedPair | None) -> Array | None:
@@ -185,7 +182,9 @@ def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview
     logs.setLevel(logging.CRITICAL)  # of the server and the client in this process
     try:
         with tempfile.TemporaryDirectory(prefix="fedloom-preview-") as runs:
-            run(grid, _with_vocabulary(config, data, Path(runs)), Path(runs))
+            vocabulary = Path(runs) / "vocabulary.json"
+            vocabulary.write_text(data.vocabulary.to_json(), "utf-8")
+            run(grid, config.model_copy(update={"catalogue": str(vocabulary)}), Path(runs))
     except PreviewEndError:
         pass
     except FedloomError as error:
@@ -195,12 +194,6 @@ def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview
     refusals = tuple(message for message in grid.messages if message.refused)
     epsilon = read_epsilon(releaser.budget, config, grid.enrolment) if grid.enrolment else None
     return Preview(config, tuple(m for m in grid.messages if not m.refused), refusals, epsilon, failure)
-
-
-def _with_vocabulary(config: RunConfig, data: AnyDataset, folder: Path) -> RunConfig:
-    path = folder / "vocabulary.json"
-    path.write_text(data.vocabulary.to_json(), "utf-8")
-    return config.model_copy(update={"catalogue": str(path)})
 
 
 class _FirstRoundGrid(InProcessGrid):

@@ -166,9 +166,8 @@ class Gate:
     console: Console
     admitted: set[Path] = field(default_factory=set)
     removed: set[Path] = field(default_factory=set)
-    faults: dict[Path, str] = field(default_factory=dict)
-    again: dict[Path, tuple[float, float]] = field(default_factory=dict)
-    """Key that failed -> time of its next attempt, and the pause before it."""
+    faults: dict[Path, tuple[str, float, float]] = field(default_factory=dict)
+    """Key that failed -> the reason, the time of its next attempt, and the pause before it."""
     searched: float = 0.0
 
     def __call__(self) -> None:
@@ -216,17 +215,16 @@ class Gate:
 
     def _attempt(self, path: Path, step: Callable[[Path], None]) -> None:
         """Take a step with a key; after a failure, try again with exponential back-off."""
-        if time.monotonic() < self.again.get(path, (0.0, 0.0))[0]:
+        reason, at, pause = self.faults.get(path, ("", 0.0, SEARCH_SECONDS / 2))
+        if time.monotonic() < at:
             return
         try:
             step(path)
         except FedloomError as error:  # the file may be incomplete or the machine busy
-            reason = str(error)
-            if self.faults.get(path) != reason:
-                self.console.print(reason, style="yellow", markup=False, soft_wrap=True)
-            self.faults[path] = reason
-            pause = min(2 * self.again.get(path, (0.0, SEARCH_SECONDS / 2))[1], MAX_RETRY_SECONDS)
-            self.again[path] = time.monotonic() + pause, pause
+            if str(error) != reason:
+                self.console.print(str(error), style="yellow", markup=False, soft_wrap=True)
+            pause = min(2 * pause, MAX_RETRY_SECONDS)
+            self.faults[path] = str(error), time.monotonic() + pause, pause
 
 
 PACKAGES = (common, server, client)

@@ -234,44 +234,38 @@ async def erasing(superlink: FastAPI) -> AsyncIterator[None]:
     if not isinstance(state, SqlLinkState):
         yield
         return
-    watch = asyncio.create_task(_watch(RunErasure(state)))
+    watch = asyncio.create_task(_watch(state))
     try:
         yield
     finally:
         watch.cancel()
 
 
-async def _watch(erasure: "RunErasure") -> None:
+async def _watch(state: SqlLinkState) -> None:
+    erased = set[int]()
     while True:
         try:
-            await asyncio.to_thread(erasure.erase_ended)
+            await asyncio.to_thread(_erase_ended, state, erased)
         except (SQLAlchemyError, OSError) as error:  # a busy database or a full disk; the next search tries again
             log.warning("ended runs are not erased yet: %s", type(error).__name__)
         await asyncio.sleep(SEARCH_SECONDS)
 
 
-class RunErasure:
-    """Erasure of ended runs."""
-
-    def __init__(self, state: SqlLinkState) -> None:
-        self._state = state
-        self._erased: set[int] = set()
-
-    def erase_ended(self) -> None:
-        """Erase the messages, objects and app of each run that has ended since the last call."""
-        runs = self._state.get_run_info()
-        used = {run.fab_hash for run in runs if run.status.status != Status.FINISHED}
-        ended = [run for run in runs if run.status.status == Status.FINISHED and run.run_id not in self._erased]
-        if not ended:
-            return
-        for run in ended:
-            self._state.cleanup_run(run.run_id)
-            if run.fab_hash not in used:
-                with self._state.session() as session:
-                    session.execute(delete(Fab).where(Fab.fab_hash == run.fab_hash))
-                shutil.rmtree(get_project_dir(run.fab_id, run.fab_version, run.fab_hash), ignore_errors=True)
-        if not self._state.query("PRAGMA wal_checkpoint(TRUNCATE)")[0]["busy"]:
-            self._erased |= {run.run_id for run in ended}
+def _erase_ended(state: SqlLinkState, erased: set[int]) -> None:
+    """Erase the messages, objects and app of each ended run that is not erased yet."""
+    runs = state.get_run_info()
+    used = {run.fab_hash for run in runs if run.status.status != Status.FINISHED}
+    ended = [run for run in runs if run.status.status == Status.FINISHED and run.run_id not in erased]
+    if not ended:
+        return
+    for run in ended:
+        state.cleanup_run(run.run_id)
+        if run.fab_hash not in used:
+            with state.session() as session:
+                session.execute(delete(Fab).where(Fab.fab_hash == run.fab_hash))
+            shutil.rmtree(get_project_dir(run.fab_id, run.fab_version, run.fab_hash), ignore_errors=True)
+    if not state.query("PRAGMA wal_checkpoint(TRUNCATE)")[0]["busy"]:
+        erased |= {run.run_id for run in ended}
 
 
 def main() -> None:

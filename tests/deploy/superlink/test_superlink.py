@@ -12,9 +12,7 @@ import pytest
 
 from common.errors import ConfigError, RunError
 from deploy.federation.fork_server import flower_environment
-from deploy.federation.launch import superlink_of
 from deploy.federation.processes import Processes
-from deploy.keys.certificates import Certificates
 from deploy.keys.nodes import make_node_key, public_path
 from deploy.superlink import superlink
 from deploy.superlink.control import Control
@@ -58,7 +56,6 @@ def test_state_is_in_memory_unless_a_database_is_wanted(settings: SuperLinkSetti
     assert "--database" not in superlink._command(settings)
     command = superlink._command(replace(settings, database=True))
     assert command[command.index("--database") + 1] == settings.folder / "superlink.sqlite"
-    assert not superlink_of(settings.folder, Certificates(settings.folder), 1, 2).database
 
 
 @pytest.fixture
