@@ -44,9 +44,6 @@ def list_assignments() -> list[str]:
     return [f"{key}=" for key in list_keys()]
 
 
-FinishedRun = Annotated[
-    str, typer.Option(autocompletion=list_runs, help="Use this finished run, by name or folder; default: the newest.")
-]
 Runs = Annotated[
     list[str] | None,
     typer.Argument(autocompletion=list_runs, help="Runs, by name or folder; default: the newest."),
@@ -100,17 +97,11 @@ Rounds = Annotated[
     int | None,
     typer.Option(help="Train so many rounds; default: 30, or without --method the task's own (see `fedloom tasks`)."),
 ]
-Seed = Annotated[
-    int | None, typer.Option(help="Seed every random choice but privacy noise; one seed gives one result. Default: 0.")
-]
 Epsilon = Annotated[
     float | None,
     typer.Option(help="Add noise to everything that clients send: ε of the whole run. --set privacy.* sets the rest."),
 ]
 Delta = Annotated[float | None, typer.Option(help="Set δ of --epsilon; default: 1e-5.")]
-Helpers = Annotated[
-    int | None, typer.Option(min=0, max=5, help="Sum masked updates with so many helpers; 0: each client by itself.")
-]
 Alone = Annotated[
     bool,
     typer.Option(help="Compare with models that up to 2,000 clients train alone here, for a minute or the run's time."),
@@ -123,9 +114,6 @@ Sets = Annotated[
         autocompletion=list_assignments,
         help="Set any option of `fedloom config --list`, such as algorithm.fedrule.lam=0.5; repeatable.",
     ),
-]
-Data = Annotated[
-    str, typer.Option(help="Use this data file or folder of files; 'demo' generates the task's embedded data.")
 ]
 Test = Annotated[
     str,
@@ -245,7 +233,10 @@ class RunRequest:
     method: Method = ""
     task: Task = ""
     rounds: Rounds = None
-    seed: Seed = None
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed every random choice but privacy noise; one seed gives one result. Default: 0."),
+    ] = None
     epsilon: Epsilon = None
     delta: Delta = None
     sets: Sets = None
@@ -276,7 +267,10 @@ class RunRequest:
     min_delta: Annotated[
         float | None, typer.Option(min=0, help="Count a gain of --patience above this value; default: 0.")
     ] = None
-    helpers: Helpers = None
+    helpers: Annotated[
+        int | None,
+        typer.Option(min=0, max=5, help="Sum masked updates with so many helpers; 0: each client by itself."),
+    ] = None
     new_helpers: Annotated[
         bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")
     ] = False
@@ -286,7 +280,9 @@ class RunRequest:
 class DataRequest:
     """Options of data that every command with data takes."""
 
-    data: Data = "demo"
+    data: Annotated[
+        str, typer.Option(help="Use this data file or folder of files; 'demo' generates the task's embedded data.")
+    ] = "demo"
     columns: Columns = None
     decimal: Decimal = "auto"
     dates: Dates = "auto"

@@ -221,7 +221,7 @@ def submit(
     first = start if began is None else began
     pulse = Pulse(control, run_id, processes, superlink, run.path / EVENTS_FILE, first, gate, console, app)
     try:
-        return watch(pulse, run, start, superlink.log if superlink else None, console, order.after)
+        return watch(pulse, run, start, order.after)
     except BaseException as error:  # Ctrl-C, or SIGTERM and SIGHUP as `Processes` raises them
         if not isinstance(error, FedloomError):
             console.print(f"\nstopping; {how_to_continue(run)}", highlight=False, markup=False)

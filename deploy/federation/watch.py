@@ -34,11 +34,7 @@ def supervise(
 ) -> Result:
     """Repeat attempts to train, with longer pauses after each fault in a row, until one has a result.
 
-    Args:
-        attempt: Function that trains; its argument is True if the run is to go on from its checkpoint.
-        folder: Folder of the run.
-        console: Output of a line for each fault.
-        sleep: Function that waits a number of seconds.
+    The argument of an attempt is True if the run is to go on from its checkpoint.
 
     Raises:
         RunError: Too many attempts in a row were lost, or the first could not start.
@@ -166,8 +162,6 @@ def watch(
     pulse: Pulse,
     folder: RunDirectory,
     start: int,
-    log: Path | None,
-    console: Console,
     after: Callable[[Result], Result],
 ) -> Result:
     """Show the run's events after `start` as they are written, then its result.
@@ -177,12 +171,12 @@ def watch(
     Raises:
         LostRunError: The run ended without a result.
     """
-    show(follow(pulse.metrics, start, pulse), console)
+    show(follow(pulse.metrics, start, pulse), pulse.console)
     result = folder.result()
     if result is None:
-        where = str(log or "the SuperLink's log")
-        raise LostRunError(f"the run ended without a result; see {where}")
-    return conclude(after(result), folder, console)
+        log = pulse.server.log if pulse.server else "the SuperLink's log"
+        raise LostRunError(f"the run ended without a result; see {log}")
+    return conclude(after(result), folder, pulse.console)
 
 
 def how_to_continue(folder: RunDirectory) -> str:
