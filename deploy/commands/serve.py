@@ -53,12 +53,12 @@ def serve(
     with closing(ForkServer()) as fork_server:  # it imports while this process reads the run
         from deploy.cli.output import console
         from deploy.commands.ui import page_of
-        from deploy.federation import launch
         from deploy.federation import start as federation
         from deploy.federation.processes import Processes
-        from deploy.federation.request import resolve
-        from deploy.federation.runs import remember, runs_folder
+        from deploy.federation.request import resolve, with_catalogue
+        from deploy.federation.runs import remember, removed_unless_started, runs_folder
         from deploy.federation.status import store_order
+        from deploy.federation.watch import finish
         from deploy.keys.certificates import ensure_certificates
         from deploy.superlink.superlink import SuperLinkSettings
 
@@ -69,7 +69,7 @@ def serve(
             request = restarted
         fallback = {"federation.min-clients": 2, "federation.wait": WAIT_SECONDS}
         resolved = resolve(request, {"federation.min-clients": clients}, fallback)
-        config, home = launch.with_catalogue(resolved, catalogue), home.resolve()
+        config, home = with_catalogue(resolved, catalogue), home.resolve()
         order = federation.Order(config, runs_folder(), nodes=home / "nodes")
         certificates = ensure_certificates(home, names or [])
         superlink = SuperLinkSettings(
@@ -79,9 +79,9 @@ def serve(
             remember(runs_folder() / config.run_id, "serve", "", config.federation.min_clients)
         store_order(home, config, port)
         _announce(config, superlink, home)
-        page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
+        page, folder = page_of(config.run_id, wanted=ui, json=json), removed_unless_started(config.run_id)
         with page, folder, Processes(fork_server=fork_server) as processes:
-            launch.finish(federation.train(processes, superlink, order, console), json, examples=False)
+            finish(federation.train(processes, superlink, order, console), json, examples=False)
 
 
 def start_or_continue(request: o.RunRequest) -> o.RunRequest | None:
@@ -146,10 +146,10 @@ def submit(
     """
     from deploy.cli.output import console
     from deploy.federation import start as federation
-    from deploy.federation.launch import finish, removed_unless_started, with_catalogue
     from deploy.federation.processes import Processes
-    from deploy.federation.request import resolve
-    from deploy.federation.runs import remember, runs_folder
+    from deploy.federation.request import resolve, with_catalogue
+    from deploy.federation.runs import remember, removed_unless_started, runs_folder
+    from deploy.federation.watch import finish
     from deploy.superlink.control import Control
     from server.record.process import COMMAND, FOLDER, record_process
 

@@ -61,10 +61,9 @@ def simulate(
     from common.errors import ConfigError
     from deploy.cli.output import console
     from deploy.federation.compare import with_alone
-    from deploy.federation.launch import finish, removed_unless_started
     from deploy.federation.local_clients import prepare_simulation
-    from deploy.federation.runs import runs_folder
-    from deploy.federation.watch import watch_here
+    from deploy.federation.runs import removed_unless_started, runs_folder
+    from deploy.federation.watch import finish, watch_here
     from deploy.simulation.state import KeptState, simulate_measured
     from deploy.simulation.workers import choose_workers
     from server.record.folder import RunDirectory

@@ -53,10 +53,10 @@ def up(
         from deploy.cli.output import console, note
         from deploy.commands.ui import page_of
         from deploy.federation import start as federation
-        from deploy.federation.launch import finish, removed_unless_started
         from deploy.federation.local_clients import WARNING, prepare_clients
         from deploy.federation.processes import Processes
-        from deploy.federation.runs import runs_folder
+        from deploy.federation.runs import removed_unless_started, runs_folder
+        from deploy.federation.watch import finish
         from deploy.keys.certificates import ensure_certificates
         from deploy.superlink.superlink import SuperLinkSettings
 

@@ -30,9 +30,16 @@ from deploy.data.sources import (
     write_clients,
 )
 from deploy.federation import start as federation
-from deploy.federation.launch import with_catalogue
 from deploy.federation.processes import Processes
-from deploy.federation.request import refusal, repeat_partition, resolve, run_partition, run_vocabulary, stop_of_up
+from deploy.federation.request import (
+    refusal,
+    repeat_partition,
+    resolve,
+    run_partition,
+    run_vocabulary,
+    stop_of_up,
+    with_catalogue,
+)
 from deploy.federation.runs import Command, remember, runs_folder
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file

@@ -19,6 +19,7 @@ from common.tasks.registry import FIRST_TASK, TASKS, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from common.text import hint
 from deploy.cli.options import RunRequest
+from deploy.data.sources import read_catalogue
 from deploy.federation.runs import Origin, origin_of, runs_folder, stored_options
 from deploy.files import read_file
 from server.record.events import ENDED_EARLY
@@ -200,6 +201,19 @@ def run_vocabulary(folder: RunDirectory, task: str, given: Vocabulary | None) ->
     if given is not None and given != vocabulary:
         raise refusal(folder.path.name, "--catalogue", "its own vocabulary")
     return vocabulary
+
+
+def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
+    """Return the run of a server without data, with the vocabulary in the file.
+
+    Raises:
+        ConfigError: The run is resumed and has another vocabulary.
+        DataError: The file is missing or holds no vocabulary.
+    """
+    given = read_catalogue(config.task, catalogue)
+    if config.resume:
+        run_vocabulary(RunDirectory(runs_folder(), config.run_id), config.task, given)
+    return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
 
 
 def run_partition(folder: RunDirectory, data: str, clients: int | None) -> tuple[str, int | None]:

@@ -5,6 +5,7 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -108,6 +109,21 @@ def origin_of(run: Path) -> Origin | None:
         return Origin(**json.loads((run / FILE).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
+
+
+@contextmanager
+def removed_unless_started(run_id: str) -> Iterator[None]:
+    """Remove the folder that a command made for its run if the block fails before the run starts."""
+    try:
+        yield
+    except BaseException:
+        folder = runs_folder() / run_id
+        if not (folder / "config.toml").exists():
+            for name in (FILE, LOCK_FILE):
+                (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # a folder with other files is not ours
+                folder.rmdir()
+        raise
 
 
 TRASH = ".trash"

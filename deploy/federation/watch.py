@@ -1,5 +1,6 @@
 """Watch of a submitted run to its end: progress, result, report, and resumption."""
 
+import json
 import threading
 import time
 from collections import Counter
@@ -10,13 +11,16 @@ from pathlib import Path
 from rich.console import Console
 
 from common.errors import FedloomError, RunError
+from deploy.cli.options import DataRequest
+from deploy.cli.output import find_error_class, note, print_object
 from deploy.federation.processes import Child, Processes
+from deploy.federation.runs import runs_folder
 from deploy.pages.terminal import follow, print_summary, show
 from deploy.pages.view import first_line
 from deploy.superlink.control import Control, Gate
 from server.record.events import Event
 from server.record.folder import RunDirectory
-from server.record.result import Result
+from server.record.result import Result, result_to_json
 
 FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.1, 4.0, 30.0  # before another attempt
 MAX_ATTEMPTS = 6  # attempts in a row without a new checkpoint
@@ -228,3 +232,27 @@ def conclude(result: Result, folder: RunDirectory, console: Console) -> Result:
         report = None
     print_summary(result, report, console)
     return result
+
+
+def finish(
+    result: Result, json_wanted: bool, source: DataRequest | None = None, *, examples: bool | None = None
+) -> None:
+    """Store examples of a run's answers, and print its result as JSON if wanted.
+
+    Args:
+        result: Result of the run.
+        json_wanted: True for JSON.
+        source: Data of this command; None if the data are at joining clients.
+        examples: True for examples of own data too, False for those of generated data alone, None for none.
+
+    Raises:
+        FedloomError: The run failed; the class is that of the error that ended it.
+    """
+    if examples is not None:
+        from deploy.pages.answers import add_examples
+
+        add_examples(result, RunDirectory(runs_folder(), result.run), source, note, own=examples)
+    if json_wanted:
+        print_object(json.loads(result_to_json(result)))
+    if result.status != "completed":
+        raise find_error_class(result.error)(f"the run failed: {result.reason}")

@@ -16,6 +16,7 @@ from tests.system.desk import ROOT, until
 from tools.pages import blocks
 
 pytestmark = pytest.mark.system
+PROGRAMS = Path(sys.executable).parent
 SHARED = ("pyproject.toml", "README.md", "LICENSE", "common", "server", "client", "deploy")
 
 
@@ -41,20 +42,14 @@ def test_the_same_apps_run_in_flowers_simulation(tmp_path: Path) -> None:
     }
     environment = flower_environment({**variables, "OMP_NUM_THREADS": "1"})
     with Processes() as processes:
-        command = [
-            Path(sys.executable).with_name("flower-superlink"),
-            "--simulation",
-            "--insecure",
-            "--port",
-            str(port),
-        ]
+        command = [PROGRAMS / "flower-superlink", "--simulation", "--insecure", "--port", str(port)]
         log = tmp_path / "superlink.log"
         processes.start("the SuperLink", command, log=log, environment=environment, folder=tmp_path)
         time.sleep(2)
         options = ["--federation-config", "num-supernodes=3", "--run-config", "rounds=2 federation.min-clients=3"]
 
         def submitted() -> bool:
-            run = [str(Path(sys.executable).with_name("flwr")), "run", str(app), "s", *options]
+            run = [str(PROGRAMS / "flwr"), "run", str(app), "s", *options]
             return subprocess.run(run, env=environment, capture_output=True, check=False).returncode == 0
 
         until(submitted, lambda: log.read_text(), 60)

@@ -78,14 +78,8 @@ def _supernode(desk: Desk, machines: Machines, folder: Path, address: str) -> Co
     """Start Flower's stock client with our ClientApp; it starts a process per message."""
     config = f'data="demo" shard="1/2" name="client-1" state-dir="{folder / "state"}"'
     key = ("--auth-supernode-private-key", "node.key")
-    command = [
-        str(Path(sys.executable).with_name("flower-supernode")),
-        "--superlink",
-        address,
-        "--root-certificates",
-        "ca.pem",
-        *key,
-    ]
+    program = Path(sys.executable).with_name("flower-supernode")
+    command = [str(program), "--superlink", address, "--root-certificates", "ca.pem", *key]
     command += ["--port", str(free_port()), "--node-config", config]  # of its own local API
     return desk.program([*machines.clients, *command], folder)
 

@@ -1,4 +1,4 @@
-"""Start, health and control of a SuperLink."""
+"""Start, health, ports and control of a SuperLink."""
 
 import os
 import socket
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -16,7 +17,14 @@ from deploy.federation.processes import Processes
 from deploy.keys.nodes import make_node_key, public_path
 from deploy.superlink import superlink
 from deploy.superlink.control import Control
-from deploy.superlink.superlink import SuperLinkSettings, free_port, is_healthy, start_superlink
+from deploy.superlink.superlink import (
+    PORTS,
+    SuperLinkSettings,
+    free_port,
+    is_healthy,
+    require_free_port,
+    start_superlink,
+)
 
 
 @pytest.fixture
@@ -128,3 +136,24 @@ def _app(folder: Path) -> Path:
         "    pathlib.Path(context.run_config['out']).write_text(os.environ['FEDLOOM_RUNS'])\n"
     )
     return folder
+
+
+def test_a_free_port_is_none_that_systems_give_to_outgoing_connections() -> None:
+    found = {free_port() for _ in range(50)}
+    assert len(found) > 40
+    assert all(port in PORTS for port in found)
+    with (
+        socket.create_server(("127.0.0.1", free_port())) as server,
+        socket.create_connection(server.getsockname()) as out,
+    ):
+        assert out.getsockname()[1] not in PORTS
+
+
+def test_a_taken_port_is_not_free_and_its_option_is_named() -> None:
+    other = free_port()
+    with socket.create_server(("127.0.0.1", free_port())) as server:
+        taken = server.getsockname()[1]
+        with patch.object(superlink, "PORTS", [taken] * 9 + [other]):
+            assert free_port() == other
+        with pytest.raises(ConfigError, match=f"port {taken} of 127.0.0.1: .*choose another with --port"):
+            require_free_port("127.0.0.1", taken, "--port")
