@@ -48,13 +48,7 @@ Describe = Callable[[str], Mapping[str, Any]]
 
 
 def print_entries(origins: Mapping[str, str], describe: Describe, *, json: bool) -> None:
-    """Print name, package and description of each entry, or the error of a broken entry.
-
-    Args:
-        origins: Name -> package.
-        describe: Return an entry's description by its name.
-        json: True for JSON.
-    """
+    """Print name, package and description of each entry, or the error of a broken entry."""
     entries = [{"name": name, "package": package, **_described(name, describe)} for name, package in origins.items()]
     if json:
         print_object(entries)

@@ -123,17 +123,14 @@ def rm(
     chosen = select_older(chosen, read_age(older_than)) if older_than else chosen
     if chosen and not yes and not _agreed(chosen, now=now):
         chosen = []
-    places = [str(path) for path in remove(chosen, root, now=now)]
+    paths = [str(path) for path in remove(chosen, root, now=now)]
     if json:
         print_object(
-            [
-                {"run": run.path.name, "moved_to": "" if now else place}
-                for run, place in zip(chosen, places, strict=True)
-            ]
+            [{"run": run.path.name, "moved_to": "" if now else path} for run, path in zip(chosen, paths, strict=True)]
         )
         return
-    for run, place in zip(chosen, places, strict=True):
-        say(f"deleted {run.path.name}" if now else f"moved {run.path.name} to {place}")
+    for run, path in zip(chosen, paths, strict=True):
+        say(f"deleted {run.path.name}" if now else f"moved {run.path.name} to {path}")
     if not chosen:
         say("nothing was removed")
 

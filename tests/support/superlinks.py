@@ -14,7 +14,7 @@ from deploy.federation.processes import Child, Processes
 from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
 from deploy.keys.nodes import load_private_key, make_node_key, public_path
 from deploy.superlink.control import Control, FlowerConfig
-from deploy.superlink.guard import VARIABLE
+from deploy.superlink.guarded_superlink import VARIABLE
 from deploy.superlink.superlink import SuperLinkSettings, free_port, start_superlink
 
 ROOT = Path(__file__).resolve().parents[2]

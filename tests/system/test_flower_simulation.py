@@ -11,6 +11,7 @@ from tests.system.desk import ROOT
 from tools.pages import blocks
 
 pytestmark = pytest.mark.system
+PROGRAMS = Path(sys.executable).parent
 SHARED = ("pyproject.toml", "README.md", "LICENSE", "common", "server", "client", "deploy")
 
 

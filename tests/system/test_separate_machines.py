@@ -5,12 +5,12 @@ Each side has its own folder. As root, each side has its own network namespace t
 
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from deploy.federation.fork_server import flower_program
 from deploy.superlink.superlink import free_port
 from tests.system.desk import Command, Desk, until
 from tests.system.machines import Machines, connected_machines
@@ -76,7 +76,8 @@ def _supernode(desk: Desk, machines: Machines, folder: Path, address: str) -> Co
     """Start Flower's stock client with our ClientApp; it starts a process per message."""
     config = f'data="demo" shard="1/2" name="client-1" state-dir="{folder / "state"}"'
     key = ("--auth-supernode-private-key", "node.key")
-    command = [str(flower_program("flower-supernode")), "--superlink", address, "--root-certificates", "ca.pem", *key]
+    program = Path(sys.executable).with_name("flower-supernode")
+    command = [str(program), "--superlink", address, "--root-certificates", "ca.pem", *key]
     command += ["--port", str(free_port()), "--node-config", config]  # of its own local API
     return desk.program([*machines.clients, *command], folder)
 

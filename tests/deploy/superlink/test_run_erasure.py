@@ -18,7 +18,7 @@ from flwr.supercore.object_store import ObjectStoreFactory
 from flwr.superlink.federation import NoOpFederationManager
 from flwr.superlink.servicer.control import control_handlers
 
-from deploy.superlink.guard import RunErasure, overwrite_deleted, start_runs_alone
+from deploy.superlink.guarded_superlink import erase_ended, overwrite_deleted, start_runs_alone
 from deploy.superlink.superlink import erase_database
 from tests.support.superlinks import NOOP
 
@@ -64,7 +64,7 @@ def test_the_app_of_a_run_that_starts_as_an_equal_one_ends_stays(
     start_runs_alone()
     state = SqlLinkState(str(tmp_path / "superlink.sqlite"), NoOpFederationManager(), ObjectStoreFactory().store())
     state.initialize()
-    erasure, create = RunErasure(state), state.create_run
+    done, create = set[int](), state.create_run
 
     def finish(task: int) -> None:
         assert state.claim_task(task)
@@ -82,7 +82,7 @@ def test_the_app_of_a_run_that_starts_as_an_equal_one_ends_stays(
 
         def create_beside_erasure(*arguments: Any, **options: Any) -> int:
             """Let an erasure begin between the storage of the app and the row of its run."""
-            erased.append(pool.submit(erasure.erase_ended))
+            erased.append(pool.submit(erase_ended, state, done))
             with pytest.raises(TimeoutError):
                 erased[0].result(0.2)
             return create(*arguments, **options)
@@ -96,5 +96,5 @@ def test_the_app_of_a_run_that_starts_as_an_equal_one_ends_stays(
     assert app == again
     assert state.get_fab(app) is not None
     finish(task)
-    erasure.erase_ended()
+    erase_ended(state, done)
     assert state.get_fab(app) is None
