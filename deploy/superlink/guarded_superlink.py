@@ -269,7 +269,7 @@ async def _watch(state: SqlLinkState) -> None:
 
 
 def erase_ended(state: SqlLinkState, erased: set[int]) -> None:
-    """Erase the messages, objects and app of each ended run that is not erased yet; no run starts meanwhile."""
+    """Erase messages, objects and app of each newly ended run, while no run starts."""
     with STARTS:
         _erase_ended(state, erased)
 
