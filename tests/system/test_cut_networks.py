@@ -21,7 +21,7 @@ pytestmark = pytest.mark.system
 
 DELAY_SECONDS = 0.03  # of each way; a round goes twenty ways there and back, or more
 RELAY = Path(__file__).with_name("slow_relay.py")
-TASKS = ("rules", "traffic")  # one step a round, and with an assignment before
+TASKS = ("rules", "sessions", "traffic")  # one step a round, a bound on lengths, an assignment before
 OPTIONS = {"traffic": ("--set", "training.local-steps=2")}  # its rounds take longest
 LATE = {"far": "evaluation: no answer"}
 

@@ -62,7 +62,6 @@ def test_the_page_shows_the_script(script: Path) -> None:
 def test_a_notebook_runs(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = jupytext.read(script)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(SHORT))
     client = nbclient.NotebookClient(
