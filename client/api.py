@@ -1,8 +1,6 @@
 """Public surface for plug-ins at the client."""
 
-from client.data.dataset import Dataset, Unit
-from client.data.partition import floor_share, own_rng
-from client.data.sources import Source, demo_range
+from client.data.dataset import Dataset, Source, Unit, demo_range, floor_share, own_rng
 from client.data.tables.files import write_private_csv
 from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, Dialect, TableSchema
@@ -20,7 +18,7 @@ from client.tasks.learner import (
     means,
     shell,
 )
-from client.tasks.spec import ClientTask, ExportableNetwork, Network
+from client.tasks.registry import ClientTask, ExportableNetwork, Network
 from client.trainers.base import ClientMethod, Cohort, CohortResult, LocalResult, Trainer
 from client.trainers.fedavg import FedAvgTrainer
 from client.training.participant import HasWideRows, Participant

@@ -12,8 +12,6 @@ from client.data.child_reader import read_partition_apart
 from client.data.read import read_partition
 from client.hub.state import FOLDER, HostedStore, open_blocks
 from client.node.flower import failure_reply, log
-from client.owner.policy import Policy
-from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.release import Releaser
 from client.session import Session
@@ -23,9 +21,7 @@ from client.tasks.learner import Learner
 from client.tasks.registry import CLIENT_TASKS, build_learner
 from common.config.run import RunConfig
 from common.errors import WireError
-from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED
-from common.privacy.options import Unit
 from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import decode, encode
 from common.wire.messages import (
@@ -128,30 +124,20 @@ def open_session(settings: ClientSettings) -> Session:
     checked = check_client(settings)
     blocks = open_blocks(settings.state_dir / FOLDER / settings.hub) if settings.hub else None
     store = HostedStore(checked.root, blocks) if blocks else DiskStore(checked.root)
-    ledger = functools.partial(_open_ledger, settings, checked.policy, checked.data)
-    guard = Releaser(checked.policy, ledger, part=_part_name(settings.part))
-    return Session(
-        settings.public_name, functools.partial(_build_learner, settings), store, guard, checked.first_contacts
-    )
-
-
-def _part_name(part: tuple[int, int]) -> str:
-    """Return the name of a part in the ledger that all parts of a data set share."""
-    return f"{part[0]}/{part[1]}" if part[1] > 1 else ""
-
-
-def _open_ledger(settings: ClientSettings, policy: Policy, data: str, unit: Unit, account: Account) -> Ledger:
-    """Open the ledger of the client's data; its limit is the owner's choice, not the run's."""
-    return open_ledger(
+    policy, (k, parts_of_data) = checked.policy, settings.part
+    ledger = functools.partial(
+        open_ledger,
         settings.data,
         settings.state_dir,
-        data,
-        unit,
-        account,
-        min(policy.max_epsilon, UNBOUNDED),
-        policy.delta,
+        checked.data,
+        epsilon=min(policy.max_epsilon, UNBOUNDED),  # the owner's choice, not the run's
+        delta=policy.delta,
         folder=settings.ledgers,
         alone=math.isfinite(policy.max_epsilon),
+    )
+    releaser = Releaser(policy, ledger, part=f"{k}/{parts_of_data}" if parts_of_data > 1 else "")
+    return Session(
+        settings.public_name, functools.partial(_build_learner, settings), store, releaser, checked.first_contacts
     )
 
 

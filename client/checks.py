@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from client.data.sources import fingerprint, fingerprint_of_all, is_demo, resolve_source
+from client.data.dataset import fingerprint, fingerprint_of_all, is_demo, resolve_source
 from client.owner.policy import Policy, read_policy
 from client.settings import ClientSettings
 from common.errors import StateError

@@ -9,12 +9,18 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from torch import nn
+
 from client.owner.policy import Policy
 from client.state import Store
 from client.tasks.learner import DoubtsRun, Learner
+from client.trainers.base import Trainer
+from client.trainers.registry import build_trainer
+from common.arrays import Arrays, check_like, group
 from common.config.parse import from_json, read_names
 from common.config.run import RunConfig
 from common.errors import DataError, RefusedError, WireError
+from common.models import parameters
 from common.privacy.claims import describe_sums
 from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import Vocabulary
@@ -47,17 +53,8 @@ class AcceptedHelpers(Protocol):
         """Names of the pinned helpers whose identity came from the server at first contact."""
 
 
-class AcceptsHelpers(Protocol):
-    """Helpers that an owner relies on."""
-
-    def accept(self, cards: Sequence[str], run: str) -> AcceptedHelpers:
-        """Return the helpers of an invitation.
-
-        Raises:
-            WireError: The invitation is malformed or of another run.
-            RefusedError: The owner does not rely on enough of these helpers.
-        """
-
+AcceptHelpers = Callable[[Sequence[str], str], AcceptedHelpers]
+"""(cards, run) -> helpers of an invitation; RefusedError if the owner relies on too few of them."""
 
 BuildLearner = Callable[[RunConfig, Vocabulary], Learner]
 
@@ -70,22 +67,54 @@ class EnrolledRun:
     config: RunConfig
     vocabulary: Vocabulary
     learner: Learner
+    trainer: Trainer
+    """Trainer of the run's method."""
     helpers: AcceptedHelpers | None = None
     """Helpers of the run's secure sums; None under trust `local`."""
 
+    def split_models(self, model: Arrays) -> list[Arrays]:
+        """Return the models of a request: one for each cluster where the client itself chooses, else one.
+
+        Raises:
+            WireError: They do not match the run's.
+        """
+        clusters = self.config.capabilities.clusters if self.helpers else 0
+        models = [group(str(j), model) for j in range(clusters)] or [model]
+        if sum(map(len, models)) != len(model):
+            raise WireError(f"model: the request has other models than those of {clusters} clusters")
+        for one in models:
+            check_model(one, self.learner.module)
+        return models
+
+
+class ModelCheck:
+    """Check of the server's models, done once for all clients of a process that get the same one."""
+
+    def __init__(self) -> None:
+        self._last: tuple[object, object] = None, None
+
+    def __call__(self, model: Arrays, module: nn.Module) -> None:
+        """Check that a model has the arrays of the module.
+
+        Raises:
+            WireError: Names, shapes, dtypes or numbers are not those of such a model.
+        """
+        if self._last[0] is not model or self._last[1] is not module:
+            check_like(model, parameters(module), "the server's model")
+            self._last = model, module
+
+
+check_model = ModelCheck()
+
 
 class Enrolments:
-    """Enrolled runs of one client; the newest one stays in memory.
+    """Enrolled runs of one client; the newest one stays in memory."""
 
-    Args:
-        build_learner: Reads the private data under a run's vocabulary.
-        store: Client state.
-        policy: The owner's policy.
-        pins: Helpers that the owner relies on.
-    """
-
-    def __init__(self, build_learner: BuildLearner, store: Store, policy: Policy, pins: AcceptsHelpers) -> None:
-        self._build_learner, self._store, self._policy, self._pins = build_learner, store, policy, pins
+    def __init__(
+        self, build_learner: BuildLearner, store: Store, policy: Policy, accept_helpers: AcceptHelpers
+    ) -> None:
+        self._build_learner, self._store, self._policy = build_learner, store, policy
+        self._accept_helpers = accept_helpers
         self._runs: dict[str, EnrolledRun] = {}
         self._unfit: dict[str, float] = {}
 
@@ -124,7 +153,7 @@ class Enrolments:
         self._policy.check(config)
         _check_same_run(self._store, request.run, config)
         helpers = (
-            self._pins.accept(request.helpers, request.run) if config.privacy.resolved_trust == "helpers" else None
+            self._accept_helpers(request.helpers, request.run) if config.privacy.resolved_trust == "helpers" else None
         )
         vocabulary = _read_vocabulary(config.task, request.catalogue)
         try:
@@ -140,7 +169,8 @@ class Enrolments:
             about = config.privacy, self._policy.min_sum, helpers.pinned, helpers.first_use
             guarantee = describe_sums(*about, has_clusters=config.capabilities.clusters > 0)
             log.info("run %s: %s", printable(request.run), guarantee)
-        self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner, helpers)}
+        trainer = build_trainer(config.method_options)
+        self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner, trainer, helpers)}
         return self._runs[enrolment]
 
 

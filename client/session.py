@@ -4,25 +4,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from safetensors.numpy import save
 
 from client.enrolment import BuildLearner, EnrolledRun, Enrolments, fingerprint
-from client.privacy.release import Releaser
-from client.privacy.update_steps import passes_unchanged
-from client.secure.sums import join_training, upload_counts, upload_metrics, with_own_part
+from client.privacy.release import Releaser, passes_unchanged
+from client.privacy.transforms import run_or_zeros
 from client.secure.terms import Pins
+from client.secure.upload import join_training, upload_counts, upload_metrics, with_own_part
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
-from client.tasks.learner import Learner
-from client.training.alone import with_alone
-from client.training.evaluation import assess_models, choose_cluster, evaluate_models, split_models
-from client.training.failures import run_or_zeros
+from client.training.evaluation import assess_models, choose_cluster, evaluate_models, with_alone
 from client.training.local_round import train
 from client.training.participant import ADAPT, Participant
 from client.training.state import keep_round
 from common.arrays import Arrays
-from common.config.run import RunConfig, count_cost, keeps_rounds
+from common.config.run import RunConfig, keeps_rounds
 from common.errors import FedloomError, RefusedError
 from common.text import printable
 from common.wire.messages import (
@@ -45,12 +43,8 @@ MODEL = "model.safetensors"
 class Session:
     """Client side of all exchanges with a server.
 
-    Args:
-        client: Stable public name.
-        build_learner: Reads the private data under a run's vocabulary.
-        store: Client state.
-        releaser: Last step of every reply with private data; it holds the owner's policy.
-        first_contacts: File of the identities of helpers at first contact; None for memory that ends with the process.
+    The releaser is the last step of every reply with private data; it holds the owner's policy. Without a file of first
+    contacts, identities of helpers end with the process.
     """
 
     def __init__(
@@ -63,7 +57,7 @@ class Session:
     ) -> None:
         self.client, self.build_learner, self.store, self.releaser = client, build_learner, store, releaser
         self.policy = releaser.policy
-        self.runs = Enrolments(build_learner, store, self.policy, Pins.of(self.policy, first_contacts))
+        self.runs = Enrolments(build_learner, store, self.policy, Pins(self.policy, first_contacts).accept)
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Accept an enrolment.
@@ -122,7 +116,7 @@ class Session:
         shares_metrics = masks or self.policy.shares_metrics(run.config.privacy)
         if not shares_metrics and not request.final:
             return empty
-        models = split_models(run, request.model)
+        models = run.split_models(request.model)
         request = replace(request, model=models[self._cluster(run, request)])
         if request.final:
             self.store.write(run.run, MODEL, save({**request.model, **request.statics}))
@@ -146,15 +140,16 @@ class Session:
             RefusedError: The cost of the release exceeds a limit, or the terms of the round's sum are not acceptable.
         """
         run = self.runs.find(request.enrolment)
-        models = split_models(run, request.model)
+        models = run.split_models(request.model)
         steps = self.policy.local_steps(run.config.method_options.steps(request.phase))
         reservation = self.releaser.budget.reserve(run.config, request)
         noise = reservation.noise(steps, self.releaser.generator) if reservation else None
-        part = join_training(self.client, run, self.policy, self.store, replace(request, model=models[0]), steps)
+        first = replace(request, model=models[0])
+        part = join_training(self.client, run, self.policy, self.store, first, steps) if run.helpers else None
         cluster = self._cluster(run, request)
         part = replace(part, cluster=cluster) if part else None
         request = replace(request, model=models[cluster], statics=self._statics(run, request.statics))
-        return Participant(*self._own(run), request, steps, noise, reservation, part)
+        return self._member(run, request, steps, noise, reservation, part)
 
     def passes_unchanged(self, participant: Participant) -> bool:
         """Return True if `release` changes nothing but the encoding of the reply."""
@@ -162,19 +157,22 @@ class Session:
 
     def release(self, participant: Participant, work: Callable[[], TrainReply]) -> TrainReply:
         """Release the reply of local training as the configuration, the policy and the ledger allow."""
-        return self.releaser.release_update(self.config(participant.request.enrolment), participant, work)
+        run = self.runs.find(participant.request.enrolment)
+        return self.releaser.release_update(run.config, run.trainer, participant, work)
 
     def _evaluate(self, run: EnrolledRun, request: EvaluateRequest, *, compares: bool) -> EvaluateReply:
         options, statics = run.config.method_options, self._statics(run, request.statics)
         adapt = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
         limit, split = self.policy.local_steps, request.split
-        participant = Participant(*self._own(run), adapt, limit(options.steps(ADAPT)))
+        participant = self._member(run, adapt, limit(options.steps(ADAPT)))
         reply = evaluate_models(run.config, participant, split, final=request.final)
         return with_alone(run, participant, self.build_learner, limit, split, reply) if compares else reply
 
     def _statics(self, run: EnrolledRun, statics: Arrays) -> Arrays:
         """Return the sums of the run without this client's part; with noise, its part is beside them."""
-        return (with_own_part if count_cost(run.config) else without_own_counts)(run, self.store, statics)
+        if not statics or run.config.capabilities.closed_form:
+            return statics
+        return (with_own_part if run.config.count_cost else without_own_counts)(run, self.store, statics)
 
     def _cluster(self, run: EnrolledRun, request: TrainRequest | EvaluateRequest) -> int:
         """Return the number of this client's model in a request, which it chooses in secure sums of clusters."""
@@ -182,6 +180,6 @@ class Session:
             return 0
         return choose_cluster(self.client, run, self.store, request, self._statics(run, request.statics))
 
-    def _own(self, run: EnrolledRun) -> tuple[str, str, int, Learner, Store]:
-        """Return the arguments of this client's `Participant` in all exchanges of a run."""
-        return self.client, run.run, run.config.seed, run.learner, self.store
+    def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, *release: Any) -> Participant:
+        """Return this client as a participant; `release` is the noise, the reservation and the part of a sum."""
+        return Participant(self.client, run.run, run.config.seed, run.learner, self.store, request, steps, *release)

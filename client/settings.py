@@ -17,9 +17,9 @@ from common.options import Scalar, kebab
 
 
 def _check_shard(shard: str) -> str:
-    k, _, parts = shard.partition("/")
-    if shard and not int(k) < int(parts):
-        raise ValueError(f"use a shard from 0/{parts} to {int(parts) - 1}/{parts}")
+    k, _, count = shard.partition("/")
+    if shard and not int(k) < int(count):
+        raise ValueError(f"use a shard from 0/{count} to {int(count) - 1}/{count}")
     return shard
 
 
@@ -104,9 +104,9 @@ class ClientSettings(BaseSettings):
         In Flower's simulation the k-th of K virtual nodes takes the k-th shard.
         """
         options: dict[str, Any] = dict(node_config)
-        part, parts = options.pop("partition-id", None), options.pop("num-partitions", None)
+        part, count = options.pop("partition-id", None), options.pop("num-partitions", None)
         if part is not None:
-            options = {"shard": f"{part}/{parts}", "name": f"client-{part}", **options}
+            options = {"shard": f"{part}/{count}", "name": f"client-{part}", **options}
         settings = cls.from_options(options)
         return settings if settings.name else settings.model_copy(update={"name": default_name})
 
@@ -123,5 +123,5 @@ class ClientSettings(BaseSettings):
     @property
     def part(self) -> tuple[int, int]:
         """Shard as (k, K); (0, 1) for all data."""
-        k, _, parts = (self.shard or "0/1").partition("/")
-        return int(k), int(parts)
+        k, _, count = (self.shard or "0/1").partition("/")
+        return int(k), int(count)

@@ -35,21 +35,21 @@ class StackedRow(Mapping[str, Tensors]):
 
     Args:
         stacked: Groups of all of them, K × …; those with `TOUCHED` have short tables.
-        place: Number of the client among them.
+        index: Number of the client among them.
         clients: Number K of clients.
         alone: Groups of this client, which replace its row if the server leaves out the round's reply; empty if it cannot.
     """
 
     stacked: Mapping[str, Tensors]
-    place: int
+    index: int
     clients: int
     alone: Mapping[str, Tensors] = field(default_factory=dict)
 
     def __getitem__(self, group: str) -> Tensors:
         if self.alone:
             return self.alone[group]
-        named, own = self.stacked[group], own_rows_of(self.stacked)
-        return own.at(named, self.place) if own else at(named, self.place)
+        named, rows = self.stacked[group], own_rows_of(self.stacked)
+        return rows.at(named, self.index) if rows else at(named, self.index)
 
     def __contains__(self, group: object) -> bool:
         return group in self._groups and group != TOUCHED
@@ -106,7 +106,7 @@ class MemoryStore:
 
     def documents(self, run: str) -> dict[str, bytes]:
         """Return all documents of a run by name."""
-        return {name: content for (own, name), content in self._documents.items() if own == run}
+        return {name: content for (owner, name), content in self._documents.items() if owner == run}
 
 
 class DiskStore:

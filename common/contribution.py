@@ -152,10 +152,10 @@ class Contribution:
             self.dtypes |= {name: a.dtype for name, a in like.items()}
             for kind in (UPDATE, MAGNITUDE) if self._magnitude else (UPDATE,):
                 self.sums[kind] = {name: np.zeros(a.shape) for name, a in like.items()}
-        parts = [*split_rows(update)]
-        _check_shapes(parts, self.sums[UPDATE])
+        split = [*split_rows(update)]
+        _check_shapes(split, self.sums[UPDATE])
         factor, sizes = member.weight / self._scale(member.steps), self.sums.get(MAGNITUDE, {})
-        for name, rows, delta in parts:
+        for name, rows, delta in split:
             add = _add if rows is None else partial(_add_rows, rows)
             add(delta, factor, self.sums[UPDATE][name], sizes.get(name))
         if gradient:
@@ -247,14 +247,14 @@ class Contribution:
         return arrays
 
     @staticmethod
-    def from_arrays(arrays: Arrays, members: Iterable[Member] = (), *, per_step: bool = True) -> "Contribution":
+    def from_arrays(arrays: Arrays, members: Iterable[Member] = ()) -> "Contribution":
         """Return the contribution of these members; inverse of `to_arrays`.
 
         Raises:
             KeyError: The weight or the steps are missing.
             ValueError: They are no single numbers.
         """
-        total = Contribution(per_step=per_step)
+        total = Contribution()
         total.weight, total.weighted_steps = float(arrays["weight"].item()), float(arrays["steps"].item())
         total.dtypes = {name: a.dtype for name, a in group("dtypes", arrays).items()}
         total.members = [*members]
@@ -370,7 +370,7 @@ def _add_rows(rows: Array, delta: Array, factor: float, signed: Array, absolute:
         absolute[rows] += np.abs(scaled, out=scaled)
 
 
-def _check_shapes(parts: Sequence[tuple[str, Array | None, Array]], like: Arrays) -> None:
-    shapes = {n: a.shape if rows is None else (len(like[n]), *a.shape[1:]) for n, rows, a in parts if n in like}
-    if len(parts) != len(like) or shapes != {n: a.shape for n, a in like.items()}:
+def _check_shapes(split: Sequence[tuple[str, Array | None, Array]], like: Arrays) -> None:
+    shapes = {n: a.shape if rows is None else (len(like[n]), *a.shape[1:]) for n, rows, a in split if n in like}
+    if len(split) != len(like) or shapes != {n: a.shape for n, a in like.items()}:
         raise ValueError("updates of one round must agree in names and shapes")

@@ -50,10 +50,10 @@ class DataError(FedloomError):
         unit: Literal["line", "row"] = "line",
     ) -> None:
         self.path, self.line, self.column, self.cell = str(path), line, column, cell
-        place = ", ".join(
+        where = ", ".join(
             p for p in (self.path, f"{unit} {line}" if line else "", f"column '{column}'" if column else "") if p
         )
-        super().__init__(f"{place}: {message}" if place else message)
+        super().__init__(f"{where}: {message}" if where else message)
 
 
 class VocabularyError(DataError):

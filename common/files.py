@@ -15,13 +15,9 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        put_in_place(draft, path)
     finally:
         draft.unlink(missing_ok=True)
-
-    sync_folder(path.parent)
 
 
 def remove_drafts(*folders: Path) -> None:

@@ -1,7 +1,7 @@
 """Base of every options class: frozen, kebab-case keys, unknown keys refused."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,6 +18,13 @@ class Options(BaseModel):
     """Options that a user may set; each field declares its default and its meaning."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=kebab, populate_by_name=True)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other values, without what followed from the former ones (`cached_property`)."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in copy.__dict__.keys() - type(copy).model_fields.keys():
+            del copy.__dict__[name]
+        return copy
 
 
 def leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:

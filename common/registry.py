@@ -108,9 +108,9 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
     def _plugins(self) -> dict[str, EntryPoint]:
         plugins: dict[str, EntryPoint] = {}
         for point in entry_points(group=self._group):
-            if taken := "fedloom" if point.name in self._built_in else _origin_of(plugins.get(point.name)):
+            if provider := "fedloom" if point.name in self._built_in else _origin_of(plugins.get(point.name)):
                 raise ConfigError(
-                    f"{self._kind} '{point.name}' is provided by {taken} and by {_distribution(point)}; uninstall one"
+                    f"{self._kind} '{point.name}' is provided by {provider} and by {_distribution(point)}; uninstall one"
                 )
             plugins[point.name] = point
         return plugins

@@ -71,7 +71,8 @@ def export_onnx(run: Path, result: Result, path: Path, data: str, unit: str) -> 
     task = DEPLOY_TASKS[result.task]
     with silence():
         trained = open_run(find_run(str(run)), task.name, DataRequest(data or "demo"), STATE)
-        return export_run(trained, task, result, path, unit, data=bool(data)).onnx
+        export_run(trained, task, result, path, unit, data=bool(data))
+    return path
 
 
 def check(data: str, *, task: str, clients: int = 0) -> DataReport:

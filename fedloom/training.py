@@ -77,9 +77,9 @@ def simulate(
                 failures.append(error)
 
     with _one_thread(), silence(not progress):
-        config, parts = prepare_simulation(request, DataRequest(str(data)), "", clients, None)
+        config, partitions = prepare_simulation(request, DataRequest(str(data)), "", clients, None)
         folder = RunDirectory(runs_folder(), config.run_id)
-        work = partial(simulate_clients, config, parts, runs_folder(), together=together)
+        work = partial(simulate_clients, config, partitions, runs_folder(), together=together)
         result = watch_here(work, folder, console, report)
     if failures:
         raise failures[0]

@@ -18,7 +18,7 @@ from server.run import run
 from server.settings import ServerSettings
 
 OWN_PROCESS = "flwr-serverapp"
-"""Program of a ServerApp with a process of its own."""
+"""Program of a ServerApp with a process of its server_log."""
 
 app = ServerApp()
 
@@ -26,9 +26,9 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Train according to the run's configuration; results are written to the run's folder."""
-    own = logging.getLogger("server")
-    own.setLevel(logging.INFO)
-    own.addHandler(logging.StreamHandler())  # a line per round; Flower streams what this process prints
+    server_log = logging.getLogger("server")
+    server_log.setLevel(logging.INFO)
+    server_log.addHandler(logging.StreamHandler())  # a line per round; Flower streams what this process prints
     close_to_others()
     if Path(sys.argv[0]).name == OWN_PROCESS and "--parent-pid" in sys.argv:
         end_with(int(sys.argv[sys.argv.index("--parent-pid") + 1]))  # the SuperLink

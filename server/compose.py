@@ -11,13 +11,13 @@ from server.planning.planner import RoundDecision, budget_of
 from server.round.evaluation import Evaluator
 from server.round.intake import SingleIntake
 from server.round.method import Method
-from server.round.plan import NoPlan
+from server.round.plan import CostPlan
 from server.round.round import Round, RoundObserver
 from server.round.state import RunState
 from server.round.strategy import adapt
 from server.secure.intake import SecureIntake
 from server.secure.metrics import MetricSums
-from server.secure.protocol import SumProtocol
+from server.secure.sums import HelperSums
 
 
 def build_method(config: RunConfig, state: RunState) -> Method:
@@ -33,7 +33,7 @@ def build_round(
     enrolment: Enrolment,
     observer: RoundObserver | None = None,
     *,
-    sums: SumProtocol | None = None,
+    sums: HelperSums | None = None,
     folder: Path | None = None,
     on_decided: Callable[[RoundDecision], None] = lambda decision: None,
     decision: RoundDecision | None = None,
@@ -51,8 +51,8 @@ def build_round(
         decision: Last decision of a resumed run; it holds for the next round.
     """
     method = build_method(config, state)
-    intake = SecureIntake(config, enrolment, method, sums) if sums else SingleIntake(enrolment, method, folder)
+    intake = SecureIntake(config, enrolment, method, sums) if sums else SingleIntake(config, enrolment, method, folder)
     is_planned = config.needs_planner
-    plan = BudgetPlan(config, enrolment.roster, budget_of(config), on_decided, decision) if is_planned else NoPlan()
+    plan = BudgetPlan(config, enrolment.roster, budget_of(config), on_decided, decision) if is_planned else CostPlan()
     evaluator = Evaluator(config, enrolment, method.assignment, MetricSums(config, sums) if sums else None)
     return Round(config, state, method, intake, plan, evaluator, enrolment, observer or RoundObserver())

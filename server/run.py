@@ -4,39 +4,41 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flwr.app import ArrayRecord, ConfigRecord
+from flwr.app import ArrayRecord, Message
 from flwr.serverapp import Grid
 
+from common.arrays import Arrays
 from common.config.parse import flatten, to_json
 from common.config.run import RunConfig, reason_for_replies, resolve_rows
-from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError
+from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError, WireError
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
-from common.wire.codec import to_record
-from common.wire.messages import EnrolRequest
+from common.text import count
+from common.wire.codec import decode, encode
+from common.wire.messages import COUNTS, CountsReply, CountsRequest, EnrolRequest
 from server.clients.enrolment import MAX_REWAIT_SECONDS, SUMS, Enrolment, HubAdmission
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import NameBindings
+from server.clients.roster import Roster
 from server.compose import build_round
 from server.exchange.flower import prompt_pull
-from server.exchange.grid import Liveness, PollingGrid, RoundLimits
+from server.exchange.grid import Liveness, PollingGrid, RoundLimits, content_of
 from server.exchange.relays import HubGrid
 from server.planning.planner import read_round_decision
 from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
 from server.record.journal import Journal, restore
 from server.record.result import Result
-from server.round.counts import sum_counts
 from server.round.round import Round, RoundObserver
 from server.round.state import RunState
 from server.secure.counts import sum_masked_counts
 from server.secure.parties import Parties, check_counts, find_oversize, find_parties, resolve_counts
-from server.secure.protocol import SumProtocol
+from server.secure.sums import HelperSums
 
 
 def read_catalogue(config: RunConfig) -> Vocabulary:
@@ -57,6 +59,8 @@ def read_catalogue(config: RunConfig) -> Vocabulary:
     except DataError as error:
         raise DataError(str(error), config.catalogue) from None
 
+
+log = logging.getLogger("fedloom.server")
 
 FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.05, 1.5, 2.0  # between two requests of a round
 
@@ -103,11 +107,10 @@ def train(strategy: Round, grid: Grid, journal: Journal) -> str:
     config = strategy.config
     patience = Patience(min(config.federation.wait, MAX_REWAIT_SECONDS))
     if journal.unwritten and strategy.state.round < config.rounds:
-        _evaluate(strategy, grid)
+        strategy.evaluate(grid)  # a kill has interrupted it
     while (rounds := config.rounds - strategy.state.round) > 0:
         try:
-            arrays = to_record(strategy.state.model)
-            strategy.start(grid, arrays, num_rounds=rounds, timeout=config.federation.deadline)
+            strategy.start(grid, ArrayRecord(), num_rounds=rounds, timeout=config.federation.deadline)
         except BudgetSpentError as spent:
             strategy.conclude(grid)
             return f"{ENDED_EARLY}: {spent}"
@@ -123,18 +126,12 @@ def train(strategy: Round, grid: Grid, journal: Journal) -> str:
     return ""
 
 
-def _evaluate(strategy: Round, grid: Grid) -> None:
-    """Evaluate the model of a round whose evaluation a kill has interrupted."""
-    messages = strategy.configure_evaluate(strategy.state.round, ArrayRecord(), ConfigRecord(), grid)
-    strategy.aggregate_evaluate(strategy.state.round, grid.send_and_receive(messages))
-
-
 OnRound = Callable[[RunState], None]
 """Callback before each round."""
 
 
 def run(
-    grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None, on_round: OnRound = lambda state: None
+    grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None, on_round: OnRound = RoundObserver.on_round
 ) -> Result:
     """Train to the end; all results are in `runs/<id>/`.
 
@@ -178,7 +175,7 @@ def _run(
     state, totals = _load_or_create(folder, config, catalogue)
     parties.save()
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
-    connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=lambda: parties.exchange.helping)
+    connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=parties.exchange.helping)
     quiet = connect()
     sent = config.model_copy(update={"resume": False})  # else clients of a resumed run prepare their data again
     invitation = EnrolRequest(config.run_id, to_json(sent), catalogue.to_json(), parties.cards)
@@ -190,7 +187,7 @@ def _run(
     sums = parties.sums(folder.append)
     strategy = _build_round(config, state, enrolment, journal, folder, sums, on_round)
     journal.open(strategy.state)
-    recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.take), False
+    recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.intake.take), False
     try:
         enrolment.assemble(recorded, federation.min_clients)
         journal.start(catalogue)
@@ -216,7 +213,7 @@ def _build_round(
     enrolment: Enrolment,
     journal: Journal,
     folder: RunDirectory,
-    sums: SumProtocol | None,
+    sums: HelperSums | None,
     on_round: OnRound,
 ) -> Round:
     """Build the round of a run, which its journal records."""
@@ -225,7 +222,7 @@ def _build_round(
         on_trained=journal.record_training,
         on_evaluated=journal.record_evaluation,
         on_observed=journal.record_observation,
-        reason_to_stop=lambda: journal.choice.reason_to_stop,
+        reason_to_stop=journal.choice.rounds.reason_to_stop,
         find_explosion=journal.losses.find_explosion,
     )
     decided = folder.decision() if config.resume and config.needs_planner else ""
@@ -266,11 +263,42 @@ def _build_enrolment(
     )
 
 
+AddCounts = Callable[[Arrays, Arrays], Arrays]
+"""Function that adds one client's counts to earlier sums; raises WireError."""
+
+
+def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, add: AddCounts) -> RunState:
+    """Return the state with the sum of all clients' counts among its statics.
+
+    Late-joining clients are not included.
+
+    Raises:
+        DataError: No client has training data.
+        QuorumError: No client shared its counts.
+    """
+    clients = sorted(roster.select_trainable(grid.get_node_ids()).values(), key=lambda client: client.name)
+    if not clients:
+        raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
+    requests = [Message(encode(CountsRequest(c.enrolment)), c.node, COUNTS) for c in clients]
+    total: Arrays = {}
+    reasons: set[str] = set()
+    for reply in grid.send_and_receive(requests):
+        try:
+            total = add(total, decode(CountsReply, content_of(reply)).counts)
+        except WireError as error:
+            reasons.add(str(error))
+            log.warning("%s: counts are left out: %s", roster.name(reply.metadata.src_node_id), error)
+    if not total:
+        advice = "no client shared its counts; set count-offset=false in the task's options to train without them"
+        raise QuorumError("; ".join((advice, *sorted(reasons))))
+    return replace(state, statics=total)
+
+
 def _start_from_counts(
     grid: PollingGrid,
     enrolment: Enrolment,
     state: RunState,
-    sums: SumProtocol | None,
+    sums: HelperSums | None,
     config: RunConfig,
     catalogue: Vocabulary,
 ) -> RunState:

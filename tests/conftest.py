@@ -32,10 +32,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of slow files."""
+    """Mark the tests of slow files; the longest files come first, so that no worker is left with one at the end."""
     for item in items:
         if _is_slow(item.path):
             item.add_marker("slow")
+    marks = ("container", "system", "slow")
+    items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in marks])
 
 
 @pytest.fixture(autouse=True)

@@ -16,9 +16,8 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from client.data.dataset import AnyDataset
+from client.data.dataset import AnyDataset, is_demo
 from client.data.read import read_partition
-from client.data.sources import is_demo
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from common import errors
 from common.arrays import Array
@@ -106,10 +105,10 @@ def _encode_arrays(values: Sequence[Any], arrays: list[Array]) -> Outline:
 
 
 def _decode_arrays(shapes: Array, content: Array, *, scalar: bool) -> list[Any]:
-    parts = [content[span] for span in _spans(shapes.prod(axis=1))]
+    cuts = [content[span] for span in _spans(shapes.prod(axis=1))]
     if scalar:
-        return [part[0] for part in parts]
-    return [part.reshape(shape) for part, shape in zip(parts, shapes.tolist(), strict=True)]
+        return [part[0] for part in cuts]
+    return [part.reshape(shape) for part, shape in zip(cuts, shapes.tolist(), strict=True)]
 
 
 def _spans(lengths: Array) -> list[slice]:

@@ -1,13 +1,22 @@
-"""Data sets of every task: reading a source, partition among clients, and titles of items."""
+"""Data sets of every task: reading a source, partition of units among clients, and titles of items."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
-from client.data.dataset import AnyDataset, Dataset, UnitT, demo_dataset
-from client.data.partition import COLUMNS, partition_units, parts_by_column, with_clients
-from client.data.sources import TEST_MARK, Source, demo_range, is_demo, split_test_file, split_variant
+from client.data.dataset import (
+    TEST_MARK,
+    AnyDataset,
+    Dataset,
+    Nouns,
+    Source,
+    UnitT,
+    demo_range,
+    is_demo,
+    split_test_file,
+    split_variant,
+)
 from client.data.tables.files import (
     TEST,
     VALIDATION,
@@ -19,13 +28,14 @@ from client.data.tables.files import (
     stem_of,
     tables_in,
 )
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema
-from client.tasks.lists import ITEM, NO_TITLES, TITLE, TITLE_COLUMNS, Titles
-from client.tasks.registry import CLIENT_TASKS
-from client.tasks.spec import Noun
-from common.errors import ConfigError, DataError
+from client.data.tables.schema import DEFAULT_DIALECT, ITEM, PARTITION_MARK, TITLE, TITLE_COLUMNS, Dialect, TableSchema
+from client.tasks.registry import CLIENT_TASKS, AnyClientTask
+from common.errors import ConfigError, DataError, VocabularyError
 from common.tasks.spec import VocabularyT
 from common.tasks.vocabulary import Vocabulary
+
+COLUMNS = ("partition_id", "client_id")
+"""Titles of partition columns in data sets on Hugging Face."""
 
 
 def read_all(
@@ -40,12 +50,14 @@ def read_all(
     if not kind.takes_splits:
         _check_splits(task, source)
     dialect = _with_partition(kind.schema, source, dialect)
-    variant, plain = split_variant(source)
+    variant, units = _demo_units(kind, source) if is_demo(source) else ("", (0, 0))
     generate = kind.variants.get(variant, kind.generate)
     if generate and is_demo(source):  # the table engine would take 40 MB of memory
-        named = plain if variant in kind.variants else source
-        demo = demo_dataset(named, kind.demo_units, generate, seed, kind.spec.demo(), vocabulary)
-        return cast(AnyDataset, demo)
+        demo: Vocabulary = kind.spec.demo()
+        if vocabulary is not None and vocabulary != demo:
+            problem = "the embedded data do not fit the vocabulary of this federation"
+            raise VocabularyError(f"{problem}; set --data to your own data")
+        return Dataset(generate(*units, seed), demo)
     dataset = kind.read(Source(source, dialect), vocabulary, seed)
     return with_clients(dataset) if dialect.partition else dataset
 
@@ -71,25 +83,31 @@ def read_partition(
     Raises:
         DataError: The source cannot be read, or has fewer units than partitions.
     """
-    k, parts = part
+    k, number = part
     if is_demo(source):
         return read_all(task, demo_partition(task, source, part), seed, vocabulary)
     whole = read_all(task, source, seed, vocabulary, dialect)
-    return whole if parts == 1 else partition(whole, parts, seed, CLIENT_TASKS[task].unit)[k]
+    return whole if number == 1 else partition(whole, number, seed, CLIENT_TASKS[task].unit)[k]
 
 
 def demo_partition(task: str, source: str, part: tuple[int, int]) -> str:
     """Return the k-th of K ranges of nearly equal length of demo data, such as `demo:0-200`."""
-    variant, plain = split_variant(source)
-    prefix = f"demo:{variant}:" if variant in CLIENT_TASKS[task].variants else "demo:"
-    start, stop = demo_range(plain if prefix != "demo:" else source, CLIENT_TASKS[task].demo_units) or (0, 0)
-    k, parts = part
-    first, last = (start + n * (stop - start) // parts for n in (k, k + 1))
+    variant, (start, stop) = _demo_units(CLIENT_TASKS[task], source)
+    prefix = f"demo:{variant}:" if variant else "demo:"
+    k, number = part
+    first, last = (start + n * (stop - start) // number for n in (k, k + 1))
     return f"{prefix}{first}-{last}"
 
 
+def _demo_units(kind: AnyClientTask, source: str) -> tuple[str, tuple[int, int]]:
+    """Return the variant of a task's demo data, empty for none, and (start, stop) of its units."""
+    variant, plain = split_variant(source)
+    variant = variant if variant in kind.variants else ""
+    return variant, demo_range(plain if variant else source, kind.demo_units) or (0, 0)
+
+
 def partition(
-    dataset: Dataset[VocabularyT, UnitT], clients: int, seed: int = 0, unit: Noun = ("unit", "units")
+    dataset: Dataset[VocabularyT, UnitT], clients: int, seed: int = 0, unit: Nouns = ("unit", "units")
 ) -> Sequence[Dataset[VocabularyT, UnitT]]:
     """Partition a data set among clients; 0 clients: one unit per client, in the units' order.
 
@@ -102,6 +120,19 @@ def partition(
     return [replace(dataset, units=shard) for shard in shards]
 
 
+def partition_units(units: Sequence[UnitT], clients: int, seed: int, noun: str) -> list[tuple[UnitT, ...]]:
+    """Partition units among clients by a seeded hash of their names; sizes differ by at most one.
+
+    Raises:
+        DataError: There are more clients than units.
+    """
+    count = len(units)
+    if not 1 <= clients <= count:
+        raise DataError(f"cannot partition {count} {noun} among {clients} clients; set 1 to {count} clients")
+    shuffled = sorted(units, key=lambda unit: hashlib.sha256(f"{seed}:{unit.name}".encode()).digest())
+    return [tuple(sorted(shuffled[k::clients], key=lambda unit: unit.name)) for k in range(clients)]
+
+
 def partition_read(
     task: str, data: str, whole: AnyDataset, clients: int, dialect: Dialect = DEFAULT_DIALECT
 ) -> Sequence[AnyDataset]:
@@ -110,26 +141,54 @@ def partition_read(
     A folder with as many tables as clients gives one table to each. Embedded data are cut in order, as clients generate their
     own ranges. All other data are partitioned by a hash of the names of their units.
 
-    Args:
-        task: Task of the data.
-        data: Source of the data.
-        whole: Data set of the source.
-        clients: Number of clients; 0 for one a unit, or one a value of the partition column.
-        dialect: Columns and forms of the owner's tables.
+    0 clients stand for one a unit, or one a value of the partition column.
 
     Raises:
         DataError: The data have fewer units than clients.
     """
     if whole.clients:
         return parts_by_column(whole, clients, CLIENT_TASKS[task].unit[1])
-    own = find_own_tables(task, data)
-    if len(own) == clients > 0:
-        return [read_all(task, str(table), vocabulary=whole.vocabulary, dialect=dialect) for table in own]
-    parts = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
+    tables = find_own_tables(task, data)
+    if len(tables) == clients > 0:
+        return [read_all(task, str(table), vocabulary=whole.vocabulary, dialect=dialect) for table in tables]
+    partitions = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
     if not is_demo(data):
-        return parts
-    sources = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
+        return partitions
+    sources = [demo_partition(task, data, (k, len(partitions))) for k in range(len(partitions))]
     return [read_all(task, source, vocabulary=whole.vocabulary) for source in sources]
+
+
+def with_clients(dataset: AnyDataset) -> AnyDataset:
+    """Return a data set that was read with a partition column, with the units of each client.
+
+    Units bear their own names again; a name that several clients have is followed by the value of the column.
+    """
+    owned = [unit.name.partition(PARTITION_MARK) for unit in dataset.units]
+    names = [name or value for value, _, name in owned]
+    again = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
+    units, clients = [], dict[str, list[str]]()
+    for unit, (value, _, _), name in zip(dataset.units, owned, names, strict=True):
+        unique = f"{name} ({value})" if name in again else name
+        units.append(replace(unit, name=unique))
+        clients.setdefault(value, []).append(unique)
+    ordered = sorted(clients, key=lambda value: (int(value), "") if value.isdecimal() else (0, value))
+    units.sort(key=lambda unit: str(unit.name))
+    return replace(dataset, units=tuple(units), clients=tuple(tuple(clients[value]) for value in ordered))
+
+
+def parts_by_column(dataset: AnyDataset, clients: int, unit: str) -> list[AnyDataset]:
+    """Return each client's partition of a data set with clients of its own.
+
+    Raises:
+        DataError: Another number of clients is asked for.
+    """
+    if clients not in (0, len(dataset.clients)):
+        message = (
+            f"the partition column has {len(dataset.clients):,} values, each of which is a client, not {clients:,}"
+        )
+        raise DataError(f"{message}; leave --clients out, or leave --partition out to partition {unit}")
+    units = {one.name: one for one in dataset.units}
+    return [replace(dataset, units=tuple(units[name] for name in names), clients=()) for names in dataset.clients]
 
 
 def find_own_tables(task: str, source: str) -> list[Path]:
@@ -162,7 +221,7 @@ def _with_partition(schema: TableSchema, source: str, dialect: Dialect) -> Diale
         return dialect
     from client.data.tables.reader import detect_cells  # takes 40 MB of memory
 
-    files = [file for parts in splits_of(folder).values() for file in parts]
+    files = [file for paths in splits_of(folder).values() for file in paths]
     titles = detect_cells(load(files[0]), schema, dialect).titles if files else []
     return replace(dialect, partition=next((title for title in COLUMNS if title in titles), ""))
 
@@ -187,8 +246,8 @@ SUFFIX, TYPED = ".item", b":token"
 SCHEMA = TableSchema(columns=TITLE_COLUMNS)
 
 
-def read_titles(source: str) -> Titles:
-    """Read the titles of `NAME.item` beside a file `NAME.inter`, or of all such files in a folder.
+def read_titles(source: str) -> dict[str, str]:
+    """Read item -> title from `NAME.item` beside a file `NAME.inter`, or from all such files of a folder.
 
     Raises:
         DataError: Such a file is malformed.
@@ -197,11 +256,11 @@ def read_titles(source: str) -> Titles:
 
     path = split_test_file(source)[0]
     if is_demo(source) or not path.exists():
-        return NO_TITLES
+        return {}
     name = "" if path.is_dir() else stem_of(path).partition(".")[0]
     titles: dict[str, str] = {}
     for file in files_in(path if path.is_dir() else path.parent):
-        if file.suffix.lower() == SUFFIX and (not name or file.stem == name) and _is_typed(file):
+        if file.suffix.lower() == SUFFIX and (not name or file.stem == name) and _is_of_recbole(file):
             table = read_table(file, SCHEMA)
             if TITLE in table:
                 pairs = zip(*(table.columns[column].to_pylist() for column in (ITEM, TITLE)), strict=True)
@@ -209,6 +268,6 @@ def read_titles(source: str) -> Titles:
     return titles
 
 
-def _is_typed(path: Path) -> bool:
+def _is_of_recbole(path: Path) -> bool:
     with path.open("rb") as file:
         return TYPED in file.readline(4096)

@@ -1,116 +1,26 @@
-"""Summary of a data set for its owner: records by unit, rows left out, recognized forms."""
+"""Forms of a table that its reader recognized, for its owner."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.compute as pc
 from pyarrow import types
 
-from client.data.tables.cells import CELL_LENGTH, combine_codes, escape
-from client.data.tables.schema import TableSchema, normalize_title
-from client.data.tables.table import Table, match_cells, to_codes, to_flags
-from client.data.tables.times import DAY, EXCEL_EPOCH, FIRST, MICROSECONDS_FROM, MILLISECONDS_FROM, SLASHED
-from common.arrays import Flags, Ints
-
-Nouns = tuple[str, str]
-"""Singular and plural."""
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """Rows that are not used, for one reason.
-
-    Args:
-        count: Number of them.
-        noun: Noun, such as `duplicate rule`.
-        reason: Rest of the sentence, such as `dropped`.
-        example: Place of the first; empty if unknown.
-    """
-
-    count: int
-    noun: Nouns
-    reason: str
-    example: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.count:,} {self.noun[self.count != 1]} {self.reason}"
-
-    def repeats(self, note: str) -> bool:
-        """Return True if a note of a reader has the same number and reason."""
-        return note in {f"{self.count} {noun} {self.reason}" for noun in self.noun}
-
-
-@dataclass(frozen=True, eq=False)
-class DataSummary:
-    """Records of U units, in the order of the data set.
-
-    Args:
-        record: Noun of a record.
-        records: U numbers of records.
-        train: U numbers of examples that a client trains on.
-        test: U numbers of examples that are held out for the test.
-        need: Advice for units without examples: a sentence without a full stop.
-        example: Noun of an example; None for the noun of a record.
-        totals: Noun, singular -> number, such as devices.
-        dropped: Rows that are not used.
-        remarks: Sentences about single units, which name them.
-    """
-
-    record: Nouns
-    records: Ints
-    train: Ints
-    test: Ints
-    need: str
-    example: Nouns | None = None
-    totals: Mapping[str, int] = field(default_factory=dict)
-    dropped: tuple[Dropped, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-
-def locate(tables: Sequence[Table], row: int) -> str:
-    """Return the place of a row of several tables, counted from 0 over all of them."""
-    for table in tables:
-        if row < len(table):
-            place = f"{table.cells.unit} {table.cells.place_of(int(table.rows[row]))}"
-            return f"{table.path}, {place}" if len(tables) > 1 else place
-        row -= len(table)
-    return ""
-
-
-def join_column(tables: Sequence[Table], name: str) -> Any:
-    """Return the cells of a column of several tables, one below the other; null where a table lacks it."""
-    return pyarrow.concat_arrays(
-        [table.columns[name] if name in table else pyarrow.nulls(len(table), pyarrow.string()) for table in tables]
-    )
-
-
-def find_repeated(
-    tables: Sequence[Table], names: Sequence[str], needed: Sequence[str], noun: Nouns, reason: str
-) -> list[Dropped]:
-    """Return the rows that repeat an earlier one in these columns.
-
-    Args:
-        tables: Tables of the data.
-        names: Columns of text that rows share.
-        needed: Columns without which a row does not count.
-        noun: Noun of the repeated rows.
-        reason: Rest of the sentence on them.
-    """
-    if not tables:
-        return []
-    columns = {name: join_column(tables, name) for name in names}
-    counted: Flags = np.all([columns[name].is_valid().to_numpy(zero_copy_only=False) for name in needed], axis=0)
-    rows = np.flatnonzero(counted)
-    key = combine_codes(*(to_codes(column)[0][rows] for column in columns.values()))
-    again = np.ones(len(rows), bool)
-    again[np.unique(key, return_index=True)[1]] = False
-    if not again.any():
-        return []
-    return [Dropped(int(again.sum()), noun, reason, locate(tables, int(rows[again.argmax()])))]
+from client.data.dataset import Nouns
+from client.data.tables.schema import CELL_LENGTH, TableSchema, escape, normalize_title
+from client.data.tables.table import (
+    DAY,
+    EXCEL_EPOCH,
+    FIRST,
+    MICROSECONDS_FROM,
+    MILLISECONDS_FROM,
+    SLASHED,
+    Table,
+    match_cells,
+    to_flags,
+)
 
 
 def amount(number: int, noun: Nouns) -> str:
@@ -147,10 +57,10 @@ def decisions(table: Table, schema: TableSchema) -> Iterator[str]:
     """Yield the decimal marks and the forms of dates of a table's columns."""
     kinds = {column.name: column.kind for column in schema.columns}
     for name, title in table.titles.items():
-        kind, place = kinds.get(name, "number"), f"column '{escape(title)}'"
+        kind, titled = kinds.get(name, "number"), f"column '{escape(title)}'"
         decision = _number_form(table, name) if kind == "number" else _time_form(table, name) if kind == "time" else ""
         if decision:
-            yield f"{place}: {decision}"
+            yield f"{titled}: {decision}"
 
 
 def time_range(table: Table, schema: TableSchema) -> tuple[float, float] | None:
@@ -199,15 +109,13 @@ def _time_form(table: Table, name: str) -> str:
     slashed = to_flags(match_cells(text, SLASHED)) & there if types.is_string(text.type) else np.zeros(1, bool)
     row = int((slashed if slashed.any() else there).argmax())
     cell, value = str(text[row].as_py()).strip(), seconds[row].as_py()
-    form = _order_of_days(cell, value) if slashed.any() else _form_of(cell, value)
+    form = _form_of(cell, value)
+    if slashed.any():
+        is_day = datetime.fromtimestamp(value, UTC).day == int(cell.replace("-", "/").partition("/")[0])
+        form = "day before month" if is_day else "month before day"
     if form == ISO_DATES:
         return form
     return f"{form} ('{escape(cell, CELL_LENGTH)}' is {iso(value)})" if value >= FIRST else f"{form}"
-
-
-def _order_of_days(cell: str, value: float) -> str:
-    first = int(cell.replace("-", "/").partition("/")[0])
-    return "day before month" if datetime.fromtimestamp(value, UTC).day == first else "month before day"
 
 
 def _form_of(cell: str, value: float) -> str:

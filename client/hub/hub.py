@@ -3,26 +3,125 @@
 Each has its own data, policy, ledger, state and name.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from itertools import groupby
 
+import numpy as np
 from flwr.app import Message
 
 from client.app import decode_request, dispatch
-from client.hub.cohorts import Cohort, HubSum, TrainCohorts, split
 from client.hub.state import flush_all
 from client.node.flower import failure, failure_reply, log
 from client.session import Session
+from client.trainers.registry import build_trainer
 from client.training.local_round import train
-from client.training.participant import Participant
+from client.training.participant import Participant, split_cohort
+from common.arrays import norm
 from common.config.run import RunConfig, reason_for_replies
-from common.contribution import Lengths, typical
+from common.contribution import (
+    GRADIENT,
+    UPDATE,
+    Contribution,
+    Lengths,
+    Member,
+    find_doubtful,
+    rows_of_lengths,
+    typical,
+)
 from common.errors import RefusedError, RunError, WireError
 from common.methods.base import MethodOptions
 from common.wire.codec import encode
-from common.wire.hubs import Answer, addressees, asks_for_sums, join_answers
+from common.wire.encodings import unpack_reply
+from common.wire.hubs import Answer, SumBlob, addressees, asks_for_sums, join_answers, write_sum
 from common.wire.messages import LOCAL, EnrolReply, HelperReply, HelperRequest, Payload, TrainReply, TrainRequest
+from common.wire.sparse_rows import expand_reply
+
+Cohort = Sequence[tuple[str, Participant]]
+"""Clients that train together, with their names."""
+
+TrainCohorts = Callable[[MethodOptions, Sequence[Cohort]], Iterable[Sequence[TrainReply | Exception]]]
+"""Returns the outcome of each client of each cohort, or raises a RunError and changes no state."""
+
+
+def split(ready: list[tuple[str, Participant]], together: int) -> Iterator[Cohort]:
+    """Yield cohorts of clients with equal steps and data of similar size, which need little padding."""
+    ready.sort(key=lambda pair: (pair[1].steps, pair[1].learner.size))
+    for _, equal in groupby(ready, key=lambda pair: pair[1].steps):
+        yield from split_cohort(list(equal), lambda pair: pair[1].learner, together)
+
+
+ALONE = RefusedError("sums alone may have this client's update, and it would be alone, or is far longer than others")
+
+
+class HubSum:
+    """Sum over the clients of a hub that answer one request.
+
+    `reference` are the typical lengths of the hub's last sum. Updates of `sums_only` leave the hub inside a sum with another
+    one, or not at all.
+    """
+
+    def __init__(self, request: TrainRequest, reference: Lengths, sums_only: Collection[str] = ()) -> None:
+        self._request, self._reference, self._sums_only = request, reference, sums_only
+        self._total = Contribution()
+
+    @property
+    def lengths(self) -> list[Lengths]:
+        """Lengths of each reply in the sum."""
+        return [member.lengths for member in self._total.members]
+
+    def add(self, config: RunConfig, replies: Mapping[str, TrainReply]) -> dict[str, TrainReply | RefusedError]:
+        """Add the replies of clients that trained together; return what each of them sends.
+
+        A reply that the server may leave out is sent as it is, or refused if sums alone may have it.
+        """
+        if not replies:
+            return {}
+        encoding, like = (
+            config.federation.encoding,
+            build_trainer(config.method_options).template(config.task, self._request),
+        )
+        whole = {name: expand_reply(unpack_reply(reply, encoding), like) for name, reply in replies.items()}
+        lengths = {UPDATE: np.array([norm(reply.update) for reply in whole.values()])}
+        if any(reply.gradient for reply in whole.values()):
+            lengths[GRADIENT] = np.array([norm(reply.gradient) for reply in whole.values()])
+        limits = np.full(len(whole), config.federation.norm_bound)
+        losses = np.array([reply.loss for reply in whole.values()])
+        doubtful = {*find_doubtful(self._reference, limits, lengths, losses)}
+        sent: dict[str, TrainReply | RefusedError] = {}
+        for k, ((name, reply), lengths_of_reply) in enumerate(
+            zip(whole.items(), rows_of_lengths(lengths), strict=True)
+        ):
+            if k in doubtful:
+                sent[name] = ALONE if name in self._sums_only else replies[name]
+            else:
+                self._add(config, name, reply, lengths_of_reply)
+                sent[name] = replace(reply, update={}, gradient={})
+        return sent
+
+    def refuse_alone(self) -> dict[str, RefusedError]:
+        """Remove a sum with the update of one client alone, if sums alone may have it; return its error."""
+        names = [member.name for member in self._total.members]
+        if len(names) != 1 or names[0] not in self._sums_only:
+            return {}
+        self._total = self._total.empty()
+        return {names[0]: ALONE}
+
+    def blob(self) -> SumBlob | None:
+        """Return the sum; None if it has no clients."""
+        if not self._total:
+            return None
+        return SumBlob(tuple(member.name for member in self._total.members), write_sum(self._total))
+
+    def _add(self, config: RunConfig, name: str, reply: TrainReply, lengths: Lengths) -> None:
+        if not self._total:
+            capabilities = config.capabilities
+            self._total = Contribution(per_step=capabilities.per_step, magnitude=capabilities.needs_magnitude)
+        weight = config.method_options.weight(reply.examples)
+        self._total.add(Member(name, weight, reply.steps, reply.loss, lengths), reply.update, reply.gradient)
+
 
 WRITERS = 16
 """Number of ledgers that are written at a time: the waits for the disk overlap."""
@@ -89,8 +188,9 @@ class Hub:
 
     def _reply(self, name: str, request: Payload) -> Payload:
         reply = dispatch(self.sessions[name], request)
-        if isinstance(reply, EnrolReply) and name in self._sums_only:
-            _check_sums(self.sessions[name].config(reply.enrolment))
+        enrolment = reply.enrolment if isinstance(reply, EnrolReply) and name in self._sums_only else ""
+        if enrolment and (reason := reason_for_replies(self.sessions[name].config(enrolment))):
+            raise RefusedError(f"{SUMS_ONLY}, and this run needs single ones: {reason}")
         return reply
 
     def _participant(self, name: str, request: TrainRequest, total: HubSum | None) -> Participant:
@@ -175,11 +275,6 @@ def _result(outcome: TrainReply | Exception) -> TrainReply:
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
-
-
-def _check_sums(config: RunConfig) -> None:
-    if reason := reason_for_replies(config):
-        raise RefusedError(f"{SUMS_ONLY}, and this run needs single ones: {reason}")
 
 
 def _answer(kind: str, outcome: Payload | Exception) -> Answer:

@@ -13,8 +13,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import load
 
 from client.state import ClientMemory, DiskStore, Store, run_folder
-from client.training.shards import read_private, shard_arrays, shards_of
-from client.training.snapshot import memories_of, stack_memories
+from client.training.snapshot import memories_of, read_private, shard_arrays, shards_of, stack_memories
 from common.arrays import Arrays
 from common.errors import StateError
 from common.files import put_in_place
@@ -51,9 +50,6 @@ class StateBlocks:
 
     Blocks are numbered, and the newest one with a client has its state. A block is whole or not there, and stays until later
     blocks have all its clients. The states of one run are in memory.
-
-    Args:
-        folder: Folder of the hub.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -146,12 +142,7 @@ def _unpack(path: Path) -> dict[str, ClientMemory]:
 
 
 class HostedStore(DiskStore):
-    """Store of a client of a hub; nothing may be sent before `flush_all`.
-
-    Args:
-        root: Folder of the client, with its documents.
-        blocks: States of the hub's clients.
-    """
+    """Store of a client of a hub; nothing may be sent before `flush_all`."""
 
     def __init__(self, root: Path, blocks: StateBlocks) -> None:
         super().__init__(root)

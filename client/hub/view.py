@@ -30,16 +30,7 @@ DONE = {
 
 
 class HubView(Observer):
-    """Observer that writes the journals of a hub's clients and its log, and follows its control files.
-
-    Args:
-        address: Address of the server.
-        name: Name of the hub.
-        hub: The hub.
-        journal: Journal of the state folder.
-        control: Control files of the state folder.
-        on_event: Callback with one line of text.
-    """
+    """Observer that writes the journals of a hub's clients and its log, and follows its control files."""
 
     def __init__(
         self,
@@ -63,23 +54,23 @@ class HubView(Observer):
     def connected(self, node_id: int) -> None:
         """Log and write that the server has admitted the hub."""
         super().connected(node_id)
-        with self._journal.together():
-            for view in self._views.values():
-                view.connected(node_id)
+        self._tell(lambda view: view.connected(node_id))
 
     def away(self, error: FedloomError) -> None:
         """Log failed attempts, and write the first."""
         super().away(error)
-        with self._journal.together():
-            for view in self._views.values():
-                view.away(error)
+        self._tell(lambda view: view.away(error))
 
     def left(self) -> None:
         """Log and write that the hub has left."""
         super().left()
+        self._tell(lambda view: view.left())
+
+    def _tell(self, change: Callable[[OwnerView], None]) -> None:
+        """Write a change of the connection to the journal of each client, all at once."""
         with self._journal.together():
             for view in self._views.values():
-                view.left()
+                change(view)
 
     @property
     def leaves(self) -> bool:
@@ -154,8 +145,8 @@ def hub_line(entries: Sequence[RequestEntry], seconds: float, shared: int = 0) -
     """Return the line of one request to the clients of a hub, which sent `shared` bytes beside their own."""
     last = max(entries, key=lambda entry: entry.rounds)
     of = f"/{last.rounds}" if last.rounds else ""
-    place = f" round {last.round}{of}" if last.round else ""
+    in_round = f" round {last.round}{of}" if last.round else ""
     done = sum(not entry.refused for entry in entries)
     sent = size(shared + sum(entry.sent_bytes for entry in entries))
     who = f"{done:,} of {count(len(entries), 'client')}"
-    return f"run {printable(last.run, 80)}{place}: {who} {DONE[last.asked]}, {seconds:.1f} s, sent {sent}"
+    return f"run {printable(last.run, 80)}{in_round}: {who} {DONE[last.asked]}, {seconds:.1f} s, sent {sent}"

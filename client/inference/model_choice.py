@@ -25,8 +25,8 @@ from common.wire.messages import TrainRequest
 
 def models_of_client(options: MethodOptions, model: Arrays, state: ClientMemory) -> dict[str, Arrays]:
     """Return a client's models by prefix of their metrics: first the used one, then the shared one."""
-    kept = state.groups.get(DELIVERED) or state.groups.get(f"{HEAD}.after", {})
-    head = {n: t.numpy() for n, t in kept.items()}
+    delivered = state.groups.get(DELIVERED) or state.groups.get(f"{HEAD}.after", {})
+    head = {n: t.numpy() for n, t in delivered.items()}
     shared = {**model, **head}
     personalized = {n: t.numpy() for n, t in state.groups.get(f"{PERSONALIZED}.after", {}).items()}
     if options.capabilities().own_model == "none":
@@ -79,10 +79,10 @@ def fit_model(config: RunConfig, learner: Learner, trained: Arrays, statics: Arr
 
 def fit_client_only(config: RunConfig, learner: Learner, trained: Arrays) -> Arrays:
     """Fit the parameters that never leave a client to its data, for as many steps as in the run."""
-    own = {name for name in trained if TASKS[config.task].is_client_only(name)}
-    if not own:
+    private = {name for name in trained if TASKS[config.task].is_client_only(name)}
+    if not private:
         return trained
-    options, start, rest = config.method_options, stack([tensors(trained)]), set(trained) - own
+    options, start, rest = config.method_options, stack([tensors(trained)]), set(trained) - private
     descent = descend(
         plain_gradient(learner),
         start,
@@ -94,7 +94,7 @@ def fit_client_only(config: RunConfig, learner: Learner, trained: Arrays) -> Arr
         clip_norm=options.clip_norm,
         frozen=lambda t: rest,
     )
-    return {**trained, **{name: row(descent.params, 0)[name].numpy() for name in own}}
+    return {**trained, **{name: row(descent.params, 0)[name].numpy() for name in private}}
 
 
 def _is_of_cluster(name: str) -> bool:
@@ -115,9 +115,9 @@ def trained_network(config: RunConfig, vocabulary: Any, trained: Arrays) -> tupl
             " export a run of another method, such as fedavg"
         )
     module = build_model(TASKS[config.task], config.task_run(TASKS[config.task], vocabulary))
-    own = dict(module.named_parameters())
+    trainable = dict(module.named_parameters())
     with torch.no_grad():
-        for name, values in tensors({name: a for name, a in trained.items() if name in own}).items():
-            own[name].copy_(values)
-    statics: dict[str, Array] = {name: a for name, a in trained.items() if name not in own}
+        for name, values in tensors({name: a for name, a in trained.items() if name in trainable}).items():
+            trainable[name].copy_(values)
+    statics: dict[str, Array] = {name: a for name, a in trained.items() if name not in trainable}
     return module, statics

@@ -11,7 +11,7 @@ from pathlib import Path
 from safetensors.numpy import load
 
 from client.checks import read_about
-from client.data.sources import fingerprint, resolve_source
+from client.data.dataset import fingerprint, resolve_source
 from client.enrolment import ENROLMENT
 from client.hub.state import load_stored
 from client.inference.model_choice import has_own_parameters, models_of_client, split_statics
@@ -106,11 +106,7 @@ def adapt(session: Session, config: RunConfig, vocabulary: Vocabulary, trained: 
     Under methods without such parameters, as FedAvg, the finished model is stored as it is. Under a method that
     adapts the shared model, it takes the steps of that method. A client without training data stores the first model.
 
-    Args:
-        session: The client.
-        config: The run, without noise, since nothing is sent.
-        vocabulary: Vocabulary of the run.
-        trained: Finished model, with the summed statistics from which it started.
+    The run has no noise, since nothing is sent. `trained` has the summed statistics from which it started.
 
     Returns:
         Metrics on the client's held-out data: of its model, of the baselines and, with a prefix, of the shared model.

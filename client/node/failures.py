@@ -18,14 +18,11 @@ from common.text import printable
 
 
 @dataclass(frozen=True)
-class Place:
+class LastNode:
     """Number of the node that the server gave to this client's key.
 
-    The server refuses a second connection of a key until it misses the heartbeats of the first, for 20 s. A client
-    that knows its number ends the first connection itself. Only the holder of the key can do so.
-
-    Args:
-        path: File of the number; None keeps no number.
+    The server refuses a second connection of a key until it misses the heartbeats of the first, for 20 s. A client that knows
+    its number ends the first connection itself. Only the holder of the key can do so. Without a path, no number is kept.
     """
 
     path: Path | None = None
@@ -67,13 +64,13 @@ class Server:
         address: `host:port` of the Fleet API.
         ca: PEM of the certificate authority of the server; empty for an unencrypted connection.
         key: Private key of this node; None for a guest, which a server with authentication refuses.
-        place: Place of this node's last connection, which the next one takes over.
+        last_node: Number of this node's last connection, which the next one takes over.
     """
 
     address: str
     ca: bytes = b""
     key: EllipticCurvePrivateKey | None = field(default=None, repr=False)
-    place: Place = field(default_factory=Place)
+    last_node: LastNode = field(default_factory=LastNode)
 
     def __post_init__(self) -> None:
         """Refuse an address without a port, and a key without encryption."""

@@ -44,8 +44,7 @@ from flwr.supercore.version import package_name, package_version
 
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, explain
 from common.errors import FedloomError, RefusedError, WireError, public_reason
-from common.heartbeat import BUSY_SECONDS, IDLE_SECONDS, PROMISE_SECONDS
-from common.wire.messages import FAILED, REFUSED
+from common.wire.messages import BUSY_SECONDS, FAILED, IDLE_SECONDS, PROMISE_SECONDS, REFUSED
 
 VERSION_METADATA = (
     (FLWR_PACKAGE_NAME_METADATA_KEY, package_name),
@@ -117,14 +116,7 @@ _OPTIONS = (  # times in milliseconds
 
 
 class Channel:
-    """Channel that connects on first use, encrypted if the server has a CA.
-
-    Args:
-        server: Address and credentials of the server.
-        stop: Event that requests the client to stop.
-        identity: Interceptor that signs every call.
-        metadata: Metadata sent with every call.
-    """
+    """Channel that connects on first use, encrypted if the server has a CA."""
 
     def __init__(
         self,
@@ -176,11 +168,7 @@ class Channel:
 
 
 class Heart:
-    """Thread that sends heartbeats until it is stopped.
-
-    Args:
-        beat: Function that sends one heartbeat.
-    """
+    """Thread that sends heartbeats until it is stopped."""
 
     def __init__(self, beat: Callable[[], object]) -> None:
         self._beat = beat
@@ -220,11 +208,8 @@ class Fleet:
     """Connected node; a context manager that joins on entry and leaves on exit.
 
     Every method raises the errors of `failures.explain`. After ServerAwayError the same call may succeed later, after
-    NotAdmittedError the node must join again. RunOverError ends a message, ConnectError the client.
-
-    Args:
-        server: Address and credentials of the server.
-        stop: Event that requests the client to stop; calls in progress then end soon.
+    NotAdmittedError the node must join again. RunOverError ends a message, ConnectError the client. Calls in progress end soon
+    after `stop` is set.
     """
 
     def __init__(self, server: Server, stop: threading.Event) -> None:
@@ -250,7 +235,7 @@ class Fleet:
         except BaseException:
             self._channel.close()
             raise
-        self._server.place.write(self.node_id)
+        self._server.last_node.write(self.node_id)
         self._heart.start()
         return self
 
@@ -260,7 +245,7 @@ class Fleet:
         try:
             return int(self._channel.call(self._stub.ActivateNode, request).node_id)
         except NotAdmittedError as refusal:
-            if (before := self._server.place.read()) is None:
+            if (before := self._server.last_node.read()) is None:
                 raise
             try:
                 self._channel.call(self._stub.DeactivateNode, DeactivateNodeRequest(node_id=before))
@@ -342,9 +327,9 @@ class Fleet:
         return dict(run_from_proto(answer.run).override_config)
 
     def _fetch(self, run_id: int, tree: ObjectTree) -> Message:
-        root, parts = tree.object_id, [part.object_id for part in iterate_object_tree(tree)]
+        root, ids = tree.object_id, [part.object_id for part in iterate_object_tree(tree)]
         contents = self._pull([root], run_id)  # the server's app uploads it last, so mostly all parts have arrived
-        contents |= self._pull([part for part in parts if part != root], run_id)
+        contents |= self._pull([identity for identity in ids if identity != root], run_id)
         confirmation = ConfirmMessageReceivedRequest(node=self._node, run_id=run_id, message_object_id=root)
         # lets the server delete the message; gRPC cancels a call whose future is not referenced
         self._confirmation = self._channel.start(self._stub.ConfirmMessageReceived, confirmation)
@@ -376,11 +361,7 @@ RUNS_REMEMBERED = 16
 
 
 class RunContexts:
-    """State and configuration of the last `RUNS_REMEMBERED` runs.
-
-    Args:
-        node_config: Node configuration in every Context.
-    """
+    """State and configuration of the last `RUNS_REMEMBERED` runs."""
 
     def __init__(self, node_config: Config) -> None:
         self._node_config = node_config

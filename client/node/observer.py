@@ -15,10 +15,7 @@ _log = logging.getLogger("fedloom.node")
 class Observer:
     """Log of a connection, one text per change; requests are not observed.
 
-    Args:
-        address: Address of the server.
-        client: Name of the client; empty for its node id.
-        on_event: Callback with one line of text.
+    Without a name of the client, it has the node id.
     """
 
     def __init__(self, address: str, client: str = "", on_event: Callable[[str], None] = _log.info) -> None:

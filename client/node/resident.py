@@ -104,18 +104,8 @@ def run_resident(
 
     An absent server is waited for without a limit. A server that does not admit the node's key is polled for `patience`
     seconds: the key may be registered soon, or a session elsewhere may expire after a crash (20 s). Work in progress when
-    `stop` is set is finished and sent, since it has already cost privacy budget.
-
-    Args:
-        app: ClientApp, or another function, that answers messages in this process and thread.
-        server: Address and credentials of the server.
-        stop: Event that requests to leave; see `leave_on_signals`.
-        node_config: Node configuration in the app's Context.
-        polling: Polling schedule.
-        patience: Seconds to wait for admission.
-        random: Generator of the jitter of waits; not used for anything reproducible.
-        on_event: Callback with one line of text per change: connected, away, left.
-        observer: Observer of connection and requests, in place of `on_event`.
+    `stop` is set is finished and sent, since it has already cost privacy budget. `stop` is a request to leave (see
+    `leave_on_signals`), `random` draws the jitter of waits alone, and an observer is in place of `on_event`.
 
     Raises:
         ConnectError: Retrying cannot help: wrong CA, expired certificate, key not admitted, not a Fleet API.

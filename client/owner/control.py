@@ -36,12 +36,7 @@ class RunningClient:
 
 
 class OwnerControl:
-    """Control files of one client process; a context manager that holds the pid file's lock.
-
-    Args:
-        folder: State folder.
-        running: Content of the pid file.
-    """
+    """Control files of one client process; a context manager that holds the pid file's lock."""
 
     def __init__(self, folder: Path, running: RunningClient) -> None:
         self._folder, self._running = folder, running

@@ -117,9 +117,6 @@ class RequestJournal:
     """Journal file of a state folder; several processes may write to it.
 
     A journal that cannot be written stops no training. One warning is logged until a write succeeds again.
-
-    Args:
-        folder: State folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -148,7 +145,7 @@ class RequestJournal:
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with lock_folder(self._folder):
-                for part in _parts(lines):
+                for part in _chunks(lines):
                     _rotate(self._folder, len(part))
                     append_whole(self._folder / JOURNAL, part)
         except OSError as error:
@@ -179,7 +176,7 @@ def read_journal(folder: Path) -> Iterator[dict[str, Any]]:
                         yield entry
 
 
-def _parts(lines: Iterable[bytes]) -> Iterator[bytes]:
+def _chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the lines in parts that fit into a file each."""
     part, size = list[bytes](), 0
     for line in lines:

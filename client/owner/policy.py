@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
 
-from common.config.run import RunConfig, count_cost
+from common.config.run import RunConfig
 from common.errors import ConfigError, RefusedError
 from common.methods.planners import PLANNERS, describe_unknown_method, method_names
 from common.methods.registry import METHODS
@@ -101,15 +101,15 @@ REMOVED = {"allow-shared-sample": "no run asks for windows of training data; del
 def explain(error: ValidationError, policy: type[BaseModel]) -> str:
     """Return the message about the first invalid option, with the closest valid one."""
     first = error.errors()[0]
-    place = first["loc"]
-    if place[-1] in REMOVED:
-        return f"option '{place[-1]}' was removed: {REMOVED[str(place[-1])]}"
+    path = first["loc"]
+    if path[-1] in REMOVED:
+        return f"option '{path[-1]}' was removed: {REMOVED[str(path[-1])]}"
     if first["type"] == "extra_forbidden":
-        return f"unknown option '{place[-1]}'{meant(str(place[-1]), map(kebab, policy.model_fields))}"
-    if first["type"] == "literal_error" and place[0] == "units":
+        return f"unknown option '{path[-1]}'{meant(str(path[-1]), map(kebab, policy.model_fields))}"
+    if first["type"] == "literal_error" and path[0] == "units":
         unit = str(first.get("input"))
         return f"'units': unknown '{unit}'{meant(unit, get_args(Unit))}"
-    return f"'{'.'.join(map(str, place))}': {first['msg'].removeprefix('Value error, ')}"
+    return f"'{'.'.join(map(str, path))}': {first['msg'].removeprefix('Value error, ')}"
 
 
 def line_of(key: str, text: str) -> str:
@@ -189,7 +189,7 @@ class Policy(SharingPolicy):
                 f"the policy requires differential privacy; task '{config.task}' sends row ids in plaintext under these options"
             )
         options = config.task_options
-        if count_cost(config):
+        if config.count_cost:
             self._check_noise(config.privacy if config.privacy.unit != "none" else options.count_privacy)
         elif options.count_offset is True:  # with `auto`, a run trains without the counts of this client
             self._check_noise(options.count_privacy)
@@ -198,11 +198,6 @@ class Policy(SharingPolicy):
 
     def check_names(self, task: str, method: str, inner: str) -> None:
         """Refuse a task or a method by its name, before it is imported.
-
-        Args:
-            task: Name of the task.
-            method: Name of the method or planner.
-            inner: Name of the training method.
 
         Raises:
             RefusedError: A name is not installed or not allowed.
@@ -241,9 +236,7 @@ class Policy(SharingPolicy):
 def read_policy(path: Path | None, *, is_generated: bool = False) -> Policy:
     """Read a policy file.
 
-    Args:
-        path: TOML file; None for the defaults.
-        is_generated: True if the data are generated; without a file, their metrics are then always shared.
+    Without a file the defaults hold; metrics of generated data are then always shared.
 
     Raises:
         ConfigError: The file cannot be read, or an option is unknown or invalid.
@@ -284,14 +277,14 @@ COUNTS = ("never", "summed", "clear")
 
 def find_looser(policy: Policy, default: Policy) -> list[str]:
     """Return the keys of a policy that allow more than those of another."""
-    own, other = policy.model_dump(), default.model_dump()
-    looser = {key: not {*own[key]} <= {*other[key]} for key in SUBSETS}
-    looser |= {key: own[key] and not other[key] for key in LOOSE_FLAGS}
-    looser |= {key: own[key] > other[key] for key in UPPER} | {key: own[key] < other[key] for key in LOWER}
-    looser |= {key: other[key] and not own[key] for key in STRICT_FLAGS}
-    looser["max_local_steps"] = (own["max_local_steps"] or math.inf) > (other["max_local_steps"] or math.inf)
-    looser["allow_counts"] = COUNTS.index(own["allow_counts"]) > COUNTS.index(other["allow_counts"])
-    looser["share_metrics"] = own["share_metrics"] not in (other["share_metrics"], "never")
+    asked, other = policy.model_dump(), default.model_dump()
+    looser = {key: not {*asked[key]} <= {*other[key]} for key in SUBSETS}
+    looser |= {key: asked[key] and not other[key] for key in LOOSE_FLAGS}
+    looser |= {key: asked[key] > other[key] for key in UPPER} | {key: asked[key] < other[key] for key in LOWER}
+    looser |= {key: other[key] and not asked[key] for key in STRICT_FLAGS}
+    looser["max_local_steps"] = (asked["max_local_steps"] or math.inf) > (other["max_local_steps"] or math.inf)
+    looser["allow_counts"] = COUNTS.index(asked["allow_counts"]) > COUNTS.index(other["allow_counts"])
+    looser["share_metrics"] = asked["share_metrics"] not in (other["share_metrics"], "never")
     looser["share_metrics"] &= other["share_metrics"] != "always"
-    looser["helpers"] = not own["helpers"].items() <= other["helpers"].items()
-    return [key.replace("_", "-") for key in own if looser[key]]
+    looser["helpers"] = not asked["helpers"].items() <= other["helpers"].items()
+    return [key.replace("_", "-") for key in asked if looser[key]]

@@ -68,9 +68,9 @@ def round_line(entries: Sequence[RequestEntry]) -> str:
     """Return the line of a round: the work, all that left this machine, and its cost."""
     last = entries[-1]
     of = f"/{last.rounds}" if last.rounds else ""
-    place = f" round {last.round}{of}" if last.round else ""
+    in_round = f" round {last.round}{of}" if last.round else ""
     work = "; ".join(dict.fromkeys(_work(entry) for entry in entries))
-    return f"run {printable(last.run, 80)}{place}: {work}. {_left(entries)}"
+    return f"run {printable(last.run, 80)}{in_round}: {work}. {_left(entries)}"
 
 
 def refusal(entry: RequestEntry) -> str:
@@ -103,11 +103,11 @@ def _work(entry: RequestEntry) -> str:
 
 
 def _left(entries: Sequence[RequestEntry]) -> str:
-    parts = [_arrays(entry) for entry in entries if entry.tensors]
+    sent = [_arrays(entry) for entry in entries if entry.tensors]
     numbers = {name: value for entry in entries for name, value in entry.clear.items()}
     if numbers:
-        parts.append(_numbers(numbers))
-    return f"Left this machine: {', and '.join(parts)}" if parts else "Nothing left this machine"
+        sent.append(_numbers(numbers))
+    return f"Left this machine: {', and '.join(sent)}" if sent else "Nothing left this machine"
 
 
 def _arrays(entry: RequestEntry) -> str:

@@ -16,7 +16,6 @@ from client.owner.journal import Asked, Connection, ConnectionEntry, RequestEntr
 from client.owner.sentences import HOLD_SECONDS, RoundLog
 from client.owner.status import EpsilonSpent, read_epsilon
 from common.config.parse import read_names
-from common.config.run import count_cost
 from common.errors import FedloomError
 from common.text import printable
 from common.wire.codec import Outline, outline
@@ -55,11 +54,7 @@ def describe_request(message: Message, request: Outline, client: str, time: str)
 def describe_reply(entry: RequestEntry, reply: Message, run: "EnrolledRun | None", seconds: float) -> RequestEntry:
     """Return the entry with what the reply holds.
 
-    Args:
-        entry: Entry of the request.
-        reply: Reply that is about to be sent.
-        run: Enrolled run; None if the request has none.
-        seconds: Time from the request to the reply.
+    `run` is None if the request has none.
     """
     entry = replace(entry, seconds=round(seconds, 3))
     if run:
@@ -97,7 +92,7 @@ def _names(request: Outline) -> tuple[str, str]:
 
 def _is_noised(asked: Asked, run: "EnrolledRun") -> bool:
     if asked == "counts":
-        return run.config.task_options.count_privacy.unit != "none" or count_cost(run.config) > 0
+        return run.config.task_options.count_privacy.unit != "none" or run.config.count_cost > 0
     return asked in ("train", "assign") and run.config.privacy.unit != "none"
 
 
@@ -117,16 +112,7 @@ OpenSession = Callable[[Context], "Session"]
 
 
 class OwnerView(Observer):
-    """Observer that writes the journal and the log, and follows the control files.
-
-    Args:
-        address: Address of the server.
-        client: Name of the client; empty for its node id.
-        journal: Journal of the state folder.
-        control: Control files of the state folder.
-        open_session: Function that returns the session of a message's receiver.
-        on_event: Callback with one line of text.
-    """
+    """Observer that writes the journal and the log, and follows the control files."""
 
     def __init__(
         self,

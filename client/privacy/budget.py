@@ -8,17 +8,14 @@ import numpy as np
 
 from client.owner.policy import Policy
 from client.privacy.dp_sgd import DpSgdNoise
-from client.privacy.ledger.accounts import Limits
-from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import LOCAL_TRUST, Slot
+from client.privacy.ledger.database import LOCAL_TRUST, Slot
+from client.privacy.ledger.ledger import Ledger, Limits
 from common.arrays import Arrays, Floats
-from common.config.run import RunConfig, count_cost, metric_cost
+from common.config.run import RunConfig
 from common.errors import RefusedError, StateError
-from common.privacy.accounts import Account, Rdp
+from common.privacy.accounts import Account, AccountedMechanism, Mechanism, Rdp
 from common.privacy.claims import SAME_ITEMS
-from common.privacy.mechanisms.base import AccountedMechanism, Mechanism
-from common.privacy.mechanisms.dp_sgd import DP_SGD, DpSgd
-from common.privacy.mechanisms.registry import VECTOR_MECHANISMS, build_account, build_mechanism
+from common.privacy.mechanisms import DP_SGD, VECTOR_MECHANISMS, DpSgd, build_account, build_mechanism
 from common.privacy.options import MIN_CLIP, PrivacyOptions, Unit
 from common.wire.messages import AssignRequest, TrainRequest
 
@@ -93,10 +90,6 @@ class Reservation:
     def noise(self, steps: int, generator: Callable[[], np.random.Generator]) -> DpSgdNoise | None:
         """Return the noise of local steps, unit `record`; None for unit `client`.
 
-        Args:
-            steps: Number of local steps τ.
-            generator: Factory of the random generator.
-
         Raises:
             RefusedError: No noise reduces the steps to that cost.
         """
@@ -162,11 +155,8 @@ ROUNDING = 1e-9
 class Budget:
     """Privacy budget of one client.
 
-    Args:
-        policy: The owner's policy.
-        open_ledger: Opens the ledger of the data.
-        part: Name of the client's partition, if several clients share a data set and thus its ledger. Slots and run budgets
-            are separate for each partition.
+    `part` names the client's partition, if several clients share a data set and thus its ledger. Slots and run budgets are
+    separate for each partition.
     """
 
     def __init__(self, policy: Policy, open_ledger: OpenLedger, part: str = "") -> None:
@@ -232,26 +222,18 @@ class Budget:
         """Reserve the release of counts at the whole budget of `config.task_options.count_privacy`.
 
         Raises:
-            RefusedError: The cost exceeds the policy or the ledger's budget.
+            RefusedError: The cost exceeds the policy or the ledger's budget; so do the following methods.
         """
         return self._reserve(config.task_options.count_privacy, Slot(self.run_name(run), 0, kind="counts"))
 
     def reserve_counts_in_sums(self, config: RunConfig, run: str) -> Reservation:
-        """Reserve the release of counts inside a secure sum with noise.
-
-        Raises:
-            RefusedError: The cost exceeds the policy or the ledger's budget.
-        """
+        """Reserve the release of counts inside a secure sum with noise."""
         options = config.privacy if config.privacy.unit != "none" else config.task_options.count_privacy
-        return self._reserve(options, Slot(self.run_name(run), 0, kind="counts"), count_cost(config))
+        return self._reserve(options, Slot(self.run_name(run), 0, kind="counts"), config.count_cost)
 
     def reserve_metrics_in_sums(self, config: RunConfig, run: str) -> Reservation:
-        """Reserve the release of the final model's metrics inside a secure sum with noise.
-
-        Raises:
-            RefusedError: The cost exceeds the policy or the ledger's budget.
-        """
-        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), metric_cost(config))
+        """Reserve the release of the final model's metrics inside a secure sum with noise."""
+        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), config.metric_cost)
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
         """Reserve the requested cost, by default the run's budget, less a margin for rounding."""
@@ -282,8 +264,8 @@ class Budget:
                 f"the ledger uses the {ledger.account.name} account since its first release, the run needs {account.name};"
                 f" set {settings_for(ledger.account, options.delta)}"
             )
-        own = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
-        return max(0.0, min(own, ledger.remaining()))
+        left = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
+        return max(0.0, min(left, ledger.remaining()))
 
     def _limits(self, options: PrivacyOptions, account: Account) -> Limits:
         """Return the limits of a run and of one of its rounds; the policy's δ applies if it is smaller."""

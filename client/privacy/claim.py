@@ -1,15 +1,20 @@
 """Claims of a ledger, for its owner."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.privacy.ledger import records as queries
-from client.privacy.ledger.accounts import StoredAccount, accounts_in_force, original_accounts
-from client.privacy.ledger.database import LedgerDatabase
-from client.privacy.ledger.records import LOCAL_TRUST, BudgetIncrease, LedgerEntry
+from client.privacy.ledger import database as queries
+from client.privacy.ledger.database import (
+    LOCAL_TRUST,
+    BudgetIncrease,
+    LedgerDatabase,
+    LedgerEntry,
+    StoredAccount,
+    accounts_in_force,
+    original_accounts,
+)
 from client.privacy.ledger.roll_back import check_all_heads
 from common.privacy.accounts import parse_account
 from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, UNBOUNDED, Claim
@@ -42,9 +47,7 @@ class Statement:
 def read_statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
     """Return the statements of all accounts of a ledger, without changing it.
 
-    Args:
-        path: Ledger.
-        folders: Folders of roll-back records.
+    The folders are those of roll-back records.
 
     Raises:
         LedgerError: The ledger is missing, damaged, or behind a roll-back record.
@@ -63,14 +66,6 @@ def read_statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]
     return [Statement(str(path), claims[unit], spent_by_run(of_unit[unit])) for unit in sorted(accounts)]
 
 
-def read_claim(database: LedgerDatabase, unit: Unit, account: StoredAccount) -> Claim:
-    """Return the claim of a unit of an open ledger; `account` is the unit's account in force."""
-    with database.reading() as db:
-        original, increases = original_accounts(db, database.lineage)[unit], queries.increases(db)
-        entries = list(queries.entries(db))
-    return claim_of(unit, account, original, entries, increases)
-
-
 def claim_of(
     unit: Unit,
     in_force: StoredAccount,
@@ -84,19 +79,19 @@ def claim_of(
     account.
     """
     name, epsilon, delta = in_force
-    own = [entry for entry in entries if entry.terms.unit == unit]
-    account, spent = parse_account(name), math.fsum(entry.terms.cost for entry in own)
-    so_far = account.claim(spent, delta) if own else 0.0
+    charged = [entry for entry in entries if entry.terms.unit == unit]
+    account, spent = parse_account(name), math.fsum(entry.terms.cost for entry in charged)
+    so_far = account.claim(spent, delta) if charged else 0.0
     total = account.total(epsilon, delta)
     if spent > total:
         _, epsilon, delta = original
-    names_items = any(entry.terms.neighbours == SAME_ITEMS for entry in own)
-    local = [entry.terms.cost for entry in own if entry.terms.trust == LOCAL_TRUST]
-    lowered = original[1] if own and account.has_delta and epsilon < original[1] < UNBOUNDED else 0.0
+    names_items = any(entry.terms.neighbours == SAME_ITEMS for entry in charged)
+    local = [entry.terms.cost for entry in charged if entry.terms.trust == LOCAL_TRUST]
+    lowered = original[1] if charged and account.has_delta and epsilon < original[1] < UNBOUNDED else 0.0
     return Claim(
         unit=unit,
         neighbours=SAME_ITEMS if names_items else NEIGHBOURS[unit],
-        mechanisms=tuple(sorted({entry.terms.mechanism for entry in own})),
+        mechanisms=tuple(sorted({entry.terms.mechanism for entry in charged})),
         account=name,
         epsilon=epsilon,
         delta=delta if account.has_delta else 0.0,
@@ -106,19 +101,22 @@ def claim_of(
         raises=tuple(row.raised for row in increases if row.unit == unit),
         lowered_from=lowered,
         beside=tuple(sorted({entry.terms.unit for entry in entries} - {unit})),
-        local_epsilon=(account.claim(math.fsum(local), delta) if local else 0.0) if len(local) < len(own) else None,
+        local_epsilon=(account.claim(math.fsum(local), delta) if local else 0.0) if len(local) < len(charged) else None,
     )
 
 
 def spent_by_run(entries: Sequence[LedgerEntry]) -> tuple[RunSpent, ...]:
     """Return the amount that each run spent, in the order of their first release."""
-    releases = Counter(entry.slot.run for entry in entries)
-    wasted = Counter(entry.slot.run for entry in entries if entry.status == "reserved")
-    costs: dict[str, list[float]] = {run: [] for run in releases}
-    trusts: dict[str, set[str]] = {run: set() for run in releases}
+    by_run: dict[str, list[LedgerEntry]] = {}
     for entry in entries:
-        costs[entry.slot.run].append(entry.terms.cost)
-        trusts[entry.slot.run].add(entry.terms.trust)
+        by_run.setdefault(entry.slot.run, []).append(entry)
     return tuple(
-        RunSpent(run, releases[run], wasted[run], math.fsum(costs[run]), tuple(sorted(trusts[run]))) for run in releases
+        RunSpent(
+            run,
+            releases=len(of_run),
+            wasted=sum(entry.status == "reserved" for entry in of_run),
+            spent=math.fsum(entry.terms.cost for entry in of_run),
+            trust=tuple(sorted({entry.terms.trust for entry in of_run})),
+        )
+        for run, of_run in by_run.items()
     )

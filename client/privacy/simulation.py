@@ -7,13 +7,13 @@ import numpy as np
 
 from client.owner.policy import Policy
 from client.privacy.budget import Reservation
-from client.privacy.ledger.database import MEMORY, LedgerCopy
-from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.database import MEMORY
+from client.privacy.ledger.ledger import Ledger, LedgerCopy
 from client.privacy.release import Releaser
 from client.privacy.transforms import AdditiveNoise, Privatize, Released, Update, Work
 from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED
-from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.privacy.options import Unit
 
 
@@ -23,11 +23,7 @@ def in_memory(policy: Policy, generator: Callable[[], np.random.Generator] = fre
 
 
 class MemoryLedgers:
-    """Ledgers of one client in memory; calling it opens the one of a unit.
-
-    Args:
-        policy: The owner's policy.
-    """
+    """Ledgers of one client in memory; calling it opens the one of a unit."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self._open = policy, dict[Unit, Ledger]()
@@ -35,8 +31,8 @@ class MemoryLedgers:
 
     def __call__(self, unit: Unit, account: Account) -> Ledger:
         """Open the ledger of a unit, as it was restored or anew."""
-        place, limit = self._copies.get(unit, MEMORY), min(self._policy.max_epsilon, UNBOUNDED)
-        self._open[unit] = Ledger(place, unit, account, limit, self._policy.delta)
+        stored, limit = self._copies.get(unit, MEMORY), min(self._policy.max_epsilon, UNBOUNDED)
+        self._open[unit] = Ledger(stored, unit, account, limit, self._policy.delta)
         return self._open[unit]
 
     def restore(self, copies: Mapping[Unit, LedgerCopy]) -> None:
@@ -63,11 +59,7 @@ class ReleasedPair:
 
 
 class ObservedReleaser(Releaser):
-    """Releaser with a ledger in memory that notes every release.
-
-    Args:
-        policy: The owner's policy.
-    """
+    """Releaser with a ledger in memory that notes every release."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy, MemoryLedgers(policy))

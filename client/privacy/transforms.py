@@ -4,9 +4,11 @@ Exact values (`Update`) become released values (`Released`) in exactly one step,
 The types admit `Select` steps before it only, and `Encode` steps after it only.
 """
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 from safetensors.numpy import load, save
@@ -14,11 +16,14 @@ from safetensors.numpy import load, save
 from client.privacy.budget import Reservation, finite_or_zeros
 from common.arrays import Arrays, add_prefix
 from common.config.run import RunConfig
-from common.privacy.mechanisms.base import AccountedMechanism
+from common.errors import StateError
+from common.privacy.accounts import AccountedMechanism
 from common.privacy.vectors import from_vector, to_vector
-from common.wire.encodings import pack
 from common.wire.messages import TrainReply
-from common.wire.sparse_rows import compress
+
+log = logging.getLogger("fedloom.client")
+
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Released:
     """Masked vector of a secure sum; `arrays` is then empty."""
     sealed: list[str] = field(default_factory=list)
     """Sealed seeds of its masks."""
-    own: Arrays = field(default_factory=dict)
+    client_part: Arrays = field(default_factory=dict)
     """Part of this client in a secure sum, for the client state; it stays on this machine."""
 
 
@@ -58,29 +63,21 @@ A mechanism that draws its noise inside charges the ledger before calling it.
 """
 
 
-class Select(Protocol):
-    """Step on exact values: zeros for failed work, pseudo items."""
+Select = Callable[[Work], Work]
+"""Step on exact values: zeros for failed work, pseudo items."""
+
+Privatize = Callable[[Work], Released]
+"""Step from exact to released values: clip and noise of one mechanism, or plaintext."""
+
+Encode = Callable[[Released], Released]
+"""Step on released values: client state, sparse rows."""
+
+
+class SumBlocks(Protocol):
+    """Select step that turns an update into what a client adds to a sum."""
 
     def __call__(self, work: Work) -> Work:
-        """Return work with other values."""
-
-
-class Privatize(Protocol):
-    """Step from exact to released values: clip and noise of one mechanism, or plaintext."""
-
-    def __call__(self, work: Work) -> Released:
-        """Release the values of the work."""
-
-
-class Encode(Protocol):
-    """Step on released values: client state, sparse rows."""
-
-    def __call__(self, released: Released) -> Released:
-        """Return the released values in another form."""
-
-
-class SumBlocks(Select, Protocol):
-    """Select step that turns an update into what a client adds to a sum."""
+        """Return work that computes what the client adds."""
 
     def restore(self, released: Released) -> Released:
         """Encode step: turn the client's part of the sum back into an update and a gradient."""
@@ -100,10 +97,8 @@ class JoinedSum(Protocol):
     ) -> Privatize:
         """Return the step that masks.
 
-        Args:
-            reservation: Permission for the release; None in runs without noise, whose uploads are always fresh.
-            generator: Factory of the random generator of rounding.
-            internal: Mechanism whose noise the work itself draws, unit `record`.
+        Without a reservation there is no noise, and uploads are always fresh. The generator rounds; `internal` is the mechanism
+        whose noise the work itself draws, unit `record`.
         """
 
 
@@ -126,6 +121,43 @@ class UpdateChain:
 
 
 @dataclass(frozen=True)
+class ZerosOnFailure:
+    """Select step: return zeros of the same shapes if the work fails, in runs with differential privacy.
+
+    A failure can depend on the data, and the server chooses the model, the sums and the options of the training.
+    A reported failure would therefore reveal something about the data without noise, as often as the server asks.
+
+    Under noise on records nothing can replace the result: its noise is drawn in the local steps. There, only diverged training
+    becomes zeros, since divergence follows from steps that contain noise. Other failures are reported to the server; every
+    statement lists that channel (`failures`).
+    """
+
+    zeros: Work
+    failures: type[Exception] = Exception
+
+    def __call__(self, work: Work) -> Work:
+        """Return work that cannot fail in that way."""
+        return partial(run_or_zeros, work, self.zeros, self.failures)
+
+
+def run_or_zeros(
+    work: Callable[[], ResultT], zeros: Callable[[], ResultT], failures: type[Exception] = Exception
+) -> ResultT:
+    """Return the result of the work; if it fails with one of `failures`, that of `zeros`.
+
+    Raises:
+        StateError, OSError: This machine cannot store client state, whatever the data are.
+    """
+    try:
+        return work()
+    except (StateError, OSError):
+        raise
+    except failures as error:
+        log.warning("%s: %s; result discarded", type(error).__name__, error)
+        return zeros()
+
+
+@dataclass(frozen=True)
 class Plaintext:
     """Release without clip and noise, for runs without differential privacy."""
 
@@ -137,12 +169,7 @@ class Plaintext:
 
 @dataclass(frozen=True)
 class AdditiveNoise:
-    """One clip and one noise over all arrays but row ids, unit `client`.
-
-    Args:
-        reservation: Permission for the release.
-        generator: Factory of the random generator for DP noise.
-    """
+    """One clip and one noise over all arrays but row ids, unit `client`."""
 
     reservation: Reservation
     generator: Callable[[], np.random.Generator]
@@ -173,9 +200,7 @@ class AdditiveNoise:
 class InternalNoise:
     """Release of values whose noise is drawn inside the work: DP-SGD steps, noisy counts.
 
-    Args:
-        reservation: Permission for the release.
-        mechanism: Mechanism that the work implements.
+    The work implements the mechanism.
     """
 
     reservation: Reservation
@@ -194,13 +219,3 @@ def update_of(reply: TrainReply) -> Update:
     """Return all of a reply that depends on data."""
     arrays = {**add_prefix("update", reply.update), **add_prefix("gradient", reply.gradient)}
     return Update(arrays, examples=reply.examples, loss=reply.loss)
-
-
-def to_sparse_rows(released: Released) -> Released:
-    """Encode tables as the rows that are not all zero, where that takes fewer bytes."""
-    return replace(released, arrays=compress(released.arrays))
-
-
-def to_packed(encoding: str, released: Released) -> Released:
-    """Encode numbers with fewer bytes."""
-    return replace(released, arrays=pack(released.arrays, encoding))

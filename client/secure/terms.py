@@ -4,10 +4,9 @@ An owner pins the identities of helpers; a client accepts rosters that agree wit
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from client.owner.policy import SharingPolicy
 from common.arrays import Arrays
@@ -25,16 +24,8 @@ from common.text import count, printable
 class ExpectedSum:
     """Sum that a client is ready to join.
 
-    Args:
-        run: Name of the run.
-        round: Number of the round.
-        channel: Channel of the sum.
-        roster: Helpers of the run.
-        min_sum: Minimum number of clients that the owner's policy requires.
-        template: Arrays of the names, shapes and dtypes of the client's own vector.
-        rho: Cost ρ of the request; 0 without noise.
-        clip: Clip norm C, with noise.
-        sign: `positive` if no number is negative.
+    The template has names, shapes and dtypes of the client's own vector. `min_sum` is the owner's, `rho` the cost ρ of the
+    request, 0 without noise, `clip` the clip norm C, with noise, and `sign` is `positive` if no number is negative.
     """
 
     run: str
@@ -99,25 +90,14 @@ class AcceptedRoster:
 
 
 class Pins:
-    """Identities of helpers that one client relies on.
+    """Identities of helpers that one client relies on, by its owner's policy.
 
-    Args:
-        helpers: Fingerprints pinned by the owner, by the owner's names for them.
-        fewest: Minimum number of pinned helpers in a run's roster.
-        on_first_use: True to pin unknown identities at first contact.
-        path: File of the identities of first contacts; None for memory that ends with the process.
+    Without a path, the identities of first contacts end with the process.
     """
 
-    def __init__(
-        self, helpers: Mapping[str, str], fewest: int, *, on_first_use: bool = False, path: Path | None = None
-    ) -> None:
-        self._helpers, self._fewest, self._on_first_use, self._path = dict(helpers), fewest, on_first_use, path
+    def __init__(self, policy: SharingPolicy, path: Path | None = None) -> None:
+        self._policy, self._path = policy, path
         self._memory: dict[str, str] = {}
-
-    @classmethod
-    def of(cls, policy: SharingPolicy, path: Path | None = None) -> Self:
-        """Return the pins of a policy."""
-        return cls(policy.helpers, policy.min_helpers, on_first_use=policy.helpers_on_first_use, path=path)
 
     def accept(self, cards: Sequence[str], run: str) -> AcceptedRoster:
         """Return the roster of an invitation if enough of its helpers are pinned.
@@ -130,15 +110,17 @@ class Pins:
         roster = HelperRoster.read(cards, run)
         seen = self._read()
         for card in roster.cards:
-            if card.fingerprint != {**seen, **self._helpers}.get(card.name, card.fingerprint):
+            if card.fingerprint != {**seen, **self._policy.helpers}.get(card.name, card.fingerprint):
                 raise RefusedError(f"helper '{card.name}' has another key than before")
-        owners = {*self._helpers.values()}
+        owners = {*self._policy.helpers.values()}
         others = {card.name: card.fingerprint for card in roster.cards if card.fingerprint not in owners}
-        first_use = others if self._on_first_use else {n: f for n, f in others.items() if seen.get(n) == f}
+        first_use = (
+            others if self._policy.helpers_on_first_use else {n: f for n, f in others.items() if seen.get(n) == f}
+        )
         pinned = tuple(card.name for card in roster.cards if card.name in first_use or card.name not in others)
-        if len(pinned) < self._fewest:
+        if len(pinned) < self._policy.min_helpers:
             raise RefusedError(
-                f"{count(len(pinned), 'helper')} of this run are pinned, the policy requires {self._fewest}"
+                f"{count(len(pinned), 'helper')} of this run are pinned, the policy requires {self._policy.min_helpers}"
                 f" (min-helpers); ask for the fingerprints of {', '.join(printable(n, 80) for n in roster.names)}"
             )
         if {**seen, **first_use} != seen:

@@ -1,18 +1,27 @@
-"""Upload to a secure sum: masked integers, with the masks' seeds sealed to the helpers."""
+"""Uploads to secure sums: masked integers, with the masks' seeds sealed to the helpers."""
 
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from safetensors.numpy import load, save
 
+from client.enrolment import EnrolledRun
+from client.owner.policy import Policy
 from client.privacy.budget import Reservation, finite_or_zeros
-from client.privacy.transforms import Released, Update, Work
+from client.privacy.release import Releaser
+from client.privacy.transforms import Released, Update, UpdateChain, Work, ZerosOnFailure, update_of
+from client.secure.terms import AcceptedRoster, ExpectedSum
+from client.state import Store
+from client.tasks.counts import COUNTS
+from client.tasks.learner import HasCounts
+from client.training.local_round import zero_reply
 from common.arrays import Arrays, Floats, Ints, add_prefix, group
 from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.privacy.mechanisms.base import AccountedMechanism
+from common.privacy.accounts import AccountedMechanism
 from common.privacy.vectors import clip, from_vector, to_vector
 from common.secure.cards import HelperRoster
 from common.secure.layout import WEIGHT, SumLayout, to_clusters, update_clip
@@ -20,19 +29,17 @@ from common.secure.masking import SEED, box_context, dtype_of, seal, total_mask
 from common.secure.noise import DiscreteGaussian
 from common.secure.quantisation import decode, fixed_point, quantise
 from common.secure.terms import SumTerms
-from common.wire.messages import LOCAL
+from common.tasks.registry import TASKS
+from common.tasks.summed_metrics import summed_metrics
+from common.wire.messages import LOCAL, CountsReply, CountsRequest, EvaluateReply, EvaluateRequest, TrainRequest
 
 
 @dataclass(frozen=True)
 class SumPart:
     """Part of one client in a secure sum whose terms it accepted.
 
-    Args:
-        client: Name of the client.
-        terms: Terms of the sum.
-        roster: Helpers of the run.
-        template: Arrays of the names, shapes and dtypes of the vector.
-        cluster: Number of the cluster that the client chose; it stays on this machine.
+    The template has the names, shapes and dtypes of the vector. The cluster is the one that the client chose; it stays on this
+    machine.
     """
 
     client: str
@@ -65,11 +72,11 @@ class SumPart:
         The numbers without masks are beside them, for the client's own state.
         """
         terms, seeds = self.terms, [secrets.token_bytes(SEED) for _ in self.roster.cards]
-        own = numbers.astype(dtype_of(terms.bits))
+        exact = numbers.astype(dtype_of(terms.bits))
         boxes = [self._seal(seed, n) for n, seed in enumerate(seeds)]
-        masked = own + total_mask(seeds, terms.size, terms.bits)
+        masked = exact + total_mask(seeds, terms.size, terms.bits)
         about = {"sealed": "\n".join(boxes), "terms": terms.digest}
-        return save({"sum": masked, "own": own, **{n: np.frombuffer(t.encode(), np.uint8) for n, t in about.items()}})
+        return save({"sum": masked, "own": exact, **{n: np.frombuffer(t.encode(), np.uint8) for n, t in about.items()}})
 
     def read(self, content: bytes) -> Released:
         """Return the upload in the bytes of `mask`.
@@ -80,24 +87,22 @@ class SumPart:
         arrays = load(content)
         if arrays["terms"].tobytes().decode() != self.terms.digest:
             raise RefusedError("this round was already answered on other terms, which stand")
-        own = SumLayout.of(self.template).arrays(decode(arrays["own"], self.terms), self.template)
-        return Released({}, masked={"sum": arrays["sum"]}, sealed=arrays["sealed"].tobytes().decode().split(), own=own)
+        client_part = SumLayout.of(self.template).arrays(decode(arrays["own"], self.terms), self.template)
+        sealed = arrays["sealed"].tobytes().decode().split()
+        return Released({}, masked={"sum": arrays["sum"]}, sealed=sealed, client_part=client_part)
 
     def _seal(self, seed: bytes, number: int) -> str:
         terms, card = self.terms, self.roster.cards[number]
-        place = (terms.run, terms.round, terms.channel, self.client, card.name, terms.digest, self.roster.digest)
-        return seal(seed, card.helper_key, box_context(*place))
+        about = (terms.run, terms.round, terms.channel, self.client, card.name, terms.digest, self.roster.digest)
+        return seal(seed, card.helper_key, box_context(*about))
 
 
 @dataclass(frozen=True)
 class ForSum:
     """Privatize step under trust `helpers`: clip, round, mask; charge the ledger for the helpers' noise.
 
-    Args:
-        part: Part of the client in the sum.
-        reservation: Permission for the release; None in runs without noise, whose uploads are always fresh.
-        generator: Factory of the random generator of rounding.
-        internal: Mechanism whose noise the work itself draws, unit `record`; helpers then add none.
+    Without a reservation there is no noise, and uploads are always fresh. `internal` is the mechanism whose noise the work
+    itself draws, unit `record`; helpers then add none. The generator rounds.
     """
 
     part: SumPart
@@ -137,13 +142,8 @@ class Blocks:
 
     `update/` holds w·Δ_k·τ/τ_k, `gradient/` w·s_k, `absolute/` the magnitudes of `update/`, and `weight` w, where the method
     needs them. In runs without noise that weigh by records w = min(records, most-examples)/most-examples, else 1. In methods
-    with clusters, these are blocks of the client's own cluster (`common.secure.layout`).
-
-    Args:
-        config: Configuration of the run.
-        steps: Number τ_k of local steps of the client.
-        cluster: Number of the client's cluster.
-        clip: Clip norm C of the sum; 0 without noise.
+    with clusters, these are blocks of the client's own cluster (`common.secure.layout`). `steps` are τ_k, and `clip` is the
+    clip norm C of the sum; 0 without noise.
     """
 
     config: RunConfig
@@ -169,9 +169,9 @@ class Blocks:
     def restore(self, released: Released) -> Released:
         """Encode step: turn the client's own part back into an update and a gradient, in runs with noise."""
         update = f"update/{self.cluster}" if self.config.capabilities.clusters else "update"
-        own: Arrays = {name: a * self._share for name, a in group(update, released.own).items()}
-        gradient = add_prefix("gradient", group("gradient", released.own))
-        return replace(released, own={**add_prefix("update", own), **gradient})
+        exact: Arrays = {name: a * self._share for name, a in group(update, released.client_part).items()}
+        gradient = add_prefix("gradient", group("gradient", released.client_part))
+        return replace(released, client_part={**add_prefix("update", exact), **gradient})
 
     def _clipped(self, arrays: Arrays) -> Arrays:
         """Return an update that leaves room for the mark of its cluster, in runs with noise."""
@@ -192,3 +192,180 @@ class Blocks:
     def _weight(self, examples: int) -> float:
         most = self.config.secure_sums.most_examples
         return min(examples, most) / most if self._is_weighted else 1.0
+
+
+TRAIN = "train"
+"""Channel of the sum of updates."""
+
+GROUP = "sum-group"
+"""Document with the last round of a run with groups, and the channel of this client's sum in it."""
+
+
+def _roster(run: EnrolledRun) -> HelperRoster:
+    """Return the helpers of a run's sums.
+
+    Raises:
+        RefusedError: The client has not accepted any.
+    """
+    if not isinstance(run.helpers, AcceptedRoster):
+        raise RefusedError("this run announces secure sums, and its helpers were not accepted")
+    return run.helpers.roster
+
+
+def join_training(
+    client: str, run: EnrolledRun, policy: Policy, store: Store, request: TrainRequest, steps: int
+) -> SumPart:
+    """Return the part of a client in a round's sum of updates.
+
+    Raises:
+        WireError: The terms are malformed.
+        RefusedError: They are not those of the round's sum, or the request is for a reply of this client alone.
+    """
+    if request.phase != LOCAL:
+        raise RefusedError(f"this run announces secure sums, and a reply of phase '{request.phase}' is not part of one")
+    zeros = zero_reply(run.config.method_options, run.learner, request, steps)
+    privacy = run.config.privacy
+    expected = ExpectedSum(
+        run=run.run,
+        round=request.round,
+        channel=_channel(run, store, request),
+        roster=_roster(run),
+        min_sum=policy.min_sum,
+        template=Blocks(run.config, steps).of(update_of(zeros)).arrays,
+        rho=request.cost if privacy.unit == "client" else 0.0,
+        clip=privacy.clip * request.clip,
+    )
+    return SumPart(client, expected.accept(request.terms), expected.roster, expected.template)
+
+
+def _channel(run: EnrolledRun, store: Store, request: TrainRequest) -> str:
+    """Return the channel of this client's sum; in runs with groups the first one of the round stands.
+
+    Two sums of one round with equal other clients would show the client's own vector.
+
+    Raises:
+        RefusedError: The client is in another group of the round.
+    """
+    groups = run.config.secure_sums.groups
+    if groups == 1 or not request.terms:
+        return TRAIN
+    channel = SumTerms.from_json(request.terms).channel
+    if channel not in {f"{TRAIN}/{g}" for g in range(groups)}:
+        return f"{TRAIN}/0"  # the terms are then refused
+    number, _, before = (store.read(run.run, GROUP) or b"0 ").decode().partition(" ")
+    if int(number) == request.round and before != channel:
+        raise RefusedError(f"this client's sum of round {request.round} is {before}, not {channel}; nothing was sent")
+    store.write(run.run, GROUP, f"{request.round} {channel}".encode())
+    return channel
+
+
+def _release(
+    client: str,
+    expected: ExpectedSum,
+    terms: str,
+    releaser: Releaser,
+    reserve: Callable[[], Reservation],
+    work: Work,
+) -> tuple[Released, str]:
+    """Return a client's part of an accepted sum, and the head of its ledger; empty without noise."""
+    part = SumPart(client, expected.accept(terms), expected.roster, expected.template)
+    reservation = reserve() if expected.rho else None
+    select = (ZerosOnFailure(lambda: Update(expected.template)),) if reservation else ()
+    released = UpdateChain(select, ForSum(part, reservation, releaser.generator))(work)
+    return released, reservation.head if reservation else ""
+
+
+COUNTS_CHANNEL = "counts"
+"""Channel of the sum of counts, in round 0."""
+
+
+def upload_counts(
+    client: str, run: EnrolledRun, releaser: Releaser, store: Store, request: CountsRequest
+) -> CountsReply:
+    """Return a client's masked counts, and store its own part of their sum.
+
+    With noise, each number is bounded first, so that helpers' noise covers them as one vector.
+
+    Raises:
+        WireError: The terms of the sum are malformed.
+        RefusedError: The policy or the run does not allow counts, the terms are not acceptable, or a limit is exceeded.
+    """
+    learner, statistics = run.learner, TASKS[run.config.task].counts
+    if (
+        run.helpers is None
+        or not run.config.task_options.count_offset
+        or not (statistics and statistics.template)
+        or not isinstance(learner, HasCounts)
+    ):
+        raise RefusedError("the run's configuration does not announce such counts; set count-offset of its task")
+    rho = run.config.count_cost
+    if not rho:
+        releaser.policy.check_counts(summed=True)
+    template = statistics.template(run.config.task_options, run.vocabulary)
+    reserve = partial(releaser.budget.reserve_counts_in_sums, run.config, run.run)
+    expected = ExpectedSum(
+        run=run.run,
+        round=0,
+        channel=COUNTS_CHANNEL,
+        roster=_roster(run),
+        min_sum=releaser.policy.min_sum,
+        template=template,
+        rho=rho,
+        clip=statistics.clip,
+        sign=statistics.sign if rho else "signed",
+    )
+
+    def counts() -> Update:
+        packed = statistics.pack(learner.counts(), template)
+        return Update(statistics.bound(packed) if rho else packed)
+
+    released, _ = _release(client, expected, request.terms, releaser, reserve, counts)
+    store.write(run.run, COUNTS, save(statistics.label(released.client_part, 0.0)))
+    return CountsReply({}, masked=released.masked, sealed=released.sealed)
+
+
+def with_own_part(run: EnrolledRun, store: Store, statics: Arrays) -> Arrays:
+    """Return noised sums with this client's part of them, `NAME_own`, if it is in the sums."""
+    sent = store.read(run.run, COUNTS)
+    return {**statics, **{f"{name}_own": a for name, a in load(sent).items()}} if sent else statics
+
+
+METRICS_CHANNEL = "evaluate"
+"""Channel of the sums of metrics.
+
+Its numbers are those of evaluations, and 0 for the only one with noise.
+"""
+
+
+def upload_metrics(
+    client: str, run: EnrolledRun, releaser: Releaser, request: EvaluateRequest, measure: Callable[[], EvaluateReply]
+) -> EvaluateReply:
+    """Return a client's masked metrics.
+
+    Raises:
+        WireError: The terms of the sum are malformed.
+        RefusedError: The terms are not acceptable, the model is not final in a run with noise, or a limit is exceeded.
+    """
+    rho = run.config.metric_cost
+    if run.helpers is None or (rho and not request.final):
+        raise RefusedError("the run's configuration does not announce sums of metrics of this model")
+    metrics = summed_metrics(TASKS[run.config.task], noised=rho > 0)
+    expected = ExpectedSum(
+        run=run.run,
+        round=0 if rho else SumTerms.from_json(request.terms).round,
+        channel=METRICS_CHANNEL,
+        roster=_roster(run),
+        min_sum=releaser.policy.min_sum,
+        template=metrics.template,
+        rho=rho,
+        clip=metrics.clip,
+        sign="positive" if rho else "signed",
+    )
+    reserve = partial(releaser.budget.reserve_metrics_in_sums, run.config, run.run)
+
+    def values() -> Update:
+        reply = measure()
+        return Update(metrics.pack(reply.metrics, reply.weights, reply.paired))
+
+    released, head = _release(client, expected, request.terms, releaser, reserve, values)
+    return EvaluateReply(request.round, {}, {}, masked=released.masked, sealed=released.sealed, ledger=head)

@@ -49,8 +49,6 @@ def without_own_counts(run: EnrolledRun, store: Store, statics: Arrays) -> Array
     Raises:
         RefusedError: The run has noise, and the sums are not among those that the server pools from released values.
     """
-    if not statics or run.config.capabilities.closed_form:
-        return statics
     if run.config.privacy.unit != "none" and not statics.keys() <= TASKS[run.config.task].pooled:
         raise RefusedError("the server sends sums over clients, but clients send none in a run with noise")
     learner, sent = run.learner, store.read(run.run, COUNTS)

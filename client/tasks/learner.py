@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from client.training.stacks import Tensors
-from common.arrays import Arrays, Floats, Ints, check_like
-from common.models import build_model, parameters, tensors
+from common.arrays import Arrays, Floats, Ints
+from common.models import build_model, tensors
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.wire.messages import Metrics, TrainRequest
 
@@ -157,26 +157,6 @@ def shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, Vocabula
 @lru_cache(maxsize=4)
 def _shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT], thread: int) -> nn.Module:
     return build_model(spec, run)
-
-
-class ModelCheck:
-    """Check of the server's models, done once for all clients of a process that get the same one."""
-
-    def __init__(self) -> None:
-        self._last: tuple[object, object] = None, None
-
-    def __call__(self, model: Arrays, module: nn.Module) -> None:
-        """Check that a model has the arrays of the module.
-
-        Raises:
-            WireError: Names, shapes, dtypes or numbers are not those of such a model.
-        """
-        if self._last[0] is not model or self._last[1] is not module:
-            check_like(model, parameters(module), "the server's model")
-            self._last = model, module
-
-
-check_model = ModelCheck()
 
 
 def means(rows: list[Metrics]) -> tuple[Metrics, Metrics]:

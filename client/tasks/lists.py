@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.tables.schema import Column
 from common.arrays import Array, Flags, Floats, Ints
 from common.errors import DataError
 
@@ -15,14 +14,6 @@ Titles = Mapping[str, str]
 """Id of an item -> its title; items without a title are absent."""
 
 NO_TITLES: Titles = {}
-
-ITEM, TITLE = "item", "title"
-
-TITLE_COLUMNS = (
-    Column(ITEM, "text", ("itemid", "asin")),
-    Column(TITLE, "text", ("movietitle", "itemname", "name"), required=False, blank="missing", many=True),
-)
-"""Columns of a table of items."""
 
 
 def title_of(item: str, titles: Titles) -> str:

@@ -26,7 +26,7 @@ class Cohort:
         heads: Private head of each participant; empty before its first round.
         private: Names of the parameters that stay with the clients.
         stays_stacked: True if the clients' states are stored stacked after this round.
-        own: Rows of short tables in `start`, `moments` and `control`; None if their tables are whole.
+        own_rows: Rows of short tables in `start`, `moments` and `control`; None if their tables are whole.
     """
 
     participants: Sequence[Participant]
@@ -37,7 +37,7 @@ class Cohort:
     heads: Sequence[Tensors]
     private: Collection[str]
     stays_stacked: bool = False
-    own: OwnRows | None = None
+    own_rows: OwnRows | None = None
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,7 @@ class Trainer(Protocol):
     ) -> Collection[str]:
         """Return the names of the parameters that do not change in a step.
 
-        Args:
-            step: Number of the step, from 0.
-            phase: Phase of the request.
-            private: Names of the parameters that stay with the clients.
-            names: Names of all parameters.
+        Steps count from 0; `private` stay with the clients.
         """
         return ()
 
@@ -157,12 +153,7 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True)
 class ClientMethod(Generic[MethodT]):
-    """Client side of a method.
-
-    Args:
-        spec: Method definition shared by server and clients.
-        trainer: Builder of the trainer, from the method's options.
-    """
+    """Client side of a method."""
 
     spec: MethodSpec[MethodT]
     trainer: Callable[[MethodT], Trainer]

@@ -10,7 +10,7 @@ CLIENT_METHODS: Registry[AnyClientMethod] = Registry(
     ClientMethod,
     {
         "fedavg": "client.trainers.fedavg:METHOD",
-        "fedprox": "client.trainers.fedprox:METHOD",
+        "fedprox": "client.trainers.fedavg:FEDPROX",
         "fedadam": "client.trainers.fedavg:FEDADAM",
         "fedyogi": "client.trainers.fedavg:FEDYOGI",
         "fedadagrad": "client.trainers.fedavg:FEDADAGRAD",

@@ -45,25 +45,25 @@ def measure_units(learner: Learner, model: Arrays, statics: Arrays, split: str) 
     return learner.unit_values(model, statics, split), learner.baseline_values(statics, split)
 
 
-def paired_sums(own: Floats, other: Floats, *, higher_is_better: bool) -> Array:
-    """Return n, Σd, Σd², wins and losses for d = own − other over units with both values."""
-    both = np.isfinite(own) & np.isfinite(other)
-    d = (own - other)[both]
+def paired_sums(first: Floats, other: Floats, *, higher_is_better: bool) -> Array:
+    """Return n, Σd, Σd², wins and losses for d = first − other over units with both values."""
+    both = np.isfinite(first) & np.isfinite(other)
+    d = (first - other)[both]
     gain = d if higher_is_better else -d
     return np.array([len(d), d.sum(), (d**2).sum(), (gain > 0).sum(), (gain < 0).sum()], np.float64)
 
 
-def to_paired(task: str, own: Floats, simple: Floats) -> Arrays:
+def to_paired(task: str, units: Floats, simple: Floats) -> Arrays:
     """Return the sums that a reply has; empty if the task compares no units."""
     comparison = TASKS[task].comparison
-    if comparison is None or not len(own):
+    if comparison is None or not len(units):
         return {}
-    return {SIMPLE: paired_sums(own, simple, higher_is_better=comparison.higher_is_better)}
+    return {SIMPLE: paired_sums(units, simple, higher_is_better=comparison.higher_is_better)}
 
 
-def to_document(reply: EvaluateReply, own: Floats, simple: Floats) -> bytes:
+def to_document(reply: EvaluateReply, units: Floats, simple: Floats) -> bytes:
     """Return the document of a client's own measurement."""
-    values = [[value if np.isfinite(value) else None for value in row.tolist()] for row in (own, simple)]
+    values = [[value if np.isfinite(value) else None for value in row.tolist()] for row in (units, simple)]
     finite = {name: value for name, value in reply.metrics.items() if np.isfinite(value)}
     return json.dumps(vars(Measured(finite, reply.weights, *values))).encode()
 
@@ -100,11 +100,11 @@ def prefers_baseline(config: RunConfig, learner: Learner, model: Arrays, statics
     if not offers_baseline(config) or comparison is None:
         return False
     for split in ("validation", "test"):
-        own, simple = measure_units(learner, model, statics, split)
+        units, simple = measure_units(learner, model, statics, split)
         if (measured := np.isfinite(simple)).any():
             if split == "test" and config.task_options.validation_share:
                 return True
-            difference = float((own - simple)[measured].mean())
+            difference = float((units - simple)[measured].mean())
             return not (difference if comparison.higher_is_better else -difference) > 0  # NaN: the model diverged
     return False
 
@@ -114,12 +114,7 @@ def measure_used(
 ) -> tuple[Metrics, Metrics]:
     """Return the metric of what the client uses, and its weight; empty unless validation data decide.
 
-    Args:
-        config: Configuration of the run.
-        learner: The client's data.
-        model: The client's model.
-        statics: Untrained inputs of the model.
-        measured: Metrics of model and baseline on test data, and their weights.
+    `measured` are the metrics of model and baseline on test data, and their weights.
     """
     task, (metrics, weights) = TASKS[config.task], measured
     if not offers_baseline(config) or task.comparison is None or not config.task_options.validation_share:

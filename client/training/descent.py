@@ -18,36 +18,31 @@ from client.training.steps import Descent, GradientAndLoss, build_step, descend,
 
 
 def stack_on_rows(
-    participants: Sequence[Participant], params: Tensors, plain: GradientAndLoss, own: OwnRows | None = None
+    participants: Sequence[Participant], params: Tensors, plain: GradientAndLoss, short: OwnRows | None = None
 ) -> tuple[Tensors, GradientAndLoss]:
     """Return the clients' stacked data, and their gradient function on the rows that they touch.
 
-    Whole tables remain if a client trains alone, has noise in its steps, or its learner does not name rows.
-
-    Args:
-        participants: K clients of one task.
-        params: Parameters, K × ….
-        plain: Gradient function on whole tables.
-        own: Rows of short tables in the parameters; None if they are whole.
+    Whole tables remain if a client trains alone, has noise in its steps, or its learner does not name rows. `short` are the
+    rows of short tables in the parameters K × …; None if they are whole.
     """
     learners = _find_learners(participants)
     if not learners:
         return stack([p.batch() for p in participants]), plain
     tables = frozenset(learners[0].tables)
-    rows = own.ids if own else _find_rows(learners, params[next(iter(tables))].shape[1])
+    rows = short.ids if short else _find_rows(learners, params[next(iter(tables))].shape[1])
     batch = stack(
         [each.batch_on(p.request, rows[k]) for k, (each, p) in enumerate(zip(learners, participants, strict=True))]
     )
-    if own:
-        return batch, _on_short_tables(plain, own)
-    place = torch.arange(len(rows)).unsqueeze(1)
+    if short:
+        return batch, _on_short_tables(plain, short)
+    client = torch.arange(len(rows)).unsqueeze(1)
 
     def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
-        gathered = {n: p[place, rows] if n in tables else p for n, p in params.items()}
+        gathered = {n: p[client, rows] if n in tables else p for n, p in params.items()}
         gradient, loss = plain(gathered, batch, inputs)
         for table in tables:
             whole = torch.zeros_like(params[table])
-            whole[place, rows] = gradient[table]
+            whole[client, rows] = gradient[table]
             gradient[table] = whole
         return gradient, loss
 
@@ -74,10 +69,10 @@ def _find_learners(participants: Sequence[Participant]) -> list[TouchesRows]:
     return [cast(TouchesRows, p.learner) for p in participants]
 
 
-def _on_short_tables(plain: GradientAndLoss, own: OwnRows) -> GradientAndLoss:
+def _on_short_tables(plain: GradientAndLoss, short: OwnRows) -> GradientAndLoss:
     def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
-        gradient, loss = plain(own.take(params), batch, inputs)
-        return own.fill(gradient, params), loss
+        gradient, loss = plain(short.take(params), batch, inputs)
+        return short.fill(gradient, params), loss
 
     return gradient_and_loss
 
@@ -96,7 +91,7 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     start, participants = cohort.start, cohort.participants
     names, phase = start.keys(), participants[0].request.phase
     inputs = [_sample_inputs(p, start, k, trainer.samples_per_step) for k, p in enumerate(participants)]
-    batch, gradient = stack_on_rows(participants, start, _gradient_and_loss(participants[0]), cohort.own)
+    batch, gradient = stack_on_rows(participants, start, _gradient_and_loss(participants[0]), cohort.own_rows)
     descend_from = partial(
         descend,
         trainer.objective(_with_targets(gradient, participants)),

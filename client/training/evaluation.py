@@ -1,25 +1,51 @@
-"""Evaluation of models on a client's data: metrics, assignment scores, choice of a cluster."""
+"""Evaluation of models on a client's data: metrics, scores, choice of a cluster, training alone."""
 
 import json
 import math
-from dataclasses import replace
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import partial
 
-from client.enrolment import EnrolledRun
+import numpy as np
+
+from client.enrolment import BuildLearner, EnrolledRun
 from client.inference.model_choice import models_of_client
-from client.state import Store
-from client.tasks.learner import HasBaselines, HasProperty, Learner, check_model, training_loss
+from client.privacy.transforms import run_or_zeros
+from client.state import MemoryStore, Store
+from client.tasks.learner import HasBaselines, HasProperty, Learner, training_loss
 from client.trainers.registry import build_trainer
-from client.training.comparison import MEASURED, measure_units, measure_used, to_document, to_paired
-from client.training.failures import run_or_zeros
-from client.training.participant import Participant
+from client.training.comparison import (
+    MEASURED,
+    Measured,
+    from_document,
+    measure_units,
+    measure_used,
+    paired_sums,
+    to_document,
+    to_paired,
+    values,
+)
+from client.training.local_round import train
+from client.training.participant import ADAPT, Participant
 from client.training.state import HEAD, load_group, return_to_round
 from common.arrays import Arrays, check_like, group
+from common.config.parse import configure_alone, is_comparable
 from common.config.run import RunConfig
-from common.errors import WireError
+from common.errors import FedloomError
 from common.methods.base import choose_lowest
-from common.models import parameters
-from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, EvaluateRequest, Metrics, TrainRequest
+from common.models import build_model, parameters
+from common.tasks.registry import TASKS
+from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS
+from common.wire.messages import (
+    LOCAL,
+    AssignReply,
+    AssignRequest,
+    EvaluateReply,
+    EvaluateRequest,
+    Metrics,
+    TrainRequest,
+)
 
 TIE_WEIGHT = 1e-6
 """Weight of the training loss in scores by L_p: it decides between models of equal violation."""
@@ -29,13 +55,8 @@ def evaluate_models(config: RunConfig, participant: Participant, split: str, *, 
     """Return metrics of the baselines and of every model the client has, with their weights.
 
     Of the finished model, also the metric of what the client uses and the sums of differences to the simple baseline; the
-    client stores all of them.
-
-    Args:
-        config: Configuration of the run.
-        participant: The client; its request has the shared model and the summed counts, its steps are those of `ADAPT`.
-        split: `validation` or `test`.
-        final: True if this is the finished model; a model adapted from it is then stored for recommendations.
+    client stores all of them. The request of the participant has the shared model and the summed counts, and its steps are
+    those of `ADAPT`.
     """
     options, learner, request = config.method_options, participant.learner, participant.request
     stored = participant.store.load(participant.run)
@@ -50,27 +71,23 @@ def evaluate_models(config: RunConfig, participant: Participant, split: str, *, 
         metrics, weights = map(dict, learner.baselines(split, request.statics))
     models = models_of_client(options, request.model, state)
     for prefix, model in models.items():
-        values, counts = learner.evaluate(model, request.statics, split)
-        metrics |= {f"{prefix}{name}": value for name, value in values.items()}
+        means, counts = learner.evaluate(model, request.statics, split)
+        metrics |= {f"{prefix}{name}": value for name, value in means.items()}
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}
     if not final:
         return EvaluateReply(request.round, metrics, weights)
     used = next(iter(models.values()))
-    values, counts = measure_used(config, learner, used, request.statics, (metrics, weights))
-    reply = EvaluateReply(request.round, metrics | values, weights | counts)
-    own, simple = measure_units(learner, used, request.statics, split)
-    participant.store.write(participant.run, MEASURED, to_document(reply, own, simple))
-    return replace(reply, paired=to_paired(learner.task, own, simple))
+    means, counts = measure_used(config, learner, used, request.statics, (metrics, weights))
+    reply = EvaluateReply(request.round, metrics | means, weights | counts)
+    units, simple = measure_units(learner, used, request.statics, split)
+    participant.store.write(participant.run, MEASURED, to_document(reply, units, simple))
+    return replace(reply, paired=to_paired(learner.task, units, simple))
 
 
 def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, statics: Arrays) -> AssignReply:
     """Return the assignment score of each model, and the client's property if it is requested.
 
-    Args:
-        run: The run and the client's data.
-        store: Client state, for the private head.
-        request: Request with the models.
-        statics: Untrained inputs of the models, without the client's own counts.
+    The statics are without the client's own counts.
 
     Raises:
         WireError: A model does not match the run's.
@@ -100,34 +117,13 @@ CLUSTER = "cluster.json"
 """Name of the document in a run's state: the cluster, and the round of its choice."""
 
 
-def split_models(run: EnrolledRun, model: Arrays) -> list[Arrays]:
-    """Return the models of a request: one for each cluster where the client itself chooses, else one.
-
-    Raises:
-        WireError: They do not match the run's.
-    """
-    clusters = run.config.capabilities.clusters if run.helpers else 0
-    models = [group(str(j), model) for j in range(clusters)] or [model]
-    if sum(map(len, models)) != len(model):
-        raise WireError(f"model: the request has other models than those of {clusters} clusters")
-    for one in models:
-        check_model(one, run.learner.module)
-    return models
-
-
 def choose_cluster(
     client: str, run: EnrolledRun, store: Store, request: TrainRequest | EvaluateRequest, statics: Arrays
 ) -> int:
     """Return the cluster whose model has the lowest loss on the client's training data.
 
-    A choice for training holds for `recluster-every` rounds, and for evaluations.
-
-    Args:
-        client: Name of the client; it breaks ties.
-        run: The run and the client's data.
-        store: Client state, for the choice.
-        request: Request with the K models.
-        statics: Untrained inputs of the models, without the client's own counts.
+    A choice for training holds for `recluster-every` rounds, and for evaluations. The client's name breaks ties. The statics
+    are without its own counts.
     """
     trains, every = isinstance(request, TrainRequest), run.config.capabilities.choice_rounds
     last = json.loads(store.read(run.run, CLUSTER) or "{}")
@@ -140,3 +136,78 @@ def choose_cluster(
     if trains:
         store.write(run.run, CLUSTER, json.dumps({"cluster": cluster, "round": request.round}).encode())
     return cluster
+
+
+ALONE_DOCUMENT = "alone.json"
+"""Name of the document in a run's state: metrics of the model trained alone; private."""
+
+DEADLINE_SHARE = 0.5
+"""Share of a round's time limit after which no further round alone begins."""
+
+Steps = Callable[[int], int]
+"""Number of local steps for a requested one, as the owner's policy limits it."""
+
+
+def with_alone(
+    run: EnrolledRun, participant: Participant, build: BuildLearner, steps: Steps, split: str, reply: EvaluateReply
+) -> EvaluateReply:
+    """Return the reply with the differences to a model trained alone; unchanged if the run asks for none.
+
+    The participant has stored its measurement of the finished model; `steps` limits local steps.
+    """
+    comparison = TASKS[run.config.task].comparison
+    if not run.config.federation.compare_alone or comparison is None or not is_comparable(run.config):
+        return reply
+    try:
+        rounds, alone = _measure_once(run, participant, build, steps, split)
+    except FedloomError:
+        return reply
+    shared = values(from_document(participant.store.read(participant.run, MEASURED)).units)
+    other, metric = values(alone.units), comparison.metric
+    if shared.shape != other.shape or not np.isfinite(shared - other).any() or metric not in alone.metrics:
+        return reply
+    sums = paired_sums(shared, other, higher_is_better=comparison.higher_is_better)
+    metrics = {f"{ALONE_PREFIX}{metric}": alone.metrics[metric], ALONE_ROUNDS: float(rounds)}
+    weights = {f"{ALONE_PREFIX}{metric}": alone.weights[metric], ALONE_ROUNDS: 1.0}
+    paired = {**reply.paired, ALONE: sums}
+    return replace(reply, metrics={**reply.metrics, **metrics}, weights={**reply.weights, **weights}, paired=paired)
+
+
+def _measure_once(
+    run: EnrolledRun, participant: Participant, build: BuildLearner, steps: Steps, split: str
+) -> tuple[int, Measured]:
+    """Return the number of rounds alone and the measurement, stored ones if there are any."""
+    asked = {"rounds": run.config.rounds, "split": split}
+    try:
+        stored = json.loads(participant.store.read(participant.run, ALONE_DOCUMENT))
+        if stored["asked"] == asked:
+            return int(stored["done"]), Measured(**stored["measured"])
+    except (ValueError, KeyError, TypeError):
+        pass  # none yet
+    done, measured = _train_alone(run, participant, build, steps, split)
+    document = {"asked": asked, "done": done, "measured": asdict(measured)}
+    participant.store.write(participant.run, ALONE_DOCUMENT, json.dumps(document).encode())
+    return done, measured
+
+
+def _train_alone(
+    run: EnrolledRun, participant: Participant, build: BuildLearner, steps: Steps, split: str
+) -> tuple[int, Measured]:
+    """Train from the run's first model as many rounds as the run has, within half of a round's time limit."""
+    end = time.monotonic() + DEADLINE_SHARE * run.config.federation.deadline
+    config = configure_alone(run.config, run.config.rounds, run.config.catalogue)
+    learner, spec, options = build(config, run.vocabulary), TASKS[config.task], config.method_options
+    model = parameters(build_model(spec, config.task_run(spec, run.vocabulary)))
+    request = TrainRequest(0, participant.request.enrolment, model)
+    alone = replace(
+        participant, learner=learner, store=MemoryStore(), request=request, steps=steps(options.steps(LOCAL))
+    )
+    done = 0
+    while learner.examples and done < config.rounds and time.monotonic() < end:
+        [trained] = train(options, [replace(alone, request=replace(request, round=done + 1))])
+        if isinstance(trained, FedloomError):
+            raise trained
+        done += 1
+    adapt = replace(request, round=done, phase=ADAPT)
+    evaluate_models(config, replace(alone, request=adapt, steps=steps(options.steps(ADAPT))), split, final=True)
+    return done, from_document(alone.store.read(alone.run, MEASURED))

@@ -12,7 +12,6 @@ from torch import Tensor
 from client.tasks.learner import GathersRows, Learner
 from client.trainers.base import Trainer
 from client.trainers.registry import build_trainer
-from client.training.failures import DivergedError
 from client.training.participant import Participant, build_generator
 from client.training.stacks import Tensors, are_finite, at, row, select, stack, to_arrays
 from client.training.state import build_cohort, save_states
@@ -27,6 +26,14 @@ from common.wire.sparse_rows import named_rows
 
 USE = "rows"
 """Name of the random generator of gathered rows."""
+
+
+class DivergedError(FedloomError):
+    """The parameters are not finite."""
+
+    def __init__(self) -> None:
+        super().__init__("local training diverged (non-finite parameters); lower lr or set clip-norm")
+
 
 Outcome = TrainReply | FedloomError
 """Reply of a participant, or the error that it gets in place of one."""
@@ -107,11 +114,8 @@ class TrainedCohort:
     def sum_up(self, number: int, is_doubtful: IsDoubtful) -> tuple[list[Outcome], ClientBlock]:
         """Sum the replies and store the client states in one version.
 
-        Doubtful clients have an ordinary reply, and their state keeps what the server may take back.
-
-        Args:
-            number: Place of the block in its round.
-            is_doubtful: Choice of the doubtful clients.
+        Doubtful clients have an ordinary reply, and their state keeps what the server may take back. `number` is that of the
+        block in its round.
         """
         single = set(is_doubtful(self.lengths, self.losses)) & set(self.counted)
         self.save(self.counted, newest=True, doubtful=sorted(single))
@@ -153,10 +157,7 @@ def train_together(
 ) -> TrainedCohort:
     """Train all participants for the same number of steps; a single client is a stack of one.
 
-    Args:
-        options: Options of the method.
-        participants: The participants.
-        with_all: True if every client with a state is in this round. Clients can then share the rows that they do not touch.
+    With `with_all`, every client with a state is in this round; clients can then share the rows that they do not touch.
     """
     trainer = build_trainer(options)
     if trainer.measures:
@@ -168,7 +169,7 @@ def train_together(
     result = trainer.train_cohort(cohort)
     updates = {n: cohort.start[n] - p for n, p in result.descent.params.items()}
     local = trainer.conclude(cohort.control, updates, result.descent.gradient, steps)
-    updates, gradient = (cohort.own.lengthen(t) if cohort.own else t for t in (updates, local.gradient))
+    updates, gradient = (cohort.own_rows.lengthen(t) if cohort.own_rows else t for t in (updates, local.gradient))
     update, gradient = select(trainer.upload(updates), names - private), select(gradient, names - private)
     is_usable = are_finite(result.personalized) if result.personalized else [True] * len(participants)
     # noise on records covers a failure of the update, but not of the personalized model

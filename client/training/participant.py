@@ -99,10 +99,7 @@ def split_cohort(
 ) -> Iterator[list[MemberT]]:
     """Yield cohorts that train stacked, in the order of the members; the machine has no influence on them.
 
-    Args:
-        members: Clients by the size of their data, ascending. A cohort is padded to its last one.
-        learner_of: Function that returns the learner of a member.
-        together: Largest number of members of a cohort.
+    Members come by the size of their data, ascending: a cohort is padded to its last one.
     """
     cohort: list[MemberT] = []
     for member in members:

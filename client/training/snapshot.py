@@ -1,25 +1,144 @@
-"""Snapshot of the state of all clients after a round, whole or not there."""
+"""Snapshot of the state of all clients after a round, whole or not there, and its files."""
 
+import hashlib
 import json
+import os
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+from safetensors.torch import load as load_tensors
 
 from client.state import ClientMemory, MemoryStore, StackedRow
-from client.training.shards import Shard, StoredFile, pack, read_private, read_shards, write_private, write_shards
 from client.training.stacks import Tensors, own_rows_of, row, stack
 from common.arrays import Arrays
 from common.errors import StateError
 from common.files import sync_folder
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """Size and SHA-256 of a file."""
+
+    bytes: int
+    sha256: str
+
+
+def write_private(path: Path, content: bytes) -> StoredFile:
+    """Write a new file and flush it to disk."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return StoredFile(len(content), hashlib.sha256(content).hexdigest())
+
+
+def read_private(path: Path, stored: StoredFile | None = None) -> bytes:
+    """Return the content of a file, which must be the stored one.
+
+    Raises:
+        StateError: The file is missing, a link, truncated or altered.
+    """
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise StateError(f"{path} cannot be read ({error.strerror})") from None
+    if stored and len(content) != stored.bytes:
+        raise StateError(f"{path} has {len(content):,} bytes; its manifest names {stored.bytes:,}")
+    if stored and hashlib.sha256(content).hexdigest() != stored.sha256:
+        raise StateError(f"{path} is damaged, or another file than its manifest names")
+    return content
+
+
+MAX_BYTES = 64 * 2**20
+"""Size of the tensors in one file, unless a single shard is larger."""
+
+ABOUT = "about"
+"""Group beside those of the state: numbers of a shard's clients, and the last round of each."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Clients whose state is stacked.
+
+    Args:
+        clients: Numbers of the clients in the run, from 0.
+        rounds: Last round in which each of them trained.
+        groups: Group -> name -> tensor K × …; views are fine.
+    """
+
+    clients: tuple[int, ...]
+    rounds: tuple[int, ...]
+    groups: Mapping[str, Tensors]
+
+    @property
+    def bytes(self) -> int:
+        """Size of the tensors."""
+        return sum(tensor.nbytes for named in self.groups.values() for tensor in named.values())
+
+
+def pack(shards: Sequence[Shard]) -> Iterator[list[Shard]]:
+    """Yield the shards of each file, in order."""
+    part: list[Shard] = []
+    for shard in shards:
+        if part and sum(one.bytes for one in part) + shard.bytes > MAX_BYTES:
+            yield part
+            part = []
+        part.append(shard)
+    if part:
+        yield part
+
+
+def shard_arrays(shards: Sequence[Shard]) -> Arrays:
+    """Return the arrays of a file with these shards; inverse of `shards_of`."""
+    arrays: Arrays = {}  # unlike tensors, several of them may share memory
+    for number, shard in enumerate(shards):
+        about = {"client": torch.tensor(shard.clients), "round": torch.tensor(shard.rounds)}
+        for group, named in {ABOUT: about, **shard.groups}.items():
+            arrays |= {f"{number}/{group}/{name}": tensor.contiguous().numpy() for name, tensor in named.items()}
+    return arrays
+
+
+def read_shards(path: Path, stored: StoredFile) -> list[Shard]:
+    """Return the shards of a file.
+
+    Raises:
+        StateError: The file is missing, a link, damaged, or holds no shards.
+    """
+    content = read_private(path, stored)
+    try:
+        return shards_of(load_tensors(content))
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise StateError(f"{path} holds no state of clients ({error})") from None
+
+
+def shards_of(arrays: Tensors) -> list[Shard]:
+    """Return the shards of a file with these arrays.
+
+    Raises:
+        ValueError: The arrays are those of another file; so does KeyError.
+    """
+    numbered: dict[int, dict[str, Tensors]] = defaultdict(lambda: defaultdict(dict))
+    for key, tensor in arrays.items():
+        number, group, name = key.split("/", 2)
+        numbered[int(number)][group][name] = tensor
+    return [_shard_of(dict(numbered[number])) for number in sorted(numbered)]
+
+
+def _shard_of(groups: dict[str, Tensors]) -> Shard:
+    about = groups.pop(ABOUT)
+    return Shard(tuple(about["client"].tolist()), tuple(about["round"].tolist()), groups)
+
 
 NONE = -1
 """Place of a document that a client does not have."""
@@ -30,9 +149,9 @@ Documents = Sequence[Mapping[str, bytes]]
 
 def write_documents(path: Path, documents: Documents) -> StoredFile:
     """Write the documents as a new file, and flush it to disk."""
-    names = sorted({name for own in documents for name in own})
+    names = sorted({name for one in documents for name in one})
     places: dict[bytes, int] = {}
-    index = [[places.setdefault(own[n], len(places)) if n in own else NONE for n in names] for own in documents]
+    index = [[places.setdefault(one[n], len(places)) if n in one else NONE for n in names] for one in documents]
     arrays: Arrays = {
         "names": np.frombuffer(json.dumps(names).encode(), np.uint8),
         "content": np.frombuffer(b"".join(places), np.uint8),
@@ -65,12 +184,7 @@ MANIFEST, DOCUMENTS = "manifest.json", "documents.safetensors"
 
 @dataclass(frozen=True)
 class ClientsState:
-    """State of all clients of a run between two rounds.
-
-    Args:
-        shards: State of the clients that have some.
-        documents: Documents of each client.
-    """
+    """State of all clients of a run between two rounds."""
 
     shards: Sequence[Shard] = ()
     documents: Documents = ()
@@ -108,15 +222,11 @@ class Manifest:
 
 _FORM = TypeAdapter(Manifest)
 
-Write = Callable[[Path], Mapping[str, StoredFile]]
-"""Writes the files of a snapshot into a folder and returns them by name."""
-
 
 class SnapshotFolder:
     """Snapshots `<path>/<round>/`; a folder `<round>.part` is one that was not finished.
 
-    Args:
-        path: The folder; the first snapshot creates it.
+    The first snapshot creates the folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,29 +236,29 @@ class SnapshotFolder:
         """Return the rounds of complete snapshots, ascending."""
         return sorted(int(path.name) for path in self.path.glob("*") if path.name.isdecimal())
 
-    def write(self, manifest: Manifest, write: Write) -> None:
-        """Write a snapshot with the files of `write`, then remove all others.
+    def write(self, manifest: Manifest, state: ClientsState) -> None:
+        """Write a snapshot, then remove all others.
 
         Raises:
             OSError: The disk is full or not writable; an older snapshot stays.
         """
-        place = self.path / str(manifest.round)
-        part = place.with_suffix(".part")
+        folder = self.path / str(manifest.round)
+        part = folder.with_suffix(".part")
         self.path.mkdir(mode=0o700, exist_ok=True)
         remove(part)
         try:
             part.mkdir(mode=0o700)
-            files = dict(write(part))
+            files = write_state(part, state)
             write_private(part / MANIFEST, _FORM.dump_json(Manifest(**{**vars(manifest), "files": files})))
             sync_folder(part)
-            remove(place)
-            part.rename(place)
+            remove(folder)
+            part.rename(folder)
             sync_folder(self.path)
         except OSError:
             remove(part)
             raise
         for other in self.path.iterdir():
-            if other != place and (other.name.isdecimal() or other.suffix == ".part"):
+            if other != folder and (other.name.isdecimal() or other.suffix == ".part"):
                 remove(other)
 
     def clear(self, keep: Collection[str] = ()) -> None:
@@ -165,57 +275,52 @@ class SnapshotFolder:
     def read(self, wanted: Manifest) -> tuple[Manifest, ClientsState]:
         """Return the manifest of a round's snapshot, and the state in its files.
 
-        Args:
-            wanted: Expected run, round, model and layout; an empty one may be any.
+        An empty text of `wanted` stands for any.
 
         Raises:
             StateError: The snapshot is damaged, or of another run, round, model or other clients.
         """
-        place = self.path / str(wanted.round)
-        found = self._manifest(place)
+        folder = self.path / str(wanted.round)
+        found = self._manifest(folder)
         for name, noun in _NOUNS.items():
             if getattr(wanted, name) not in ("", getattr(found, name)):
-                raise StateError(f"{place / MANIFEST} is of another {noun}")
+                raise StateError(f"{folder / MANIFEST} is of another {noun}")
         shards = [
             shard
             for name, stored in found.files.items()
             if name != DOCUMENTS
-            for shard in read_shards(place / name, stored)
+            for shard in read_shards(folder / name, stored)
         ]
         if DOCUMENTS not in found.files:
-            raise StateError(f"{place / MANIFEST} names no {DOCUMENTS}")
-        return found, ClientsState(shards, read_documents(place / DOCUMENTS, found.files[DOCUMENTS]))
+            raise StateError(f"{folder / MANIFEST} names no {DOCUMENTS}")
+        return found, ClientsState(shards, read_documents(folder / DOCUMENTS, found.files[DOCUMENTS]))
 
-    def _manifest(self, place: Path) -> Manifest:
-        for folder in (self.path, place):
-            if folder.is_symlink() or not folder.is_dir():
-                raise StateError(f"{folder} is no folder")
-        content = read_private(place / MANIFEST)
+    def _manifest(self, folder: Path) -> Manifest:
+        for path in (self.path, folder):
+            if path.is_symlink() or not path.is_dir():
+                raise StateError(f"{path} is no folder")
+        content = read_private(folder / MANIFEST)
         try:
             found = _FORM.validate_json(content)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise StateError(f"{place / MANIFEST} is damaged ({first['msg']})") from None
+            raise StateError(f"{folder / MANIFEST} is damaged ({first['msg']})") from None
         for name in found.files:
             if Path(name).name != name:
-                raise StateError(f"{place / MANIFEST} names a file outside its folder")
+                raise StateError(f"{folder / MANIFEST} names a file outside its folder")
         return found
 
 
 _NOUNS = {"run": "run", "round": "round", "model": "state of the server", "layout": "set of clients or of data"}
 
 
-def state_files(state: ClientsState) -> Write:
-    """Return the writer of a state that is whole in this process."""
-
-    def write(folder: Path) -> dict[str, StoredFile]:
-        files = {DOCUMENTS: write_documents(folder / DOCUMENTS, state.documents)}
-        for number, part in enumerate(pack(state.shards)):
-            name = f"{number}.safetensors"
-            files[name] = write_shards(folder / name, part)
-        return files
-
-    return write
+def write_state(folder: Path, state: ClientsState) -> dict[str, StoredFile]:
+    """Write the files of a state into a folder; return them by name."""
+    files = {DOCUMENTS: write_documents(folder / DOCUMENTS, state.documents)}
+    for number, part in enumerate(pack(state.shards)):
+        name = f"{number}.safetensors"
+        files[name] = write_private(folder / name, save(shard_arrays(part)))
+    return files
 
 
 def remove(path: Path) -> None:
@@ -268,9 +373,9 @@ def memories_of(shards: Sequence[Shard]) -> Iterator[tuple[int, ClientMemory]]:
     rows: dict[int, StackedRow] = {}
     for shard in shards:
         count = len(shard.clients)
-        for place, (k, last) in enumerate(zip(shard.clients, shard.rounds, strict=True)):
+        for index, (k, last) in enumerate(zip(shard.clients, shard.rounds, strict=True)):
             single = {group: row(named, 0) for group, named in shard.groups.items()} if count == 1 else {}
-            groups = StackedRow(shard.groups, place, count) if shard.groups and count > 1 else single
+            groups = StackedRow(shard.groups, index, count) if shard.groups and count > 1 else single
             if k in rows:
                 groups = replace(rows[k], alone=groups)
             elif isinstance(groups, StackedRow):
@@ -281,13 +386,13 @@ def memories_of(shards: Sequence[Shard]) -> Iterator[tuple[int, ClientMemory]]:
 def _stacked_shard(memories: Sequence[ClientMemory], clients: Sequence[int]) -> Shard:
     """Return clients with one stacked state, in the order of their rows."""
     rows = {k: groups for k in clients if isinstance(groups := memories[k].groups, StackedRow)}
-    clients = sorted(clients, key=lambda k: rows[k].place)
+    clients = sorted(clients, key=lambda k: rows[k].index)
     first = rows[clients[0]]
-    if [rows[k].place for k in clients] == list(range(first.clients)):
+    if [rows[k].index for k in clients] == list(range(first.clients)):
         return Shard(tuple(clients), _rounds(memories, clients), first.stacked)
-    if len(clients) > 1 and (own := own_rows_of(first.stacked)):
-        kept = own.select(first.stacked, [rows[k].place for k in clients])
-        return Shard(tuple(clients), _rounds(memories, clients), kept)
+    if len(clients) > 1 and (own_rows := own_rows_of(first.stacked)):
+        selected = own_rows.select(first.stacked, [rows[k].index for k in clients])
+        return Shard(tuple(clients), _rounds(memories, clients), selected)
     return _shard(memories, clients)
 
 
@@ -303,4 +408,4 @@ def _rounds(memories: Sequence[ClientMemory], clients: Sequence[int]) -> tuple[i
 
 def _form(groups: Mapping[str, Tensors]) -> object:
     """Return what clients must have in common to be stacked."""
-    return tuple((group, name, t.shape, t.dtype) for group, own in groups.items() for name, t in own.items())
+    return tuple((group, name, t.shape, t.dtype) for group, named in groups.items() for name, t in named.items())

@@ -110,36 +110,36 @@ class OwnRows:
 
     def select(self, groups: Mapping[str, Tensors], places: Sequence[int]) -> dict[str, Tensors]:
         """Return stacked groups with these short tables, of the clients at these places alone."""
-        own, first = torch.arange(self.ids.numel()).view_as(self.ids)[places].flatten(), self.ids.numel()
-        spare = torch.full((-(len(own) + self.total) % WIDTH,), first)
-        rows = torch.cat([own, torch.arange(first, first + self.total), spare])
-        kept = {
+        of_clients, first = torch.arange(self.ids.numel()).view_as(self.ids)[places].flatten(), self.ids.numel()
+        spare = torch.full((-(len(of_clients) + self.total) % WIDTH,), first)
+        rows = torch.cat([of_clients, torch.arange(first, first + self.total), spare])
+        selected = {
             group: {n: t[rows] if n in self.tables else t[places] for n, t in named.items()}
             for group, named in groups.items()
             if group != TOUCHED
         }
-        return {**kept, TOUCHED: OwnRows(self.tables, self.ids[places], self.total).group}
+        return {**selected, TOUCHED: OwnRows(self.tables, self.ids[places], self.total).group}
 
     def take(self, short: Tensors) -> Tensors:
         """Return views with the own rows of each client, K × T × …, in place of the tables."""
-        return {n: self._own(t) if n in self.tables else t for n, t in short.items()}
+        return {n: self._rows_of(t) if n in self.tables else t for n, t in short.items()}
 
-    def fill(self, own: Tensors, like: Tensors) -> Tensors:
+    def fill(self, rows: Tensors, like: Tensors) -> Tensors:
         """Return short tables of these own rows, and zeros for the rest; inverse of `take`."""
         count = self.ids.numel()
         return {
             n: torch.cat([t.flatten(0, 1), t.new_zeros(len(like[n]) - count, *t.shape[2:])]) if n in self.tables else t
-            for n, t in own.items()
+            for n, t in rows.items()
         }
 
     def lengthen(self, short: Tensors) -> Tensors:
         """Return all tensors K × …, with whole tables."""
-        place = torch.arange(len(self.ids)).unsqueeze(1)
-        own, whole = self.take(short), dict(short)
+        client = torch.arange(len(self.ids)).unsqueeze(1)
+        rows, whole = self.take(short), dict(short)
         for table in self.tables & short.keys():
             rest = self._rest(short[table])
             whole[table] = rest.expand(len(self.ids), *rest.shape).contiguous()
-            whole[table][place, self.ids] = own[table]
+            whole[table][client, self.ids] = rows[table]
         return whole
 
     def at(self, short: Tensors, k: int) -> Tensors:
@@ -149,7 +149,7 @@ class OwnRows:
             one[table] = self._rest(short[table]).index_copy(0, self.ids[k], one[table])
         return one
 
-    def _own(self, short: Tensor) -> Tensor:
+    def _rows_of(self, short: Tensor) -> Tensor:
         return short[: self.ids.numel()].view(*self.ids.shape, *short.shape[1:])
 
     def _rest(self, short: Tensor) -> Tensor:

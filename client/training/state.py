@@ -1,24 +1,20 @@
 """States of a cohort's clients: optimizer moments, private head, personalized model."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from safetensors.torch import load, save
 
-from client.privacy.transforms import Released
 from client.state import ClientMemory, StackedRow, Store
 from client.trainers.base import Cohort, CohortResult, Trainer
 from client.training.descent import find_own_rows
 from client.training.participant import Participant, build_generator
 from client.training.stacks import TOUCHED, OwnRows, Tensors, are_finite, at, own_rows_of, row, select, stack
 from client.training.steps import Moments, build_step, descend, initialize_moments, plain_gradient
-from common.arrays import Arrays, group
 from common.methods.base import MethodOptions
 from common.models import tensors
-from common.wire.encodings import unpack
 from common.wire.messages import LOCAL, TrainRequest
-from common.wire.sparse_rows import expand
 
 HEAD, PERSONALIZED, DELIVERED = "head", "own", "delivered"
 """Groups of client state: private head, personalized model, and the head of a delivered earlier round."""
@@ -32,40 +28,6 @@ MOST_SOURCES = 2
 
 A stacked state stays in memory until all of its clients have left it, as after one of them failed.
 """
-
-
-@dataclass(frozen=True)
-class KeepReleased:
-    """Encode step: store the released values in the client state, if the method needs them.
-
-    Args:
-        trainer: Trainer of the method.
-        participant: The client.
-        encoding: Form of rounded numbers, which are stored as the server reads them; empty if none are rounded.
-    """
-
-    trainer: Trainer
-    participant: Participant
-    encoding: str = ""
-
-    def __call__(self, released: Released) -> Released:
-        """Store the values of this round; return them unchanged."""
-        participant, request = self.participant, self.participant.request
-        if request.phase != LOCAL:
-            return released
-        update, gradient = (self._values(released, kind) for kind in ("update", "gradient"))
-        groups = self.trainer.released_state(update, gradient, participant.steps)
-        if groups and (state := participant.store.load(participant.run)).round == request.round:
-            merged = {key: {**state.groups.get(key, {}), **tensors} for key, tensors in groups.items()}
-            participant.store.save(participant.run, replace(state, groups={**state.groups, **merged}))
-        return released
-
-    def _values(self, released: Released, kind: str) -> Arrays:
-        arrays = group(kind, released.own or released.arrays)
-        if not self.encoding:
-            return arrays
-        template = self.trainer.template(self.participant.learner.task, self.participant.request)
-        return expand(unpack(arrays, self.encoding, kind), template, kind)
 
 
 def load_group(state: ClientMemory, request: TrainRequest, group: str) -> Tensors:
@@ -140,34 +102,31 @@ def is_one_request(requests: Sequence[TrainRequest]) -> bool:
 
 
 def _find_together(
-    memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], own: OwnRows | None
+    memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], touched: OwnRows | None
 ) -> tuple[ClientMemory | None, OwnRows | None]:
     """Return the stacked state of these clients in order, and the rows by which its tables are short.
 
-    Args:
-        memories: States of the clients.
-        requests: Their requests.
-        own: Rows that the clients touch, if their tables may be short; a stored state may have further ones.
+    `touched` are the rows that the clients touch, if their tables may be short; a stored state may have further ones.
     """
     if not is_one_request(requests):
         return None, None
-    if own and not any(memory.groups for memory in memories):
-        return ClientMemory(), own
+    if touched and not any(memory.groups for memory in memories):
+        return ClientMemory(), touched
     last = memories[0].round
     rows = [memory.groups for memory in memories if isinstance(memory.groups, StackedRow) and memory.round == last]
     is_one = len(rows) == len(memories) and all(row.stacked is rows[0].stacked for row in rows)
     if not is_one or not all(_has_row(memory, request) for memory, request in zip(memories, requests, strict=True)):
         return None, None
-    found, places = ClientMemory(last, rows[0].stacked), [row.place for row in rows]
+    found, places = ClientMemory(last, rows[0].stacked), [row.index for row in rows]
     stored = own_rows_of(found.groups)
     if stored is None:
         return (found if places == [*range(rows[0].clients)] else None), None
-    if own is None:
+    if touched is None:
         return None, None
     if places != [*range(len(stored.ids))]:
         found = replace(found, groups=stored.select(found.groups, places))
         stored = replace(stored, ids=stored.ids[places])
-    is_same = own.tables == stored.tables and own.ids.equal(stored.ids[:, : own.ids.shape[1]])
+    is_same = touched.tables == stored.tables and touched.ids.equal(stored.ids[:, : touched.ids.shape[1]])
     return (found, stored) if is_same else (None, None)
 
 
@@ -176,30 +135,25 @@ def build_cohort(
 ) -> Cohort:
     """Load the client states and stack the initial parameters.
 
-    Tables are short if the method treats all numbers alike, and the clients have had all rounds in common.
-
-    Args:
-        trainer: Trainer of the method.
-        participants: K participants.
-        private: Names of the parameters that stay with the clients.
-        with_all: True if every client with a state is in this round, so that no former stack outlives it.
+    Tables are short if the method treats all numbers alike, and the clients have had all rounds in common. With `with_all`,
+    every client with a state is in this round, so that no former stack outlives it.
     """
     options, clients, persists = trainer.options, len(participants), _has_persistent_moments(trainer.options)
     memories, requests = [p.store.load(p.run) for p in participants], [p.request for p in participants]
     is_alike = trainer.acts_on_numbers and options.clip_norm == 0 and options.capabilities().own_model == "none"
     touched = find_own_rows(participants) if with_all and is_alike and not private else None
-    together, own = _find_together(memories, requests, touched)
+    together, short = _find_together(memories, requests, touched)
     stays = clients > 1 and (with_all or count_sources(memories) <= MOST_SOURCES)
     if together is not None:
-        request, shorten = requests[0], own.shorten if own else dict
+        request, shorten = requests[0], short.shorten if short else dict
         head, stacked = load_group(together, request, HEAD), load_group(together, request, PERSONALIZED)
-        start = _repeat(shorten(tensors(request.model)), clients, own.tables if own else ()) | head
+        start = _repeat(shorten(tensors(request.model)), clients, short.tables if short else ()) | head
         control = settle(trainer, together, request, shorten(tensors(request.shared)))
         stored = {group: load_group(together, request, group) for group in MOMENTS}
         is_stored = persists and bool(stored["count"])
         moments = _to_moments(stored) if is_stored else initialize_moments(options, start, clients)
         heads, personalized = [at(head, k) for k in range(clients)], [at(stacked, k) for k in range(clients)]
-        return Cohort(participants, start, moments, control, personalized, heads, private, stays, own)
+        return Cohort(participants, start, moments, control, personalized, heads, private, stays, short)
     pairs = list(zip(memories, requests, strict=True))
     heads, personalized = ([load_group(*pair, group) for pair in pairs] for group in (HEAD, PERSONALIZED))
     start = _stack_models(requests, heads)
@@ -245,18 +199,18 @@ def save_states(
     heads = select(cohort.start, cohort.private) if any(cohort.heads) else {}
     groups |= save_group(HEAD, heads, select(result.descent.params, cohort.private))
     is_first = not any(cohort.personalized)
-    earlier = {} if is_first else stack([own or row(cohort.start, k) for k, own in enumerate(cohort.personalized)])
+    earlier = {} if is_first else stack([model or row(cohort.start, k) for k, model in enumerate(cohort.personalized)])
     groups |= save_group(PERSONALIZED, earlier, result.personalized)
     merged = trainer.merge_state(method) if newest else method
     doubtful = () if merged is method else doubtful
 
     def groups_of(k: int) -> dict[str, Tensors]:
         whole = groups | (method if k in doubtful else merged)
-        own = {g: cohort.own.at(t, k) if cohort.own else row(t, k) for g, t in whole.items() if t}
+        states = {g: cohort.own_rows.at(t, k) if cohort.own_rows else row(t, k) for g, t in whole.items() if t}
         if not is_usable[k]:
-            own[f"{PERSONALIZED}.after"] = cohort.personalized[k]
+            states[f"{PERSONALIZED}.after"] = cohort.personalized[k]
         had = {f"{HEAD}.before": cohort.heads[k], f"{PERSONALIZED}.before": cohort.personalized[k]}
-        return {g: t for g, t in own.items() if t and had.get(g, t)}
+        return {g: t for g, t in states.items() if t and had.get(g, t)}
 
     versions = (cohort.heads, cohort.personalized)
     is_uniform = all(is_usable[k] for k in counted) and (newest or all(len({*map(bool, g)}) == 1 for g in versions))
@@ -274,15 +228,15 @@ def _save_rows(
     alone: Mapping[int, dict[str, Tensors]],
 ) -> None:
     """Store stacked groups, in which these participants have rows; some also have groups of their own."""
-    stacked, rows = {g: t for g, t in groups.items() if t}, {k: place for place, k in enumerate(counted)}
-    if cohort.own and stacked:
-        stacked[TOUCHED], rows = cohort.own.group, {k: k for k in counted}
+    stacked, rows = {g: t for g, t in groups.items() if t}, {k: number for number, k in enumerate(counted)}
+    if cohort.own_rows and stacked:
+        stacked[TOUCHED], rows = cohort.own_rows.group, {k: k for k in counted}
     elif len(counted) < len(cohort.participants):
         index = torch.tensor(counted, dtype=torch.int64)
         stacked = {g: {n: t[index] for n, t in named.items()} for g, named in stacked.items()}
-    clients = len(cohort.participants) if cohort.own else len(counted)
-    for k, place in rows.items():
-        _save(cohort.participants[k], StackedRow(stacked, place, clients, alone.get(k, {})) if stacked else {})
+    clients = len(cohort.participants) if cohort.own_rows else len(counted)
+    for k, number in rows.items():
+        _save(cohort.participants[k], StackedRow(stacked, number, clients, alone.get(k, {})) if stacked else {})
 
 
 def _save(participant: Participant, groups: Mapping[str, Tensors]) -> None:
@@ -326,9 +280,9 @@ def return_to_round(store: Store, run: str, state: ClientMemory, number: int) ->
 
     The last round delivers those of the state itself, as does a round whose layers were not kept.
     """
-    kept = store.read(run, _document(number)) if 0 < number < state.round else b""
-    if kept:
-        return replace(state, groups={**state.groups, DELIVERED: load(kept)})
+    stored = store.read(run, _document(number)) if 0 < number < state.round else b""
+    if stored:
+        return replace(state, groups={**state.groups, DELIVERED: load(stored)})
     if DELIVERED in state.groups:
         return replace(state, groups={name: group for name, group in state.groups.items() if name != DELIVERED})
     return state
@@ -341,12 +295,8 @@ def _document(number: int) -> str:
 def adapt_model(participant: Participant, options: MethodOptions, lr: float) -> ClientMemory:
     """Return the client state with a model adapted by the participant's steps w ← w − lr·∇L_k(w).
 
-    The steps start from the shared model. A diverged model is left out; the shared model is used instead.
-
-    Args:
-        participant: Client whose data adapt the model.
-        options: Options of the method; its optimizer is not used.
-        lr: Step size.
+    The steps start from the shared model. A diverged model is left out; the shared model is used instead. The method's
+    optimizer is not used.
     """
     state, learner, request = participant.store.load(participant.run), participant.learner, participant.request
     start = stack([tensors(request.model) | state.groups.get(f"{HEAD}.after", {})])

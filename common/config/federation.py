@@ -126,19 +126,3 @@ class Federation(Options):
                 f"federation.robust={self.robust} needs {needed} replies; set federation.min-replies={needed}"
             )
         return self
-
-    def check_updates(self, *, names_rows: bool, has_noise: bool) -> None:
-        """Accept the encoding and the rule of aggregation for these updates.
-
-        Raises:
-            ValueError: Noise or named rows need exact numbers, or the rule would take rows that were not sent for zeros.
-        """
-        if self.encoding != "float32" and (names_rows or has_noise):
-            reason = "named rows" if names_rows else "noise"
-            raise ValueError(
-                f"federation.encoding={self.encoding} does not apply to runs with {reason}; set federation.encoding=float32"
-            )
-        if names_rows and self.robust not in ("none", "multi-krum"):
-            raise ValueError(
-                f"federation.robust={self.robust} does not apply to named rows; set federation.robust=multi-krum"
-            )

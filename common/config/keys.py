@@ -1,18 +1,22 @@
-"""Keys of options that all methods, or all planners, share: `[training]`, `[planner]`, former keys.
+"""Keys of options that all methods, or all planners, share, former keys, and removed ones.
 
 Before 0.2, each method and each planner had keys of its own for them, such as `algorithm.fedavg.lr`. The run's configuration on
 the wire keeps these keys: a message holds the options of one method, and clients of earlier releases read them.
 """
 
+import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 
-from common.config.retired import note_renamed
 from common.errors import ConfigError
 from common.methods.base import LocalTraining
 from common.methods.planners import PLANNERS, PlannerOptions
 from common.methods.registry import FIRST_METHOD, METHODS
 from common.options import Scalar, kebab
 from common.text import hint
+
+LOG = logging.getLogger(__name__)
 
 TRAINING, PLANNER = "training", "planner"
 
@@ -64,6 +68,12 @@ def respell(flat: Mapping[str, Scalar], *, note: bool = False) -> dict[str, Scal
     return current
 
 
+@cache
+def note_renamed(key: str, new: str) -> None:
+    """Log that a key has a new name, once a process."""
+    LOG.warning("%s is now %s; the old name works until 0.3", key, new)
+
+
 def overlay(*sources: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """Return the options of all sources; later ones win, also where one names an option by its former key."""
     merged: dict[str, Scalar] = {}
@@ -73,7 +83,7 @@ def overlay(*sources: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return merged
 
 
-def place(flat: Mapping[str, Scalar]) -> tuple[dict[str, Scalar], list[str]]:
+def assign_shared(flat: Mapping[str, Scalar]) -> tuple[dict[str, Scalar], list[str]]:
     """Move shared options to the run's method and planner; return all options, and faults of unknown ones.
 
     Raises:
@@ -97,3 +107,48 @@ def place(flat: Mapping[str, Scalar]) -> tuple[dict[str, Scalar], list[str]]:
         else:
             placed[f"algorithm.{run_owners[section]}.{kebab(option)}"] = value
     return placed, faults
+
+
+@dataclass(frozen=True)
+class Removed:
+    """Config key, or some values of a config key, without meaning since 0.2.
+
+    Args:
+        remedy: What to do instead, as an imperative.
+        refused: Values that are refused; None refuses all but the ignored ones.
+        ignored: Values that are dropped. Runs and servers of earlier releases name the former default.
+    """
+
+    remedy: str
+    refused: tuple[Scalar, ...] | None = None
+    ignored: tuple[Scalar, ...] = ()
+
+
+REMOVED = {
+    "algorithm.fedstl.cluster-data": Removed("remove it: no client sends windows of training data", ignored=("none",)),
+    "algorithm.fedstl.sample-windows": Removed("remove it: no client sends windows of training data", ignored=(64,)),
+    "federation.encoding": Removed("use federation.encoding=int8", refused=("top-k",)),
+    "federation.error-feedback": Removed("use federation.encoding=int8", ignored=("auto", False)),
+    "federation.keep": Removed("use federation.encoding=int8", ignored=(0.1,)),
+}
+"""Dotted key -> what to do without it."""
+
+
+def update_keys(flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the options without removed ones that have no effect.
+
+    Raises:
+        ConfigError: A key or a value was removed.
+    """
+    for given, value in flat.items():
+        key = given.replace("_", "-")
+        removed = REMOVED.get(key)
+        if removed and not is_ignored(key, value) and (removed.refused is None or value in removed.refused):
+            named = key if removed.refused is None else f"{key}={value}"
+            raise ConfigError(f"{named} was removed in 0.2; {removed.remedy}")
+    return {key: value for key, value in flat.items() if not is_ignored(key.replace("_", "-"), value)}
+
+
+def is_ignored(key: str, value: Scalar) -> bool:
+    """Return True for a removed key whose value has no effect."""
+    return key in REMOVED and value in REMOVED[key].ignored

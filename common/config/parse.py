@@ -7,13 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from common.config.keys import current_key, place, respell
-from common.config.retired import update_keys
+from common.config.keys import assign_shared, current_key, respell, update_keys
+from common.config.reference import option_references
 from common.config.run import RunConfig
-from common.config.sections import find_ignored_sections
 from common.errors import ConfigError, WireError
-from common.methods.planners import PLANNERS
-from common.methods.registry import ALONE, METHODS
+from common.methods.registry import ALONE
 from common.options import Scalar, kebab, leaves
 from common.tasks.registry import TASKS
 from common.text import hint
@@ -29,7 +27,7 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         ConfigError: A key is unknown, removed or without effect, or a value is invalid.
     """
     tree: dict[str, Any] = {}
-    placed, faults = place(respell(update_keys(flat), note=True))
+    placed, faults = assign_shared(respell(update_keys(flat), note=True))
     for key, value in placed.items():
         *parents, leaf = key.split(".")
         node = tree
@@ -49,7 +47,9 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         raise ConfigError("; ".join(dict.fromkeys(faults))) from None
     if faults:
         raise ConfigError("; ".join(faults))
-    for other in find_ignored_sections(tree.get("algorithm"), config.method):
+    ignored = {*tree.get("algorithm", {})} - {config.method, config.method_options.name}
+    if ignored:
+        other = min(ignored)
         raise ConfigError(
             f"option algorithm.{other}.* has no effect with method {config.method}; remove it or set method={other}"
         )
@@ -58,23 +58,14 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
 
 def option_keys() -> tuple[str, ...]:
     """Return all option keys, with the sections of all installed tasks and methods."""
-    config = RunConfig()
-    tree = config.model_dump(by_alias=True, exclude={"method_options", "planner_options", "task_options"})
-    methods = {name: METHODS[name].options for name in METHODS} | {n: spec.options for n, spec in PLANNERS.items()}
-    tree["algorithm"] = {name: kind().model_dump(by_alias=True) for name, kind in methods.items()}
-    tree["tasks"] = {name: TASKS[name].options().model_dump(by_alias=True) for name in TASKS}
-    return tuple(dict.fromkeys(current_key(key) for key, _ in leaves(tree, "")))
-
-
-def _list_prefixes(depth: int) -> list[str]:
-    """Return the option keys cut to at most `depth` parts, each once."""
-    return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in option_keys()))
+    return tuple(option.key for option in option_references())
 
 
 def _explain(loc: tuple[int | str, ...], kind: str, message: str, value: object) -> str:
     path = current_key(".".join(str(part) for part in loc))
     if kind == "extra_forbidden":
-        return f"unknown option '{path}'{hint(path, _list_prefixes(len(loc)), cutoff=0.5)}"
+        existing = dict.fromkeys(".".join(key.split(".")[: len(loc)]) for key in option_keys())
+        return f"unknown option '{path}'{hint(path, existing, cutoff=0.5)}"
     message = message.removeprefix("Value error, ")
     if path in ("method", "task"):
         return message

@@ -1,16 +1,23 @@
 """Configuration of a run: its sections, supported combinations of options, and what follows from them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
-from common.config import sections
 from common.config.federation import Federation
-from common.config.sections import add_validation_share, check_validation_share, limit_rounds
 from common.errors import ConfigError
 from common.methods.base import MethodOptions
-from common.methods.planners import PlannerOptions, Uniform, describe_unknown_method, method_names
+from common.methods.planners import PLANNERS, PlannerOptions, Uniform, describe_unknown_method, method_names
 from common.methods.registry import FIRST_METHOD, METHODS
 from common.options import Options
 from common.privacy.accounts import rho_of
@@ -32,9 +39,16 @@ def check_rows(config: "RunConfig") -> None:
     Raises:
         ValueError: The combination is not supported.
     """
-    task = config.task_options
-    has_noise = config.privacy.unit != "none"
-    config.federation.check_updates(names_rows=task.named_rows is not None, has_noise=has_noise)
+    federation, task, has_noise = config.federation, config.task_options, config.privacy.unit != "none"
+    if federation.encoding != "float32" and (task.named_rows or has_noise):
+        reason = "named rows" if task.named_rows else "noise"
+        raise ValueError(
+            f"federation.encoding={federation.encoding} does not apply to runs with {reason}; set federation.encoding=float32"
+        )
+    if task.named_rows and federation.robust not in ("none", "multi-krum"):  # rows that were not sent would be zeros
+        raise ValueError(
+            f"federation.robust={federation.robust} does not apply to named rows; set federation.robust=multi-krum"
+        )
     if task.gathers_rows and (obstacle := _find_obstacle(config)):
         raise ValueError(f"tasks.{config.task}.{task.gathers_rows} does not apply: {obstacle}")
 
@@ -141,16 +155,6 @@ def find_obstacle(config: "RunConfig") -> str:
     return ""
 
 
-def check_count_noise(config: "RunConfig") -> None:
-    """Check that helpers add noise to updates or to counts alone, not both from budgets of their own.
-
-    Raises:
-        ValueError: They do.
-    """
-    if config.privacy.unit != "none" and config.task_options.count_privacy.unit == "client":
-        raise ValueError("count-epsilon is for runs without noise on updates; set privacy.count-share instead")
-
-
 def find_count_obstacle(config: "RunConfig") -> str:
     """Return the reason why the run's counts cannot be in secure sums; empty if they can."""
     statistics, privacy = TASKS[config.task].counts, config.privacy
@@ -168,22 +172,70 @@ def find_count_obstacle(config: "RunConfig") -> str:
     return ""
 
 
-def count_cost(config: "RunConfig") -> float:
-    """Return the cost ρ of summed counts, for each client; 0 without noise or without summed counts."""
-    privacy, counts = config.privacy, config.task_options.count_privacy
-    if privacy.resolved_trust != "helpers" or not config.task_options.count_offset:
-        return 0.0
-    if privacy.unit != "none":
-        return privacy.count_share * rho_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
-    return rho_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
+def read_planner_options(sections: Any, method: str) -> PlannerOptions | None:
+    """Return the options of the planner named `method`, from sections by name; None if it is no planner.
+
+    Raises:
+        ValidationError: A section or an option is unknown, or a value is invalid.
+    """
+    options = _read_chosen(sections, method, _method_class) if method in PLANNERS else None
+    return options if isinstance(options, PlannerOptions) else None
 
 
-def metric_cost(config: "RunConfig") -> float:
-    """Return the cost ρ of summed metrics of the final model, for each client; 0 for none."""
-    privacy = config.privacy
-    if privacy.resolved_trust != "helpers" or privacy.unit != "client" or not privacy.metric_share:
-        return 0.0
-    return privacy.metric_share * rho_of(privacy.epsilon, privacy.delta)
+def _method_class(name: str) -> type[Options] | None:
+    if name in PLANNERS:
+        return PLANNERS[name].options
+    return METHODS[name].options if name in METHODS else None
+
+
+def _task_class(name: str) -> type[Options] | None:
+    return TASKS[name].options if name in TASKS else None
+
+
+def _read_chosen(sections: Any, name: str, class_of: Callable[[str], type[Options] | None]) -> Options:
+    """Validate every section that has a class; return the section `name`, or its defaults if absent."""
+    if not isinstance(sections, Mapping):
+        sections = {}
+    classes = {key: kind for key in dict.fromkeys([name, *sections]) if (kind := class_of(key))}
+    fields: dict[str, Any] = {key: (kind, Field(default_factory=kind)) for key, kind in classes.items()}
+    options: Options = getattr(create_model("Sections", __base__=Options, **fields).model_validate(sections), name)
+    return options
+
+
+def _add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a raw configuration with a validation split if the run needs one and none is set."""
+    task, tasks = tree.get("task", FIRST_TASK), tree.get("tasks", {})
+    section = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
+    if not isinstance(section, Mapping) or {"validation-share", "validation_share"} & section.keys():
+        return tree
+    if task not in TASKS or not (_needs_rewards(tree) or _stops_early(tree)):
+        return tree
+    return {**tree, "tasks": {**tasks, task: {**section, "validation-share": TASKS[task].planner_validation_share}}}
+
+
+def _limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a raw configuration that ends with the last sum if its method solves a closed form."""
+    method, task = tree.get("method", ""), tree.get("task", FIRST_TASK)
+    if method not in METHODS or task not in TASKS or not METHODS[method].options().capabilities().closed_form:
+        return tree
+    form, sections = TASKS[task].closed_form, tree.get("algorithm", {})
+    options = sections.get(method, {}) if isinstance(sections, Mapping) else sections
+    strength = options.get("strength", 0) if isinstance(options, Mapping) else getattr(options, "strength", 0)
+    sums = form.sums - bool(strength) if form else 1
+    return {**tree, "rounds": sums, "evaluate-every": sums}
+
+
+def _stops_early(tree: Mapping[str, Any]) -> bool:
+    federation = tree.get("federation")
+    return bool(federation.get("stop", 0) if isinstance(federation, Mapping) else getattr(federation, "stop", 0))
+
+
+def _needs_rewards(tree: Mapping[str, Any]) -> bool:
+    try:
+        planner = read_planner_options(tree.get("algorithm", {}), tree.get("method", ""))
+    except ValidationError:  # reported when the section itself is validated
+        return False
+    return planner is not None and planner.by_rewards
 
 
 class RunConfig(Options):
@@ -240,7 +292,7 @@ class RunConfig(Options):
         """True if noise is on or the method is a planner."""
         return self.privacy.unit != "none" or self.planner_options is not None
 
-    @property
+    @cached_property
     def capabilities(self) -> Capabilities:
         """Capabilities of the training method."""
         return self.method_options.capabilities()
@@ -249,6 +301,25 @@ class RunConfig(Options):
     def keeps_rows(self) -> bool:
         """True if the server adds up rows of tables as they were sent, without whole tables in between."""
         return bool(self.task_options.gathers_rows) or self.capabilities.closed_form
+
+    @cached_property
+    def count_cost(self) -> float:
+        """Cost ρ of summed counts, for each client; 0 without noise or without summed counts."""
+        privacy = self.privacy
+        if privacy.resolved_trust != "helpers" or not self.task_options.count_offset:
+            return 0.0
+        if privacy.unit != "none":
+            return privacy.count_share * rho_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
+        counts = self.task_options.count_privacy
+        return rho_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
+
+    @cached_property
+    def metric_cost(self) -> float:
+        """Cost ρ of summed metrics of the final model, for each client; 0 for none."""
+        privacy = self.privacy
+        if privacy.resolved_trust != "helpers" or privacy.unit != "client" or not privacy.metric_share:
+            return 0.0
+        return privacy.metric_share * rho_of(privacy.epsilon, privacy.delta)
 
     def options_of(self, spec: TaskSpec[OptionsT, VocabularyT]) -> OptionsT:
         """Return the task's options as the class of the spec.
@@ -285,38 +356,26 @@ class RunConfig(Options):
             raise ValueError(TASKS.describe_unknown(name))
         return name
 
-    @field_validator("method_options", mode="before")
+    @field_validator("method_options", "planner_options", "task_options", mode="before")
     @classmethod
-    def _choose_method(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, MethodOptions):
+    def _choose(cls, value: Any, info: ValidationInfo) -> Any:
+        """Return the options of the chosen name; the defaults if the name is unknown, which is reported once."""
+        chooser, first = ("task", FIRST_TASK) if info.field_name == "task_options" else ("method", FIRST_METHOD)
+        if value is None or isinstance(value, Options):
             return value
-        if "method" not in info.data:  # an unknown name is reported once
-            return METHODS[FIRST_METHOD].options()
-        return sections.read_method_options(value, info.data["method"])
-
-    @field_validator("planner_options", mode="before")
-    @classmethod
-    def _choose_planner(cls, value: Any, info: ValidationInfo) -> Any:
-        if value is None or isinstance(value, PlannerOptions):
-            return value
-        if "method" not in info.data:
-            return None
-        return sections.read_planner_options(value, info.data["method"])
-
-    @field_validator("task_options", mode="before")
-    @classmethod
-    def _choose_task(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, TaskOptions):
-            return value
-        if "task" not in info.data:  # an unknown name is reported once
-            return TASKS[FIRST_TASK].options()
-        return sections.read_task_options(value, info.data["task"])
+        name, sections = info.data.get(chooser, first), value if chooser in info.data else {}
+        if chooser == "task":
+            return _read_chosen(sections, name, _task_class)
+        planner = read_planner_options(sections, name)
+        if info.field_name == "planner_options":
+            return planner
+        return _read_chosen(sections, planner.inner if planner else name, _method_class)
 
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, value: Any) -> Any:
         """Add a validation split for a planner that needs rewards; a closed form has as many rounds as sums."""
-        return limit_rounds(add_validation_share(value)) if isinstance(value, Mapping) else value
+        return _limit_rounds(_add_validation_share(value)) if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
     def _check_noise(self) -> Self:
@@ -329,8 +388,10 @@ class RunConfig(Options):
             self._check_records()
         if self.capabilities.closed_form:
             self._check_closed_form()
-        check_count_noise(self)
-        check_validation_share(planner, self.federation.stop, self.task, self.task_options.validation_share)
+        if unit != "none" and self.task_options.count_privacy.unit == "client":
+            raise ValueError("count-epsilon is for runs without noise on updates; set privacy.count-share instead")
+        if not self.task_options.validation_share:
+            self._check_without_validation()
         if planner and planner.by_rewards and self.evaluate_every != 1:
             raise ValueError(f"{self.method} needs the reward of every round; set evaluate-every=1")
         return self
@@ -348,14 +409,28 @@ class RunConfig(Options):
             raise ValueError(f"{obstacle}; set privacy.trust=local")
         return self
 
+    def _check_without_validation(self) -> None:
+        """Check that neither the planner nor an early stop needs a validation split."""
+        remedy = f"set tasks.{self.task}.validation-share above 0"
+        if self.planner_options and self.planner_options.by_rewards:
+            raise ValueError(f"{self.method} needs rewards, which the test split must not provide; {remedy}")
+        if self.federation.stop:
+            raise ValueError(
+                f"federation.stop={self.federation.stop} needs metrics, which the test split must not provide; {remedy}"
+            )
+
     def _check_closed_form(self) -> None:
         """Check that the task has a closed form, and that all clients weigh the same."""
         name, form = self.method_options.name, TASKS[self.task].closed_form
         if form is None:
             able = ", ".join(task for task in TASKS if TASKS[task].closed_form)
-            raise ValueError(f"method {name} needs a closed form, which task '{self.task}' lacks; tasks with one: {able}")
+            raise ValueError(
+                f"method {name} needs a closed form, which task '{self.task}' lacks; tasks with one: {able}"
+            )
         if self.method_options.weighting != "uniform":
-            raise ValueError(f"method {name} adds up statistics; remove training.weighting={self.method_options.weighting}")
+            raise ValueError(
+                f"method {name} adds up statistics; remove training.weighting={self.method_options.weighting}"
+            )
         if self.task_options.count_offset is True:
             raise ValueError(f"method {name} has sums of its own; remove tasks.{self.task}.count-offset=true")
 

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias, cast
 
 from common.errors import ConfigError
 
@@ -16,9 +16,15 @@ PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
 """Names that need no double quotes in a text."""
 
 
+Relation = Literal["<=", ">=", "<", ">"]
+Formula: TypeAlias = "Atom | Not | And | Or | Implies | Always | Eventually | Until"
+
+
 @dataclass(frozen=True)
-class Expression:
+class Linear:
     """Σ c_i x_i in written order.
+
+    Compared with a number or another expression, it is an atom: `x1 - x2 > 3`, `x1 >= x2`.
 
     Raises:
         ConfigError: A name or a factor is unusable, a name is repeated, or no variable is left.
@@ -41,45 +47,22 @@ class Expression:
         if len({name for name, _ in self.terms}) < len(self.terms):
             raise ConfigError("a variable occurs twice in an expression; name each variable once")
 
-    def __add__(self, other: Self) -> Self:
+    def __add__(self, other: "Linear") -> "Linear":
         summed = dict(self.terms)
         for name, factor in other.terms:
             summed[name] = summed.get(name, 0.0) + factor
-        return type(self)(tuple((name, factor) for name, factor in summed.items() if factor))
+        return Linear(tuple((name, factor) for name, factor in summed.items() if factor))
 
-    def __mul__(self, factor: float) -> Self:
-        return type(self)(tuple((name, float(factor) * c) for name, c in self.terms))
+    def __mul__(self, factor: float) -> "Linear":
+        return Linear(tuple((name, float(factor) * c) for name, c in self.terms))
 
     __rmul__ = __mul__
 
-    def __neg__(self) -> Self:
+    def __neg__(self) -> "Linear":
         return self * -1.0
 
-    def __sub__(self, other: Self) -> Self:
+    def __sub__(self, other: "Linear") -> "Linear":
         return self + -other
-
-    def __str__(self) -> str:
-        text = "".join(f" {'-' if c < 0 else '+'} {_term(name, abs(c))}" for name, c in self.terms)
-        return text[3:] if text.startswith(" +") else "-" + text[3:]
-
-
-def number_text(value: float) -> str:
-    """Return the shortest text that is read back as the same number: `310.5`, `7`, `1e-06`."""
-    return repr(float(value)).removesuffix(".0")
-
-
-def _term(name: str, factor: float) -> str:
-    shown = name if PLAIN_NAME.fullmatch(name) else f'"{name}"'
-    return shown if factor == 1 else f"{number_text(factor)}*{shown}"
-
-
-Relation = Literal["<=", ">=", "<", ">"]
-Formula: TypeAlias = "Atom | Not | And | Or | Implies | Always | Eventually | Until"
-
-
-@dataclass(frozen=True)
-class Linear(Expression):
-    """Expression that can be compared with a number or another expression: `x1 - x2 > 3`, `x1 >= x2`."""
 
     def __le__(self, bound: "float | Linear") -> "Atom":
         return self._compared("<=", bound)
@@ -95,6 +78,20 @@ class Linear(Expression):
 
     def _compared(self, relation: Relation, bound: "float | Linear") -> "Atom":
         return Atom(self - bound, relation, 0.0) if isinstance(bound, Linear) else Atom(self, relation, float(bound))
+
+    def __str__(self) -> str:
+        text = "".join(f" {'-' if c < 0 else '+'} {_term(name, abs(c))}" for name, c in self.terms)
+        return text[3:] if text.startswith(" +") else "-" + text[3:]
+
+
+def number_text(value: float) -> str:
+    """Return the shortest text that is read back as the same number: `310.5`, `7`, `1e-06`."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def _term(name: str, factor: float) -> str:
+    shown = name if PLAIN_NAME.fullmatch(name) else f'"{name}"'
+    return shown if factor == 1 else f"{number_text(factor)}*{shown}"
 
 
 def Variable(name: str) -> Linear:
@@ -152,11 +149,11 @@ class Not(_Connectives):
 class _Joined(_Connectives):
     """Conjunction or disjunction of at least two formulas."""
 
-    parts: tuple[Formula, ...]
+    members: tuple[Formula, ...]
 
     def __post_init__(self) -> None:
-        if len(self.parts) < 2:
-            raise ConfigError(f"'and' and 'or' join at least two formulas; this one has {len(self.parts)}")
+        if len(self.members) < 2:
+            raise ConfigError(f"'and' and 'or' join at least two formulas; this one has {len(self.members)}")
 
 
 @dataclass(frozen=True)
@@ -164,7 +161,7 @@ class And(_Joined):
     """φ₁ ∧ … ∧ φ_n."""
 
     def __str__(self) -> str:
-        return " & ".join(map(_operand, self.parts))
+        return " & ".join(map(_operand, self.members))
 
 
 @dataclass(frozen=True)
@@ -172,7 +169,7 @@ class Or(_Joined):
     """φ₁ ∨ … ∨ φ_n."""
 
     def __str__(self) -> str:
-        return " | ".join(map(_operand, self.parts))
+        return " | ".join(map(_operand, self.members))
 
 
 @dataclass(frozen=True)
@@ -230,30 +227,45 @@ class Until(_Windowed):
         return f"({self.phi}) U[{self.a},{self.b}] ({self.psi})"
 
 
-def conjunction(parts: Sequence[Formula]) -> Formula:
-    """Return ⋀ parts; a single part is returned unchanged.
+def conjunction(members: Sequence[Formula]) -> Formula:
+    """Return ⋀ members; a single one is returned unchanged.
 
     Raises:
-        ConfigError: `parts` is empty.
+        ConfigError: `members` is empty.
     """
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+    return members[0] if len(members) == 1 else And(tuple(members))
+
+
+def operands(phi: Formula) -> tuple[Formula, ...]:
+    """Return the formulas that the operator of φ joins; none for an atom."""
+    match phi:
+        case Atom():
+            return ()
+        case And(members) | Or(members):
+            return members
+        case Not(inner) | Always(_, _, inner) | Eventually(_, _, inner):
+            return (inner,)
+        case Implies(left, right) | Until(_, _, left, right):
+            return left, right
+
+
+def with_operands(phi: Formula, changed: tuple[Formula, ...]) -> Formula:
+    """Return the operator of φ, with its window, on other formulas; an atom is returned unchanged."""
+    match phi:
+        case Atom():
+            return phi
+        case And() | Or():
+            return type(phi)(changed)
+        case Not() | Implies():
+            return type(phi)(*changed)
+        case Always() | Eventually() | Until():
+            return type(phi)(phi.a, phi.b, *changed)
 
 
 def horizon(phi: Formula) -> int:
     """Return the number of steps after the present that decide φ; a trace needs one reading more."""
-    match phi:
-        case Atom():
-            return 0
-        case Not(part):
-            return horizon(part)
-        case And(parts) | Or(parts):
-            return max(map(horizon, parts))
-        case Implies(left, right):
-            return max(horizon(left), horizon(right))
-        case Always(_, b, part) | Eventually(_, b, part):
-            return b + horizon(part)
-        case Until(_, b, left, right):
-            return b + max(horizon(left), horizon(right))
+    last = phi.b if isinstance(phi, _Windowed) else 0
+    return last + max(map(horizon, operands(phi)), default=0)
 
 
 def _operand(phi: Formula) -> str:
@@ -298,23 +310,9 @@ def with_digits(phi: Formula, digits: int) -> Formula:
 
 
 def _map_atoms(phi: Formula, change: Callable[[Atom], Atom]) -> Formula:
-    match phi:
-        case Atom():
-            return change(phi)
-        case Not(part):
-            return Not(_map_atoms(part, change))
-        case And(parts):
-            return And(tuple(_map_atoms(part, change) for part in parts))
-        case Or(parts):
-            return Or(tuple(_map_atoms(part, change) for part in parts))
-        case Implies(left, right):
-            return Implies(_map_atoms(left, change), _map_atoms(right, change))
-        case Always(a, b, part):
-            return Always(a, b, _map_atoms(part, change))
-        case Eventually(a, b, part):
-            return Eventually(a, b, _map_atoms(part, change))
-        case Until(a, b, left, right):
-            return Until(a, b, _map_atoms(left, change), _map_atoms(right, change))
+    if isinstance(phi, Atom):
+        return change(phi)
+    return with_operands(phi, tuple(_map_atoms(operand, change) for operand in operands(phi)))
 
 
 STRICT = 1e-6

@@ -1,258 +1,214 @@
-"""Inferred parameters of templates, and their tight values in closed form (FedSTL).
+"""Templates of formulas (FedSTL, Table 1), their inferred parameters, and tight values in closed form.
 
-Source: FedSTL, algorithms.md §3.2, §3.7. Parameters are float64, *C or *C x W: C clients, W windows. `property[client]`
-selects a client, `formula()` is its formula.
+Source: FedSTL, algorithms.md §3.2, §3.7. The paper prints the windows as [i, i+t]; disjoint windows are the default here, as in
+the authors' code (`windows`). Parameters are float64, *C or *C x W: C clients, W windows. `property[client]` selects a client,
+`formula()` is its formula.
 
-The formulas are derived in algorithms.md §3.3. Readings are *C x S x T: any number of client axes (or none), S training
-traces, T steps. Every inferred property holds on all S traces. Tightening a parameter by its slack and 1e-6 violates it
-on at least one. `over` are windows of steps.
+The formulas of the parameters are derived in algorithms.md §3.3. Readings are *C x S x T: any number of client axes (or
+none), S training traces, T steps. Every inferred property holds on all S traces. Tightening a parameter by 1e-6, and by the
+margin 1e-6 of strict relations, violates it on at least one. `over` are windows of steps.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from common.errors import DataError
-from common.logic import templates
-from common.logic.formula import STRICT, Formula
+from common.errors import ConfigError, DataError
+from common.logic.formula import Always, And, Eventually, Formula, Implies, Until, Variable, conjunction
 from common.logic.projection import strict_margin
 from common.logic.semantics import sliding_maximum
-from common.logic.templates import Window
+
+Template = Literal[1, 2, 3, 4, 5, 6, 7]
+"""Number of a template in Table 1."""
+
+Window = tuple[int, int]
+"""First and last step, both included."""
+
+
+def windows(length: int, width: int, stride: int = 0) -> tuple[Window, ...]:
+    """Return windows of `width` steps that cover `length` steps.
+
+    They are disjoint and the last is cut short, unless `stride` is set. `windows(24, 2)` are FHWA's twelve;
+    `windows(24, 2, 1)` the paper's overlapping [i, i+1], all of full width.
+
+    Raises:
+        ConfigError: The windows do not fit.
+    """
+    if width < 1 or length < width or stride < 0:
+        raise ConfigError(
+            f"windows of {width} steps do not fit {length} steps; use 1 to {length} steps and a stride of 0 or more"
+        )
+    if stride:
+        return tuple((i, i + width - 1) for i in range(0, length - width + 1, stride))
+    return tuple((i, min(i + width, length) - 1) for i in range(0, length, width))
+
+
+def operational_range(variable: str, over: Sequence[Window], upper: Sequence[float], lower: Sequence[float]) -> Formula:
+    """Build template 1, bounds of all readings: ⋀_i □_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
+    x = Variable(variable)
+    return conjunction([Always(i, j, And((x <= a, x >= b))) for (i, j), a, b in zip(over, upper, lower, strict=True)])
+
+
+def existence(variable: str, over: Sequence[Window], upper: Sequence[float], lower: Sequence[float]) -> Formula:
+    """Build template 2, an interval that some reading meets: ⋀_i ◇_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
+    x = Variable(variable)
+    return conjunction(
+        [Eventually(i, j, And((x <= a, x >= b))) for (i, j), a, b in zip(over, upper, lower, strict=True)]
+    )
+
+
+def until(variable: str, over: Sequence[Window], held: Sequence[float], met: Sequence[float]) -> Formula:
+    """Build template 3: ⋀_i (x < a_i) U_[0,j−i] (x < b_i) at step i, `held` the a_i and `met` the b_i."""
+    x = Variable(variable)
+    return conjunction(
+        [Always(i, i, Until(0, j - i, x < a, x < b)) for (i, j), a, b in zip(over, held, met, strict=True)]
+    )
+
+
+def intra_task(first: str, second: str, over: Sequence[Window], bound: Sequence[float]) -> Formula:
+    """Build template 4, lower bounds of a difference: ⋀_i □_[i,j] (x₁ − x₂ > a_i)."""
+    difference = Variable(first) - Variable(second)
+    return conjunction([Always(i, j, difference > a) for (i, j), a in zip(over, bound, strict=True)])
+
+
+def nested(first: str, second: str, span: Window, delay: Window, trigger: float, response: float) -> Formula:
+    """Build template 6: □_[t1,t2] (x₁ ≥ a₁ → ◇_[t3,t4] x₂ ≥ a₂); template 5 has one variable.
+
+    Raises:
+        DataError: a₂ is infinite, since a₁ is never reached.
+    """
+    if response == math.inf:
+        raise DataError(
+            f"vacuous: '{first}' never reaches the trigger level between steps {span[0]} and {span[1]}; "
+            "omit the property or lower the level"
+        )
+    reaction = Eventually(*delay, Variable(second) >= response)
+    return Always(*span, Implies(Variable(first) >= trigger, reaction))
+
+
+def eventualities(variable: str, over: Sequence[Window], bound: Sequence[float]) -> Formula:
+    """Build template 7, levels that each window reaches: ◇_W₁ (x ≥ a₁) ∧ … ∧ ◇_W_n (x ≥ a_n)."""
+    x = Variable(variable)
+    return conjunction([Eventually(i, j, x >= a) for (i, j), a in zip(over, bound, strict=True)])
+
+
+OF_WINDOWS: Mapping[int, Callable[..., Formula]] = {
+    1: operational_range,
+    2: existence,
+    3: until,
+    4: intra_task,
+    7: eventualities,
+}
+"""Template -> its formula, from variables, windows and a list of each parameter by its name."""
 
 
 @dataclass(frozen=True, eq=False)
-class Property(ABC):
-    """Parameters of a template; frozen, compared by identity."""
+class Property:
+    """Template with parameters; compared by identity.
 
-    weaker_up: ClassVar[tuple[str, ...]] = ()
-    """Parameters that weaken the formula as they grow."""
+    Args:
+        template: Number of the template.
+        variables: Names of its variables; two in templates 4 and 6.
+        over: Windows; in templates 5 and 6 the span of the trigger and the delay of the response.
+        parameters: `upper` and `lower`, `held` and `met`, or `bound`, *C x W; in templates 5 and 6 `trigger` and `response`,
+            *C x 1, the response +∞ for clients that never reach the trigger level.
+    """
 
-    weaker_down: ClassVar[tuple[str, ...]] = ()
-    """Parameters that weaken the formula as they fall."""
+    template: Template
+    variables: tuple[str, ...]
+    over: tuple[Window, ...]
+    parameters: Mapping[str, Tensor]
 
-    @abstractmethod
     def formula(self) -> Formula:
         """Return the formula of one client.
 
         Raises:
             DataError: There are several clients, or the property is vacuous.
         """
-
-    @property
-    def vacuous(self) -> Tensor:
-        """True for each client whose formula does not restrict its data: *C, bool."""
-        return torch.zeros(self._first.shape[:-1], dtype=torch.bool)
-
-    def __getitem__(self, client: int) -> Self:
-        return self._with({name: getattr(self, name)[client] for name in self.weaker_up + self.weaker_down})
-
-    def _with(self, parameters: dict[str, Any]) -> Self:
-        return replace(self, **parameters)
-
-    @property
-    def _first(self) -> Tensor:
-        first: Tensor = getattr(self, (self.weaker_up + self.weaker_down)[0])
-        return first
-
-    def _listed(self, name: str) -> list[float]:
-        values: Tensor = getattr(self, name)
-        if values.ndim != 1:
+        if any(values.ndim != 1 for values in self.parameters.values()):
             raise DataError("this property has several clients; use property[client].formula()")
-        return [float(value) for value in values]
-
-
-@dataclass(frozen=True, eq=False)
-class _Interval(Property):
-    """Upper and lower bounds a_i, b_i per window, *C x W."""
-
-    weaker_up, weaker_down = ("upper",), ("lower",)
-
-    variable: str
-    over: tuple[Window, ...]
-    upper: Tensor
-    lower: Tensor
-
-
-class OperationalRange(_Interval):
-    """Template 1: upper and lower bounds a_i, b_i of all readings per window, *C x W."""
-
-    def formula(self) -> Formula:
-        """Return ⋀_i □_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
-        return templates.operational_range(self.variable, self.over, self._listed("upper"), self._listed("lower"))
-
-
-class Existence(_Interval):
-    """Template 2: interval [b_i, a_i] that some reading of each window meets, *C x W."""
-
-    def formula(self) -> Formula:
-        """Return ⋀_i ◇_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
-        return templates.existence(self.variable, self.over, self._listed("upper"), self._listed("lower"))
-
-
-@dataclass(frozen=True, eq=False)
-class HeldUntil(Property):
-    """Template 3: a_i (`held`) and b_i (`met`) per window, *C x W."""
-
-    weaker_up = ("held", "met")
-
-    variable: str
-    over: tuple[Window, ...]
-    held: Tensor
-    met: Tensor
-    literal: bool = False
-
-    def formula(self) -> Formula:
-        """Return ⋀_i (x < a_i) U (x < b_i)."""
-        return templates.until(self.variable, self.over, self._listed("held"), self._listed("met"), self.literal)
-
-
-@dataclass(frozen=True, eq=False)
-class IntraTask(Property):
-    """Template 4: lower bounds a_i of x₁ − x₂ per window, *C x W."""
-
-    weaker_down = ("bound",)
-
-    first: str
-    second: str
-    over: tuple[Window, ...]
-    bound: Tensor
-
-    def formula(self) -> Formula:
-        """Return ⋀_i □_[i,j] (x₁ − x₂ > a_i)."""
-        return templates.intra_task(self.first, self.second, self.over, self._listed("bound"))
-
-
-@dataclass(frozen=True, eq=False)
-class Response(Property):
-    """Templates 5 (one variable) and 6 (two): trigger level a₁ and inferred response a₂, *C x 1.
-
-    a₂ is +∞ for clients that never reach the trigger level.
-    """
-
-    weaker_up, weaker_down = ("trigger",), ("response",)
-
-    first: str
-    second: str
-    span: Window
-    delay: Window
-    trigger: Tensor
-    response: Tensor
+        values = {name: list(map(float, by_window)) for name, by_window in self.parameters.items()}
+        if self.template in OF_WINDOWS:
+            return OF_WINDOWS[self.template](*self.variables, self.over, **values)
+        (span, delay), (trigger,), (response,) = self.over, values["trigger"], values["response"]
+        return nested(self.variables[0], self.variables[-1], span, delay, trigger, response)
 
     @property
     def vacuous(self) -> Tensor:
-        """True for each client without a training trace that reaches the trigger level in the span: *C, bool."""
-        return self.response.isinf().squeeze(-1)
+        """True for each client of which no trace reaches the trigger, so that any data fit: *C, bool."""
+        (first, *_) = self.parameters.values()
+        return self.parameters.get("response", torch.zeros_like(first)).isinf().any(-1)
 
-    def formula(self) -> Formula:
-        """Return □_[t1,t2] (x₁ ≥ a₁ → ◇_[t3,t4] x₂ ≥ a₂)."""
-        (trigger,), (response,) = self._listed("trigger"), self._listed("response")
-        if response == torch.inf:
-            raise DataError(
-                f"vacuous: '{self.first}' never reaches the trigger level between steps {self.span[0]} and {self.span[1]}; "
-                "omit the property or lower the level"
-            )
-        return templates.nested(self.first, self.second, self.span, self.delay, trigger, response)
-
-
-@dataclass(frozen=True, eq=False)
-class Eventualities(Property):
-    """Template 7: levels a_n that each window reaches, *C x W."""
-
-    weaker_down = ("bound",)
-
-    variable: str
-    over: tuple[Window, ...]
-    bound: Tensor
-
-    def formula(self) -> Formula:
-        """Return ⋀_n ◇_W_n (x ≥ a_n)."""
-        return templates.eventualities(self.variable, self.over, self._listed("bound"))
+    def __getitem__(self, client: int) -> "Property":
+        return replace(self, parameters={name: values[client] for name, values in self.parameters.items()})
 
 
 CHUNK = 1 << 24
 """Elements that the search of template 2 holds in memory at once."""
 
 
-def infer_operational_range(x: Tensor, over: Sequence[Window], variable: str, slack: float = 0.0) -> OperationalRange:
-    """Infer template 1: a_i = max x + ε, b_i = min x − ε over all traces and the window.
+def infer_operational_range(x: Tensor, over: Sequence[Window], variable: str) -> Property:
+    """Infer template 1: a_i = max x, b_i = min x over all traces and the window.
 
     Raises:
         DataError: A window is outside the trace.
     """
     cut = _windows(x, over)
-    upper = torch.stack([part.amax((-2, -1)) for part in cut], -1).double() + slack
-    return OperationalRange(
-        variable, tuple(over), upper, torch.stack([part.amin((-2, -1)) for part in cut], -1).double() - slack
-    )
+    upper, lower = [window.amax((-2, -1)) for window in cut], [window.amin((-2, -1)) for window in cut]
+    return _property(1, (variable,), over, upper=upper, lower=lower)
 
 
-def infer_existence(x: Tensor, over: Sequence[Window], variable: str) -> Existence:
+def infer_existence(x: Tensor, over: Sequence[Window], variable: str) -> Property:
     """Infer template 2: the shortest interval that meets every trace's window, the leftmost of equals.
 
     Raises:
         DataError: A window is outside the trace.
     """
-    covers = [smallest_cover(part) for part in _windows(x, over)]
-    lower, upper = (torch.stack(bounds, -1).double() for bounds in zip(*covers, strict=True))
-    return Existence(variable, tuple(over), upper, lower)
+    lower, upper = zip(*(smallest_cover(window) for window in _windows(x, over)), strict=True)
+    return _property(2, (variable,), over, upper=upper, lower=lower)
 
 
-def infer_until(
-    x: Tensor, over: Sequence[Window], variable: str, literal: bool = False, slack: float = STRICT
-) -> HeldUntil:
+def infer_until(x: Tensor, over: Sequence[Window], variable: str) -> Property:
     """Infer template 3: first b_i = max_S min_W x + ε, then a_i = max_S max_{t'' ≤ t'} x + ε, both strict.
 
-    t' is the earliest step below b_i. `literal` counts t'' from step 0 instead of the window's start.
+    t' is the earliest step below b_i, t'' a step from the window's start on.
 
     Raises:
         DataError: A window is outside the trace.
     """
     held, met = [], []
-    for (i, _), part in zip(over, _windows(x, over), strict=True):
-        b = _above(part.amin(-1).amax(-1), x.dtype, slack)
-        reached = (part < b.to(x.dtype)[..., None, None]).to(torch.uint8).argmax(-1, keepdim=True)
-        so_far = part.cummax(-1).values.gather(-1, reached).amax((-2, -1))
-        before = x[..., :i].amax((-2, -1)) if literal and i else so_far
-        held.append(_above(so_far.maximum(before), x.dtype, slack))
+    for window in _windows(x, over):
+        b = _above(window.amin(-1).amax(-1), x.dtype)
+        reached = (window < b.to(x.dtype)[..., None, None]).to(torch.uint8).argmax(-1, keepdim=True)
+        so_far = window.cummax(-1).values.gather(-1, reached).amax((-2, -1))
+        held.append(_above(so_far, x.dtype))
         met.append(b)
-    return HeldUntil(variable, tuple(over), torch.stack(held, -1), torch.stack(met, -1), literal)
+    return _property(3, (variable,), over, held=held, met=met)
 
 
-def infer_intra_task(
-    x1: Tensor, x2: Tensor, over: Sequence[Window], first: str, second: str, slack: float = STRICT
-) -> IntraTask:
+def infer_intra_task(x1: Tensor, x2: Tensor, over: Sequence[Window], first: str, second: str) -> Property:
     """Infer template 4: a_i = min (x₁ − x₂) − ε, strict.
 
     Raises:
         DataError: A window is outside the trace.
     """
-    lowest = torch.stack([part.amin((-2, -1)) for part in _windows(x1 - x2, over)], -1)
-    return IntraTask(first, second, tuple(over), _below(lowest, x1.dtype, slack))
+    lowest = [window.amin((-2, -1)) for window in _windows(x1 - x2, over)]
+    return _property(4, (first, second), over, bound=[-_above(-bound, x1.dtype) for bound in lowest])
 
 
-def infer_implication(
-    x: Tensor, span: Window, delay: Window, variable: str, level: float = 0.75, slack: float = 0.0
-) -> Response:
+def infer_implication(x: Tensor, span: Window, delay: Window, variable: str, level: float = 0.75) -> Property:
     """Infer template 5: `infer_nested` with one variable."""
-    return infer_nested(x, x, span, delay, variable, variable, level, slack)
+    return replace(infer_nested(x, x, span, delay, variable, variable, level), template=5, variables=(variable,))
 
 
 def infer_nested(
-    x1: Tensor,
-    x2: Tensor,
-    span: Window,
-    delay: Window,
-    first: str,
-    second: str,
-    level: float = 0.75,
-    slack: float = 0.0,
-) -> Response:
-    """Infer template 6: a₁ and a₂ = min over triggered t of max_{[t+t3, t+t4]} x₂ − ε.
+    x1: Tensor, x2: Tensor, span: Window, delay: Window, first: str, second: str, level: float = 0.75
+) -> Property:
+    """Infer template 6: a₁ and a₂ = min over triggered t of max_{[t+t3, t+t4]} x₂.
 
     a₁ is the `level` quantile of all of x₁ (a reading). The property is vacuous for clients that reach a₁ nowhere in the
     span.
@@ -260,23 +216,22 @@ def infer_nested(
     Raises:
         DataError: Span and delay reach past T.
     """
-    _windows(x2, [(span[0] + delay[0], span[1] + delay[1])])
+    (reach,) = _windows(x2, [(span[0] + delay[0], span[1] + delay[1])])
     readings = x1.flatten(-2)
-    trigger = readings.kthvalue(max(1, math.ceil(level * readings.shape[-1])), -1, keepdim=True).values
-    triggered = x1[..., span[0] : span[1] + 1] >= trigger[..., None]
-    responses = sliding_maximum(x2[..., span[0] + delay[0] : span[1] + delay[1] + 1], delay[1] - delay[0] + 1)
-    response = torch.where(triggered, responses, torch.inf).flatten(-2).amin(-1, keepdim=True).double() - slack
-    return Response(first, second, span, delay, trigger.double(), response)
+    trigger = readings.kthvalue(max(1, math.ceil(level * readings.shape[-1])), -1).values
+    triggered = x1[..., span[0] : span[1] + 1] >= trigger[..., None, None]
+    responses = sliding_maximum(reach, delay[1] - delay[0] + 1)
+    response = torch.where(triggered, responses, torch.inf).flatten(-2).amin(-1)
+    return _property(6, (first, second), (span, delay), trigger=[trigger], response=[response])
 
 
-def infer_eventualities(x: Tensor, over: Sequence[Window], variable: str, slack: float = 0.0) -> Eventualities:
-    """Infer template 7: a_n = min_S max_{W_n} x − ε.
+def infer_eventualities(x: Tensor, over: Sequence[Window], variable: str) -> Property:
+    """Infer template 7: a_n = min_S max_{W_n} x.
 
     Raises:
         DataError: A window is outside the trace.
     """
-    reached = torch.stack([part.amax(-1).amin(-1) for part in _windows(x, over)], -1)
-    return Eventualities(variable, tuple(over), reached.double() - slack)
+    return _property(7, (variable,), over, bound=[window.amax(-1).amin(-1) for window in _windows(x, over)])
 
 
 def smallest_cover(values: Tensor) -> tuple[Tensor, Tensor]:
@@ -286,7 +241,7 @@ def smallest_cover(values: Tensor) -> tuple[Tensor, Tensor]:
     """
     flat = values.reshape(-1, *values.shape[-2:]).sort(-1).values
     step = max(1, CHUNK // (values.shape[-2] ** 2 * values.shape[-1]))
-    covers = [torch.stack(_cover(part)) for part in flat.tensor_split(tuple(range(step, len(flat), step)))]
+    covers = [torch.stack(_cover(rows)) for rows in flat.tensor_split(tuple(range(step, len(flat), step)))]
     lower, upper = torch.cat(covers, -1).reshape(2, *values.shape[:-2])
     return lower, upper
 
@@ -312,9 +267,14 @@ def _windows(x: Tensor, over: Sequence[Window]) -> list[Tensor]:
     return [x[..., i : j + 1] for i, j in over]
 
 
-def _above(bound: Tensor, dtype: torch.dtype, slack: float) -> Tensor:
-    return bound.double() + strict_margin(bound, dtype, slack)
+def _above(bound: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return bounds moved up by the margin of strict relations."""
+    return bound.double() + strict_margin(bound, dtype)
 
 
-def _below(bound: Tensor, dtype: torch.dtype, slack: float) -> Tensor:
-    return bound.double() - strict_margin(bound, dtype, slack)
+def _property(
+    template: Template, variables: tuple[str, ...], over: Sequence[Window], **parameters: Sequence[Tensor]
+) -> Property:
+    """Return a property from the values of each parameter by window, *C each."""
+    stacked = {name: torch.stack(list(values), -1).double() for name, values in parameters.items()}
+    return Property(template, variables, tuple(over), stacked)

@@ -9,7 +9,6 @@ bound. An until has its goal less the window's minimum.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,23 +16,25 @@ from torch import Tensor
 from common.errors import DataError
 from common.logic import inference
 from common.logic.formula import Formula
-from common.logic.inference import Property
+from common.logic.inference import Property, Template, Window, windows
 from common.logic.semantics import sliding_maximum
-from common.logic.templates import Window, windows
 
-Template = Literal[1, 2, 3, 4, 5, 6, 7]
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 24)
 """Widths of windows, and longest delays of a response, in the search grid."""
 
 
 @dataclass(frozen=True)
 class MinedProperty:
-    """Property that holds on every training trace: its template, width of windows and slack."""
+    """Property that holds on every training trace, its width of windows and its slack."""
 
-    template: Template
     width: int
     inferred: Property
     slack: float
+
+    @property
+    def template(self) -> Template:
+        """Number of the template."""
+        return self.inferred.template
 
     @property
     def formula(self) -> Formula:
@@ -84,14 +85,15 @@ def _of_one(name: str, x: Tensor) -> Callable[[int], Iterator[MinedProperty]]:
 
     def search(width: int) -> Iterator[MinedProperty]:
         over = windows(x.shape[-1], width)
-        ranges, met = inference.infer_operational_range(x, over, name), inference.infer_existence(x, over, name)
-        yield MinedProperty(1, width, ranges, float((ranges.upper - ranges.lower).mean()) / 2 / scale)
-        yield MinedProperty(2, width, met, float((met.upper - met.lower).mean()) / 2 / scale)
+        for interval in (inference.infer_operational_range(x, over, name), inference.infer_existence(x, over, name)):
+            bounds = interval.parameters
+            yield MinedProperty(width, interval, float((bounds["upper"] - bounds["lower"]).mean()) / 2 / scale)
         held = inference.infer_until(x, over, name)
-        yield MinedProperty(3, width, held, float((held.met - _each(x, over, torch.amin)).mean()) / scale)
+        yield MinedProperty(width, held, float((held.parameters["met"] - _each(x, over, torch.amin)).mean()) / scale)
         levels = inference.infer_eventualities(x, over, name)
-        yield MinedProperty(7, width, levels, float((_each(x, over, torch.amax) - levels.bound).mean()) / scale)
-        yield from _responses(5, width, (name, name), (x, x))
+        reached = _each(x, over, torch.amax) - levels.parameters["bound"]
+        yield MinedProperty(width, levels, float(reached.mean()) / scale)
+        yield from _responses(inference.infer_implication, (x,), width, name)
 
     return search
 
@@ -106,25 +108,25 @@ def _of_two(first: str, second: str, x1: Tensor, x2: Tensor) -> Callable[[int], 
         apart = inference.infer_intra_task(x1, x2, over, first, second)
         means = torch.stack([difference[:, i : j + 1].double().mean() for i, j in over])
         if scale:
-            yield MinedProperty(4, width, apart, float((means - apart.bound).mean()) / scale)
-        yield from _responses(6, width, (first, second), (x1, x2))
+            yield MinedProperty(width, apart, float((means - apart.parameters["bound"]).mean()) / scale)
+        yield from _responses(inference.infer_nested, (x1, x2), width, first, second)
 
     return search
 
 
 def _responses(
-    template: Template, width: int, names: tuple[str, str], x: tuple[Tensor, Tensor]
+    infer: Callable[..., Property], x: tuple[Tensor, ...], width: int, *names: str
 ) -> Iterator[MinedProperty]:
     """Yield a response within 1 to `width` steps if the trigger explains part of it."""
     last = x[0].shape[-1] - 1 - width
     if last < 0:
         return
-    inferred = inference.infer_nested(*x, (0, last), (1, width), *names)
-    responses = sliding_maximum(x[1][:, 1:], width).double()
-    triggered = x[0][:, : last + 1] >= inferred.trigger
-    if not inferred.vacuous and responses.amin() < inferred.response:
-        slack = float((responses[triggered] - inferred.response).mean())
-        yield MinedProperty(template, width, inferred, slack / float(x[1].double().std(correction=0)))
+    inferred = infer(*x, (0, last), (1, width), *names)
+    trigger, response = inferred.parameters["trigger"], inferred.parameters["response"]
+    responses = sliding_maximum(x[-1][:, 1:], width).double()
+    if not inferred.vacuous and responses.amin() < response:
+        slack = float((responses[x[0][:, : last + 1] >= trigger] - response).mean())
+        yield MinedProperty(width, inferred, slack / float(x[-1].double().std(correction=0)))
 
 
 def _each(x: Tensor, over: Sequence[Window], extreme: Callable[[Tensor, int], Tensor]) -> Tensor:

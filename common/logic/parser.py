@@ -10,7 +10,7 @@ term       = [ number "*" ] ( name | '"' any name '"' )
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, NoReturn, cast
 
@@ -30,8 +30,7 @@ from common.logic.formula import (
     Until,
     horizon,
 )
-from common.logic.normal_forms import TooManyAlternativesError
-from common.logic.plan import plan
+from common.logic.plan import TooManyAlternativesError, plan
 
 TOKENS = re.compile(
     r"\s*(?:(?P<window>[GFU]\s*\[\s*(?P<a>\d+)\s*,\s*(?P<b>\d+)\s*\])"
@@ -51,43 +50,23 @@ class _Token(NamedTuple):
     window: tuple[int, int]
 
 
-class Located(NamedTuple):
-    """Formula with the places of its parts in the text, from 1.
-
-    Args:
-        formula: The formula.
-        columns: Identity of each part, as by `id`, and the column at which it begins.
-        variables: Names of its variables and the column at which each occurs first.
-    """
-
-    formula: Formula
-    columns: Mapping[int, int]
-    variables: Mapping[str, int]
-
-
 def parse(text: str) -> Formula:
     """Parse a formula.
 
     Raises:
         ConfigError: The text is not a formula; names the column of the fault.
     """
-    return locate(text).formula
+    return _read(text)[0]
 
 
-def locate(text: str) -> Located:
-    """Parse a formula and return the places of its parts.
-
-    Raises:
-        ConfigError: As in `parse`.
-    """
+def _read(text: str) -> "tuple[Formula, _Reader]":
+    """Return the formula of a text and its reader, which knows where its operands and variables begin."""
     if len(text) > MAX_LENGTH:
         refuse(MAX_LENGTH + 1, f"the text has {len(text):,} characters, at most {MAX_LENGTH:,} are read")
-    tokens = _tokens(text)
-    reader = _Reader(tokens)
+    reader = _Reader(_tokens(text))
     phi = reader.formula()
     reader.expect("end")
-    names = {token.text.strip('"'): token.column for token in reversed(tokens) if token.kind == "name"}
-    return Located(phi, reader.columns, names)
+    return phi, reader
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -111,10 +90,16 @@ def refuse(column: int, problem: str) -> NoReturn:
 
 
 class _Reader:
-    """Recursive descent over the tokens, one method per line of the grammar."""
+    """Recursive descent over the tokens, one method per line of the grammar.
+
+    Attributes:
+        variables: Variable -> column at which it occurs first, in this order.
+        columns: Identity of a formula that was read, as by `id` -> column at which it begins, from 1.
+    """
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens, self._at, self._depth = tokens, 0, 0
+        self.variables: dict[str, int] = {}
         self.columns: dict[int, int] = {}
 
     def formula(self) -> Formula:
@@ -137,11 +122,11 @@ class _Reader:
     def _all(self) -> Formula:
         return self._chain("&", lambda: self._located(self._until), And)
 
-    def _chain(self, sign: str, part: Callable[[], Formula], join: type[And] | type[Or]) -> Formula:
-        parts = [part()]
+    def _chain(self, sign: str, read: Callable[[], Formula], join: type[And] | type[Or]) -> Formula:
+        members = [read()]
         while self._took(sign):
-            parts.append(part())
-        return join(tuple(parts)) if len(parts) > 1 else parts[0]
+            members.append(read())
+        return join(tuple(members)) if len(members) > 1 else members[0]
 
     def _until(self) -> Formula:
         left = self._unary()
@@ -184,7 +169,9 @@ class _Reader:
         if self._next.kind == "number":
             factor = self._number()
             self.expect("*")
-        return self.expect("name").strip('"'), sign * factor
+        column, name = self._next.column, self.expect("name").strip('"')
+        self.variables.setdefault(name, column)
+        return name, sign * factor
 
     def _number(self) -> float:
         return float(self.expect("number"))
@@ -227,44 +214,40 @@ def read_formula(text: str, steps: int, variables: tuple[str, ...] = ()) -> Form
         ConfigError: The text is no formula, needs more steps, names another variable, contradicts itself, or has more than
             `CAP` dependent alternatives. The column of the fault is named.
     """
-    located = locate(text)
-    _check_names(located.variables, variables)
-    if horizon(located.formula) >= steps:
-        column, needed = _longest(located.formula, located.columns), horizon(located.formula) + 1
+    phi, reader = _read(text)
+    for name, column in reader.variables.items():
+        if variables and name not in variables:
+            refuse(column, f"the federation measures {', '.join(variables)}; the formula names '{name}'")
+    if horizon(phi) >= steps:
+        column, needed = _longest(phi, reader.columns), horizon(phi) + 1
         refuse(column, f"the formula has {needed} steps, but a forecast has {steps}; shorten its windows")
     try:
-        plan(located.formula, CAP)
+        plan(phi, CAP)
     except TooManyAlternativesError as error:
         refuse(1, str(error))
     except ConfigError as error:
-        refuse(_place(located.formula, located), str(error))
-    return located.formula
-
-
-def _check_names(found: Mapping[str, int], variables: Sequence[str]) -> None:
-    for name, column in sorted(found.items(), key=lambda item: item[1]):
-        if variables and name not in variables:
-            refuse(column, f"the federation measures {', '.join(variables)}; the formula names '{name}'")
+        refuse(_fault_column(phi, reader.columns), str(error))
+    return phi
 
 
 def _longest(phi: Formula, columns: Mapping[int, int]) -> int:
-    """Return the column of the part whose windows end last."""
+    """Return the column of the conjunct whose windows end last."""
     while isinstance(phi, And):
-        phi = max(phi.parts, key=horizon)
+        phi = max(phi.members, key=horizon)
     return columns.get(id(phi), 1)
 
 
-def _place(phi: Formula, located: Located) -> int:
+def _fault_column(phi: Formula, columns: Mapping[int, int]) -> int:
     """Return the column of the first conjunct with which φ cannot be planned."""
     if isinstance(phi, And):
-        for k, part in enumerate(phi.parts):
-            if not is_plannable(part):
-                return _place(part, located)
-            if k and not is_plannable(And(phi.parts[: k + 1])):
-                return located.columns.get(id(part), 1)
+        for k, member in enumerate(phi.members):
+            if not is_plannable(member):
+                return _fault_column(member, columns)
+            if k and not is_plannable(And(phi.members[: k + 1])):
+                return columns.get(id(member), 1)
     if isinstance(phi, Always | Eventually) and not is_plannable(phi.phi):
-        return _place(phi.phi, located)
-    return located.columns.get(id(phi), 1)
+        return _fault_column(phi.phi, columns)
+    return columns.get(id(phi), 1)
 
 
 def is_plannable(phi: Formula) -> bool:

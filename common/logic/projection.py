@@ -7,31 +7,23 @@ construction. A trace that satisfies the formula is returned unchanged.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from common.errors import ConfigError, DataError
 from common.logic.formula import STRICT, Formula, Linear, horizon
-from common.logic.normal_forms import CAP, FREE, Cell, Clause, Interval
-from common.logic.plan import Arc, Chain, Plan, plan
+from common.logic.plan import CAP, FREE, Arc, Cell, Chain, Clause, Interval, Plan, plan
 from common.logic.semantics import combine
 
 
-def strict_margin(bound: Tensor, dtype: torch.dtype, slack: float = STRICT) -> Tensor:
+def strict_margin(bound: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the distance between `bound` and a reading that satisfies it strictly in `dtype`.
 
     The distance is ε, or a few units in the last place where those exceed ε.
     """
-    return (4 * torch.finfo(dtype).eps * bound.double().abs()).clamp(min=slack)
-
-
-Policy = Literal["split", "second"]
-"""Variable that moves where x₁ − x₂ is bound: `split`, both by half; `second`, the second alone.
-
-`split` is also the L2-closest point.
-"""
+    return (4 * torch.finfo(dtype).eps * bound.double().abs()).clamp(min=STRICT)
 
 
 def clamp(traces: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
@@ -42,12 +34,15 @@ def clamp(traces: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     return traces.maximum(lower).minimum(upper)
 
 
-def separate(x1: Tensor, x2: Tensor, bound: Tensor, policy: Policy = "split") -> tuple[Tensor, Tensor]:
-    """Return the closest pair with x₁ − x₂ > bound (template 4); shapes broadcast."""
+def separate(x1: Tensor, x2: Tensor, bound: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the closest pair with x₁ − x₂ > bound (template 4); shapes broadcast.
+
+    Both move by half, which is also the L2-closest point.
+    """
     gap = x1 - x2
     lifted = torch.where(gap > bound, gap, bound + strict_margin(bound, gap.dtype).to(gap.dtype))
     step = round_away(lifted - gap, x1.abs() + x2.abs() + lifted.abs())
-    return (x1 + step / 2, x2 - step / 2) if policy == "split" else (x1, x2 - step)
+    return x1 + step / 2, x2 - step / 2
 
 
 def property_loss(forecast: Tensor, corrected: Tensor) -> Tensor:
@@ -64,14 +59,8 @@ def round_away(step: Tensor, size: Tensor) -> Tensor:
     return step + 4 * torch.finfo(step.dtype).eps * size * step.sign()
 
 
-def shares(axis: Linear, policy: Policy) -> dict[str, float]:
-    """Return the movement of each variable per unit growth of the expression.
-
-    Policy `split` divides it among the variables with the largest factors; `second` moves the last written variable alone.
-    """
-    if policy == "second":
-        name, factor = axis.terms[-1]
-        return {name: 1 / factor}
+def shares(axis: Linear) -> dict[str, float]:
+    """Return the movement of each variable per unit growth; those with the largest factors share it."""
     largest = max(abs(factor) for _, factor in axis.terms)
     movers = [(name, factor) for name, factor in axis.terms if abs(factor) == largest]
     return {name: 1 / (len(movers) * factor) for name, factor in movers}
@@ -121,9 +110,8 @@ def decide(
         weights: L1 cost of moving each axis by 1.
     """
     options = _Options.of(chain, values, weights)
-    taken = _cheapest(chain, options)
     chosen: dict[Cell, Tensor] = {}
-    for layer, arc in zip(chain, taken, strict=True):
+    for layer, arc in zip(chain, _cheapest(chain, options), strict=True):
         for cell, column in _rows(layer, options).items():
             t, axis = cell
             previous = chosen.get(cell, boxed[axis][..., t])
@@ -162,12 +150,12 @@ def _cheapest(chain: Chain, options: _Options) -> list[Tensor]:
         total = cost[..., before] + _extra(layer, options)
         cost, best = _best_into(layer, total)
         best_arcs.append((before, best))
-    state, taken = torch.zeros_like(cost[..., :1], dtype=torch.int64), []
+    state, path = torch.zeros_like(cost[..., :1], dtype=torch.int64), []
     for before, best in reversed(best_arcs):
         arc = best.gather(-1, state)
         state = before[arc]
-        taken.append(arc.squeeze(-1))
-    return taken[::-1]
+        path.append(arc.squeeze(-1))
+    return path[::-1]
 
 
 def _extra(layer: tuple[Arc, ...], options: _Options) -> Tensor:
@@ -208,10 +196,9 @@ class Teacher:
     plan: Plan
     names: tuple[str, ...]
     length: int
-    policy: Policy
 
     @classmethod
-    def of(cls, phi: Formula, names: Sequence[str], length: int, policy: Policy = "split", cap: int = CAP) -> Self:
+    def of(cls, phi: Formula, names: Sequence[str], length: int, cap: int = CAP) -> Self:
         """Prepare φ for traces of `length` steps of the variables `names`.
 
         Raises:
@@ -224,7 +211,7 @@ class Teacher:
         decomposition = plan(phi, cap)
         for axis in decomposition.axes:
             combine(dict.fromkeys(names, torch.empty(0)), axis)
-        return cls(decomposition, tuple(names), length, policy)
+        return cls(decomposition, tuple(names), length)
 
     def __call__(self, traces: Tensor) -> Tensor:
         """Return Y*, the closest traces that satisfy φ: … x T x D -> … x T x D.
@@ -241,7 +228,7 @@ class Teacher:
         values = [combine(columns, axis) for axis in self.plan.axes]
         moved = dict(columns)
         for axis, value, target in zip(self.plan.axes, values, self._targets(values), strict=True):
-            moved |= _moved(axis, value, target, moved, self.policy)
+            moved |= _moved(axis, value, target, moved)
         return torch.stack([moved[name] for name in self.names], -1)
 
     def _targets(self, values: list[Tensor]) -> list[Tensor]:
@@ -249,7 +236,7 @@ class Teacher:
         boxed = [_boxed(self.plan.box, axis, value) for axis, value in enumerate(values)]
         if not self.plan.chains:
             return boxed
-        weights = [sum(map(abs, shares(axis, self.policy).values())) for axis in self.plan.axes]
+        weights = [sum(map(abs, shares(axis).values())) for axis in self.plan.axes]
         targets = [target.clone() for target in boxed]
         for chain in self.plan.chains:
             for (t, axis), target in decide(chain, values, boxed, weights).items():
@@ -263,11 +250,9 @@ def _boxed(box: Clause, axis: int, value: Tensor) -> Tensor:
     return Bounds.of(intervals, value).project(value)
 
 
-def _moved(
-    axis: Linear, value: Tensor, target: Tensor, columns: dict[str, Tensor], policy: Policy
-) -> dict[str, Tensor]:
+def _moved(axis: Linear, value: Tensor, target: Tensor, columns: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the variables of an axis at its target; a single variable takes the target to the last bit."""
     if axis.terms == ((name := axis.terms[0][0], 1.0),):
         return {name: torch.where(target == value, columns[name], target)}
     step = round_away(target - value, target.abs() + sum(columns[name].abs() * abs(c) for name, c in axis.terms))
-    return {name: columns[name] + share * step for name, share in shares(axis, policy).items()}
+    return {name: columns[name] + share * step for name, share in shares(axis).items()}

@@ -67,10 +67,10 @@ class _Evaluation:
                 return self._atom(phi, start, stop)
             case Not(part):
                 return self._negated(self.over(part, start, stop))
-            case And(parts):
-                return reduce(torch.minimum, (self.over(part, start, stop) for part in parts))
-            case Or(parts):
-                return reduce(torch.maximum, (self.over(part, start, stop) for part in parts))
+            case And(members):
+                return reduce(torch.minimum, (self.over(part, start, stop) for part in members))
+            case Or(members):
+                return reduce(torch.maximum, (self.over(part, start, stop) for part in members))
             case Implies(left, right):
                 return torch.maximum(self._negated(self.over(left, start, stop)), self.over(right, start, stop))
             case Always(a, b, part):

@@ -54,9 +54,12 @@ class MethodOptions(LocalTraining):
 
     name: ClassVar[str]
 
+    fixed_capabilities: ClassVar[Capabilities] = Capabilities()
+    """Capabilities under any options, unless the method overrides `capabilities`."""
+
     def capabilities(self) -> Capabilities:
         """Return the capabilities under these options."""
-        return Capabilities()
+        return self.fixed_capabilities
 
     def check(self, task: TaskOptions, model: ModelVariant) -> None:
         """Check that the method supports the task's options and the model variant.

@@ -15,13 +15,10 @@ class FedAvg(ServerStep):
     """
 
     name: ClassVar[str] = "fedavg"
+    fixed_capabilities: ClassVar[Capabilities] = Capabilities(row_wise=True, sum_only=True)
 
     momentum: float = Field(0.0, ge=0, lt=1)
     """Server momentum β (FedAvgM)."""
-
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities under these options."""
-        return Capabilities(row_wise=True, sum_only=True)
 
 
 FEDAVG = MethodSpec(FedAvg, "Average client updates, with optional server momentum", paper="arXiv 1602.05629")
@@ -31,13 +28,10 @@ class FedProx(MethodOptions):
     """FedProx: FedAvg with the local objective L_k(θ) + μ/2‖θ − θ^c‖²."""
 
     name: ClassVar[str] = "fedprox"
+    fixed_capabilities: ClassVar[Capabilities] = Capabilities(row_wise=True, sum_only=True)
 
     mu: float = Field(0.01, ge=0)
     """Weight μ of the proximal term, towards the round's model."""
-
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities under these options."""
-        return Capabilities(row_wise=True, sum_only=True)
 
 
 FEDPROX = MethodSpec(FedProx, "FedAvg with a proximal term against client drift", paper="arXiv 1812.06127")
@@ -48,6 +42,8 @@ class ServerAdaptive(ServerStep):
 
     There is no bias correction; v₀ = τ².
     """
+
+    fixed_capabilities: ClassVar[Capabilities] = Capabilities(row_wise=True, sum_only=True)
 
     lr: float = Field(0.1, gt=0)
 
@@ -62,10 +58,6 @@ class ServerAdaptive(ServerStep):
     tau: float = Field(1e-6, gt=0)
     """Floor τ of the denominator. The paper's 1e-3 exceeds most mean updates here; parameters then hardly
     change."""
-
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities under these options."""
-        return Capabilities(row_wise=True, sum_only=True)
 
 
 class FedAdam(ServerAdaptive):

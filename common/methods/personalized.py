@@ -12,6 +12,7 @@ class FedRep(MethodOptions):
     """FedRep: averaged shared layers, and a private head that stays on the client (Collins et al. 2021)."""
 
     name: ClassVar[str] = "fedrep"
+    fixed_capabilities: ClassVar[Capabilities] = Capabilities(private_layers="head", sum_only=True)
 
     head_steps: int = Field(0, ge=0)
     """Number of first local steps that train the private head alone; the remaining steps train the shared
@@ -26,32 +27,22 @@ class FedRep(MethodOptions):
             )
         return self
 
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities under these options."""
-        return Capabilities(private_layers="head", sum_only=True)
-
 
 class Ditto(MethodOptions):
     """Ditto: FedAvg, and on each client a model v_k that minimizes L_k(v) + λ/2‖v − θ‖² (Li et al. 2021)."""
 
     name: ClassVar[str] = "ditto"
+    fixed_capabilities: ClassVar[Capabilities] = Capabilities(own_model="beside", sum_only=True)
 
     pull: float = Field(1.0, ge=0)
     """Weight λ of the proximal term of the personalized model, towards the global model."""
-
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities under these options."""
-        return Capabilities(own_model="beside", sum_only=True)
 
 
 class Local(MethodOptions):
     """Local training: every client trains alone and sends no parameters."""
 
     name: ClassVar[str] = "local"
-
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities under these options."""
-        return Capabilities(private_layers="all", sum_only=True)
+    fixed_capabilities: ClassVar[Capabilities] = Capabilities(private_layers="all", sum_only=True)
 
 
 FEDREP = MethodSpec(FedRep, "Shared layers by averaging, a private head per client", paper="arXiv 2102.07078")

@@ -13,19 +13,19 @@ class Ridge(MethodOptions):
 
     name: ClassVar[str] = "ridge"
 
+    fixed_capabilities: ClassVar[Capabilities] = Capabilities(
+        per_step=False,
+        sum_only=True,
+        row_wise=True,
+        record_dp="has clients that make no gradient steps",
+        closed_form=True,
+    )
+
     strength: float = Field(0.0, ge=0)
     """Strength λ of the ridge, in the units of the task's statistics; 0: clients choose it by rules that they
     hide from themselves, through one more sum."""
 
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities under these options."""
-        return Capabilities(
-            per_step=False,
-            sum_only=True,
-            row_wise=True,
-            record_dp="has clients that make no gradient steps",
-            closed_form=True,
-        )
 
-
-METHOD = MethodSpec(Ridge, "Solve a ridge regression from sums of statistics, without training", paper="arXiv 1905.03375")
+METHOD = MethodSpec(
+    Ridge, "Solve a ridge regression from sums of statistics, without training", paper="arXiv 1905.03375"
+)

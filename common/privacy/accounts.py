@@ -1,4 +1,4 @@
-"""Privacy accounts in which a ledger counts, costs of releases, and zero-concentrated DP.
+"""Privacy accounts in which a ledger counts, costs of releases, zCDP, and the form of mechanisms.
 
 Conversion to (ε, δ) by Canonne, Kamath and Steinke (2020), Prop 12, with x = α − 1:
 δ ≤ exp(x((1 + x)ρ − ε)) / x · (1 − 1/(1 + x))^(1 + x). Every x > 0 is valid, so an inexact x errs on the safe side.
@@ -15,9 +15,13 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
+import numpy as np
+
+from common.arrays import Floats
 from common.errors import ConfigError, RefusedError, StateError
+from common.privacy.options import PrivacyOptions
 
 _STEPS = 200
 """Bisections, until neighbouring floats are reached."""
@@ -237,3 +241,81 @@ def _finite(cost: float, account: str) -> float:
             f"this mechanism states no finite cost in the {account} account of the ledger; use a mechanism that does"
         )
     return cost
+
+
+class AccountedMechanism(Protocol):
+    """Mechanism as a ledger records it."""
+
+    @property
+    def name(self) -> str:
+        """Name in ledgers."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of the exact value between neighbours, in the norm that is clipped."""
+
+    @property
+    def noise(self) -> float:
+        """Noise scale: σ, or Laplace's b."""
+
+    @property
+    def privacy_cost(self) -> PrivacyCost:
+        """Cost of one release in every account."""
+
+
+class Mechanism(AccountedMechanism, Protocol):
+    """Mechanism that clips one vector and adds noise to it."""
+
+    def standard_deviation(self, entries: int = 1) -> float:
+        """Return the noise standard deviation of a coordinate, relative to vectors of L2 norm C.
+
+        Args:
+            entries: Number of equal non-zero entries of the vectors, where the norm that is clipped is not L2.
+        """
+
+    def release(self, vector: Floats, rng: np.random.Generator, normalise: bool = False) -> Floats:
+        """Return the clipped vector with noise.
+
+        With `normalise`, shorter vectors are scaled up to the clip norm.
+
+        Raises:
+            RefusedError: The vector holds NaN or infinity.
+        """
+
+
+MechanismT = TypeVar("MechanismT", bound=AccountedMechanism, covariant=True)
+
+
+@dataclass(frozen=True)
+class MechanismSpec(Generic[MechanismT]):
+    """Registered mechanism; built in only, since the privacy statement vouches for every mechanism."""
+
+    name: str
+    """Value of `privacy.mechanism`; for unit `record`, a label."""
+    summary: str
+    """Text of the privacy statement.
+
+    The field `what` stands for the values that get noise, other fields for options of `[privacy]`.
+    """
+    account: Callable[[PrivacyOptions], Account]
+    """Account in which a run with these options is cheapest; raises ConfigError if ε is too small for it."""
+    calibrate: Callable[[PrivacyOptions, float, int], MechanismT]
+    """(options, cost, size) -> mechanism of that cost in that account.
+
+    Raises RefusedError for an impossible cost.
+
+    The size is the length of the vector or, for noise in local steps, their number.
+    """
+    cost_power: Literal[1, 2]
+    """Exponent k of cost ∝ noise^−k."""
+
+
+def check_positive(**amounts: float) -> None:
+    """Accept amounts that are positive and finite.
+
+    Raises:
+        RefusedError: An amount is zero, negative, NaN or infinite; the first such amount is named.
+    """
+    for name, amount in amounts.items():
+        if not (math.isfinite(amount) and amount > 0):
+            raise RefusedError(f"privacy: {name} must be a positive number, not {amount}")

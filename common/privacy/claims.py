@@ -216,12 +216,8 @@ def describe_sums(
 ) -> str:
     """Return the guarantee of a run's secure sums.
 
-    Args:
-        options: Options of the run.
-        min_sum: Minimum number of clients in a sum.
-        pinned: Names of the helpers that the guarantee relies on.
-        first_contact: Names of those whose keys came from the server.
-        has_clusters: True if sums have a part for each cluster of clients.
+    The guarantee relies on the pinned helpers; keys of `first_contact` came from the server. With clusters, sums have a part
+    for each cluster of clients.
     """
     is_exact = options.unit == "none"
     text = MASKS_ALONE + (PER_CLUSTER if has_clusters else "") if is_exact else SUM_GUARANTEE

@@ -1,5 +1,6 @@
 """Options `[privacy]`: noise that a run requests; a client's policy and ledger take precedence."""
 
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -68,7 +69,7 @@ class PrivacyOptions(Options):
     metric_share: float = Field(0.0, ge=0, lt=1)
     """Share of ε's cost for summed metrics of the final model; 0: they are not summed under noise."""
 
-    @property
+    @cached_property
     def resolved_trust(self) -> ResolvedTrust:
         """Trust of a run that started; `auto` that nothing resolved is `local`."""
         return "helpers" if self.trust == "helpers" else "local"

@@ -1,7 +1,6 @@
 """Cards of helpers: a helper's identity and its key of one run, signed. Pure."""
 
 import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from common import node_names as node_keys
 from common.errors import WireError
-from common.secure.terms import canonical, digest, read_object
+from common.secure.terms import canonical, digest, read_base64, read_object
 from common.text import printable
 
 FEWEST, MOST = 2, 5
@@ -78,7 +77,7 @@ class HelperCard:
     @cached_property
     def helper_key(self) -> bytes:
         """Raw X25519 key of this run."""
-        raw = _decode(self.key, "key")
+        raw = read_base64(self.key, "helper card: key")
         if len(raw) != 32:
             raise WireError(f"helper card: key has {len(raw)} bytes instead of 32")
         return raw
@@ -101,7 +100,9 @@ class HelperCard:
         except ValueError:
             raise WireError(f"helper card: the key of '{self.name}' is of low order") from None
         try:
-            self._node_key().verify(_decode(self.signature, "signature"), self._signed_bytes(), _SIGNATURE)
+            self._node_key().verify(
+                read_base64(self.signature, "helper card: signature"), self._signed_bytes(), _SIGNATURE
+            )
         except InvalidSignature:
             raise WireError(f"helper card: the signature of '{self.name}' is invalid") from None
 
@@ -112,7 +113,7 @@ class HelperCard:
 
     def _node_key(self) -> ec.EllipticCurvePublicKey:
         try:
-            key = load_der_public_key(_decode(self.identity, "identity"))
+            key = load_der_public_key(read_base64(self.identity, "helper card: identity"))
         except (ValueError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP384R1):
@@ -176,10 +177,3 @@ def make_card(
 
 def _encode(content: bytes) -> str:
     return base64.b64encode(content).decode()
-
-
-def _decode(text: str, field: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise WireError(f"helper card: {field} is not base64") from None

@@ -1,7 +1,6 @@
 """Masks of secure sums and the sealed boxes of their seeds."""
 
 import base64
-import binascii
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from common.errors import WireError
-from common.secure.terms import canonical
+from common.secure.terms import canonical, read_base64
 
 Unsigned = NDArray[np.unsignedinteger[Any]]
 
@@ -105,15 +104,12 @@ def unseal(secret: X25519PrivateKey, box: str, context: bytes) -> bytes:
     Raises:
         WireError: The box is malformed, sealed to another key or of another context.
     """
-    try:
-        raw = base64.b64decode(box, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise WireError("a sealed box is not base64") from error
+    raw = read_base64(box, "a sealed box")
     if len(raw) != BOX:
         raise WireError(f"a sealed box has {BOX} bytes, not {len(raw)}")
-    public, own = raw[:32], secret.public_key().public_bytes_raw()
+    ephemeral, helper_key = raw[:32], secret.public_key().public_bytes_raw()
     try:
-        return _cipher(secret, public, own, public).decrypt(_NONCE, raw[32:], context)
+        return _cipher(secret, ephemeral, helper_key, ephemeral).decrypt(_NONCE, raw[32:], context)
     except InvalidTag as error:
         raise WireError("a sealed box does not open: it is of another key or other terms") from error
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Flags, Ints
 from common.errors import RefusedError
-from common.privacy.accounts import PrivacyCost, Zcdp
-from common.privacy.mechanisms.base import MechanismSpec
+from common.privacy.accounts import MechanismSpec, PrivacyCost, Zcdp
 from common.privacy.vectors import Sign
 from common.secure.quantisation import integer_clip, noise_scale, squared_sensitivity
 from common.secure.terms import MOST_NOISE
@@ -86,9 +85,9 @@ def _accepted(scale: int, proposals: int, stream: Stream) -> Ints:
     inside = magnitude <= _FARTHEST * scale
     magnitude, negative = magnitude[inside], negative[inside]
     distance = np.where(magnitude > scale, magnitude - np.uint64(scale), np.uint64(scale) - magnitude)
-    kept = _bernoulli_exp(distance * distance, 2 * scale * scale, stream)
-    signed = magnitude[kept].astype(np.int64)
-    return np.where(negative[kept], -signed, signed)
+    is_accepted = _bernoulli_exp(distance * distance, 2 * scale * scale, stream)
+    signed = magnitude[is_accepted].astype(np.int64)
+    return np.where(negative[is_accepted], -signed, signed)
 
 
 def _discrete_laplace(scale: int, proposals: int, stream: Stream) -> tuple[Words, Flags]:
@@ -190,7 +189,6 @@ DISCRETE_GAUSSIAN = MechanismSpec(
     name=DiscreteGaussian.name,
     summary="discrete Gaussian noise of every helper on sums over clients of {what}, each client's as one vector of Euclidean"
     " norm at most {clip:g}",
-    units=frozenset({"client"}),
     account=lambda options: Zcdp(),
     calibrate=lambda options, rho, size: _calibrate(rho, size),
     cost_power=2,

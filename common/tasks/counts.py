@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -22,31 +22,8 @@ LEAST_VISIBLE = 0.75
 """Share of the counts' variance that noise has to leave, for `count-offset = auto` to start from them."""
 
 
-class HasItems(Protocol):
-    """Vocabulary with a list of items."""
-
-    items: tuple[str, ...]
-    """Ids of the V items."""
-
-
-def _unlabelled(sums: Arrays, noise: float) -> Arrays:
-    return sums
-
-
-def _unpacked(counts: Arrays, template: Arrays) -> Arrays:
-    return counts
-
-
 def _bounded(counts: Arrays) -> Arrays:
     return {name: np.minimum(a, 1.0) for name, a in counts.items()}
-
-
-def _always_used(options: Any, model: ModelVariant) -> bool:
-    return True
-
-
-def _all_visible(statics: Arrays, vocabulary: Vocabulary) -> float:
-    return 1.0
 
 
 @dataclass(frozen=True)
@@ -76,10 +53,10 @@ class CountStatistics(Generic[VocabularyT]):
     sign: Sign = "positive"
     bound: Callable[[Arrays], Arrays] = _bounded
     least_ratio: float = LEAST_RATIO
-    label: Callable[[Arrays, float], Arrays] = _unlabelled
-    pack: Callable[[Arrays, Arrays], Arrays] = _unpacked
-    used: Callable[[Any, ModelVariant], bool] = _always_used
-    visible: Callable[[Arrays, VocabularyT], float] = _all_visible
+    label: Callable[[Arrays, float], Arrays] = lambda sums, noise: sums
+    pack: Callable[[Arrays, Arrays], Arrays] = lambda counts, template: counts
+    used: Callable[[Any, ModelVariant], bool] = lambda options, model: True
+    visible: Callable[[Arrays, VocabularyT], float] = lambda statics, vocabulary: 1.0
 
 
 def pair_statistics(
@@ -91,21 +68,15 @@ def pair_statistics(
 ) -> CountStatistics[Any]:
     """Return statistics of pairs of items, which depend on the number of items alone.
 
-    Args:
-        check: As in `CountStatistics`, under the number of items.
-        add: As in `CountStatistics`.
-        zeros: Number of items -> zero counts of all pairs.
-        label: As in `CountStatistics`.
-        pack: As in `CountStatistics`.
+    `check` gets the number of items, and `zeros` returns zero counts of all their pairs.
     """
-
-    def checked(counts: Arrays, vocabulary: HasItems) -> None:
-        check(counts, len(vocabulary.items))
-
-    def template(_: Any, vocabulary: HasItems) -> Arrays:
-        return zeros(len(vocabulary.items))
-
-    return CountStatistics(checked, add, template, label=label, pack=pack)
+    return CountStatistics(
+        lambda counts, vocabulary: check(counts, len(vocabulary.items)),
+        add,
+        lambda _, vocabulary: zeros(len(vocabulary.items)),
+        label=label,
+        pack=pack,
+    )
 
 
 MIN_COUNT = 1e-3
@@ -117,8 +88,8 @@ A sequential rule adds at least 1/20; a pair of items adds 1, or .16 if the cont
 
 def sum_by_key(keys: Sequence[Array], values: Sequence[Array]) -> tuple[Array, Array]:
     """Return each key once, ascending, with the float64 sum of its values; zero sums are left out."""
-    keys_once, place = np.unique(np.concatenate(keys), return_inverse=True)
-    sums = np.bincount(place, np.concatenate(values), minlength=len(keys_once))
+    keys_once, index = np.unique(np.concatenate(keys), return_inverse=True)
+    sums = np.bincount(index, np.concatenate(values), minlength=len(keys_once))
     is_counted = sums > MIN_COUNT
     return keys_once[is_counted], sums[is_counted]
 

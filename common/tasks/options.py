@@ -1,6 +1,7 @@
 """Options of a task, and the capabilities of a method that they are checked against."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field
@@ -97,12 +98,12 @@ class TaskOptions(Options):
         """Noise on summed counts; unit `none`: counts are sent in plaintext."""
         return PrivacyOptions()
 
-    @property
+    @cached_property
     def named_rows(self) -> NamedRows | None:
         """Table whose row ids clients send in plaintext; None if uploads are dense."""
         return None
 
-    @property
+    @cached_property
     def gathers_rows(self) -> str:
         """Setting under which local steps work on rows that the client chooses; empty if none."""
         return ""

@@ -75,10 +75,6 @@ class Objective:
     higher_is_better: bool = False
 
 
-def _no_remark(options: Any, privacy: PrivacyOptions, clients: int) -> str:
-    return ""
-
-
 @dataclass(frozen=True, eq=False)
 class TaskSpec(Generic[OptionsT, VocabularyT]):
     """Definition of a task for server and clients; importing it must not import torch.
@@ -128,7 +124,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     loss_is_error: Callable[[ModelVariant], bool] = lambda model: True
     simple: Mapping[str, str] = field(default_factory=dict)
     comparison: Comparison | None = None
-    remark: Callable[[OptionsT, PrivacyOptions, int], str] = _no_remark
+    remark: Callable[[OptionsT, PrivacyOptions, int], str] = lambda options, privacy, clients: ""
     records_per_example: int = 1
 
     def private(self, names: Collection[str], capabilities: Capabilities) -> frozenset[str]:

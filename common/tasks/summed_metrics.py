@@ -91,10 +91,10 @@ def summed_metrics(task: AnyTask, *, noised: bool) -> SummedMetrics:
         chosen = [task.objective.metric, *([task.comparison.metric] if task.comparison else [])]
         keys = dict.fromkeys([*chosen, *(task.simple[key] for key in chosen if key in task.simple)])
         return SummedMetrics({key: _range_of(task, key) for key in keys})
-    own = [key for spec in task.metrics for key in spec.keys]
+    of_model = [key for spec in task.metrics for key in spec.keys]
     prefixes = [family.prefix for family in task.families]
     nested = ["".join(pair) for pair in itertools.permutations(prefixes, 2)]
-    ranges = {f"{prefix}{key}": _range_of(task, key) for prefix in ("", *prefixes, *nested) for key in own}
+    ranges = {f"{prefix}{key}": _range_of(task, key) for prefix in ("", *prefixes, *nested) for key in of_model}
     if task.comparison is None:
         return SummedMetrics(ranges)
     alone = {

@@ -30,8 +30,8 @@ class Vocabulary(BaseModel):
             return cls.model_validate_json(text)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise DataError(f"not a vocabulary of {cls.noun()}: {place} {first['msg']}") from None
+            location = ".".join(str(part) for part in first["loc"])
+            raise DataError(f"not a vocabulary of {cls.noun()}: {location} {first['msg']}") from None
 
     def sha256(self) -> str:
         """Return the SHA-256 of the canonical JSON, hexadecimal."""
@@ -45,10 +45,6 @@ class Vocabulary(BaseModel):
 
 def check_names(noun: str, names: Sequence[str]) -> None:
     """Check names of a vocabulary.
-
-    Args:
-        noun: Noun with article, such as `an item`, for messages.
-        names: Names to check.
 
     Raises:
         ValueError: A name is listed twice or is empty.

@@ -7,6 +7,8 @@ Of `common`, this module and `common.wire.hubs` alone import Flower.
 
 import dataclasses
 import json
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -14,10 +16,9 @@ from flwr.app import Array as FlowerArray
 from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 from safetensors.numpy import load, save
 
-from common.arrays import Arrays, group
+from common.arrays import Arrays
 from common.errors import WireError
 from common.wire.messages import SCHEMA, Metrics, Payload
-from common.wire.sizes import record_size
 
 P = TypeVar("P", bound=Payload)
 RECORD, VERSION, PAYLOAD, ARRAYS = "fedloom", "wire.schema", "wire.payload", "wire.arrays"
@@ -90,13 +91,13 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
     if config.get(VERSION) != SCHEMA:
         version = config.get(VERSION)
         raise WireError(f"{name}: schema version {version!r} differs from {SCHEMA} here; update the older side")
-    arrays = _load(name, config.get(ARRAYS))
+    arrays, metrics = _by_field(_load(name, config.get(ARRAYS))), _by_field(config)
     values: dict[str, Any] = {}
     for field, kind in _SCHEMAS[payload_type]:
         if kind == Arrays:
-            values[field] = group(field, arrays)
+            values[field] = arrays.get(field, {})
         elif kind == Metrics:
-            values[field] = group(field, config)
+            values[field] = metrics.get(field, {})
             if not all(isinstance(number, float) for number in values[field].values()):
                 raise WireError(f"{name}.{field}: a metric is not a number")
         elif field not in config or not isinstance(config[field], kind if isinstance(kind, type) else list):
@@ -104,6 +105,16 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
         else:
             values[field] = config[field]
     return payload_type(**values)
+
+
+def _by_field(entries: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return field -> key -> value of entries `field/key`; others are left out."""
+    fields: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for name, value in entries.items():
+        field, slash, key = name.partition("/")
+        if slash:
+            fields[field][key] = value
+    return fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +133,7 @@ class Outline:
 
 def outline(record: RecordDict) -> Outline:
     """Describe a message, of any sender, without decoding its arrays."""
-    size, config = sum(map(_size, record.config_records.values())), record.get(RECORD)
+    size, config = sum(map(record_size, record.config_records.values())), record.get(RECORD)
     if not isinstance(config, ConfigRecord):
         return Outline(size=size)
     values = {
@@ -155,12 +166,12 @@ def _fields(payload_type: type[Any]) -> tuple[tuple[str, Any], ...]:
 _SCHEMAS: dict[type[Any], tuple[tuple[str, Any], ...]] = {payload: _fields(payload) for payload in get_args(Payload)}
 
 
-def _plain(place: str, key: str, array: Any) -> np.ndarray[Any, Any]:
+def _plain(field: str, key: str, array: Any) -> np.ndarray[Any, Any]:
     """Return the array if the schema supports its dtype: boolean, integer or float."""
     plain = np.asarray(array, order="C")
     if plain.dtype.kind not in "biuf":
         raise WireError(
-            f"{place}: array '{key}' has type {plain.dtype}; only booleans, integers and floats are supported"
+            f"{field}: array '{key}' has type {plain.dtype}; only booleans, integers and floats are supported"
         )
     return plain
 
@@ -175,9 +186,17 @@ def _load(name: str, blob: Any) -> Arrays:
     return arrays
 
 
-def _size(config: ConfigRecord) -> int:
-    """Return the bytes of a record; Flower's own count fails on empty texts."""
-    return sum(len(key) + (len(value) if isinstance(value, str | bytes) else 8) for key, value in config.items())
+def record_size(record: Mapping[str, Any]) -> int:
+    """Return the bytes of a record's entries as Flower counts them; its own count fails on empty texts."""
+    return sum(len(key) + _value_size(value) for key, value in record.items())
+
+
+def _value_size(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, int | float):
+        return 1 if isinstance(value, bool) else 8
+    return sum(map(_value_size, value)) if isinstance(value, list) else len(value.data)  # Flower's arrays
 
 
 def _shapes(blob: Any) -> dict[str, tuple[int, ...]]:

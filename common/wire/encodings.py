@@ -1,7 +1,4 @@
-"""Updates with fewer bytes: half precision, 8 bits with scales, or the largest numbers. Pure.
-
-An array `name` is sent as `name@ids` (places in the flat array, ascending) and `name@kept` (numbers). The rest is zero.
-"""
+"""Updates with fewer bytes: half precision, or 8 bits with scales. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -52,8 +49,8 @@ def unpack(received: Mapping[str, Array], encoding: str, what: str = "update") -
     if encoding == "float16":
         return {name: a.astype(np.float32) if a.dtype == np.float16 else a for name, a in received.items()}
     coded = [name.removesuffix(CODES) for name in received if name.endswith(CODES)]
-    parts = {name + suffix for name in coded for suffix in (CODES, SCALES)}
-    whole = {name: a for name, a in received.items() if name not in parts}
+    of_codes = {name + suffix for name in coded for suffix in (CODES, SCALES)}
+    whole = {name: a for name, a in received.items() if name not in of_codes}
     if repeated := whole.keys() & set(coded):
         raise WireError(f"{what}: array '{min(repeated)}' is sent twice")
     return whole | {name: _from_codes(f"{what}: array '{name}'", name, received) for name in coded}
@@ -79,12 +76,12 @@ def _to_codes(name: str, a: Array) -> Arrays:
     return {name + CODES: codes.reshape(-1)[: a.size].reshape(a.shape), name + SCALES: scales}
 
 
-def _from_codes(place: str, name: str, received: Mapping[str, Array]) -> Array:
+def _from_codes(what: str, name: str, received: Mapping[str, Array]) -> Array:
     codes, scales = received[name + CODES], received.get(name + SCALES)
     blocks = -(-codes.size // BLOCK)
     if scales is None or codes.dtype != np.int8 or scales.dtype != np.float16 or scales.shape != (blocks,):
-        raise WireError(f"{place}: 8-bit codes need one float16 scale for each {BLOCK} numbers")
+        raise WireError(f"{what}: 8-bit codes need one float16 scale for each {BLOCK} numbers")
     if not (np.isfinite(scales) & (scales > 0)).all():
-        raise WireError(f"{place}: a scale is not positive and finite")
+        raise WireError(f"{what}: a scale is not positive and finite")
     numbers = codes.reshape(-1).astype(np.float32) * np.repeat(scales.astype(np.float32), BLOCK)[: codes.size]
     return numbers.reshape(codes.shape)

@@ -104,11 +104,11 @@ def split_answers(reply: RecordDict) -> dict[str, Answer]:
     codes, reasons = _column(config, _CODES, int, len(names)), _column(config, _REASONS, str, len(names))
     entries: dict[str, dict[str, Any]] = {str(k): {} for k, code in enumerate(codes) if code == _ANSWERED}
     for key, value in config.items():
-        place, slash, own = key.partition("/")
-        if slash and place not in entries:
+        number, slash, entry = key.partition("/")
+        if slash and number not in entries:
             raise WireError(f"{_REPLY}: entry '{printable(key, 40)}' belongs to no client with an answer")
         if slash:
-            entries[place][own] = value
+            entries[number][entry] = value
     return {
         name: _answer(code, reason, entries.get(str(k), {}))
         for k, (name, code, reason) in enumerate(zip(names, codes, reasons, strict=True))
@@ -202,5 +202,5 @@ def read_sum(blob: bytes, members: Sequence[Member]) -> Contribution:
     if any(a.shape != (len(members),) or a.dtype != np.float64 for a in lengths.values()):
         raise WireError(f"the sum does not have a length for each of {len(members)} clients")
     rows = zip(members, rows_of_lengths(lengths), strict=True)
-    total.members = [replace(member, lengths=own) for member, own in rows]
+    total.members = [replace(member, lengths=row) for member, row in rows]
     return total

@@ -1,19 +1,22 @@
-"""Row-sparse encoding of table updates, equal to the full table bit for bit. Pure.
+"""Row-sparse encoding of table updates, equal to the full table bit for bit, and its size. Pure.
 
 A table `name` whose non-zero rows take fewer bytes is sent as `name@rows` (ids, ascending) and `name@values` (rows).
 The ids reveal which rows a client changed; a full table reveals the same by its zeros.
+
+Sizes of arrays equal those of `safetensors.numpy.save`: a length in 8 bytes, a JSON header padded to multiples of 8, then the
+numbers.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from common.arrays import Array, Arrays, Ints
+from common.arrays import Array, Arrays, Flags, Ints
 from common.errors import WireError
 from common.wire.messages import TrainReply
-from common.wire.sizes import StackedArray, blob_sizes
 
 ROWS, VALUES = "@rows", "@values"
 
@@ -39,46 +42,6 @@ def named_rows(table: str, ids: Ints, values: Array) -> Arrays:
     return {table + ROWS: ids.astype(_ids(int(ids.max(initial=0)) + 1)), table + VALUES: values}
 
 
-def stacked_sizes(
-    clients: int, stacked: Mapping[str, Array], gathered: Mapping[str, Ints], *, compressed: bool
-) -> list[int]:
-    """Return the bytes of each client's arrays in a message.
-
-    Args:
-        clients: Number K of clients.
-        stacked: Arrays of the clients, K × ….
-        gathered: Table that is sent as gathered rows -> number of each client's rows.
-        compressed: True if `compress` applies to them.
-    """
-    always, columns = (
-        np.ones(clients, bool),
-        [StackedArray("", "bool", np.zeros(clients, bool), np.zeros(clients, np.int64), ())],
-    )
-    for name, a in stacked.items():
-        rows, rest = (a.shape[1], a.shape[2:]) if a.ndim > 1 else (1, None)
-        whole = StackedArray(name, a.dtype.name, always, np.full(clients, rows), rest)
-        if name in gathered:
-            columns += _as_rows(whole, gathered[name])
-        elif compressed and a.ndim == 3 and a.size:
-            columns += _smaller(whole, _count_touched(a))
-        else:
-            columns.append(whole)
-    return [int(size) for size in blob_sizes(columns)]
-
-
-def _smaller(whole: StackedArray, touched: Ints) -> tuple[StackedArray, ...]:
-    """Return the arrays of tables of which so many rows are touched, as `compress` chooses them."""
-    ids, values = _as_rows(whole, touched)
-    is_smaller = ids.nbytes + values.nbytes < whole.nbytes
-    return whole._replace(present=~is_smaller), *(part._replace(present=is_smaller) for part in (ids, values))
-
-
-def _as_rows(whole: StackedArray, touched: Ints) -> tuple[StackedArray, StackedArray]:
-    """Return the ids and the values of so many rows of tables."""
-    ids = StackedArray(whole.name + ROWS, _ids(int(whole.rows[0])).__name__, whole.present, touched, ())
-    return ids, StackedArray(whole.name + VALUES, whole.dtype, whole.present, touched, whole.rest)
-
-
 def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: str = "update") -> Arrays:
     """Restore full tables of `template`'s shapes and dtypes; inverse of `compress`.
 
@@ -88,8 +51,8 @@ def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: s
         WireError: Rows of a table do not fit the template; names `what` and the table.
     """
     tables = _tables(received, template)
-    parts = {n + suffix for n in tables for suffix in (ROWS, VALUES)}
-    whole = {n: a for n, a in received.items() if n not in parts}
+    sparse = {n + suffix for n in tables for suffix in (ROWS, VALUES)}
+    whole = {n: a for n, a in received.items() if n not in sparse}
     return whole | {n: _table(f"{what}: array '{n}'", n, received, template) for n in tables}
 
 
@@ -144,19 +107,6 @@ def _touched(a: Array) -> Array:
     return np.flatnonzero(_bits(a).any(axis=1)).astype(_ids(len(a)))
 
 
-def _count_touched(tables: Array) -> Ints:
-    """Return the number of rows with any bit set in each of K tables.
-
-    Most tables are touched in the first column of all rows or in few rows; a product is quicker than `any` over short rows.
-    """
-    bits = _bits(tables)
-    if (bits[..., 0] != 0).all():
-        return np.full(len(bits), bits.shape[1])
-    is_set = (bits != 0).astype(np.float32)
-    touched: Ints = np.count_nonzero(is_set @ np.ones(tables.shape[2], np.float32), axis=1)
-    return touched
-
-
 def _bits(a: Array) -> Array:
     return np.ascontiguousarray(a).view(np.uint8 if a.dtype.itemsize not in (2, 4, 8) else f"u{a.dtype.itemsize}")
 
@@ -170,23 +120,131 @@ def _tables(received: Mapping[str, Array], template: Mapping[str, Array]) -> lis
     return [n.removesuffix(ROWS) for n in received if n.endswith(ROWS) and n not in template]
 
 
-def _table(place: str, name: str, received: Mapping[str, Array], template: Mapping[str, Array]) -> Array:
-    _check_table(place, name, received, template)
+def _table(what: str, name: str, received: Mapping[str, Array], template: Mapping[str, Array]) -> Array:
+    _check_table(what, name, received, template)
     table = np.zeros_like(template[name])
     table[received[name + ROWS]] = received[name + VALUES]
     return table
 
 
-def _check_table(place: str, name: str, received: Mapping[str, Array], template: Mapping[str, Array]) -> None:
+def _check_table(what: str, name: str, received: Mapping[str, Array], template: Mapping[str, Array]) -> None:
     like, ids, values = template.get(name), received[name + ROWS], received.get(name + VALUES)
     if like is None or like.ndim != 2 or name in received or values is None:
-        raise WireError(f"{place}: rows belong to no table of the model, are repeated, or lack their values")
+        raise WireError(f"{what}: rows belong to no table of the model, are repeated, or lack their values")
     if ids.ndim != 1 or ids.dtype not in (np.int32, np.int64):
-        raise WireError(f"{place}: row ids are {ids.dtype}{list(ids.shape)}, expected a vector of int32 or int64")
+        raise WireError(f"{what}: row ids are {ids.dtype}{list(ids.shape)}, expected a vector of int32 or int64")
     if values.dtype != like.dtype or values.shape != (len(ids), like.shape[1]):
         expected = f"{like.dtype}{[len(ids), like.shape[1]]}"
-        raise WireError(f"{place}: rows are {values.dtype}{list(values.shape)}, expected {expected}")
+        raise WireError(f"{what}: rows are {values.dtype}{list(values.shape)}, expected {expected}")
     if np.any(ids[1:] <= ids[:-1]):
-        raise WireError(f"{place}: row ids are repeated or not in ascending order")
+        raise WireError(f"{what}: row ids are repeated or not in ascending order")
     if ids.size and (ids[0] < 0 or ids[-1] >= len(like)):
-        raise WireError(f"{place}: row ids are out of range; the table has {len(like)} rows")
+        raise WireError(f"{what}: row ids are out of range; the table has {len(like)} rows")
+
+
+DTYPE_CODES = {
+    **{"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "float16": "F16"},
+    **{"int32": "I32", "uint32": "U32", "float32": "F32", "float64": "F64", "int64": "I64", "uint64": "U64"},
+}
+"""NumPy's name of a dtype -> its name in a header, in the ascending order of a file."""
+
+_ORDER = {name: index for index, name in enumerate(DTYPE_CODES)}
+_ENTRY = len('"":{"dtype":"","shape":[],"data_offsets":[,]},')
+_TENS = 10 ** np.arange(1, 19)
+
+
+class StackedArray(NamedTuple):
+    """One array in each of the messages of K clients.
+
+    Args:
+        name: Name, ASCII without quotes and backslashes.
+        dtype: NumPy's name of its dtype.
+        present: True for each message that has it, (K,).
+        rows: Length of its first dimension, (K,).
+        rest: Other dimensions; None for a scalar, which has no first one.
+    """
+
+    name: str
+    dtype: str
+    present: Flags
+    rows: Ints
+    rest: tuple[int, ...] | None
+
+    @property
+    def nbytes(self) -> Ints:
+        """Bytes of the numbers, (K,)."""
+        return self.rows * (math.prod(self.rest or ()) * np.dtype(self.dtype).itemsize)
+
+    @property
+    def shape_length(self) -> Ints:
+        """Length of the shape as text, (K,)."""
+        if self.rest is None:
+            return np.zeros_like(self.rows)
+        return _digits(self.rows) + sum(1 + len(str(n)) for n in self.rest)
+
+
+def blob_sizes(arrays: Sequence[StackedArray]) -> Ints:
+    """Return the bytes of each client's arrays, (K,)."""
+    header, end = np.ones_like(arrays[0].rows), np.zeros_like(arrays[0].rows)  # {} without the last comma
+    for array in sorted(arrays, key=lambda array: (-_ORDER[array.dtype], array.name)):
+        start, end = end, end + np.where(array.present, array.nbytes, 0)
+        fixed = _ENTRY + len(array.name) + len(DTYPE_CODES[array.dtype])
+        header += np.where(array.present, fixed + array.shape_length + _digits(start) + _digits(end), 0)
+    return 8 + -(-np.maximum(header, len("{}")) // 8) * 8 + end
+
+
+def _digits(numbers: Ints) -> Ints:
+    return np.searchsorted(_TENS, numbers, side="right") + 1
+
+
+def stacked_sizes(
+    clients: int, stacked: Mapping[str, Array], gathered: Mapping[str, Ints], *, compressed: bool
+) -> list[int]:
+    """Return the bytes of each client's arrays in a message.
+
+    Args:
+        clients: Number K of clients.
+        stacked: Arrays of the clients, K × ….
+        gathered: Table that is sent as gathered rows -> number of each client's rows.
+        compressed: True if `compress` applies to them.
+    """
+    always, columns = (
+        np.ones(clients, bool),
+        [StackedArray("", "bool", np.zeros(clients, bool), np.zeros(clients, np.int64), ())],
+    )
+    for name, a in stacked.items():
+        rows, rest = (a.shape[1], a.shape[2:]) if a.ndim > 1 else (1, None)
+        whole = StackedArray(name, a.dtype.name, always, np.full(clients, rows), rest)
+        if name in gathered:
+            columns += _as_rows(whole, gathered[name])
+        elif compressed and a.ndim == 3 and a.size:
+            columns += _smaller(whole, _count_touched(a))
+        else:
+            columns.append(whole)
+    return [int(size) for size in blob_sizes(columns)]
+
+
+def _smaller(whole: StackedArray, touched: Ints) -> tuple[StackedArray, ...]:
+    """Return the arrays of tables of which so many rows are touched, as `compress` chooses them."""
+    ids, values = _as_rows(whole, touched)
+    is_smaller = ids.nbytes + values.nbytes < whole.nbytes
+    return whole._replace(present=~is_smaller), *(part._replace(present=is_smaller) for part in (ids, values))
+
+
+def _as_rows(whole: StackedArray, touched: Ints) -> tuple[StackedArray, StackedArray]:
+    """Return the ids and the values of so many rows of tables."""
+    ids = StackedArray(whole.name + ROWS, _ids(int(whole.rows[0])).__name__, whole.present, touched, ())
+    return ids, StackedArray(whole.name + VALUES, whole.dtype, whole.present, touched, whole.rest)
+
+
+def _count_touched(tables: Array) -> Ints:
+    """Return the number of rows with any bit set in each of K tables.
+
+    Most tables are touched in the first column of all rows or in few rows; a product is quicker than `any` over short rows.
+    """
+    bits = _bits(tables)
+    if (bits[..., 0] != 0).all():
+        return np.full(len(bits), bits.shape[1])
+    is_set = (bits != 0).astype(np.float32)
+    touched: Ints = np.count_nonzero(is_set @ np.ones(tables.shape[2], np.float32), axis=1)
+    return touched

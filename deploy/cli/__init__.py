@@ -12,16 +12,11 @@ def main() -> None:
     try:
         app(prog_name="fedloom")
     except Exception as error:
-        _fail(error)
+        from deploy.cli.output import find_exit_code, print_error
 
-
-def _fail(error: Exception) -> None:
-    """Print an expected error in one line and exit; raise any other again."""
-    from deploy.cli.output import find_exit_code, print_error
-
-    code = find_exit_code(error)
-    if code is None:
-        raise error
-    place = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
-    print_error(f"{place}{error.strerror}" if isinstance(error, OSError) and error.strerror else str(error))
-    sys.exit(code)
+        code = find_exit_code(error)
+        if code is None:
+            raise
+        file_prefix = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+        print_error(f"{file_prefix}{error.strerror}" if isinstance(error, OSError) and error.strerror else str(error))
+        sys.exit(code)

@@ -84,7 +84,7 @@ def _format_help(command: Command) -> None:
     if len(options) >= MIN_GROUPED:
         for option in options:
             option.rich_help_panel = option.rich_help_panel or find_panel(option.opts[0])
-        order = {panel: place for place, panel in enumerate(PANELS)}
+        order = {panel: number for number, panel in enumerate(PANELS)}
         command.params.sort(key=lambda one: order.get(getattr(one, "rich_help_panel", None) or "", -1))
         help_option = command.get_help_option(Context(command))
         setattr(help_option, "rich_help_panel", find_panel("--help"))  # noqa: B010 - Typer's attribute, unknown to Click
@@ -101,8 +101,8 @@ def _as_typed(text: str) -> str:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        parts = (f"{name} {version(name)}" for name in ("flwr", "torch"))
-        typer.echo(f"fedloom {version('fedloom')} ({', '.join(parts)}, python {python_version()})")
+        versions = (f"{name} {version(name)}" for name in ("flwr", "torch"))
+        typer.echo(f"fedloom {version('fedloom')} ({', '.join(versions)}, python {python_version()})")
         raise typer.Exit
 
 

@@ -44,9 +44,6 @@ def list_assignments() -> list[str]:
     return [f"{key}=" for key in list_keys()]
 
 
-FinishedRun = Annotated[
-    str, typer.Option(autocompletion=list_runs, help="Use this finished run, by name or folder; default: the newest.")
-]
 Runs = Annotated[
     list[str] | None,
     typer.Argument(autocompletion=list_runs, help="Runs, by name or folder; default: the newest."),
@@ -100,31 +97,11 @@ Rounds = Annotated[
     int | None,
     typer.Option(help="Train so many rounds; default: 30, or without --method the task's own (see `fedloom tasks`)."),
 ]
-Seed = Annotated[
-    int | None, typer.Option(help="Seed every random choice but privacy noise; one seed gives one result. Default: 0.")
-]
 Epsilon = Annotated[
     float | None,
     typer.Option(help="Add noise to everything that clients send: ε of the whole run. --set privacy.* sets the rest."),
 ]
 Delta = Annotated[float | None, typer.Option(help="Set δ of --epsilon; default: 1e-5.")]
-FromRound = Annotated[
-    int | None,
-    typer.Option(min=1, help="With --resume: go back to this round's checkpoint, and remove what followed it."),
-]
-Patience = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Hold out validation data, and end the run after so many rounds without a gain on them; 0: never. "
-        "Default: 20 for `fedloom up` without noise, else 0.",
-    ),
-]
-MinDelta = Annotated[float | None, typer.Option(min=0, help="Count a gain of --patience above this value; default: 0.")]
-Helpers = Annotated[
-    int | None, typer.Option(min=0, max=5, help="Sum masked updates with so many helpers; 0: each client by itself.")
-]
-NewHelpers = Annotated[bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")]
 Alone = Annotated[
     bool,
     typer.Option(help="Compare with models that up to 2,000 clients train alone here, for a minute or the run's time."),
@@ -137,21 +114,6 @@ Sets = Annotated[
         autocompletion=list_assignments,
         help="Set any option of `fedloom config --list`, such as algorithm.fedrule.lam=0.5; repeatable.",
     ),
-]
-RunId = Annotated[str, typer.Option(help="Name the run's folder; default: date, method and task.")]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Take options from this TOML file, such as runs/ID/config.toml; --set and other options come after it.",
-    ),
-]
-Resume = Annotated[
-    str, typer.Option(metavar="ID", autocompletion=list_runs, help="Continue this run from its newest checkpoint.")
-]
-Data = Annotated[
-    str, typer.Option(help="Use this data file or folder of files; 'demo' generates the task's embedded data.")
 ]
 Test = Annotated[
     str,
@@ -198,6 +160,9 @@ Partition = Annotated[
     typer.Option(metavar="COLUMN", help="Make each value of this column of your tables one client; default: none."),
 ]
 
+
+CLIENTS_FILE = "clients.toml"
+"""File that makes a folder of data those of a hub, and names its clients."""
 
 NEWCOMER = "newcomer"
 """Default name of a client that adapts a model; its state folder depends on its data."""
@@ -268,25 +233,56 @@ class RunRequest:
     method: Method = ""
     task: Task = ""
     rounds: Rounds = None
-    seed: Seed = None
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed every random choice but privacy noise; one seed gives one result. Default: 0."),
+    ] = None
     epsilon: Epsilon = None
     delta: Delta = None
     sets: Sets = None
-    run_id: RunId = ""
-    resume: Resume = ""
-    round: FromRound = None
-    config: ConfigFile = None
-    patience: Patience = None
-    min_delta: MinDelta = None
-    helpers: Helpers = None
-    new_helpers: NewHelpers = False
+    run_id: Annotated[str, typer.Option(help="Name the run's folder; default: date, method and task.")] = ""
+    resume: Annotated[
+        str, typer.Option(metavar="ID", autocompletion=list_runs, help="Continue this run from its newest checkpoint.")
+    ] = ""
+    round: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --resume: go back to this round's checkpoint, and remove what followed it."),
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Take options from this TOML file, such as runs/ID/config.toml; --set and other options come after it.",
+        ),
+    ] = None
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Hold out validation data, and end the run after so many rounds without a gain on them; 0: never. "
+            "Default: 20 for `fedloom up` without noise, else 0.",
+        ),
+    ] = None
+    min_delta: Annotated[
+        float | None, typer.Option(min=0, help="Count a gain of --patience above this value; default: 0.")
+    ] = None
+    helpers: Annotated[
+        int | None,
+        typer.Option(min=0, max=5, help="Sum masked updates with so many helpers; 0: each client by itself."),
+    ] = None
+    new_helpers: Annotated[
+        bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")
+    ] = False
 
 
 @dataclass(frozen=True)
 class DataRequest:
     """Options of data that every command with data takes."""
 
-    data: Data = "demo"
+    data: Annotated[
+        str, typer.Option(help="Use this data file or folder of files; 'demo' generates the task's embedded data.")
+    ] = "demo"
     columns: Columns = None
     decimal: Decimal = "auto"
     dates: Dates = "auto"
@@ -298,7 +294,7 @@ class DataRequest:
         Raises:
             ConfigError: An option has no such form or value, or the data are embedded.
         """
-        from client.data.sources import is_demo
+        from client.data.dataset import is_demo
         from client.data.tables.schema import Dialect
         from common.errors import ConfigError
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -27,6 +27,13 @@ def say(line: str) -> None:
     out.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
+def aligned(rows: Sequence[Sequence[str]], justify: Callable[[str, int], str] = str.ljust) -> Iterator[str]:
+    """Iterate over lines with columns of equal width; the first is aligned left, others by `justify`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join([row[0].ljust(widths[0]), *map(justify, row[1:], widths[1:])]).rstrip()
+
+
 def print_object(found: object) -> None:
     """Print a JSON value as one line, the last of stdout."""
     sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
@@ -41,13 +48,7 @@ Describe = Callable[[str], Mapping[str, Any]]
 
 
 def print_entries(origins: Mapping[str, str], describe: Describe, *, json: bool) -> None:
-    """Print name, package and description of each entry, or the error of a broken entry.
-
-    Args:
-        origins: Name -> package.
-        describe: Return an entry's description by its name.
-        json: True for JSON.
-    """
+    """Print name, package and description of each entry, or the error of a broken entry."""
     entries = [{"name": name, "package": package, **_described(name, describe)} for name, package in origins.items()]
     if json:
         print_object(entries)

@@ -15,14 +15,14 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the fields of each dataclass among its parameters as options of their own."""
-    own = inspect.signature(command).parameters.values()
-    groups: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
+    declared = inspect.signature(command).parameters.values()
+    groups: dict[str, Any] = {p.name: p.annotation for p in declared if is_dataclass(p.annotation)}
 
     def run(**given: Any) -> None:
         made = {name: kind(**{f.name: given.pop(f.name) for f in fields(kind)}) for name, kind in groups.items()}
         command(**made, **given)
 
-    parameters = [q for p in own for q in (_fields(groups[p.name]) if p.name in groups else [p])]
+    parameters = [q for p in declared for q in (_fields(groups[p.name]) if p.name in groups else [p])]
     return with_parameters(run, parameters, command)
 
 
@@ -56,8 +56,8 @@ def with_query(command: Callable[..., None], of: OptionsOf = lambda task: task.q
     def run(**given: Any) -> None:
         command(query={name: given.pop(_identifier(name)) for name in options}, **given)
 
-    own = inspect.signature(command).parameters.values()
-    parameters = [*_parameters(options), *(p for p in own if p.name != "query")]
+    declared = inspect.signature(command).parameters.values()
+    parameters = [*_parameters(options), *(p for p in declared if p.name != "query")]
     return with_parameters(run, parameters, command)
 
 

@@ -48,7 +48,7 @@ def budget(
     """
     from deploy.cli.output import print_object, say
     from deploy.data.budgets import list_statements, raise_limit
-    from deploy.federation.runs import is_simulation, runs_folder
+    from deploy.federation.runs import origin_of, runs_folder
 
     if raise_to is not None:
         raise_limit(raise_to, data, state_dir, ledgers)
@@ -60,7 +60,8 @@ def budget(
             say(line)
         if not found and not broken:
             say("no privacy budget was spent here")
-            if any(is_simulation(run) for run in runs_folder().glob("*")):
+            origins = map(origin_of, runs_folder().glob("*"))
+            if any(origin and origin.command == "simulate" for origin in origins):
                 say("simulations keep no ledger: each has its clients in one process, and their state ends with it")
     if broken:
         raise LedgerError("\n".join(map(str, broken)))

@@ -14,7 +14,6 @@ from deploy.cli.options import list_keys, list_runs
 
 if TYPE_CHECKING:
     from common.config.reference import OptionReference
-    from common.options import Scalar
 
 NAMED = {
     **{key: f"--{key}" for key in ("run-id", "method", "task", "rounds", "seed", "catalogue", "resume")},
@@ -110,7 +109,8 @@ def show(
     stored = stored_options(find_run(run))
     references = {one.key: one for one in _find(())}
     if json:
-        print_object([_stored_as_json(key, value, references.get(key)) for key, value in stored.items()])
+        about = {key: _as_json(one) for key, one in references.items()}
+        print_object([{"key": key, "value": value, **about.get(key, {})} for key, value in stored.items()])
         return
     names = [str(stored.get(key)) for key in ("method", "planner.inner")]
     for key, value in stored.items():
@@ -151,14 +151,6 @@ def _option(one: "OptionReference") -> str:
 
 def _as_json(one: "OptionReference") -> dict[str, object]:
     return {**asdict(one), "option": NAMED.get(one.key, "--set")}
-
-
-def _stored_as_json(key: str, value: "Scalar", one: "OptionReference | None") -> dict[str, object]:
-    return {
-        "key": key,
-        "value": value,
-        **({name: v for name, v in _as_json(one).items() if name != "key"} if one else {}),
-    }
 
 
 def defaults_of_methods(one: "OptionReference") -> str:

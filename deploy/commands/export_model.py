@@ -61,14 +61,14 @@ def export_model(
         raise ConfigError(f"run '{name}' {why}; name another run")
     source = o.DataRequest(data or "demo", columns, decimal, dates)
     trained = open_run(folder, task.name, source, state_dir, checkpoint)
-    done = export_run(trained, task, result, onnx, unit, data=bool(data))
+    page, card = export_run(trained, task, result, onnx, unit, data=bool(data))
     if json:
-        print_object({"onnx": str(done.onnx), "card": list(map(str, done.pages)), "personal": done.personal})
+        print_object({"onnx": str(onnx), "card": [str(page), str(card)], "personal": bool(data)})
         return
-    say(f"model   {done.onnx} ({size(done.size)}), of run {name} ({trained.about})")
-    say(f"card    {done.pages[0]} and {done.pages[1].name}")
-    say(f"serve   fedloom serve-model {done.onnx}")
-    if done.personal:
+    say(f"model   {onnx} ({size(onnx.stat().st_size)}), of run {name} ({trained.about})")
+    say(f"card    {page} and {card.name}")
+    say(f"serve   fedloom serve-model {onnx}")
+    if data:
         note("the file contains what your data look like; do not hand on")
 
 

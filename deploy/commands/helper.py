@@ -57,6 +57,6 @@ def helper(
         raise ConfigError("--server is missing; give the HOST:PORT that clients of the federation join")
     if ca is None:
         raise ConfigError("--ca is missing; give the ca.pem of the server's owner")
-    from deploy.federation.helper import HelperNode, serve_sums
+    from deploy.federation.helper import serve_sums
 
-    serve_sums(HelperNode(server, ca, identity, name, state_dir, patience, forget, most_numbers))
+    serve_sums(server, ca, identity, name, state_dir, patience=patience, forget=forget, most_numbers=most_numbers)

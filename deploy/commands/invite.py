@@ -45,12 +45,14 @@ def invite(
     """
     from deploy.cli.output import note, print_object
     from deploy.federation.status import stored_order
+    from deploy.files import read_file
     from deploy.keys.invitation import make_invitation
 
     order = stored_order(home)
     config = _config(o.RunRequest(method, task, rounds, None, epsilon, delta, sets), order[0] if order else None, home)
     address = _address(home, server, order[1] if order else DEFAULT_PORT)
-    invitation = make_invitation(config, _vocabulary(config, catalogue), address, _authority(home), name, contact)
+    authority = read_file(home / "ca.pem").decode("ascii", "replace")
+    invitation = make_invitation(config, _vocabulary(config, catalogue), address, authority, name, contact)
     out = out or Path(f"{invitation.host}.fedloom")
     if out == STDOUT:
         typer.echo(invitation.to_json())
@@ -113,9 +115,3 @@ def _address(home: Path, address: str, port: int) -> str:
         valid = " ".join(f"--name {name}" for name in [*public, host])
         raise ConfigError(f"{files.server} is not valid for '{host}'; run fedloom keys server --renew {valid}")
     return address or f"{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _authority(home: Path) -> str:
-    from deploy.files import read_file
-
-    return read_file(home / "ca.pem").decode("ascii", "replace")

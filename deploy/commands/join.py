@@ -1,5 +1,6 @@
 """`fedloom join`: a client with private data."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -68,9 +69,7 @@ def join(
     if at.server and not at.insecure and at.ca is None:
         raise ConfigError("--ca is missing; give the ca.pem of the server's owner, or --insecure without TLS")
 
-    from deploy.federation.hub_clients import is_hub
-
-    if is_hub(source.data, clients):
+    if _is_hub(source.data, clients):
         if adapt or test or client.shard:
             raise ConfigError("a hub takes no --adapt, --test or --shard; join with one client, or remove them")
         from deploy.federation.hub import HubRequest, serve_hub
@@ -89,3 +88,18 @@ def join(
         adapt_to(adapt, opened.settings, json=json)
     else:
         serve_requests(at, opened)
+
+
+def _is_hub(data: str, clients: int | None) -> bool:
+    """Return True if the client is a hub.
+
+    Raises:
+        ConfigError: The options contradict each other.
+    """
+    from client.data.dataset import is_demo
+
+    file = Path(data) / o.CLIENTS_FILE
+    has_file = not is_demo(data) and file.is_file()
+    if has_file and clients is not None:
+        raise ConfigError(f"{file} names the clients; remove --clients")
+    return has_file or clients is not None

@@ -1,7 +1,5 @@
 """`fedloom check` and `preview`: what training reads from data, and what a client would send."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,31 +11,22 @@ from deploy.cli import options as o
 from deploy.cli.signature import spread
 
 if TYPE_CHECKING:
-    from client.data.dataset import AnyDataset
-    from client.owner.policy import Policy
     from common.config.run import RunConfig
     from common.tasks.vocabulary import Vocabulary
     from deploy.simulation.preview import Preview
 
 
-@dataclass(frozen=True)
-class PreviewTarget:
-    """Ledgers against which a preview is counted, and its output."""
-
-    state_dir: o.StateDir = o.STATE
-    ledgers: Annotated[
-        Path | None, typer.Option(help="Find privacy ledgers in this folder instead of beside the data.")
-    ] = None
-    save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the bytes of the messages to this ZIP file.")
-    ] = None
-    json: o.AsJson = False
-
-
 @spread
 def preview(
     source: o.DataRequest,
-    target: PreviewTarget,
+    state_dir: o.StateDir = o.STATE,
+    ledgers: Annotated[
+        Path | None, typer.Option(help="Find privacy ledgers in this folder instead of beside the data.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the bytes of the messages to this ZIP file.")
+    ] = None,
+    json: o.AsJson = False,
     invite: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Take task, method, rounds, privacy and vocabulary from this invitation."),
@@ -60,86 +49,65 @@ def preview(
     of every message with shape, type, bytes, protection, norms and example values. Opens no connection, and changes neither
     ledger nor state folder.
     """
-    from client.data.read import read_all, with_test
-    from client.data.sources import is_demo
-    from client.owner.policy import read_policy
-    from deploy.data.sources import read_catalogue
-    from deploy.federation.request import resolve
-
-    limits = read_policy(policy, is_generated=is_demo(source.data))
-    request = o.RunRequest(method=method, task=task, rounds=rounds, epsilon=epsilon, delta=delta, sets=sets)
-    decided: dict[str, Scalar | None] = {"federation.min-clients": 1, "federation.wait": 1}
-    vocabulary: Vocabulary | None
-    if invite:
-        config, vocabulary = _read_invited(invite, request, catalogue, decided)
-    else:
-        config = resolve(request, decided)
-        vocabulary = read_catalogue(config.task, catalogue)
-    text = with_test(config.task, source.data, test)
-    data = read_all(config.task, text, vocabulary=vocabulary, dialect=source.dialect)
-    show_preview(config, text, data, limits, target)
-
-
-def _read_invited(
-    path: Path, request: o.RunRequest, catalogue: Path | None, decided: Mapping[str, Scalar | None]
-) -> tuple["RunConfig", "Vocabulary"]:
-    """Return configuration and vocabulary of an invitation; print what its owner must see.
-
-    Raises:
-        ConfigError: The file is no invitation, or an option contradicts it.
-    """
-    import json
-
-    from common.tasks.registry import read_vocabulary
-    from deploy.cli.output import note
-    from deploy.federation.request import resolve
-    from deploy.keys.invitation import read_invitation
-
-    given: dict[str, object] = {
-        "task": request.task,
-        "method": request.method,
-        "rounds": request.rounds,
-        "epsilon": request.epsilon,
-    }
-    given |= {"delta": request.delta, "catalogue": catalogue}
-    if named := next((name for name, value in given.items() if value not in ("", None)), ""):
-        raise ConfigError(f"--{named} contradicts --invite, which names it; remove one of them")
-    invitation = read_invitation(path).check_catalogue()
-    for line in invitation.lines():
-        note(line)
-    invited = o.RunRequest(method=invitation.method, task=invitation.task, rounds=invitation.rounds, sets=request.sets)
-    noise = {} if invitation.privacy.unit == "none" else invitation.privacy.model_dump()
-    config = resolve(invited, {**decided, **{f"privacy.{key}": value for key, value in noise.items()}})
-    return config, read_vocabulary(config.task, json.dumps(invitation.catalogue))
-
-
-def show_preview(config: "RunConfig", source: str, data: "AnyDataset", policy: "Policy", target: PreviewTarget) -> None:
-    """Print the messages of one round on the data, and save them if wanted.
-
-    Args:
-        config: Configuration of the run.
-        source: Source of the data, by which their ledgers are found.
-        data: The data, read under the run's vocabulary.
-        policy: The owner's policy.
-        target: Ledgers and output.
-    """
     import torch
 
+    from client.data.dataset import is_demo
+    from client.data.read import read_all, with_test
+    from client.owner.policy import read_policy
     from deploy.cli.output import print_object, say
     from deploy.data.budgets import list_statements
     from deploy.simulation.preview import as_json, ledger_costs, lines_of, preview_messages
 
     torch.set_num_threads(1)
-    statements, broken = list_statements(source, target.state_dir, target.ledgers)
-    found = preview_messages(config, data, policy)
+    limits = read_policy(policy, is_generated=is_demo(source.data))
+    request = o.RunRequest(method=method, task=task, rounds=rounds, epsilon=epsilon, delta=delta, sets=sets)
+    config, vocabulary = _configure(request, invite, catalogue)
+    text = with_test(config.task, source.data, test)
+    data = read_all(config.task, text, vocabulary=vocabulary, dialect=source.dialect)
+    statements, broken = list_statements(text, state_dir, ledgers)
+    found = preview_messages(config, data, limits)
     costs = ledger_costs(config, statements)
-    if target.json:
+    if json:
         print_object(as_json(found, costs))
     else:
         for line in (*lines_of(found, costs), *(f"ledger cannot be used: {error}" for error in broken)):
             say(line)
-    if target.save:
-        _save(found, target.save)
+    if save:
+        _save(found, save)
+
+
+def _configure(
+    request: o.RunRequest, invite: Path | None, catalogue: Path | None
+) -> tuple["RunConfig", "Vocabulary | None"]:
+    """Return configuration and vocabulary of the options, or of an invitation, which is printed.
+
+    Raises:
+        ConfigError: The file is no invitation, or an option contradicts it.
+    """
+    from json import dumps
+
+    from common.tasks.registry import read_vocabulary
+    from deploy.cli.output import note
+    from deploy.data.sources import read_catalogue
+    from deploy.federation.request import resolve
+    from deploy.keys.invitation import read_invitation
+
+    decided: dict[str, Scalar | None] = {"federation.min-clients": 1, "federation.wait": 1}
+    if invite is None:
+        config = resolve(request, decided)
+        return config, read_catalogue(config.task, catalogue)
+    given = {name: getattr(request, name) for name in ("task", "method", "rounds", "epsilon", "delta")}
+    if named := next(
+        (name for name, value in (given | {"catalogue": catalogue}).items() if value not in ("", None)), ""
+    ):
+        raise ConfigError(f"--{named} contradicts --invite, which names it; remove one of them")
+    invitation = read_invitation(invite).check_catalogue()
+    for line in invitation.lines():
+        note(line)
+    invited = o.RunRequest(method=invitation.method, task=invitation.task, rounds=invitation.rounds, sets=request.sets)
+    noise = {} if invitation.privacy.unit == "none" else invitation.privacy.model_dump()
+    config = resolve(invited, {**decided, **{f"privacy.{key}": value for key, value in noise.items()}})
+    return config, read_vocabulary(config.task, dumps(invitation.catalogue))
 
 
 def _save(found: "Preview", path: Path) -> None:

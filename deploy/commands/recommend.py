@@ -1,7 +1,7 @@
 """`fedloom recommend`: answers of a finished run's model."""
 
 import sys
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,7 +61,9 @@ def recommend(
     chosen = formats.format_of(form, out, is_json=json)
     folder, task = find_answering(run, {name for name, value in query.items() if value})
     trained = open_run(folder, task.name, source, state_dir, checkpoint)
-    answers = _answer_all(task, trained, query, top) if everybody else [_answer(task, trained, query, top)]
+    assert task.answer is not None  # find_answering returns only tasks with an answer
+    queries = _queries_of_all(task, trained, query) if everybody else [query]
+    answers = [task.answer(trained, one, top) for one in queries]
     for line in dict.fromkeys(line for one in answers for line in one.notes):
         note(f"{source.data}: {line}")
     if chosen == "table":
@@ -87,13 +89,8 @@ def _write(text: str, out: Path | None, what: str) -> None:
     note(f"{what} written to {out}")
 
 
-def _answer(task: DeployTask, trained: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
-    assert task.answer is not None  # find_answering returns only tasks with an answer
-    return task.answer(trained, query, top)
-
-
-def _answer_all(task: DeployTask, trained: TrainedRun, query: Mapping[str, str], top: int) -> list[Answers]:
-    """Return the answers for every unit of the data.
+def _queries_of_all(task: DeployTask, trained: TrainedRun, query: Mapping[str, str]) -> Iterable[Mapping[str, str]]:
+    """Return the query of every unit of the data.
 
     Raises:
         ConfigError: The task has no batches, or `--user` names one unit.
@@ -102,7 +99,7 @@ def _answer_all(task: DeployTask, trained: TrainedRun, query: Mapping[str, str],
         raise ConfigError(f"--all does not apply to task {task.name}; remove it")
     if query.get("user"):
         raise ConfigError(f"--all contradicts --user {query['user']}; remove one of them")
-    return [_answer(task, trained, one, top) for one in task.everybody(trained, query)]
+    return task.everybody(trained, query)
 
 
 def _print_tables(batch: Sequence[Answers], run: str) -> None:

@@ -48,9 +48,9 @@ def list_(task: OfTask = "", json: o.AsJson = False) -> None:
             note(f"{run.path.name} cannot be read: {first_line(printable(str(error)))}")
             continue
         if task in ("", record.task):
-            records.append((run, record))
+            records.append(record)
     if json:
-        print_object([as_json(run, record) for run, record in records])
+        print_object([as_json(record) for record in records])
     elif records:
         print_runs(records)
     else:
@@ -68,11 +68,11 @@ def show(
     from deploy.pages.terminal import as_json, describe
     from deploy.pages.view import read
 
-    folder = find_run(run)
+    record = read(find_run(run).path)
     if json:
-        print_object(as_json(folder, read(folder.path)))
+        print_object(as_json(record))
         return
-    for line in describe(folder, read(folder.path)):
+    for line in describe(record):
         say(line)
 
 
@@ -123,17 +123,14 @@ def rm(
     chosen = select_older(chosen, read_age(older_than)) if older_than else chosen
     if chosen and not yes and not _agreed(chosen, now=now):
         chosen = []
-    places = [str(path) for path in remove(chosen, root, now=now)]
+    paths = [str(path) for path in remove(chosen, root, now=now)]
     if json:
         print_object(
-            [
-                {"run": run.path.name, "moved_to": "" if now else place}
-                for run, place in zip(chosen, places, strict=True)
-            ]
+            [{"run": run.path.name, "moved_to": "" if now else path} for run, path in zip(chosen, paths, strict=True)]
         )
         return
-    for run, place in zip(chosen, places, strict=True):
-        say(f"deleted {run.path.name}" if now else f"moved {run.path.name} to {place}")
+    for run, path in zip(chosen, paths, strict=True):
+        say(f"deleted {run.path.name}" if now else f"moved {run.path.name} to {path}")
     if not chosen:
         say("nothing was removed")
 

@@ -52,15 +52,15 @@ def serve(
 
     with closing(ForkServer()) as fork_server:  # it imports while this process reads the run
         from deploy.cli.output import console
-        from deploy.commands.ui import page_of, with_examples
-        from deploy.federation import launch
+        from deploy.commands.ui import page_of
         from deploy.federation import start as federation
-        from deploy.federation.launch import start_or_continue
         from deploy.federation.processes import Processes
-        from deploy.federation.request import resolve
-        from deploy.federation.runs import runs_folder
+        from deploy.federation.request import resolve, with_catalogue
+        from deploy.federation.runs import remember, removed_unless_started, runs_folder
         from deploy.federation.status import store_order
+        from deploy.federation.watch import finish
         from deploy.keys.certificates import ensure_certificates
+        from deploy.superlink.superlink import SuperLinkSettings
 
         if resume_if_there:
             restarted = start_or_continue(request)
@@ -69,17 +69,46 @@ def serve(
             request = restarted
         fallback = {"federation.min-clients": 2, "federation.wait": WAIT_SECONDS}
         resolved = resolve(request, {"federation.min-clients": clients}, fallback)
-        config, home = launch.with_catalogue(resolved, catalogue), home.resolve()
+        config, home = with_catalogue(resolved, catalogue), home.resolve()
         order = federation.Order(config, runs_folder(), nodes=home / "nodes")
         certificates = ensure_certificates(home, names or [])
-        database = superlink_state == "sqlite"
-        superlink = launch.superlink_of(home, certificates, port, control_port, host, home / "nodes", database=database)
-        launch.record_remote_launch("serve", config)
+        superlink = SuperLinkSettings(
+            home, certificates, database=superlink_state == "sqlite", host=host, port=port, control_port=control_port
+        )
+        if not config.resume:
+            remember(runs_folder() / config.run_id, "serve", "", config.federation.min_clients)
         store_order(home, config, port)
         _announce(config, superlink, home)
-        page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
+        page, folder = page_of(config.run_id, wanted=ui, json=json), removed_unless_started(config.run_id)
         with page, folder, Processes(fork_server=fork_server) as processes:
-            launch.finish(with_examples(federation.train(processes, superlink, order, console)), json)
+            finish(federation.train(processes, superlink, order, console), json, examples=False)
+
+
+def start_or_continue(request: o.RunRequest) -> o.RunRequest | None:
+    """Return the request with the run to continue if it exists; None if that run is finished.
+
+    Raises:
+        ConfigError: No run is named, or the request continues one by --resume.
+    """
+    from dataclasses import replace
+
+    from common.errors import ConfigError
+    from deploy.cli.output import note
+    from deploy.federation.runs import runs_folder
+    from server.record.events import ENDED_EARLY
+    from server.record.folder import RunDirectory
+
+    if not request.run_id or request.resume:
+        raise ConfigError("--resume-if-there needs --run-id NAME, and no --resume")
+    folder = RunDirectory(runs_folder(), request.run_id)
+    if not (folder.path / "config.toml").exists():
+        return request
+    result = folder.result()
+    rounds = request.rounds or int(folder.config()["rounds"])
+    if result and (result.rounds_done >= rounds or result.reason.startswith(ENDED_EARLY)):
+        note(f"run '{request.run_id}' is finished; choose another --run-id for a new run")
+        return None
+    return replace(request, run_id="", resume=request.run_id, config=None)
 
 
 def _announce(config: "RunConfig", superlink: "SuperLinkSettings", home: Path) -> None:
@@ -117,10 +146,10 @@ def submit(
     """
     from deploy.cli.output import console
     from deploy.federation import start as federation
-    from deploy.federation.launch import finish, record_remote_launch, removed_unless_started, with_catalogue
     from deploy.federation.processes import Processes
-    from deploy.federation.request import resolve
-    from deploy.federation.runs import runs_folder
+    from deploy.federation.request import resolve, with_catalogue
+    from deploy.federation.runs import remember, removed_unless_started, runs_folder
+    from deploy.federation.watch import finish
     from deploy.superlink.control import Control
     from server.record.process import COMMAND, FOLDER, record_process
 
@@ -128,7 +157,8 @@ def submit(
     config = with_catalogue(resolved, catalogue)
     order = federation.Order(config, runs_folder(), nodes=nodes)
     superlink = Control(control, ca)
-    record_remote_launch("submit", config)
+    if not config.resume:
+        remember(runs_folder() / config.run_id, "submit", "", config.federation.min_clients)
     record_process(work.resolve() / FOLDER, COMMAND, run=config.run_id)
     with removed_unless_started(config.run_id), Processes() as processes:
         finish(federation.submit(processes, work.resolve(), superlink, order, console), json)

@@ -52,12 +52,12 @@ def serve_model(
     is_local = host in NAMES
     if not is_local and (no_token or not token):
         raise ConfigError(f"--host {host} lets other machines in; give --token FILE, without --no-token")
-    word, place = ("", "") if no_token else read_token(token)
+    word, token_place = ("", "") if no_token else read_token(token)
     model, serving, document = open_model(file, data, o.DataRequest(data or "demo", columns, decimal, dates).dialect)
     channel = _bind(host, port)
     say(f"model   {file}, run {document.run}, task {document.config.task}")
     say(f"listen  http://{host}:{port}/v1/{serving.route} (GET /v1/model, /healthz, /openapi.json)")
-    say(f"token   {place}: send it as 'Authorization: Bearer TOKEN'" if place else "token   none needed")
+    say(f"token   {token_place}: send it as 'Authorization: Bearer TOKEN'" if token_place else "token   none needed")
 
     import uvicorn
 
@@ -89,10 +89,10 @@ def read_token(path: Path | None) -> tuple[str, str]:
     return _checked(read_file(path).decode("utf-8", "replace").strip(), str(path)), str(path)
 
 
-def _checked(word: str, place: str) -> str:
+def _checked(word: str, source: str) -> str:
     if len(word) < SHORTEST_TOKEN or not word.isascii():
         raise ConfigError(
-            f"the token of {place} is no text of {SHORTEST_TOKEN} or more ASCII characters; make it longer"
+            f"the token of {source} is no text of {SHORTEST_TOKEN} or more ASCII characters; make it longer"
         )
     return word
 

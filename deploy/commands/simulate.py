@@ -60,12 +60,10 @@ def simulate(
     from common.config.parse import is_comparable
     from common.errors import ConfigError
     from deploy.cli.output import console
-    from deploy.commands.ui import with_examples
     from deploy.federation.compare import with_alone
-    from deploy.federation.launch import finish, removed_unless_started
     from deploy.federation.local_clients import prepare_simulation
-    from deploy.federation.runs import runs_folder
-    from deploy.federation.watch import watch_here
+    from deploy.federation.runs import removed_unless_started, runs_folder
+    from deploy.federation.watch import finish, watch_here
     from deploy.simulation.state import KeptState, simulate_measured
     from deploy.simulation.workers import choose_workers
     from server.record.folder import RunDirectory
@@ -74,20 +72,20 @@ def simulate(
     torch.set_num_threads(1)  # the tensors are small: more threads take longer and change the rounding
     if forget_state and not request.resume:
         raise ConfigError("--forget-state belongs to --resume")
-    config, parts = prepare_simulation(request, source, test, clients, catalogue)
+    config, partitions = prepare_simulation(request, source, test, clients, catalogue)
     runs, state = runs_folder(), KeptState(forget_state, keep_state, snapshot_every, state_on_disk)
-    own: dict[str, Measured] = {}
+    measured_here: dict[str, Measured] = {}
 
     def work() -> Result:
         result, measured = simulate_measured(
-            config, parts, runs, together=together, state=state, workers=workers or choose_workers()
+            config, partitions, runs, together=together, state=state, workers=workers or choose_workers()
         )
-        own.update(measured)
+        measured_here.update(measured)
         return result
 
     def compare(result: Result) -> Result:
-        return with_alone(result, config, parts, own) if alone and is_comparable(config) else result
+        return with_alone(result, config, partitions, measured_here) if alone and is_comparable(config) else result
 
     with removed_unless_started(config.run_id):
         result = watch_here(work, RunDirectory(runs, config.run_id), console, after=compare)
-        finish(with_examples(result, source, own=examples), json)
+        finish(result, json, source, examples=examples)

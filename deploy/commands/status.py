@@ -188,8 +188,8 @@ def _client_lines(client: "ClientStatus") -> Iterator[str]:
     for run in client.runs.values():
         yield f"  {_run(run)}"
     for covered, sizes in (("noised", client.noised_bytes), ("without noise", client.plaintext_bytes)):
-        if parts := [f"{size(n)} {KINDS.get(kind, 'other replies')}" for kind, n in sizes.items() if n]:
-            yield f"  sent {covered}: {', '.join(parts)}"
+        if amounts := [f"{size(n)} {KINDS.get(kind, 'other replies')}" for kind, n in sizes.items() if n]:
+            yield f"  sent {covered}: {', '.join(amounts)}"
     yield f"  sent {count(client.numbers, 'number')} in plaintext; received {size(client.received_bytes)}"
     if client.unacknowledged:
         yield f"  {count(client.unacknowledged, 'reply').replace('replys', 'replies')} perhaps never arrived"

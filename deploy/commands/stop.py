@@ -34,8 +34,8 @@ def stop(
     for folder in [home] if home else find_servers(o.LOCAL):
         stopped |= {folder: records} if (records := stop_federation(folder)) else {}
     if not stopped:
-        place = f"in {home}" if home else "of this folder"
-        raise ConfigError(f"no federation {place} is running; give the --home of `fedloom serve`, or see fedloom runs")
+        where = f"in {home}" if home else "of this folder"
+        raise ConfigError(f"no federation {where} is running; give the --home of `fedloom serve`, or see fedloom runs")
     if json:
         print_object([{"home": str(folder), **asdict(one)} for folder, records in stopped.items() for one in records])
         return

@@ -4,14 +4,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from deploy.cli import options as o
-
-if TYPE_CHECKING:
-    from server.record.result import Result
 
 PORT = 8765
 
@@ -62,17 +59,6 @@ def page_of(run: str, *, wanted: bool, json: bool) -> Iterator[None]:
     stays = sys.stdin.isatty() and sys.stderr.isatty() and not json
     with live_page(runs_folder(), _token_file(), run, console, stays=stays):
         yield
-
-
-def with_examples(result: "Result", source: o.DataRequest | None = None, *, own: bool = False) -> "Result":
-    """Return the result; store examples of the run, as `deploy.pages.answers` describes."""
-    from deploy.cli.output import note
-    from deploy.federation.runs import runs_folder
-    from deploy.pages.answers import add_examples
-    from server.record.folder import RunDirectory
-
-    add_examples(result, RunDirectory(runs_folder(), result.run), source, note, own=own)
-    return result
 
 
 def _token_file() -> Path:

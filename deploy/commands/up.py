@@ -51,28 +51,31 @@ def up(
 
         from common.text import count
         from deploy.cli.output import console, note
-        from deploy.commands.ui import page_of, with_examples
+        from deploy.commands.ui import page_of
         from deploy.federation import start as federation
-        from deploy.federation.launch import finish, removed_unless_started, superlink_of
         from deploy.federation.local_clients import WARNING, prepare_clients
         from deploy.federation.processes import Processes
-        from deploy.federation.runs import runs_folder
+        from deploy.federation.runs import removed_unless_started, runs_folder
+        from deploy.federation.watch import finish
         from deploy.keys.certificates import ensure_certificates
+        from deploy.superlink.superlink import SuperLinkSettings
 
         local = prepare_clients(request, source, test, clients, catalogue, policy)
         fork_server.load(local.config.task)
         certificates = ensure_certificates(local.server)
-        database = superlink_state == "sqlite"
-        superlink = superlink_of(local.server, certificates, port, control_port, database=database)
+        superlink = SuperLinkSettings(
+            local.server, certificates, database=superlink_state == "sqlite", port=port, control_port=control_port
+        )
         console.print(
-            f"run [bold]{local.config.run_id}[/]: {local.count}, server on {superlink.address}; logs in {local.home}",
+            f"run [bold]{local.config.run_id}[/]: {count(len(local.specs), 'client')}, server on {superlink.address};"
+            f" logs in {local.home}",
             soft_wrap=True,
         )
-        if local.helpers.homes:
-            note(f"{count(len(local.helpers.homes), 'helper')} on this machine: {WARNING}")
+        if local.helpers:
+            note(f"{count(len(local.helpers), 'helper')} on this machine: {WARNING}")
         with page_of(local.config.run_id, wanted=ui, json=json):
             with removed_unless_started(local.config.run_id), Processes(fork_server=fork_server) as processes:
                 keys = local.start(processes, superlink.address)
                 order = federation.Order(local.config, runs_folder(), keys, after=partial(local.measure, alone=alone))
                 result = federation.train(processes, superlink, order, console)
-            finish(with_examples(result, source, own=examples), json)
+            finish(result, json, source, examples=examples)

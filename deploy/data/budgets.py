@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from client.data.dataset import fingerprint_of_all, is_demo, resolve_source
 from client.data.read import find_own_tables
-from client.data.sources import fingerprint_of_all, is_demo, resolve_source
 from client.owner.policy import Policy
 from client.privacy.claim import Statement, read_statements
-from client.privacy.claim import read_statements as statements_of
-from client.privacy.ledger.accounts import increase_budget
+from client.privacy.ledger.ledger import increase_budget
 from client.privacy.ledger.locate import (
     LINEAGES,
     absolute_source,
@@ -77,11 +76,11 @@ def check_partitioning(partitioning: Partitioning) -> None:
         if _released(other.ledgers()):
             remedy = f"--clients {other.clients}" + (f" --task {other.task}" if other.task != partitioning.task else "")
             raise ConfigError(f"{_spent(data)} {count(other.clients, 'client')}, {second}; set {remedy}")
-    own = partitioning.own_tables()
-    if own and _released(partitioning.ledgers_of(partitioning.written_tables())):
+    has_tables = bool(partitioning.own_tables())
+    if has_tables and _released(partitioning.ledgers_of(partitioning.written_tables())):
         raise ConfigError(f"{_spent(data)} {count(partitioning.clients, 'client')} before each had a table; {REMEDY}")
     source = data.resolve()
-    if not own and source.is_dir() and _released(table_ledgers(source)):
+    if not has_tables and source.is_dir() and _released(table_ledgers(source)):
         raise ConfigError(f"{_spent(source)} clients with a table each, {second}; {REMEDY}")
     joined = [ledger_path(partitioning.data, partitioning.state, ""), *folder_ledger(source)]
     if _released([path for path in joined if path.exists()]):
@@ -113,7 +112,7 @@ def list_statements(data: str, state_dir: Path, ledgers: Path | None) -> tuple[l
     found: list[Statement] = []
     for path in sorted({path for path in places if isinstance(path, Path)}):
         try:
-            found += statements_of(path, folders)
+            found += read_statements(path, folders)
         except LedgerError as error:
             broken.append(error)
     return found, broken
@@ -131,36 +130,26 @@ def raise_limit(epsilon: float, data: str, state_dir: Path, ledgers: Path | None
     found = _ledgers_of(data, state_dir, ledgers)
     if not found:
         raise ConfigError("these data have no ledger, so no limit is fixed; set max-epsilon in the policy file")
-    for path in found:
-        statements_of(
-            path, _lineage_folders(state_dir)
-        )  # an increase of an older copy would block the newest permanently
+    folders = _lineage_folders(state_dir)
+    for path in found:  # an increase of an older copy would block the newest permanently
+        read_statements(path, folders)
     unraised: list[ConfigError] = []
     for path in found:
+        record = next((record for record, head in read_heads(folders) if head.ledger == str(path)), None)
+        if record is None:  # data without state here
+            record = RollbackRecord(rollback_path(state_dir, fingerprint_of_all(data)), absolute_source(data))
         try:
-            _raise_one(path, epsilon, data, state_dir)
+            rows = increase_budget(path, epsilon, record)
         except ConfigError as error:
             unraised.append(error)
+            continue
+        for row in rows:
+            limit = f"unit {row.unit}: ε = {row.raised.epsilon:g} instead of {row.raised.before:g}"
+            note(f"{limit}, once max-epsilon in the client's policy file allows it")
     if len(unraised) == len(found):
         raise unraised[0]
     for reason in unraised:
         note(str(reason))
-
-
-def _raise_one(ledger: Path, epsilon: float, data: str, state_dir: Path) -> None:
-    for row in increase_budget(ledger, epsilon, _rollback_record(ledger, data, state_dir)):
-        limit = f"unit {row.unit}: ε = {row.raised.epsilon:g} instead of {row.raised.before:g}"
-        note(f"{limit}, once max-epsilon in the client's policy file allows it")
-
-
-def _rollback_record(ledger: Path, data: str, state_dir: Path) -> RollbackRecord:
-    """Return the record of the ledger; a new one for data without state here."""
-    records = [record for record, head in read_heads(_lineage_folders(state_dir)) if head.ledger == str(ledger)]
-    return (
-        records[0]
-        if records
-        else RollbackRecord(rollback_path(state_dir, fingerprint_of_all(data)), absolute_source(data))
-    )
 
 
 def _ledgers_of(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:

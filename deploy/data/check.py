@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from client.data.dataset import AnyDataset
-from client.data.partition import COLUMNS
-from client.data.read import partition_read, read_all
+from client.data.dataset import AnyDataset, DataSummary, Dropped, Nouns
+from client.data.read import COLUMNS, partition_read, read_all
 from client.data.summary import (
-    DataSummary,
-    Dropped,
-    Nouns,
     aliases_of,
     amount,
     decisions,
@@ -22,11 +18,9 @@ from client.data.summary import (
     separator_of,
     time_range,
 )
-from client.data.tables.cells import escape
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema, normalize_title
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema, escape, normalize_title
 from client.data.tables.table import Table
-from client.tasks.registry import CLIENT_TASKS
-from client.tasks.spec import AnyClientTask
+from client.tasks.registry import CLIENT_TASKS, AnyClientTask
 from common.arrays import Ints
 from common.errors import NothingYetError
 from common.text import count
@@ -181,20 +175,23 @@ def check_data(task: str, data: str, clients: int = 0, dialect: Dialect = DEFAUL
     ends = [end for table in tables for end in time_range(table, kind.schema) or ()]
     summary = kind.summarize(kind.spec.options(), dataset, tables) if kind.summarize else None
     dropped = (*_blank_rows(tables), *(summary.dropped if summary else ()))
-    parts = partition_read(task, data, dataset, clients, dialect) if clients or dataset.clients else ()
+    partitions = partition_read(task, data, dataset, clients, dialect) if clients or dataset.clients else ()
+    notes = list(dict.fromkeys(dataset.notes))
+    if dataset.clients:
+        notes.append(f"the partition column makes {count(len(dataset.clients), 'client')}")
     return DataReport(
         task=task,
         data=data,
         files=files,
         rows=sum(file.rows + file.blank for file in files),
         dropped=dropped,
-        notes=tuple(note for note in _notes(dataset) if not any(one.repeats(note) for one in dropped)),
+        notes=tuple(note for note in notes if not any(one.repeats(note) for one in dropped)),
         unit=kind.unit,
         units=len(dataset.units),
         first=iso(min(ends)) if ends else "",
         last=iso(max(ends)) if ends else "",
         learning=_learning(summary, kind.unit[0]) if summary and len(summary.records) else None,
-        clients=tuple(_shares(kind, parts)),
+        clients=tuple(_shares(kind, partitions)),
         vocabulary=dataset.vocabulary.to_json(),
     )
 
@@ -224,21 +221,14 @@ def _file_report(table: Table, schema: TableSchema, read: set[str]) -> FileRepor
     )
 
 
-def _notes(dataset: AnyDataset) -> Iterator[str]:
-    """Yield the notes of the reader, and a note on clients that the source brings."""
-    yield from dict.fromkeys(dataset.notes)
-    if dataset.clients:
-        yield f"the partition column makes {count(len(dataset.clients), 'client')}"
-
-
 def _blank_rows(tables: Sequence[Table]) -> Iterator[Dropped]:
     """Yield the rows without text of all tables."""
     if blank := sum(table.blank for table in tables):
         table = next(table for table in tables if table.blank)
         gaps = np.flatnonzero(table.rows != np.arange(len(table)))
         row = int(gaps[0]) if len(gaps) else len(table)
-        place = f"{table.cells.unit} {table.cells.place_of(row)}"
-        example = f"{table.path}, {place}" if len(tables) > 1 else place
+        position = f"{table.cells.unit} {table.cells.place_of(row)}"
+        example = f"{table.path}, {position}" if len(tables) > 1 else position
         yield Dropped(blank, ("row", "rows"), "without any text skipped", example)
 
 
@@ -265,10 +255,10 @@ def _learning(summary: DataSummary, unit: str) -> LearningReport:
     )
 
 
-def _shares(kind: AnyClientTask, parts: Sequence[AnyDataset]) -> Iterator[ClientShare]:
+def _shares(kind: AnyClientTask, partitions: Sequence[AnyDataset]) -> Iterator[ClientShare]:
     if not kind.summarize:
         return
-    for k, part in enumerate(parts):
+    for k, part in enumerate(partitions):
         summary = kind.summarize(kind.spec.options(), part, ())
         yield ClientShare(f"client-{k}", len(part.units), int(summary.train.sum()), int(summary.test.sum()))
 
@@ -284,7 +274,10 @@ def lines_of(report: DataReport) -> Iterator[str]:
     yield f"{escape(report.data, 200)} as data of task {report.task}"
     yield ""
     yield from _rows(report)
-    yield from _contents(report)
+    totals = report.learning.totals if report.learning else {}
+    contents = [amount(report.units, report.unit), *(count(number, noun) for noun, number in totals.items())]
+    dates = f"; {report.first} to {report.last}" if report.first else ""
+    yield f"{', '.join(contents)}{dates}"
     yield from _forms(report.files)
     if report.learning:
         yield from _learning_lines(report.learning, report)
@@ -301,29 +294,16 @@ def _rows(report: DataReport) -> Iterator[str]:
         yield f"  {note}"
 
 
-def _contents(report: DataReport) -> Iterator[str]:
-    totals = report.learning.totals if report.learning else {}
-    parts = [amount(report.units, report.unit), *(count(number, noun) for noun, number in totals.items())]
-    dates = f"; {report.first} to {report.last}" if report.first else ""
-    yield f"{', '.join(parts)}{dates}"
-
-
 def _forms(files: tuple[FileReport, ...]) -> Iterator[str]:
     """Yield how files were read; equal forms once."""
     groups: dict[str, list[FileReport]] = {}
     for file in files:
         groups.setdefault(EXAMPLE.sub("", "\n".join(_form(file))), []).append(file)
     for group in list(groups.values())[:MOST_FILES]:
-        first, form = group[0].path, list(_form(group[0]))
-        if form:
+        if form := list(_form(group[0])):
+            more = f" and {len(group) - 1} more" if group[1:] else ""
             yield ""
-            yield (
-                "Read as"
-                if len(groups) == 1
-                else f"Read as, in {first} and {len(group) - 1} more"
-                if group[1:]
-                else f"Read as, in {first}"
-            )
+            yield "Read as" if len(groups) == 1 else f"Read as, in {group[0].path}{more}"
             yield from (f"  {line}" for line in form)
     if len(groups) > MOST_FILES:
         yield f"… and {len(groups) - MOST_FILES} further forms of files"
@@ -378,13 +358,8 @@ def _clients(report: DataReport) -> Iterator[str]:
     yield f"With {count(len(report.clients), 'client')}: " + (
         f"{len(poor):,} would have too little" if poor else f"each has {example[1]} to train on and for the test"
     )
-    yield from (f"  {_poor(client, report, example)}" for client in poor[:MOST_CLIENTS])
+    for client in poor[:MOST_CLIENTS]:
+        units, examples = amount(client.units, report.unit), amount(client.train, example)
+        yield f"  {client.client} ({units}): {examples} to train on, {client.test:,} for the test"
     if len(poor) > MOST_CLIENTS:
         yield f"  … and {len(poor) - MOST_CLIENTS} more"
-
-
-def _poor(client: ClientShare, report: DataReport, example: Nouns) -> str:
-    return (
-        f"{client.client} ({amount(client.units, report.unit)}): {amount(client.train, example)} to train on, "
-        f"{client.test:,} for the test"
-    )

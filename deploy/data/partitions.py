@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from client.data.dataset import AnyDataset
+from client.data.dataset import AnyDataset, fingerprint
 from client.data.read import find_own_tables
-from client.data.sources import fingerprint
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import DataError, LedgerError
@@ -62,14 +61,14 @@ class Partitioning:
 
     def own_tables(self) -> list[Path]:
         """Return the tables of a folder with one table for each client; empty for any other source."""
-        own = find_own_tables(self.task, self.data)
-        return own if len(own) == self.clients else []
+        tables = find_own_tables(self.task, self.data)
+        return tables if len(tables) == self.clients else []
 
     def written_tables(self) -> list[Path]:
         """Return the places of partitions that are written here."""
         return [self.folder / f"client-{k}" / CLIENT_TASKS[self.task].table for k in range(self.clients)]
 
-    def write(self, parts: Sequence[AnyDataset]) -> list[Path]:
+    def write(self, partitions: Sequence[AnyDataset]) -> list[Path]:
         """Write each client's partition in place of an earlier one and return `tables`.
 
         Raises:
@@ -77,7 +76,7 @@ class Partitioning:
             LedgerError: A ledger, or the file with the client of each unit, is missing.
         """
         if not self.own_tables():
-            for table, part in zip(self.tables(), self._with_earlier_clients(parts), strict=True):
+            for table, part in zip(self.tables(), self._with_earlier_clients(partitions), strict=True):
                 draft = table.with_name(f"{os.getpid()}-{table.name}")
                 draft.parent.mkdir(parents=True, exist_ok=True)
                 CLIENT_TASKS[self.task].write(draft, part)
@@ -103,24 +102,24 @@ class Partitioning:
             return ledger_path(table, self.state, "")
         return find_ledger(table, self.state, fingerprint(table, (0, 1), 0))
 
-    def _with_earlier_clients(self, parts: Sequence[AnyDataset]) -> list[AnyDataset]:
+    def _with_earlier_clients(self, partitions: Sequence[AnyDataset]) -> list[AnyDataset]:
         """Return the partitions; once a ledger exists, every unit stays with its earlier client.
 
         A ledger accounts for the units of its client.
         """
-        units = {unit.name: unit for part in parts for unit in part.units}
-        client_of = {unit.name: k for k, part in enumerate(parts) for unit in part.units}
+        units = {unit.name: unit for part in partitions for unit in part.units}
+        client_of = {unit.name: k for k, part in enumerate(partitions) for unit in part.units}
         client_of |= self._earlier_clients() if self.ledgers() else {}
         owned = [tuple(units[name] for name in sorted(units) if client_of[name] == k) for k in range(self.clients)]
-        for k, own in enumerate(owned):
-            if not own:
+        for k, client_units in enumerate(owned):
+            if not client_units:
                 raise DataError(
                     f"partition client-{k} has no records left, but its ledger has releases;"
                     " restore the removed records",
                     self.data,
                 )
         write_file(self.folder / UNITS, json.dumps(client_of).encode(), mode=0o600, overwrite=True)
-        return [replace(part, units=own) for part, own in zip(parts, owned, strict=True)]
+        return [replace(part, units=client_units) for part, client_units in zip(partitions, owned, strict=True)]
 
     def _earlier_clients(self) -> dict[str, int]:
         """Return the number of the client of each unit."""

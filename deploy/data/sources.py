@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from client.data.dataset import AnyDataset
+from client.data.dataset import AnyDataset, is_demo, resolve_source
 from client.data.read import demo_partition, find_own_tables, partition_read, read_all
-from client.data.sources import is_demo, resolve_source
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig
@@ -91,28 +90,28 @@ def _default_clients(task: str, whole: AnyDataset, tables: int, fewest: int) -> 
     return tables if 1 < tables <= MOST_CLIENTS else fewest
 
 
-def unit_names(task: str, parts: Sequence[AnyDataset]) -> dict[str, str]:
+def unit_names(task: str, partitions: Sequence[AnyDataset]) -> dict[str, str]:
     """Return client -> the names of its units, for tasks whose units are public."""
     if not CLIENT_TASKS[task].public_units:
         return {}
-    return {f"client-{k}": " + ".join(unit.name for unit in part.units) for k, part in enumerate(parts)}
+    return {f"client-{k}": " + ".join(unit.name for unit in part.units) for k, part in enumerate(partitions)}
 
 
-def warnings(config: RunConfig, parts: Sequence[AnyDataset]) -> Iterable[str]:
+def warnings(config: RunConfig, partitions: Sequence[AnyDataset]) -> Iterable[str]:
     """Return warnings about the data of all clients before training."""
-    units = tuple(unit for part in parts for unit in part.units)
-    return CLIENT_TASKS[config.task].warnings(config.task_options, replace(parts[0], units=units))
+    units = tuple(unit for part in partitions for unit in part.units)
+    return CLIENT_TASKS[config.task].warnings(config.task_options, replace(partitions[0], units=units))
 
 
-def notes(parts: Sequence[AnyDataset]) -> list[str]:
+def notes(partitions: Sequence[AnyDataset]) -> list[str]:
     """Return the notes of the reader, each once."""
-    return list(dict.fromkeys(note for part in parts for note in part.notes))
+    return list(dict.fromkeys(note for part in partitions for note in part.notes))
 
 
 def write_clients(
     task: str,
     data: str,
-    parts: Sequence[AnyDataset],
+    partitions: Sequence[AnyDataset],
     home: Path,
     root: Path,
     dialect: Dialect = DEFAULT_DIALECT,
@@ -122,23 +121,23 @@ def write_clients(
     Args:
         task: Task of the data.
         data: Source; clients of embedded data generate their own ranges.
-        parts: Partition of the source.
+        partitions: Partition of the source.
         home: Folder of the run; each client has a folder below it.
         root: Folder of partitions and client state that outlive the run.
         dialect: Columns and forms of the owner's tables; tables that are written here need none.
     """
-    homes = [home / f"client-{k}" for k in range(len(parts))]
+    homes = [home / f"client-{k}" for k in range(len(partitions))]
     if is_demo(data):
-        ranges = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
-        specs = [ClientSpec(own.name, task, source, own) for own, source in zip(homes, ranges, strict=True)]
+        ranges = [demo_partition(task, data, (k, len(partitions))) for k in range(len(partitions))]
+        specs = [ClientSpec(folder.name, task, source, folder) for folder, source in zip(homes, ranges, strict=True)]
     else:
-        partitioning = Partitioning(root, task, resolve_source(data), len(parts))
-        shares = [str(share) for share in partitioning.write(parts)]
+        partitioning = Partitioning(root, task, resolve_source(data), len(partitions))
+        shares = [str(share) for share in partitioning.write(partitions)]
         owned = {str(table.resolve()) for table in find_own_tables(task, data)}
         placed = partial(ClientSpec, state=partitioning.state, source=partitioning.data)
         specs = [
-            placed(own.name, task, share, own, dialect=dialect.options if share in owned else ())
-            for own, share in zip(homes, shares, strict=True)
+            placed(folder.name, task, share, folder, dialect=dialect.options if share in owned else ())
+            for folder, share in zip(homes, shares, strict=True)
         ]
     stored = json.dumps([asdict(spec) for spec in specs], default=str)
     write_file(home / "clients.json", stored.encode(), overwrite=True)

@@ -30,10 +30,10 @@ def task_of(run: str, task: str) -> str:
         ConfigError: The run does not exist, or it is of another task than the one named.
     """
     folder = find_run(run)
-    own = parse(stored_options(folder)).task
-    if task and parse({"task": task}).task != own:
-        raise ConfigError(f"run '{folder.path.name}' is of task {own}; remove --task {task}, or adapt another run")
-    return own
+    run_task = parse(stored_options(folder)).task
+    if task and parse({"task": task}).task != run_task:
+        raise ConfigError(f"run '{folder.path.name}' is of task {run_task}; remove --task {task}, or adapt another run")
+    return run_task
 
 
 def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
@@ -49,7 +49,10 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
     config, model = _config(folder), load_checkpoint(folder).model
     vocabulary = read_vocabulary(config.task, folder.catalogue())
     try:
-        metrics = adapt(_without_noise(open_session(settings)), config, vocabulary, model)
+        client = open_session(settings)
+        releaser = in_memory(client.policy.for_local_use())  # nothing is sent, so no noise is needed
+        session = Session(client.client, client.build_learner, client.store, releaser)
+        metrics = adapt(session, config, vocabulary, model)
     except RefusedError as error:
         if isinstance(error.__cause__, DataError):  # hidden from servers; here the owner asks
             raise error.__cause__ from None
@@ -68,11 +71,6 @@ def _print(run: str, client: str, metrics: Metrics, *, json: bool) -> None:
     for metric in in_order(metrics):
         table.add_row(metric.label, format_value(metric, metrics[metric.key]))
     out.print(table)
-
-
-def _without_noise(session: Session) -> Session:
-    """Return the client with a policy for local use: nothing is sent, so no noise is needed."""
-    return Session(session.client, session.build_learner, session.store, in_memory(session.policy.for_local_use()))
 
 
 def _config(folder: RunDirectory) -> RunConfig:

@@ -7,10 +7,9 @@ import functools
 import logging
 import math
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +20,10 @@ from flwr.app import Context, Message
 
 from client.checks import check_client
 from client.data.child_reader import read_partition_apart
+from client.data.dataset import is_demo
 from client.data.read import with_test
-from client.data.sources import is_demo
 from client.node import resident
-from client.node.failures import Place, Server
+from client.node.failures import LastNode, Server
 from client.node.flower import refusals
 from client.node.observer import Observer
 from client.owner.control import OwnerControl, RunningClient
@@ -44,7 +43,7 @@ from deploy.cli.options import NEWCOMER, ClientRequest, DataRequest, PolicyReque
 from deploy.cli.output import note
 from deploy.data.budgets import require_unpartitioned
 from deploy.data.partitions import PARTITIONS
-from deploy.federation.helper import helping_too
+from deploy.federation.helper import begin_service, helping_too
 from deploy.files import read_file, write_file
 from deploy.keys.nodes import load_private_key
 
@@ -130,15 +129,37 @@ def _allowed_by_both(policy: Policy, methods: Sequence[str]) -> tuple[str, ...]:
     raise ConfigError(f"the policy file {allowed}; remove --method {methods[0]}, or change the file")
 
 
+def configure(
+    source: DataRequest, client: ClientRequest, limits: PolicyRequest, name: str, hub: str = ""
+) -> tuple[dict[str, Scalar], ClientSettings]:
+    """Return a client's configuration as a node's and as settings, with its limits written as its policy.
+
+    Raises:
+        ConfigError: An option is wrong.
+    """
+    config: dict[str, Scalar] = {
+        "data": source.data,
+        "columns": "\n".join(source.columns or []),
+        "decimal": source.decimal,
+        "dates": source.dates,
+        "shard": client.shard,
+        "name": name,
+        "hub": hub,
+        "state-dir": str(client.state_dir.resolve()),
+    }
+    config |= {"policy": str(limits.policy.resolve())} if limits.policy else {}
+    config |= {"ledgers": str(client.ledgers.resolve())} if client.ledgers else {}
+    settings = ClientSettings.from_node(config, name)
+    if limits.methods or limits.epsilon is not None or limits.delta is not None:
+        config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
+        settings = ClientSettings.from_node(config, name)
+    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return config, settings
+
+
 @dataclass(frozen=True)
 class OpenClient:
-    """Client with checked settings and data.
-
-    Args:
-        settings: Its settings.
-        config: The same as a node's configuration.
-        key: Its private key; None for a client without one.
-    """
+    """Client with checked settings and data; its settings also as a node's configuration."""
 
     settings: ClientSettings
     config: dict[str, Scalar]
@@ -156,18 +177,19 @@ def open_client(
     """
     key = load_private_key(at.key) if at.key else None
     name = client.name or (default_name(fingerprint(key.public_key())) if key else "") or (NEWCOMER if adapt else "")
-    task = _task_of_run(adapt, client.task) if adapt else parse({"task": client.task or FIRST_TASK}).task
-    config = _node_config(with_test(task, source.data, test), source, client, name, limits.policy)
-    settings = ClientSettings.from_node(config, name)
-    if limits.methods or limits.epsilon is not None or limits.delta is not None:
-        config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
-        settings = ClientSettings.from_node(config, name)
-    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if adapt:
+        from deploy.federation.adaptation import task_of
+
+        task = task_of(adapt, client.task)
+    else:
+        task = parse({"task": client.task or FIRST_TASK}).task
+    dialect = source.dialect  # fails at once if an option is wrong
+    config, settings = configure(replace(source, data=with_test(task, source.data, test)), client, limits, name)
     policy = check_client(settings).policy  # fails at once if policy or state are wrong, and the next lines if data are
     if at.server and (policy.require_noise or math.isfinite(policy.max_epsilon)):
         require_unpartitioned(PARTITIONS, settings.data)
     try:
-        part = read_partition_apart(task, settings.data, settings.part, settings.data_seed, dialect=settings.dialect)
+        part = read_partition_apart(task, settings.data, settings.part, settings.data_seed, dialect=dialect)
         for line in part.notes:
             note(f"{source.data}: {line}")
     except NothingYetError as error:  # a client without records takes part with the shared model
@@ -175,34 +197,19 @@ def open_client(
     return OpenClient(settings, config, key)
 
 
-@dataclass(frozen=True)
-class Node:
-    """Node that answers a server.
-
-    Args:
-        name: Public name.
-        state: Folder of private state.
-        key: Private key; None for a node without one.
-        app: Function that answers messages.
-        config: Node configuration.
-    """
-
-    name: str
-    state: Path
-    key: ec.EllipticCurvePrivateKey | None
-    app: resident.Answer
-    config: Mapping[str, Scalar] = field(default_factory=dict)
-
-
 def serve_requests(at: ServerRequest, client: OpenClient) -> None:
     """Answer the server until a signal, or the owner's `fedloom leave`, stops the client."""
-    settings = client.settings
-    journal = RequestJournal(settings.state_dir)
-    with _open_app(client) as answers:
+    name, state = client.settings.name, client.settings.state_dir
+    journal = RequestJournal(state)
+    with _open_app(client) as app:
         serve_node(
             at,
-            Node(settings.name, settings.state_dir, client.key, answers, client.config),
-            lambda control: OwnerView(at.server, settings.name, journal, control, session_of),
+            name,
+            state,
+            client.key,
+            app,
+            lambda control: OwnerView(at.server, name, journal, control, session_of),
+            client.config,
         )
 
 
@@ -219,50 +226,39 @@ def _open_app(client: OpenClient) -> Iterator[resident.Answer]:
         return
     if key is None:
         raise ConfigError("serve-as-helper = true needs the node's key, by which clients know their helpers; use --key")
-    with helping_too(
-        check_name(f"{settings.name}-helper"), key, settings.state_dir / settings.name, respond
-    ) as answers:
-        yield answers
+    name = check_name(f"{settings.name}-helper")
+    with helping_too(name, key, settings.state_dir / settings.name, respond) as app:
+        yield app
 
 
-def serve_node(at: ServerRequest, node: Node, observe: Callable[[OwnerControl], Observer]) -> None:
-    """Answer the server by a node until a signal, or the owner's `fedloom leave`, stops it."""
+def serve_node(
+    at: ServerRequest,
+    name: str,
+    state: Path,
+    key: ec.EllipticCurvePrivateKey | None,
+    app: resident.Answer,
+    observe: Callable[[OwnerControl], Observer],
+    config: Mapping[str, Scalar] | None = None,
+) -> None:
+    """Answer the server by a node until a signal, or the owner's `fedloom leave`, stops it.
+
+    Args:
+        at: The server.
+        name: Public name of the node.
+        state: Folder of private state.
+        key: Private key; None for a node without one.
+        app: Function that answers messages.
+        observe: Function that returns the observer of the node.
+        config: Node configuration.
+    """
     ca = read_file(at.ca) if at.ca else b""
-    stop = threading.Event()
-    resident.leave_on_signals(stop)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
-    logging.getLogger("flwr").setLevel(logging.WARNING)
+    stop = begin_service()
     refusals.setLevel(logging.CRITICAL)  # the owner's log has a line for each
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    with OwnerControl(node.state, RunningClient(os.getpid(), node.name, at.server, started)) as control:
+    with OwnerControl(state, RunningClient(os.getpid(), name, at.server, started)) as control:
         if not control.is_alone:
-            note(f"another client '{node.name}' runs in {node.state}; give each client its own --state-dir")
-        is_known = control.is_alone and node.key is not None
-        place = Place(node.state / f"{node.name or 'client'}.node" if is_known else None)
-        server, observer = Server(at.server, ca, node.key, place), observe(control)
-        resident.run_resident(
-            node.app, server, stop=stop, node_config=node.config, patience=at.patience, observer=observer
-        )
-
-
-def _task_of_run(run: str, task: str) -> str:
-    from deploy.federation.adaptation import task_of
-
-    return task_of(run, task)
-
-
-def _node_config(
-    data: str, source: DataRequest, client: ClientRequest, name: str, policy: Path | None
-) -> dict[str, Scalar]:
-    _ = source.dialect  # fails at once if an option is wrong
-    config: dict[str, Scalar] = {
-        "data": data,
-        "columns": "\n".join(source.columns or []),
-        "decimal": source.decimal,
-        "dates": source.dates,
-        "shard": client.shard,
-        "name": name,
-        "state-dir": str(client.state_dir.resolve()),
-    }
-    config |= {"policy": str(policy.resolve())} if policy else {}
-    return config | ({"ledgers": str(client.ledgers.resolve())} if client.ledgers else {})
+            note(f"another client '{name}' runs in {state}; give each client its own --state-dir")
+        is_known = control.is_alone and key is not None
+        server = Server(at.server, ca, key, LastNode(state / f"{name or 'client'}.node" if is_known else None))
+        observer = observe(control)
+        resident.run_resident(app, server, stop=stop, node_config=config, patience=at.patience, observer=observer)

@@ -62,12 +62,12 @@ def pool_measured(task: str, measured: Mapping[str, Measured]) -> Evaluation:
     return summarize(replies)
 
 
-def pair_clients(task: str, own: Mapping[str, Measured], other: Mapping[str, Measured]) -> PairedSums:
+def pair_clients(task: str, measured: Mapping[str, Measured], other: Mapping[str, Measured]) -> PairedSums:
     """Return the differences between two models over the units of clients that measured both."""
     comparison = TASKS[task].comparison
     if comparison is None:
         return PairedSums()
-    pairs = [(values(own[name].units), values(other[name].units)) for name in own if name in other]
+    pairs = [(values(measured[name].units), values(other[name].units)) for name in measured if name in other]
     fitting = [(a, b) for a, b in pairs if a.shape == b.shape]
     return pool_sums(paired_sums(a, b, higher_is_better=comparison.higher_is_better) for a, b in fitting)
 
@@ -80,13 +80,7 @@ MOST_CLIENTS = 2_000
 
 
 class TimedGrid(InProcessGrid):
-    """Grid that ends the run after a time.
-
-    Args:
-        sessions: Clients by node id.
-        together: Number of clients that train stacked.
-        seconds: Time after which no further round begins.
-    """
+    """Grid that ends the run after a time."""
 
     def __init__(self, sessions: Mapping[int, Session], together: int, seconds: float) -> None:
         super().__init__(sessions, together)
@@ -104,22 +98,18 @@ class TimedGrid(InProcessGrid):
         return super().push_messages(messages)
 
 
-def with_alone(result: Result, config: RunConfig, parts: Sequence[AnyDataset], own: Mapping[str, Measured]) -> Result:
+def with_alone(
+    result: Result, config: RunConfig, partitions: Sequence[AnyDataset], measured: Mapping[str, Measured]
+) -> Result:
     """Return the result with the comparison in its verdict, unless it has one or nothing was compared.
 
     Clients alone have nothing in common: each takes the memory and time of a whole model.
-
-    Args:
-        result: Result of the run.
-        config: Its configuration.
-        parts: Each client's data.
-        own: Client -> measurement of the finished model.
     """
     verdict = result.verdict
-    if verdict is None or verdict.alone is not None or result.status != "completed" or not own:
+    if verdict is None or verdict.alone is not None or result.status != "completed" or not measured:
         return result
-    seconds, drawn = max(MIN_SECONDS, result.seconds), draw_clients(len(parts), config.seed)
-    of_all = f" of {len(parts):,}, drawn by the seed" if len(drawn) < len(parts) else ""
+    seconds, drawn = max(MIN_SECONDS, result.seconds), draw_clients(len(partitions), config.seed)
+    of_all = f" of {len(partitions):,}, drawn by the seed" if len(drawn) < len(partitions) else ""
     clients = f"{len(drawn):,} clients" if of_all else "each client"
     console.print(
         f"comparing with {clients} alone{of_all}, for at most {seconds:.0f} s; Ctrl-C ends this, --no-alone omits it",
@@ -128,16 +118,16 @@ def with_alone(result: Result, config: RunConfig, parts: Sequence[AnyDataset], o
         soft_wrap=True,
     )
     try:
-        done, alone = train_alone(config, result.rounds_done, [parts[k] for k in drawn], seconds)
+        done, alone = train_alone(config, result.rounds_done, [partitions[k] for k in drawn], seconds)
     except (FedloomError, KeyboardInterrupt):
         return result
-    alone = {f"client-{k}": alone[f"client-{place}"] for place, k in enumerate(drawn)}
+    alone = {f"client-{k}": alone[f"client-{drawn_as}"] for drawn_as, k in enumerate(drawn)}
     metric = pool_measured(result.task, alone).metrics.get(verdict.metric)
-    sums = pair_clients(result.task, own, alone)
+    sums = pair_clients(result.task, measured, alone)
     if metric is None or not sums.units:
         return result
     note = f"; alone for {done} of {result.rounds_done} rounds" if done < result.rounds_done else ""
-    note += f"; {len(drawn):,} of {len(parts):,} clients alone" if of_all else ""
+    note += f"; {len(drawn):,} of {len(partitions):,} clients alone" if of_all else ""
     return replace(result, verdict=compare_alone(verdict, result.task, result.best, metric, sums, note))
 
 
@@ -147,17 +137,17 @@ def draw_clients(clients: int, seed: int) -> list[int]:
 
 
 def train_alone(
-    config: RunConfig, rounds: int, parts: Sequence[AnyDataset], seconds: float
+    config: RunConfig, rounds: int, partitions: Sequence[AnyDataset], seconds: float
 ) -> tuple[int, dict[str, Measured]]:
     """Train every client alone, as in the run; return the number of rounds, and each client's measurement.
 
     Raises:
         FedloomError: The method does not support the task's options.
     """
-    sessions, _ = open_sessions(parts)
+    sessions, _ = open_sessions(partitions)
     with tempfile.TemporaryDirectory() as folder:
         own_catalogue = Path(folder) / "catalogue.json"
-        own_catalogue.write_text(parts[0].vocabulary.to_json(), "utf-8")
+        own_catalogue.write_text(partitions[0].vocabulary.to_json(), "utf-8")
         alone = configure_alone(config, rounds, str(own_catalogue))
         result = run(TimedGrid(sessions, TOGETHER, seconds), alone, Path(folder))
     stored = {s.client: from_document(s.store.read(alone.run_id, MEASURED)) for s in sessions.values()}

@@ -37,11 +37,6 @@ def flower_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]
     }
 
 
-def flower_program(name: str) -> Path:
-    """Return the program of that name that belongs to this Python."""
-    return Path(sys.executable).parent / name
-
-
 SUPERLINK = "flwr.superlink.cli", "flwr.superlink.main"
 """Imports of the SuperLink, which a server starts first."""
 SERVER_APP = "flwr.superlink.runtime", "server.app"
@@ -59,16 +54,7 @@ LOST = -1
 
 @dataclass(frozen=True)
 class CopyOrder:
-    """Copy to start.
-
-    Args:
-        name: Name of the process, of which Linux shows 15 bytes.
-        module: Module to run.
-        arguments: Its arguments.
-        environment: Complete environment.
-        folder: Working folder.
-        log: File to which its output is appended.
-    """
+    """Copy to start."""
 
     name: str
     module: str

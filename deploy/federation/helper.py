@@ -4,13 +4,12 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from client.node import resident
-from client.node.failures import Place, Server
+from client.node.failures import LastNode, Server
 from client.secure.helper.app import HelperObserver, Respond, help_too, make_app
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import open_book
@@ -18,61 +17,54 @@ from common.node_names import check_name, default_name, fingerprint
 from deploy.files import read_file
 
 
-@dataclass(frozen=True)
-class HelperNode:
-    """Options of a helper.
+def begin_service() -> threading.Event:
+    """Write the log of a resident node to stderr, and return an event that a signal to leave sets."""
+    stop = threading.Event()
+    resident.leave_on_signals(stop)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
+    logging.getLogger("flwr").setLevel(logging.WARNING)
+    return stop
+
+
+def serve_sums(
+    address: str,
+    ca: Path,
+    key: ec.EllipticCurvePrivateKey,
+    name: str,
+    state: Path,
+    *,
+    patience: float,
+    forget: float,
+    most_numbers: int,
+) -> None:
+    """Answer the server until a signal stops the helper.
 
     Args:
-        server: Address of the server.
+        address: Address of the server.
         ca: Certificate authority of the server.
         key: Private key of the helper.
         name: Public name; empty for one from the key.
-        state_dir: Folder of its book.
+        state: Folder of keys and opened sums.
         patience: Seconds to wait for admission.
         forget: Days without a message after which a run's keys are deleted.
         most_numbers: Maximum size of a vector.
-    """
-
-    server: str
-    ca: Path
-    key: ec.EllipticCurvePrivateKey
-    name: str
-    state_dir: Path
-    patience: float
-    forget: float
-    most_numbers: int
-
-
-def serve_sums(node: HelperNode) -> None:
-    """Answer the server until a signal stops the helper.
 
     Raises:
         ConfigError: An option is wrong.
         ConnectError: Retrying cannot help.
         StateError: The state folder is in use, damaged or from a backup.
     """
-    stop = threading.Event()
-    resident.leave_on_signals(stop)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
-    logging.getLogger("flwr").setLevel(logging.WARNING)
-    identity = fingerprint(node.key.public_key())
-    name = check_name(node.name) if node.name else default_name(identity)
-    server = Server(node.server, read_file(node.ca), node.key, Place(node.state_dir / "helper.node"))
-    with closing(open_book(node.state_dir)) as book:
-        app = make_app(HelperService(name, node.key, book, most_numbers=node.most_numbers))
-        observer = HelperObserver(node.server, f"helper {name}, {identity}", book, node.forget)
-        resident.run_resident(app, server, stop=stop, patience=node.patience, observer=observer)
+    stop, identity = begin_service(), fingerprint(key.public_key())
+    name = check_name(name) if name else default_name(identity)
+    server = Server(address, read_file(ca), key, LastNode(state / "helper.node"))
+    with closing(open_book(state)) as sums:
+        app = make_app(HelperService(name, key, sums, most_numbers=most_numbers))
+        observer = HelperObserver(address, f"helper {name}, {identity}", sums, forget)
+        resident.run_resident(app, server, stop=stop, patience=patience, observer=observer)
 
 
 @contextmanager
 def helping_too(name: str, key: ec.EllipticCurvePrivateKey, folder: Path, respond: Respond) -> Iterator[Respond]:
-    """Yield the app of a client that also helps.
-
-    Args:
-        name: Public name of the helper.
-        key: Private key of the node.
-        folder: Folder of the client's state; the helper's is below it.
-        respond: App of the client alone.
-    """
-    with closing(open_book(folder / "helper")) as book:
-        yield help_too(HelperService(name, key, book, serves="also"), respond)
+    """Yield the app of a client that also helps, from its app alone and the folder of its state."""
+    with closing(open_book(folder / "helper")) as sums:
+        yield help_too(HelperService(name, key, sums, serves="also"), respond)

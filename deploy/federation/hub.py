@@ -1,19 +1,28 @@
-"""Hub of `fedloom join`: several clients in one process, or trained in several."""
+"""Hub of `fedloom join`: several clients in one process, or trained in several.
+
+They are those of a folder with `clients.toml`, or partitions of one source.
+"""
 
 import math
+import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Annotated, Literal
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from client.app import open_session
-from client.data.read import read_partition
-from client.data.sources import is_demo, resolve_source
-from client.hub.cohorts import Cohort
-from client.hub.hub import Hub
+from client.data.dataset import TEST_MARK, is_demo, resolve_source
+from client.data.read import demo_partition, find_own_tables, partition_read, read_all, read_partition
+from client.data.tables.schema import Dialect
+from client.hub.hub import Cohort, Hub
 from client.hub.view import HubView
+from client.owner.control import OwnerControl
 from client.owner.journal import RequestJournal
+from client.owner.policy import find_looser, read_policy
 from client.session import Session
 from client.settings import ClientSettings
 from client.training.local_round import train
@@ -23,52 +32,184 @@ from common.errors import ConfigError, DataError, FedloomError, NothingYetError
 from common.methods.base import MethodOptions
 from common.node_names import check_name, default_name, fingerprint
 from common.tasks.registry import FIRST_TASK
-from common.text import count
+from common.text import count, printable
 from common.wire.messages import TrainReply
-from deploy.cli.options import ClientRequest, DataRequest, PolicyRequest, ServerRequest
+from deploy.cli.options import CLIENTS_FILE, ClientRequest, DataRequest, PolicyRequest, ServerRequest
 from deploy.cli.output import note
 from deploy.data.budgets import check_partitioning, require_unpartitioned
 from deploy.data.partitions import PARTITIONS, Partitioning
-from deploy.federation.client import Node, serve_node, store_limits
-from deploy.federation.hub_clients import FILE, HostedData, partition_clients, read_clients
+from deploy.federation.client import configure, serve_node
 from deploy.keys.nodes import load_private_key
 from deploy.simulation.blocks import STATE_VECTORS
 from deploy.simulation.workers import TrainedBlock, Workers
 
 
-class HubWorkers:
-    """Copies of a hub's process, made anew for each request; the results do not depend on their number.
+def train_in_copies(
+    workers: int, options: MethodOptions, cohorts: Sequence[Cohort]
+) -> Iterator[Sequence[TrainReply | FedloomError]]:
+    """Train all cohorts in copies of this process; return the outcomes of each.
+
+    The results do not depend on the number of copies. When outcomes are taken, the states of their clients are in this process.
+
+    Raises:
+        RunError: A copy has ended without a result; no state has changed.
+    """
+    participants = [[participant for _, participant in cohort] for cohort in cohorts]
+    for participant in (one for cohort in participants for one in cohort):
+        participant.store.load(participant.run)  # a copy must not be the first to open a file,
+        participant.batch()  # and what it computed once for all rounds would end with it
+
+    def train_block(number: int) -> TrainedBlock:
+        replies = train(options, participants[number])
+        return TrainedBlock(replies, [0] * len(replies), {})
+
+    model = sum(a.nbytes for a in participants[0][0].request.model.values())
+    # new memory for each request: states of the last one stay whole if a copy ends early
+    trained = Workers(workers).train(participants, train_block, STATE_VECTORS * model)
+    return (block.replies for block in trained)
+
+
+Answers = Annotated[tuple[Literal["sums", "replies"], ...], Field(min_length=1)]
+
+
+class Defaults(BaseModel):
+    """Settings of all clients of a hub.
 
     Args:
-        count: Number of processes.
+        policy: Policy file of the clients that name none.
+        locked: True if a client's own policy, or answer, must not allow more.
+        answer: Forms in which updates may leave the hub, for clients that name none.
     """
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __call__(
-        self, options: MethodOptions, cohorts: Sequence[Cohort]
-    ) -> Iterator[Sequence[TrainReply | FedloomError]]:
-        """Train all cohorts, then return the outcomes of each.
+    policy: str = ""
+    locked: bool = False
+    answer: Answers = ("sums", "replies")
 
-        When outcomes are taken, the states of their clients are in this process.
 
-        Raises:
-            RunError: A copy has ended without a result; no state has changed.
-        """
-        participants = [[participant for _, participant in cohort] for cohort in cohorts]
-        for participant in (one for cohort in participants for one in cohort):
-            participant.store.load(participant.run)  # a copy must not be the first to open a file,
-            participant.batch()  # and what it computed once for all rounds would end with it
+class Entry(BaseModel):
+    """Client in the file.
 
-        def train_block(number: int) -> TrainedBlock:
-            replies = train(options, participants[number])
-            return TrainedBlock(replies, [0] * len(replies), {})
+    Args:
+        data: Data of the client, relative to the folder.
+        policy: Its policy file, relative to the folder; empty for the default one.
+        answer: Forms in which its update may leave the hub: `sums` with other clients, single `replies`.
+    """
 
-        model = sum(a.nbytes for a in participants[0][0].request.model.values())
-        # new memory for each request: states of the last one stay whole if a copy ends early
-        trained = Workers(self._count).train_each(participants, train_block, STATE_VECTORS * model)
-        return (block.replies for block in trained)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: str
+    policy: str = ""
+    answer: Answers | None = None
+
+
+class ClientsFile(BaseModel):
+    """Content of `clients.toml`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    defaults: Defaults = Defaults()
+    clients: dict[str, Entry] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class HostedData:
+    """Data of a client of a hub.
+
+    Args:
+        name: Name of the client at the hub.
+        data: Source of its data.
+        policy: Its policy file; None for the hub's own.
+        state: Folder of its private state; None for the hub's own.
+        is_own: True if the data are an owner's table, False if they were written here.
+        sums_only: True if its update may leave the hub inside sums alone.
+    """
+
+    name: str
+    data: str
+    policy: Path | None = None
+    state: Path | None = None
+    is_own: bool = True
+    sums_only: bool = False
+
+
+def read_clients(folder: Path) -> list[HostedData]:
+    """Return the clients that the file in a folder names.
+
+    Raises:
+        ConfigError: The file is malformed, or leads out of the folder.
+    """
+    path = folder / CLIENTS_FILE
+    try:
+        found = ClientsFile.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    hosted = []
+    for name, entry in found.clients.items():
+        policy = entry.policy or found.defaults.policy
+        data = TEST_MARK.join(str(_inside(folder, part)) for part in entry.data.split(TEST_MARK))
+        source = entry.data if is_demo(entry.data) else data
+        answer = found.defaults.answer if entry.answer is None else entry.answer
+        client = HostedData(check_name(name), source, _inside(folder, policy) if policy else None)
+        hosted.append(replace(client, sums_only="replies" not in answer))
+        if found.defaults.locked and entry.policy:
+            _check_locked(folder, name, _inside(folder, policy), found.defaults.policy)
+        if found.defaults.locked and not {*answer} <= {*found.defaults.answer}:
+            raise ConfigError(f"{path}: clients.{name}: answer allows more than the locked one; remove it, or locked")
+    return hosted
+
+
+def _check_locked(folder: Path, name: str, client_policy: Path, default: str) -> None:
+    """Check that a client's policy allows no more than the locked one.
+
+    Raises:
+        ConfigError: It does; names the client and the keys.
+    """
+    locked = read_policy(_inside(folder, default) if default else None)
+    if looser := find_looser(read_policy(client_policy), locked):
+        raise ConfigError(
+            f"{folder / CLIENTS_FILE}: clients.{name}: {client_policy.name} allows more than the locked policy"
+            f" ({', '.join(looser)}); make it stricter, or remove locked"
+        )
+
+
+def partition_clients(task: str, data: str, clients: int, dialect: Dialect) -> list[HostedData]:
+    """Return clients with a partition of a source each, as `fedloom up` makes them; 0 clients: one a unit.
+
+    Raises:
+        DataError: The data cannot be read, or have fewer units than clients.
+    """
+    partitions = partition_read(task, data, read_all(task, data, dialect=dialect), clients, dialect)
+    names = [f"client-{k}" for k in range(len(partitions))]
+    if is_demo(data):
+        return [HostedData(name, demo_partition(task, data, (k, len(partitions)))) for k, name in enumerate(names)]
+    partitioning = Partitioning(PARTITIONS, task, resolve_source(data), len(partitions))
+    owned, state = {table.resolve() for table in find_own_tables(task, data)}, partitioning.state.resolve()
+    tables = partitioning.write(partitions)
+    return [
+        HostedData(name, str(table), state=state, is_own=table in owned)
+        for name, table in zip(names, tables, strict=True)
+    ]
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """Return a path in the folder.
+
+    Raises:
+        ConfigError: The path, or a link, leads out of it.
+    """
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ConfigError(
+            f"{folder / CLIENTS_FILE}: '{printable(name, 80)}' leads out of the folder; move the file into it"
+        )
+    return path
 
 
 @dataclass(frozen=True)
@@ -89,6 +230,11 @@ class HubRequest:
     clients: int | None
     workers: int = 1
 
+    @property
+    def task(self) -> str:
+        """Task of the data."""
+        return parse({"task": self.client.task or FIRST_TASK}).task
+
 
 def serve_hub(at: ServerRequest, request: HubRequest) -> None:
     """Answer the server for all clients until a signal, or the operator's `fedloom leave`, stops the hub.
@@ -106,19 +252,19 @@ def serve_hub(at: ServerRequest, request: HubRequest) -> None:
     sessions = open_sessions(check_name(name), request, hosted)
     sums_only = {f"{name}/{one.name}" for one in hosted if one.sums_only} & sessions.keys()
     if sums_only and len(sessions) == 1:
-        raise ConfigError(f"one client is no sum; add another one to {FILE}, or 'replies' to its answer")
+        raise ConfigError(f"one client is no sum; add another one to {CLIENTS_FILE}, or 'replies' to its answer")
     note(
         f"hub {name} with {count(len(sessions), 'client')}: this process reads the data of all of them and hosts their"
         " ledgers; nothing here protects them from its operator"
     )
     together = TOGETHER if sums_only else choose_cohort(len(sessions))
-    hub = Hub(sessions, together, sums_only, HubWorkers(request.workers) if request.workers > 1 else None)
+    hub = Hub(sessions, together, sums_only, partial(train_in_copies, request.workers) if request.workers > 1 else None)
     state = request.client.state_dir.resolve()
-    serve_node(
-        at,
-        Node(name, state, key, lambda message, context: hub.respond(message)),
-        lambda control: HubView(at.server, name, hub, RequestJournal(state), control),
-    )
+
+    def observe(control: OwnerControl) -> HubView:
+        return HubView(at.server, name, hub, RequestJournal(state), control)
+
+    serve_node(at, name, state, key, lambda message, context: hub.respond(message), observe)
 
 
 def read_hosted(request: HubRequest) -> list[HostedData]:
@@ -126,18 +272,21 @@ def read_hosted(request: HubRequest) -> list[HostedData]:
     source = request.source
     if request.clients is None:
         return read_clients(Path(source.data))
-    return partition_clients(_task(request), source.data, request.clients, source.dialect)
+    return partition_clients(request.task, source.data, request.clients, source.dialect)
 
 
 def open_sessions(hub: str, request: HubRequest, hosted: Sequence[HostedData]) -> dict[str, Session]:
     """Return the clients whose data can be read, by their public names; print why others are left out."""
-    task, source, clients = _task(request), request.source, request.clients
+    task, data = request.task, request.source.data
     sessions: dict[str, Session] = {}
     for one in hosted:
-        settings = _settings(hub, one, request)
+        source = replace(request.source, data=one.data) if one.is_own else DataRequest(one.data)
+        client = replace(request.client, state_dir=one.state or request.client.state_dir)
+        limits = replace(request.limits, policy=one.policy or request.limits.policy)
+        _, settings = configure(source, client, limits, one.name, hub)
         try:
             session = open_session(settings)
-            _check_budget(settings, session, task, source.data, clients and len(hosted))
+            _check_budget(settings, session, task, data, request.clients and len(hosted))
             _read(task, settings)
         except DataError as error:
             note(f"{settings.public_name} is left out: {error}")
@@ -146,32 +295,6 @@ def open_sessions(hub: str, request: HubRequest, hosted: Sequence[HostedData]) -
     if not sessions:
         raise ConfigError("no client of this hub is left; correct the data above")
     return sessions
-
-
-def _task(request: HubRequest) -> str:
-    return parse({"task": request.client.task or FIRST_TASK}).task
-
-
-def _settings(hub: str, one: HostedData, request: HubRequest) -> ClientSettings:
-    client, limits, source = request.client, request.limits, request.source
-    state = (one.state or client.state_dir).resolve()
-    state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    policy = one.policy or limits.policy
-    settings = ClientSettings(
-        data=one.data,
-        columns="\n".join(source.columns or []) if one.is_own else "",
-        decimal=source.decimal if one.is_own else "auto",
-        dates=source.dates if one.is_own else "auto",
-        name=one.name,
-        hub=hub,
-        state_dir=state,
-        ledgers=client.ledgers.resolve() if client.ledgers else None,
-        policy=policy.resolve() if policy else None,
-    )
-    if limits.methods or limits.epsilon is not None or limits.delta is not None:
-        stricter = store_limits(settings, limits.methods or [], limits.epsilon, limits.delta)
-        return settings.model_copy(update={"policy": stricter})
-    return settings
 
 
 def _check_budget(settings: ClientSettings, session: Session, task: str, data: str, clients: int | None) -> None:

@@ -1,44 +1,49 @@
 """Clients of `fedloom up` and `fedloom simulate`: configuration, partitions, processes."""
 
-import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.dataset import AnyDataset
+from client.data.dataset import AnyDataset, is_demo
 from client.data.read import with_test
-from client.data.sources import is_demo
 from client.data.tables.schema import Dialect
-from client.owner.policy import Policy, read_policy
-from common import text
+from client.owner.policy import read_policy
+from client.tasks.registry import build_learner
 from common.config.run import RunConfig
+from common.errors import ConfigError, DataError
 from common.node_names import fingerprint
-from common.options import Scalar
 from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
-from deploy.cli.output import console
+from deploy.cli.output import console, note
 from deploy.data.budgets import require_one_budget
 from deploy.data.partitions import PARTITIONS
 from deploy.data.sources import (
     DEFAULT_CLIENTS,
+    notes,
     partition_source,
     read_catalogue,
     stored_clients,
     unit_names,
+    warnings,
     write_clients,
 )
 from deploy.federation import start as federation
-from deploy.federation.fork_server import flower_environment
-from deploy.federation.launch import config_catalogue, with_catalogue, with_vocabulary_of
 from deploy.federation.processes import Processes
-from deploy.federation.request import refusal, repeat_partition, resolve, run_partition, run_vocabulary, stop_of_up
-from deploy.federation.runs import remember, runs_folder
+from deploy.federation.request import (
+    refusal,
+    repeat_partition,
+    resolve,
+    run_partition,
+    run_vocabulary,
+    stop_of_up,
+    with_catalogue,
+)
+from deploy.federation.runs import Command, remember, runs_folder
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file
 from deploy.keys.nodes import load_public_key, make_node_key, public_path
 from server.record.folder import RunDirectory
-from server.record.process import FOLDER as RECORDS
 from server.record.result import Result
 
 WARNING = "helpers run by the server's owner protect against nobody but outsiders; let other people run them"
@@ -46,61 +51,6 @@ WARNING = "helpers run by the server's owner protect against nobody but outsider
 
 PINNED = "policy-with-helpers.toml"
 """Policy of the clients that pins the helpers, among the run's private files."""
-
-
-@dataclass(frozen=True)
-class OwnHelpers:
-    """Helpers on this machine, ready to start.
-
-    Args:
-        homes: Name -> folder of its key, state and log.
-    """
-
-    homes: Mapping[str, Path]
-
-    def pin(self, policy: Path | None, target: Path) -> Path:
-        """Write a policy that also pins the helpers; one with own pins stays as it is.
-
-        Args:
-            policy: Policy file of the clients; None without one.
-            target: File to write.
-        """
-        text = policy.read_text("utf-8") if policy else ""
-        if policy and "helpers" in tomllib.loads(text):
-            return policy
-        pins = (f'{name} = "{fingerprint(load_public_key(key))}"\n' for name, key in self.keys().items())
-        write_file(target, f"{text}\n[helpers]\n{''.join(pins)}".encode(), mode=0o600, overwrite=True)
-        return target
-
-    def keys(self) -> dict[str, Path]:
-        """Return name -> file of the public key; missing keys are created."""
-        for home in self.homes.values():
-            if not (home / "node.key").exists():
-                make_node_key(home / "node.key")
-        return {name: public_path(home / "node.key") for name, home in self.homes.items()}
-
-    def start(self, processes: Processes, server: str, ca: Path, patience: float) -> list[Path]:
-        """Start every helper and return the files of their public keys."""
-        keys = self.keys()
-        for name, home in self.homes.items():
-            command: list[str | Path] = [sys.executable, "-m", "deploy.cli", "helper", "--server", server, "--ca", ca]
-            command += ["--key", home / "node.key", "--name", name, "--state-dir", home / "state"]
-            command += ["--patience", f"{patience:g}"]
-            environment, log = flower_environment({"OMP_NUM_THREADS": "1"}), home / "helper.log"
-            processes.start(name, command, log=log, environment=environment, records=ca.parent / RECORDS, preload=False)
-        return [*keys.values()]
-
-
-def find_own_helpers(config: RunConfig, home: Path) -> OwnHelpers:
-    """Return the helpers of a run with trust `helpers`; none of other runs.
-
-    Args:
-        config: Configuration of the run.
-        home: Folder of the run's private files.
-    """
-    number = config.secure_sums.helpers if config.privacy.trust == "helpers" else 0
-    return OwnHelpers({name: home / name for name in (f"helper-{k}" for k in range(1, number + 1))})
-
 
 POLICY = "policy.toml"
 """Policy that `up` was given, stored among the run's private files."""
@@ -112,6 +62,29 @@ SECONDS_A_KEY = 3.0
 """Further seconds for each key, because keys are registered one after the other."""
 
 
+def helper_homes(config: RunConfig, home: Path) -> dict[str, Path]:
+    """Return name -> folder of each helper of a run; none without trust `helpers`."""
+    number = config.secure_sums.helpers if config.privacy.trust == "helpers" else 0
+    return {name: home / name for name in (f"helper-{k}" for k in range(1, number + 1))}
+
+
+def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path) -> Path:
+    """Write a policy of clients that also pins the helpers; one with own pins stays as it is.
+
+    Missing keys of helpers are created.
+    """
+    text = policy.read_text("utf-8") if policy else ""
+    if policy and "helpers" in tomllib.loads(text):
+        return policy
+    for path in (home / "node.key" for home in homes.values()):
+        if not path.exists():
+            make_node_key(path)
+    keys = {name: load_public_key(public_path(home / "node.key")) for name, home in homes.items()}
+    pins = "".join(f'{name} = "{fingerprint(key)}"\n' for name, key in keys.items())
+    write_file(target, f"{text}\n[helpers]\n{pins}".encode(), mode=0o600, overwrite=True)
+    return target
+
+
 @dataclass(frozen=True)
 class LocalClients:
     """Clients on this machine, ready to start.
@@ -121,14 +94,19 @@ class LocalClients:
         home: Folder of the run's private files.
         specs: Description of each client.
         policy: Policy file of every client.
-        parts: Data of each client, if they were read here.
+        partitions: Data of each client, if they were read here.
     """
 
     config: RunConfig
     home: Path
     specs: Sequence[ClientSpec]
     policy: Path | None
-    parts: Sequence[AnyDataset] = ()
+    partitions: Sequence[AnyDataset] = ()
+
+    @property
+    def helpers(self) -> dict[str, Path]:
+        """Name -> folder of each helper."""
+        return helper_homes(self.config, self.home)
 
     @property
     def server(self) -> Path:
@@ -142,29 +120,20 @@ class LocalClients:
 
         measured = read_measured(self.specs, self.config.run_id)
         result = with_local_metrics(result, measured)
-        if not (alone and self.parts and is_comparable(self.config)):
+        if not (alone and self.partitions and is_comparable(self.config)):
             return result
-        return with_alone(result, self.config, self.parts, measured)
-
-    @property
-    def count(self) -> str:
-        """Number of clients with its noun."""
-        return text.count(len(self.specs), "client")
-
-    @property
-    def helpers(self) -> OwnHelpers:
-        """Helpers of the run."""
-        return find_own_helpers(self.config, self.home)
+        return with_alone(result, self.config, self.partitions, measured)
 
     def start(self, processes: Processes, server: str) -> list[Path]:
         """Start every client and every helper, and return the files of their public keys."""
-        number, policy = len(self.specs) + len(self.helpers.homes), self.policy
-        ca, patience = self.server / "ca.pem", PATIENCE_SECONDS + SECONDS_A_KEY * number
-        if self.helpers.homes and (policy or not is_demo(self.specs[0].data)):  # else clients pin them at first contact
-            policy = self.helpers.pin(policy, self.home / PINNED)
-        helpers = self.helpers.start(processes, server, ca, patience)
-        clients = [federation.start_client(processes, spec, server, ca, policy, patience) for spec in self.specs]
-        return [*helpers, *clients]
+        policy, patience = self.policy, PATIENCE_SECONDS + SECONDS_A_KEY * (len(self.specs) + len(self.helpers))
+        ca = self.server / "ca.pem"
+        if self.helpers and (policy or not is_demo(self.specs[0].data)):  # else clients pin them at first contact
+            policy = pin_helpers(self.helpers, policy, self.home / PINNED)
+        return [
+            *(federation.start_helper(processes, home, server, ca, patience) for home in self.helpers.values()),
+            *(federation.start_client(processes, spec, server, ca, policy, patience) for spec in self.specs),
+        ]
 
 
 def prepare_clients(
@@ -187,52 +156,30 @@ def prepare_clients(
     if request.resume and policy is None and (home / POLICY).exists():
         policy = home / POLICY  # the owner's policy outlives a pause
     limits = read_policy(policy)
-    data, dialect = with_test(config.task, source.data, test), source.dialect
-    local = LocalClients(config, home, (), policy)
+    data, dialect, root = with_test(config.task, source.data, test), source.dialect, PARTITIONS.resolve()
+    partitions: Sequence[AnyDataset] = ()
     if request.resume:
-        set_again = {"--data": source.data != "demo", "--test": bool(test)}
-        local = _resumed(local, limits, [name for name, given in set_again.items() if given], clients)
+        specs = stored_clients(home)
+        set_again = {
+            "--data": source.data != "demo",
+            "--test": bool(test),
+            "--clients": clients not in (None, len(specs)),
+        }
+        if given := [name for name, is_set in set_again.items() if is_set]:
+            raise refusal(config.run_id, given[0], f"its own {count(len(specs), 'client')} and their data")
+        require_one_budget(config, limits, specs[0].source, len(specs), root)
         with_catalogue(config, catalogue)
     else:
         data, clients = repeat_partition(request.config, "up", data, clients)
-        local = _new(
-            local, request, decided, limits, data, dialect, clients, catalogue or config_catalogue(request, config)
-        )
+        partitions = _partition(config, request, dialect, data, clients, catalogue)
+        resolved = resolve(request, {**decided, "federation.min-clients": len(partitions)})
+        config = resolved.model_copy(update={"run_id": config.run_id})
+        require_one_budget(config, limits, data, len(partitions), root)
+        specs = write_clients(config.task, data, partitions, home, root, dialect)
+        config = _record(config, "up", data, partitions, len(partitions), home)
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
-    return local
-
-
-def _resumed(local: LocalClients, limits: Policy, given: list[str], clients: int | None) -> LocalClients:
-    specs = stored_clients(local.home)
-    given += ["--clients"] if clients not in (None, len(specs)) else []
-    if given:
-        raise refusal(local.config.run_id, given[0], f"its own {text.count(len(specs), 'client')} and their data")
-    require_one_budget(local.config, limits, specs[0].source, len(specs), PARTITIONS.resolve())
-    return replace(local, specs=specs)
-
-
-def _new(
-    local: LocalClients,
-    request: RunRequest,
-    decided: Mapping[str, Scalar],
-    limits: Policy,
-    data: str,
-    dialect: Dialect,
-    clients: int | None,
-    catalogue: Path | None,
-) -> LocalClients:
-    config, root = local.config, PARTITIONS.resolve()
-    fewest = max(DEFAULT_CLIENTS, config.secure_sums.fewest if config.privacy.trust == "helpers" else 0)
-    vocabulary = read_catalogue(config.task, catalogue)
-    parts = partition_source(config.task, data, vocabulary, clients, dialect, fewest=fewest)
-    resolved = resolve(request, {**decided, "federation.min-clients": len(parts)})
-    config = resolved.model_copy(update={"run_id": config.run_id})
-    require_one_budget(config, limits, data, len(parts), root)
-    specs = write_clients(config.task, data, parts, local.home, root, dialect)
-    config = with_vocabulary_of(parts, config, data, local.home)
-    remember(runs_folder() / config.run_id, "up", data, len(parts), unit_names(config.task, parts))
-    return replace(local, config=config, specs=specs, parts=parts)
+    return LocalClients(config, home, specs, policy, partitions)
 
 
 def prepare_simulation(
@@ -246,16 +193,52 @@ def prepare_simulation(
     """
     config = resolve(request, {"federation.min-clients": 1, "federation.wait": 1})
     data, dialect = with_test(config.task, source.data, test), source.dialect
-    vocabulary = read_catalogue(config.task, catalogue or config_catalogue(request, config))
-    folder = RunDirectory(runs_folder(), config.run_id)
     if request.resume:
-        vocabulary = run_vocabulary(folder, config.task, vocabulary)
+        folder = RunDirectory(runs_folder(), config.run_id)
+        vocabulary = run_vocabulary(folder, config.task, read_catalogue(config.task, catalogue))
         data, clients = run_partition(folder, data, clients)
+        partitions = partition_source(config.task, data, vocabulary, clients or 0, dialect)
     else:
         data, clients = repeat_partition(request.config, "simulate", data, clients)
-    parts = partition_source(config.task, data, vocabulary, clients or 0, dialect)
-    if not request.resume:
-        config = with_vocabulary_of(parts, config, data, (LOCAL / "simulate" / config.run_id).resolve())
-        remember(folder.path, "simulate", data, clients or 0, unit_names(config.task, parts))
-    console.print(f"run [bold]{config.run_id}[/]: {count(len(parts), 'client')} in this process", soft_wrap=True)
-    return config, parts
+        partitions = _partition(config, request, dialect, data, clients or 0, catalogue)
+        home = (LOCAL / "simulate" / config.run_id).resolve()
+        config = _record(config, "simulate", data, partitions, clients or 0, home)
+    console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)
+    return config, partitions
+
+
+def _partition(
+    config: RunConfig, request: RunRequest, dialect: Dialect, data: str, clients: int | None, catalogue: Path | None
+) -> Sequence[AnyDataset]:
+    """Return each client's partition of a new run's data, read under the vocabulary that the options name."""
+    named = Path(config.catalogue) if request.config and config.catalogue != "demo" else None
+    fewest = max(DEFAULT_CLIENTS, config.secure_sums.fewest if config.privacy.trust == "helpers" else 0)
+    vocabulary = read_catalogue(config.task, catalogue or named)
+    return partition_source(config.task, data, vocabulary, clients, dialect, fewest=fewest)
+
+
+def _record(
+    config: RunConfig, command: Command, data: str, partitions: Sequence[AnyDataset], clients: int, home: Path
+) -> RunConfig:
+    """Store the origin of a new run and, below `home`, its vocabulary; print notes and warnings.
+
+    Raises:
+        ConfigError: The clients are too few for secure sums.
+        DataError: No client has a record to train on.
+    """
+    fewest = config.secure_sums.fewest
+    if config.privacy.trust == "helpers" and len(partitions) < fewest:
+        raise ConfigError(
+            f"a masked sum needs {count(fewest, 'client')}, the data make {len(partitions)};"
+            " raise --clients or set secure-sums.min-sum"
+        )
+    for line in (*notes(partitions), *warnings(config, partitions)):
+        note(f"{data}: {line}")
+    if not any(build_learner(config, part).examples for part in partitions):
+        raise DataError("no client has a record to train on; add records to the data", data)
+    if not is_demo(data):
+        vocabulary = home / "catalogue.json"
+        write_file(vocabulary, partitions[0].vocabulary.to_json().encode(), overwrite=True)
+        config = config.model_copy(update={"catalogue": str(vocabulary)})
+    remember(runs_folder() / config.run_id, command, data, clients, unit_names(config.task, partitions))
+    return config

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,14 +26,7 @@ TAIL_LINES = 12  # last lines of an ended process's log in its error
 
 @dataclass(frozen=True)
 class Child:
-    """Child process started here.
-
-    Args:
-        name: Name in errors.
-        process: The process.
-        log: File of its output.
-        again: Function that starts the same program again.
-    """
+    """Child process started here."""
 
     name: str
     process: subprocess.Popen[bytes] | Copy
@@ -52,22 +44,6 @@ class Child:
             return ""
         lines = self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
         return "\n".join([f"; the end of {self.log}:", *lines])
-
-
-def start_program(
-    words: Sequence[str], environment: Mapping[str, str], folder: Path | None, log: Path | None
-) -> subprocess.Popen[bytes]:
-    """Start a program in its own session; the system kills it when this process ends."""
-    with open(log or os.devnull, "ab") as output:
-        return subprocess.Popen(
-            ending_with_this(words),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=dict(environment),
-            cwd=folder,
-            start_new_session=True,
-        )
 
 
 GRACE_SECONDS = 5.0  # seconds between SIGTERM and SIGKILL
@@ -141,15 +117,27 @@ class Processes:
             log.parent.mkdir(parents=True, exist_ok=True)
         if shutil.which(command[0]) is None:
             raise RunError(f"cannot start {name}; {command[0]} is missing")
-        words, own = [str(word) for word in command], dict(os.environ if environment is None else environment)
-        copy = None
+        words, variables = [str(word) for word in command], dict(os.environ if environment is None else environment)
+        process: subprocess.Popen[bytes] | Copy | None = None
         if preload and self._fork_server and words[:2] == [sys.executable, "-m"]:
-            place = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
-            copy = self._fork_server.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], own, *place))
+            files = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
+            order = CopyOrder(name.removeprefix("the "), words[2], words[3:], variables, *files)
+            process = self._fork_server.copy(order)
+        if process is None:
+            with open(log or os.devnull, "ab") as output:
+                process = subprocess.Popen(
+                    ending_with_this(words),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=variables,
+                    cwd=folder,
+                    start_new_session=True,
+                )
         again = partial(
-            self.start, name, command, log=log, environment=own, folder=folder, records=records, preload=preload
+            self.start, name, command, log=log, environment=variables, folder=folder, records=records, preload=preload
         )
-        child = Child(name, copy or start_program(words, own, folder, log), log, again)
+        child = Child(name, process, log, again)
         self._children.append(child)
         if records is not None:
             record_process(records, name, child.process.pid)
@@ -166,14 +154,14 @@ class Processes:
         self._children = [child for child in self._children if child not in ended]
         return ended
 
-    def stop(self, *children: Child) -> None:
-        """End the given children, or all processes of this block: SIGTERM, then SIGKILL after the grace."""
-        doomed = self._descendants(children)
+    def stop(self) -> None:
+        """End all processes of this block: SIGTERM, then SIGKILL after the grace."""
+        doomed = self._descendants()
         for process in doomed:
             with suppress(psutil.NoSuchProcess):
                 process.terminate()
         alive = _wait(doomed, self._grace)
-        late = alive | self._descendants(children)  # also processes started in the meantime
+        late = alive | self._descendants()  # also processes started in the meantime
         for process in late:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
@@ -183,9 +171,9 @@ class Processes:
     def kill(self, *children: Child) -> None:
         """Kill children and their families at once, also what they started before they ended."""
         self._children = [child for child in self._children if child not in children]
-        kept = {child.process.pid for child in self._children if child.process.poll() is None}
-        kept |= {self._fork_server.pid} if self._fork_server else set()
-        doomed = {one for one in psutil.Process().children() if one.pid not in kept} - self._strangers
+        spared = {child.process.pid for child in self._children if child.process.poll() is None}
+        spared |= {self._fork_server.pid} if self._fork_server else set()
+        doomed = {one for one in psutil.Process().children() if one.pid not in spared} - self._strangers
         for process in [one for root in doomed for one in (root, *_below(root))]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
@@ -193,15 +181,8 @@ class Processes:
         for child in children:
             child.process.poll()
 
-    def _descendants(self, children: Sequence[Child]) -> set[psutil.Process]:
-        roots = [psutil.Process()] if not children else []
-        descendants: set[psutil.Process] = set()
-        for child in children:
-            with suppress(psutil.NoSuchProcess):
-                roots.append(psutil.Process(child.process.pid))
-        for root in roots:
-            descendants |= {root, *_below(root)}
-        return descendants - self._strangers - {psutil.Process()}
+    def _descendants(self) -> set[psutil.Process]:
+        return {*_below(psutil.Process())} - self._strangers
 
 
 def _below(process: psutil.Process) -> list[psutil.Process]:
@@ -216,6 +197,4 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _wait(processes: set[psutil.Process], seconds: float) -> set[psutil.Process]:
     """Wait until all have ended and been reaped; return those still alive after that time."""
-    end = time.monotonic() + seconds
-    _, alive = psutil.wait_procs(processes, timeout=max(0.0, end - time.monotonic()))
-    return set(alive)
+    return {*psutil.wait_procs(processes, timeout=seconds)[1]}

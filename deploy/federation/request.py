@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from client.data.sources import is_demo
-from common.config.keys import current_key, overlay
+from client.data.dataset import is_demo
+from common.config.keys import current_key, overlay, update_keys
 from common.config.parse import flatten, option_keys, parse, read_overrides
-from common.config.retired import update_keys
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
@@ -19,6 +18,7 @@ from common.tasks.registry import FIRST_TASK, TASKS, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from common.text import hint
 from deploy.cli.options import RunRequest
+from deploy.data.sources import read_catalogue
 from deploy.federation.runs import Origin, origin_of, runs_folder, stored_options
 from deploy.files import read_file
 from server.record.events import ENDED_EARLY
@@ -48,7 +48,10 @@ def read_config_file(path: Path) -> dict[str, Scalar]:
         raise ConfigError(
             f"{path}: not a TOML file ({error}); write KEY = VALUE lines, as in runs/ID/config.toml"
         ) from None
-    options = _update_keys(path, text, {key.replace("_", "-"): value for key, value in leaves(tree, "")})
+    try:
+        options = update_keys({key.replace("_", "-"): value for key, value in leaves(tree, "")})
+    except ConfigError as error:
+        _refuse(path, text, re.split("[ =]", str(error), maxsplit=1)[0], str(error))
     existing = option_keys()
     for key, value in options.items():
         if current_key(key) not in existing:
@@ -80,14 +83,6 @@ def repeat_partition(path: Path | None, command: str, data: str, clients: int | 
         run = path.resolve().parent.name
         raise ConfigError(f"run '{run}' was trained on own data, whose path is not stored; name them with --data")
     return origin.data, origin.clients if clients is None and origin.command == command else clients
-
-
-def _update_keys(path: Path, text: str, options: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    try:
-        return update_keys(options)
-    except ConfigError as error:
-        named = re.split("[ =]", str(error), maxsplit=1)[0]
-        _refuse(path, text, named, str(error))
 
 
 def _check_values(path: Path, text: str, options: Mapping[str, Scalar]) -> None:
@@ -164,13 +159,13 @@ def resume_config(
     Raises:
         ConfigError: An option would make it another run, or no round is left to do.
     """
-    run, own = folder.path.name, flatten(parse(stored))
+    run, run_options = folder.path.name, flatten(parse(stored))
     sets = {key.replace("_", "-"): value for key, value in sets.items()}
     for options, by_set in ((given, False), (sets, True)):
         for given_key, key in [(key, current_key(key)) for key in options]:
-            if key in own and not _may_change(key, own):
-                _require_own(run, own, key, options[given_key], f"--set {given_key}" if by_set else option(key))
-    config = parse({**overlay(own, given, sets), "resume": True, "run-id": run})
+            if key in run_options and not _may_change(key, run_options):
+                _require_own(run, run_options, key, options[given_key], f"--set {given_key}" if by_set else option(key))
+    config = parse({**overlay(run_options, given, sets), "resume": True, "run-id": run})
     if start is not None and config.privacy.trust == "helpers":
         raise ConfigError("--round does not apply to secure sums: helpers open the sum of a round once")
     if start is not None:
@@ -201,10 +196,23 @@ def run_vocabulary(folder: RunDirectory, task: str, given: Vocabulary | None) ->
     Raises:
         ConfigError: The command names another vocabulary.
     """
-    own = read_vocabulary(task, folder.catalogue())
-    if given is not None and given != own:
+    vocabulary = read_vocabulary(task, folder.catalogue())
+    if given is not None and given != vocabulary:
         raise refusal(folder.path.name, "--catalogue", "its own vocabulary")
-    return own
+    return vocabulary
+
+
+def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
+    """Return the run of a server without data, with the vocabulary in the file.
+
+    Raises:
+        ConfigError: The run is resumed and has another vocabulary.
+        DataError: The file is missing or holds no vocabulary.
+    """
+    given = read_catalogue(config.task, catalogue)
+    if config.resume:
+        run_vocabulary(RunDirectory(runs_folder(), config.run_id), config.task, given)
+    return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
 
 
 def run_partition(folder: RunDirectory, data: str, clients: int | None) -> tuple[str, int | None]:
@@ -237,29 +245,33 @@ def option(key: str) -> str:
     return OPTIONS.get(key, f"--{key}")
 
 
-def refusal(run: str, name: str, own: str) -> ConfigError:
+def refusal(run: str, name: str, run_value: str) -> ConfigError:
     """Return the error about an option that a resumed run cannot change."""
-    return ConfigError(f"run '{run}' continues with {own}; remove {name}, or start a new run without --resume")
+    return ConfigError(f"run '{run}' continues with {run_value}; remove {name}, or start a new run without --resume")
 
 
-def _may_change(key: str, own: Mapping[str, Scalar]) -> bool:
+def _may_change(key: str, options: Mapping[str, Scalar]) -> bool:
     """Return True if a resumed run may change the key.
 
     Under DP-SGD the cost of a round depends on its steps.
     """
-    method = str(own["method"])
+    method = str(options["method"])
     fixed = method in PLANNERS and PLANNERS[method].options.fixed_rounds
     planned = fixed and (key == "rounds" or key.startswith((f"algorithm.{method}.", "planner.")))
-    lasting = (*LASTING, ".local-steps") if own["privacy.unit"] == "record" else LASTING
+    lasting = (*LASTING, ".local-steps") if options["privacy.unit"] == "record" else LASTING
     settled = key.startswith(OF_METHODS) and key.endswith(lasting)
     return key.startswith(FREE) and not settled and (not planned or key.endswith(STOPPING))
 
 
-def _require_own(run: str, own: Mapping[str, Scalar], key: str, value: Scalar, name: str) -> None:
-    if own["privacy.unit"] == "none" and key.startswith("privacy.") and key not in ("privacy.unit", "privacy.trust"):
+def _require_own(run: str, options: Mapping[str, Scalar], key: str, value: Scalar, name: str) -> None:
+    if (
+        options["privacy.unit"] == "none"
+        and key.startswith("privacy.")
+        and key not in ("privacy.unit", "privacy.trust")
+    ):
         raise refusal(run, name, "no noise")
-    if own[key] != value:
-        raise refusal(run, name, f"its own {key}={own[key]}")
+    if options[key] != value:
+        raise refusal(run, name, f"its own {key}={options[key]}")
 
 
 WITHOUT_NOISE = ("privacy.unit", "privacy.trust")

@@ -5,11 +5,12 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from client.data.sources import is_demo
+from client.data.dataset import is_demo
 from common.config.keys import respell
 from common.errors import ConfigError
 from common.options import Scalar
@@ -32,7 +33,9 @@ def find_run(name: str) -> RunDirectory:
     """
     given = Path(name)
     is_folder = (given / "config.toml").exists()
-    folder = RunDirectory(given.resolve().parent, given.resolve().name) if is_folder else _named(name)
+    folder = (
+        RunDirectory(given.resolve().parent, given.resolve().name) if is_folder else RunDirectory(runs_folder(), name)
+    )
     folder.config()
     return folder
 
@@ -72,10 +75,6 @@ def newest_or_none(tasks: Collection[str] = TASKS) -> RunDirectory | None:
     return None
 
 
-def _named(name: str) -> RunDirectory:
-    return RunDirectory(runs_folder(), name)
-
-
 FILE = "origin.json"
 
 Command = Literal["up", "simulate", "serve", "submit"]
@@ -112,10 +111,19 @@ def origin_of(run: Path) -> Origin | None:
         return None
 
 
-def is_simulation(run: Path) -> bool:
-    """Return True if the run was started by `fedloom simulate`."""
-    origin = origin_of(run)
-    return origin is not None and origin.command == "simulate"
+@contextmanager
+def removed_unless_started(run_id: str) -> Iterator[None]:
+    """Remove the folder that a command made for its run if the block fails before the run starts."""
+    try:
+        yield
+    except BaseException:
+        folder = runs_folder() / run_id
+        if not (folder / "config.toml").exists():
+            for name in (FILE, LOCK_FILE):
+                (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # a folder with other files is not ours
+                folder.rmdir()
+        raise
 
 
 TRASH = ".trash"

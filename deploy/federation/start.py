@@ -15,7 +15,7 @@ from common.errors import ConfigError, FedloomError
 from common.files import HeldError, exclusive
 from deploy.federation.fork_server import flower_environment
 from deploy.federation.processes import Child, Processes
-from deploy.federation.watch import Pulse, Supervisor, how_to_continue, watch
+from deploy.federation.watch import Pulse, how_to_continue, supervise, watch
 from deploy.files import write_file
 from deploy.keys.nodes import make_node_key, public_path
 from deploy.superlink.control import Control, Gate, import_apis, make_app
@@ -82,26 +82,61 @@ def start_client(
 
     `patience` is the time in seconds that the client waits for admission.
     """
-    key = client.home / "node.key"
+    words: list[str | Path] = ["--task", client.task, "--data", client.data]
+    words += ["--state-dir", client.state or client.home / "state"]
+    words += ["--shard", client.shard] if client.shard else []
+    words += client.dialect
+    words += ["--policy", policy] if policy else []
+    log = client.home / "client.log"
+    return _start_node(processes, "join", client.name, client.home, log, server, ca, patience, words)
+
+
+def start_helper(processes: Processes, home: Path, server: str, ca: Path, patience: float) -> Path:
+    """Start a helper, whose name is that of its folder, as `start_client` does."""
+    words: list[str | Path] = ["--state-dir", home / "state"]
+    return _start_node(processes, "helper", home.name, home, home / "helper.log", server, ca, patience, words)
+
+
+def _start_node(
+    processes: Processes,
+    command: str,
+    name: str,
+    home: Path,
+    log: Path,
+    server: str,
+    ca: Path,
+    patience: float,
+    words: Sequence[str | Path],
+) -> Path:
+    key = home / "node.key"
     if not key.exists():
         make_node_key(key)
-    command: list[str | Path] = [sys.executable, "-m", "deploy.cli", "join"]
-    command += ["--server", server, "--ca", ca, "--key", key]
-    command += ["--name", client.name, "--task", client.task, "--data", client.data]
-    command += ["--state-dir", client.state or client.home / "state"]
-    command += ["--shard", client.shard] if client.shard else []
-    command += client.dialect
-    command += ["--policy", policy] if policy else []
-    command += ["--patience", f"{patience:g}"]
-    log, records = client.home / "client.log", ca.parent / RECORDS
-    environment = flower_environment({"OMP_NUM_THREADS": "1"})
-    processes.start(client.name, command, log=log, environment=environment, records=records)
+    node: list[str | Path] = [
+        "--server",
+        server,
+        "--ca",
+        ca,
+        "--key",
+        key,
+        "--name",
+        name,
+        "--patience",
+        f"{patience:g}",
+    ]
+    processes.start(
+        name,
+        [sys.executable, "-m", "deploy.cli", command, *node, *words],
+        log=log,
+        environment=flower_environment({"OMP_NUM_THREADS": "1"}),
+        records=ca.parent / RECORDS,
+        preload=command == "join",  # a helper does not need the imports of clients
+    )
     return public_path(key)
 
 
 @dataclass(frozen=True)
 class Order:
-    """Run to start: configuration, output folder and admitted clients.
+    """Run to start.
 
     Args:
         config: Configuration of the run.
@@ -121,33 +156,36 @@ class Order:
 def train(processes: Processes, superlink: SuperLinkSettings, order: Order, console: Console) -> Result:
     """Start a SuperLink and a run on it, and watch it to its end; again if its processes end before."""
     folder = RunDirectory(order.runs, order.config.run_id)
-    began = _size(folder)
+    began, variables = _size(folder), {"FEDLOOM_RUNS": str(order.runs), "OMP_NUM_THREADS": "1"}
+    variables |= {"FEDLOOM_NODES": str(order.nodes)} if order.nodes else {}
+    superlink = replace(superlink, authenticate=True, own_app=True, environment=variables)
     started: list[Child] = []
     threading.Thread(target=import_apis, daemon=True).start()
 
     def attempt(again: bool) -> Result:
         has_begun = again and (folder.path / "config.toml").exists()  # it may have ended while it searched for helpers
         config = order.config.model_copy(update={"resume": True}) if has_begun else order.config
-        server, control = start_superlink(processes, superlink), control_of(superlink)
-        own = [server]
+        server = start_superlink(processes, superlink)
+        ours = [server]
 
         def start_own_app() -> Child:
-            own.append(start_app(processes, superlink))
-            return own[-1]
+            ours.append(start_app(processes, superlink))
+            return ours[-1]
 
+        control = Control(superlink.control_address, superlink.certificates.ca if superlink.certificates else None)
         run = replace(order, config=config)
         try:
             return submit(processes, superlink.folder, control, run, console, (server, start_own_app), began)
         except FedloomError:
-            processes.kill(*own)
+            processes.kill(*ours)
             raise
         finally:
-            started.extend(own)
+            started.extend(ours)
 
     with locked_home(superlink.folder):
         record_process(superlink.folder / RECORDS, COMMAND, run=order.config.run_id)
         try:
-            return Supervisor(folder, console).run(attempt)
+            return supervise(attempt, folder, console)
         finally:
             if superlink.database:
                 processes.kill(*started)  # it would make the file anew
@@ -156,25 +194,19 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
                 shutil.rmtree(bundle, ignore_errors=True)
 
 
-def control_of(superlink: SuperLinkSettings) -> Control:
-    """Return the Control API of a SuperLink on this machine."""
-    ca = superlink.certificates.ca if superlink.certificates else None
-    return Control(superlink.control_address, ca)
-
-
 def submit(
     processes: Processes,
     folder: Path,
     control: Control,
     order: Order,
     console: Console,
-    own: tuple[Child, Callable[[], Child]] | None = None,
+    server: tuple[Child, Callable[[], Child]] | None = None,
     began: int | None = None,
 ) -> Result:
     """Start a run on a running SuperLink and watch it to its end; `folder` is for this command's files.
 
-    `own` are the SuperLink and the start of its ServerApp if they belong to this command, `began` the size of the run's events
-    when the command began. The ServerApp starts last, since it waits for the imports of the fork server.
+    `server` is the SuperLink with the start of its ServerApp if they belong to this command, `began` the size of the run's
+    events when the command began. The ServerApp starts last, since it waits for the imports of the fork server.
     """
     gate = Gate(control, order.nodes, console, set(order.nodes.glob("*.pub"))) if order.nodes else None
     for key in sorted({*order.keys, *(gate.admitted if gate else ())}):
@@ -184,16 +216,16 @@ def submit(
     run = RunDirectory(order.runs, order.config.run_id)
     start = _size(run)
     with _set_aside(run.path / "result.json"):
-        run_id = control.submit(make_app(folder / APP, order.config), {})
-    server, app = (own[0], own[1]()) if own else (None, None)
+        run_id = control.submit(make_app(folder / APP, order.config))
+    superlink, app = (server[0], server[1]()) if server else (None, None)
     first = start if began is None else began
-    pulse = Pulse(control, run_id, processes, server, run.path / EVENTS_FILE, first, gate, console, app)
+    pulse = Pulse(control, run_id, processes, superlink, run.path / EVENTS_FILE, first, gate, console, app)
     try:
-        return watch(pulse, run, start, server.log if server else None, console, order.after)
+        return watch(pulse, run, start, order.after)
     except BaseException as error:  # Ctrl-C, or SIGTERM and SIGHUP as `Processes` raises them
         if not isinstance(error, FedloomError):
             console.print(f"\nstopping; {how_to_continue(run)}", highlight=False, markup=False)
-        if own is None:  # else it ends with this process
+        if server is None:  # else it ends with this process
             with suppress(FedloomError):
                 control.stop(run_id)
         raise

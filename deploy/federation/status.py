@@ -4,7 +4,7 @@ import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from common.config.parse import flatten, parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, RunError
 from deploy.files import write_file
-from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Waiting
+from server.record.events import Finish, Refusal, RoundEvent, Start, Waiting
 from server.record.folder import RunDirectory
 from server.record.process import COMMAND, FOLDER, ProcessRecord, read_records, remove_ended
 
@@ -84,28 +84,25 @@ def read_servers(local: Path, runs: Path, home: Path | None = None) -> Iterator[
 
 
 def _read_server(home: Path, run: RunDirectory, processes: tuple[ProcessRecord, ...]) -> ServerStatus:
-    start, last, waiting, finish = _newest(run.events())
-    state: State = "waiting" if waiting else "training" if start else "starting"
-    state = finish.status if finish else state if processes else "stopped"
-    waiting = waiting if state == "waiting" else None
-    absent = _absent(home, waiting) if waiting else ()
-    return ServerStatus(str(home), run.path.name, state, processes, start, last, waiting, finish, absent)
-
-
-def _newest(events: Iterable[Event]) -> tuple[Start | None, RoundEvent | None, Waiting | None, Finish | None]:
-    """Return the newest event of each kind; a wait and a finish end with the next event."""
-    start: Start | None = None
-    last: RoundEvent | None = None
-    waiting: Waiting | None = None
-    finish: Finish | None = None
-    for event in events:
+    """Return the status by the newest event of each kind; a wait and a finish end with the next event."""
+    status = ServerStatus(str(home), run.path.name, "stopped", processes)
+    for event in run.events():
         if isinstance(event, Refusal):
             continue
-        waiting = event if isinstance(event, Waiting) else None
-        finish = event if isinstance(event, Finish) else None
-        start = event if isinstance(event, Start) else start
-        last = event if isinstance(event, RoundEvent) else last
-    return start, last, waiting, finish
+        status = replace(
+            status,
+            waiting=event if isinstance(event, Waiting) else None,
+            finish=event if isinstance(event, Finish) else None,
+            start=event if isinstance(event, Start) else status.start,
+            last=event if isinstance(event, RoundEvent) else status.last,
+        )
+    if status.finish:
+        return replace(status, state=status.finish.status)
+    if not processes:
+        return replace(status, waiting=None)
+    if status.waiting:
+        return replace(status, state="waiting", absent=_absent(home, status.waiting))
+    return replace(status, state="training" if status.start else "starting")
 
 
 def _absent(home: Path, waiting: Waiting) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Watch of a submitted run to its end: progress, result, report, and resumption."""
 
+import json
 import threading
 import time
 from collections import Counter
@@ -10,13 +11,16 @@ from pathlib import Path
 from rich.console import Console
 
 from common.errors import FedloomError, RunError
+from deploy.cli.options import DataRequest
+from deploy.cli.output import find_error_class, note, print_object
 from deploy.federation.processes import Child, Processes
+from deploy.federation.runs import runs_folder
 from deploy.pages.terminal import follow, print_summary, show
 from deploy.pages.view import first_line
 from deploy.superlink.control import Control, Gate
 from server.record.events import Event
 from server.record.folder import RunDirectory
-from server.record.result import Result
+from server.record.result import Result, result_to_json
 
 FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.1, 4.0, 30.0  # before another attempt
 MAX_ATTEMPTS = 6  # attempts in a row without a new checkpoint
@@ -26,67 +30,42 @@ class LostRunError(RunError):
     """Run whose processes ended or no longer answer; it can go on from its checkpoint."""
 
 
-@dataclass
-class Supervisor:
-    """Repetition of attempts to train until one ends with a result.
+def supervise(
+    attempt: Callable[[bool], Result],
+    folder: RunDirectory,
+    console: Console,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Result:
+    """Repeat attempts to train, with longer pauses after each fault in a row, until one has a result.
 
-    Args:
-        folder: Folder of the run.
-        console: Output of a line for each fault.
-        sleep: Function that waits a number of seconds.
+    The argument of an attempt is True if the run is to go on from its checkpoint.
+
+    Raises:
+        RunError: Too many attempts in a row were lost, or the first could not start.
     """
+    began, faults, newest = False, 0, _newest_checkpoint(folder)
+    while True:
+        before = newest
+        try:
+            return attempt(began)
+        except FedloomError as fault:  # also one of the restart itself
+            newest = _newest_checkpoint(folder)
+            if not began and not isinstance(fault, LostRunError):
+                raise
+            began = began or newest >= 0
+            faults = 1 if newest > before else faults + 1
+            if faults >= MAX_ATTEMPTS:
+                raise RunError(f"{fault}\ngiven up after {faults} attempts without progress") from fault
+            what = first_line(str(fault)).partition(";")[0]
+        pause = min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH ** (faults - 1), MAX_PAUSE_SECONDS)
+        text = f"{what}; the run goes on from round {max(newest, 0)} in {pause:g} s"
+        console.print(text, style="yellow", markup=False, soft_wrap=True)
+        sleep(pause)
 
-    folder: RunDirectory
-    console: Console
-    sleep: Callable[[float], None] = time.sleep
-    attempts: int = 0
-    """Attempts without a new checkpoint."""
 
-    def run(self, attempt: Callable[[bool], Result]) -> Result:
-        """Return the result of the first attempt that has one.
-
-        Args:
-            attempt: Function that trains; its argument is True if the run is to go on from its checkpoint.
-
-        Raises:
-            RunError: Too many attempts in a row were lost, or the first could not start.
-        """
-        began = False
-        while True:
-            before = self._newest()
-            try:
-                return attempt(began)
-            except LostRunError as fault:
-                began = began or self._newest() >= 0
-                self._wait(fault, before)
-            except FedloomError as fault:
-                if not began:
-                    raise
-                self._wait(fault, before)  # the restart itself failed
-
-    def _wait(self, fault: FedloomError, before: int) -> None:
-        """Report a fault and wait longer after each in a row.
-
-        Raises:
-            RunError: It was the last attempt.
-        """
-        newest = self._newest()
-        self.attempts = 1 if newest > before else self.attempts + 1
-        if self.attempts >= MAX_ATTEMPTS:
-            raise RunError(f"{fault}\ngiven up after {self.attempts} attempts without progress") from fault
-        pause = min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH ** (self.attempts - 1), MAX_PAUSE_SECONDS)
-        what = first_line(str(fault)).partition(";")[0]
-        self.console.print(
-            f"{what}; the run goes on from round {max(newest, 0)} in {pause:g} s",
-            style="yellow",
-            markup=False,
-            soft_wrap=True,
-        )
-        self.sleep(pause)
-
-    def _newest(self) -> int:
-        """Return the round of the newest checkpoint; -1 before the first."""
-        return max(self.folder.checkpoints.rounds(), default=-1)
+def _newest_checkpoint(folder: RunDirectory) -> int:
+    """Return the round of the newest checkpoint; -1 before the first."""
+    return max(folder.checkpoints.rounds(), default=-1)
 
 
 QUERY_SECONDS = 10.0  # seconds without events after which Flower is queried for the run's status
@@ -187,8 +166,6 @@ def watch(
     pulse: Pulse,
     folder: RunDirectory,
     start: int,
-    log: Path | None,
-    console: Console,
     after: Callable[[Result], Result],
 ) -> Result:
     """Show the run's events after `start` as they are written, then its result.
@@ -198,12 +175,12 @@ def watch(
     Raises:
         LostRunError: The run ended without a result.
     """
-    show(follow(pulse.metrics, start, pulse), console)
+    show(follow(pulse.metrics, start, pulse), pulse.console)
     result = folder.result()
     if result is None:
-        place = str(log or "the SuperLink's log")
-        raise LostRunError(f"the run ended without a result; see {place}")
-    return conclude(after(result), folder, console)
+        log = pulse.server.log if pulse.server else "the SuperLink's log"
+        raise LostRunError(f"the run ended without a result; see {log}")
+    return conclude(after(result), folder, pulse.console)
 
 
 def how_to_continue(folder: RunDirectory) -> str:
@@ -222,12 +199,7 @@ def watch_here(
 ) -> Result:
     """Do the work in this thread while another thread shows the run's rounds, then show its result.
 
-    Args:
-        work: Function that trains.
-        folder: Folder of the run.
-        console: Console on stderr.
-        on_event: Function that receives each event in the other thread.
-        after: Function that may add to the result once all rounds are shown.
+    `on_event` receives each event in the other thread, and `after` may add to the result once all are shown.
     """
     metrics = folder.path / "metrics.jsonl"
     start = metrics.stat().st_size if metrics.exists() else 0
@@ -260,3 +232,27 @@ def conclude(result: Result, folder: RunDirectory, console: Console) -> Result:
         report = None
     print_summary(result, report, console)
     return result
+
+
+def finish(
+    result: Result, json_wanted: bool, source: DataRequest | None = None, *, examples: bool | None = None
+) -> None:
+    """Store examples of a run's answers, and print its result as JSON if wanted.
+
+    Args:
+        result: Result of the run.
+        json_wanted: True for JSON.
+        source: Data of this command; None if the data are at joining clients.
+        examples: True for examples of own data too, False for those of generated data alone, None for none.
+
+    Raises:
+        FedloomError: The run failed; the class is that of the error that ended it.
+    """
+    if examples is not None:
+        from deploy.pages.answers import add_examples
+
+        add_examples(result, RunDirectory(runs_folder(), result.run), source, note, wants_own=examples)
+    if json_wanted:
+        print_object(json.loads(result_to_json(result)))
+    if result.status != "completed":
+        raise find_error_class(result.error)(f"the run failed: {result.reason}")

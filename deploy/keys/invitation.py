@@ -257,8 +257,8 @@ def read_invitation(path: Path) -> Invitation:
 
 def _explain(error: ValidationError) -> str:
     first = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"])[:80]
-    return f"{place!r} {first['msg'].removeprefix('Value error, ')}" if place else first["msg"]
+    location = ".".join(str(part) for part in first["loc"])[:80]
+    return f"{location!r} {first['msg'].removeprefix('Value error, ')}" if location else first["msg"]
 
 
 def _read(path: Path) -> bytes:

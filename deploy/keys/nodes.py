@@ -72,8 +72,8 @@ def load_public_key(path: Path) -> ec.EllipticCurvePublicKey:
     return parse_public_key(_read(path), str(path))
 
 
-def parse_public_key(line: bytes, place: str) -> ec.EllipticCurvePublicKey:
-    """Return the public key of one `ecdsa-sha2-nistp384 ...` line; `place` is its origin, for messages.
+def parse_public_key(line: bytes, origin: str) -> ec.EllipticCurvePublicKey:
+    """Return the public key of one `ecdsa-sha2-nistp384 ...` line; `origin` is its origin, for messages.
 
     Raises:
         ConfigError: The line is not an elliptic-curve public key.
@@ -81,9 +81,9 @@ def parse_public_key(line: bytes, place: str) -> ec.EllipticCurvePublicKey:
     try:
         key = serialization.load_ssh_public_key(line)
     except (ValueError, UnsupportedAlgorithm):
-        raise ConfigError(f"{place} is not a public key in OpenSSH format; use the file that ends in .pub") from None
+        raise ConfigError(f"{origin} is not a public key in OpenSSH format; use the file that ends in .pub") from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise ConfigError(f"{place} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
+        raise ConfigError(f"{origin} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
     return key
 
 
@@ -168,7 +168,8 @@ def add_key(nodes: Path, key: NodeKey, name: str = "", clients: int = 0) -> Path
                 )
             number = {"clients": clients or before.clients}
             write_names(nodes, names | {name: holder.model_copy(update=number)})
-        target = _find(nodes, mark) or nodes / f"{file_name(mark)}.pub"
+        files = (entry.file for entry in _entries(nodes, "registered") if entry.fingerprint == mark)
+        target = next(files, nodes / f"{file_name(mark)}.pub")
         write_file(target, openssh_line(key) + b"\n", overwrite=True)
     return target
 
@@ -241,11 +242,12 @@ def list_nodes(nodes: Path) -> list[NodeEntry]:
     Raises:
         ConfigError: The file of names is damaged.
     """
-    held = read_names(nodes)
-    names = {key.fingerprint: name for name, key in held.items()}
-    found = _entries(nodes, "registered", names)
-    registered = [replace(entry, clients=held[entry.name].clients) if entry.name else entry for entry in found]
-    return [*registered, *_entries(nodes / REVOKED, "revoked")]
+    names = {key.fingerprint: (name, key.clients) for name, key in read_names(nodes).items()}
+    registered = []
+    for entry in _entries(nodes, "registered"):
+        name, clients = names.get(entry.fingerprint, ("", 1))
+        registered.append(replace(entry, name=name, clients=clients))
+    return [*sorted(registered, key=lambda e: (e.name, e.fingerprint)), *_entries(nodes / REVOKED, "revoked")]
 
 
 def revoked_keys(nodes: Path) -> dict[Path, NodeKey]:
@@ -255,25 +257,16 @@ def revoked_keys(nodes: Path) -> dict[Path, NodeKey]:
     }
 
 
-def _entries(
-    folder: Path, state: Literal["registered", "revoked"], names: dict[str, str] | None = None
-) -> list[NodeEntry]:
-    return sorted((_entry(path, state, names) for path in folder.glob("*.pub")), key=lambda e: (e.name, e.fingerprint))
-
-
-def _entry(path: Path, state: Literal["registered", "revoked"], names: dict[str, str] | None) -> NodeEntry:
-    """Return the entry of a file; without `names`, the name is the comment of the key."""
-    since = datetime.fromtimestamp(path.lstat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    try:
-        mark = fingerprint(load_public_key(path))
-    except ConfigError:
-        return NodeEntry("", "", "unreadable", path, since)
-    if names is not None:
-        return NodeEntry(names.get(mark, ""), mark, state, path, since)
-    words = path.read_text("utf-8").split()
-    return NodeEntry(words[2] if len(words) > 2 else "", mark, state, path, since)
-
-
-def _find(nodes: Path, mark: str) -> Path | None:
-    """Return the file of a registered key."""
-    return next((entry.file for entry in _entries(nodes, "registered", {}) if entry.fingerprint == mark), None)
+def _entries(folder: Path, state: Literal["registered", "revoked"]) -> list[NodeEntry]:
+    """Return the entries of the files; the name of a revoked key is its comment."""
+    entries = []
+    for path in folder.glob("*.pub"):
+        since = datetime.fromtimestamp(path.lstat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        try:
+            mark = fingerprint(load_public_key(path))
+        except ConfigError:
+            entries.append(NodeEntry("", "", "unreadable", path, since))
+            continue
+        words = path.read_text("utf-8").split() if state == "revoked" else []
+        entries.append(NodeEntry(words[2] if len(words) > 2 else "", mark, state, path, since))
+    return sorted(entries, key=lambda e: (e.name, e.fingerprint))

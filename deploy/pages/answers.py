@@ -91,9 +91,9 @@ def to_table(answers: Answers) -> "Table":
     from rich.text import Text
 
     table = Table("", *answers.columns)
-    for place, row in enumerate(answers.rows, start=1):
+    for rank, row in enumerate(answers.rows, start=1):
         cells = (" ".join(_cell(row[key]) for key in keys).rstrip() for keys in answers.columns.values())
-        table.add_row(str(place), *map(Text, cells))
+        table.add_row(str(rank), *map(Text, cells))
     return table
 
 
@@ -152,7 +152,12 @@ TOP = 5  # answers of each
 
 
 def add_examples(
-    result: "Result", folder: "RunDirectory", source: "DataRequest | None", note: Callable[[str], None], *, own: bool
+    result: "Result",
+    folder: "RunDirectory",
+    source: "DataRequest | None",
+    note: Callable[[str], None],
+    *,
+    wants_own: bool,
 ) -> None:
     """Store examples of a completed run, and its clusters in words, in a file of mode 0600.
 
@@ -161,7 +166,7 @@ def add_examples(
         folder: Folder of the run.
         source: Data of this command; None if the data are at joining clients.
         note: Function that prints a line; called if examples cannot be made.
-        own: True if examples of own data are wanted; those of generated data always are.
+        wants_own: True if examples of own data are wanted; those of generated data always are.
     """
     from deploy.cli.options import STATE, DataRequest
     from deploy.federation.runs import origin_of
@@ -171,12 +176,12 @@ def add_examples(
         return
     task, origin = DEPLOY_TASKS[result.task], origin_of(folder.path)
     if origin and origin.data:
-        source, own = DataRequest(data=origin.data), True
+        source, wants_own = DataRequest(data=origin.data), True
     try:
         checkpoint = folder.checkpoints.load_latest() if task.clusters else None
         words = task.clusters(checkpoint) if task.clusters and checkpoint else {}
         found: Sequence[Example] = ()
-        if source and own and (task.examples or task.everybody):
+        if source and wants_own and (task.examples or task.everybody):
             run = open_run(folder, result.task, source, STATE)
             found = make_examples(task, replace(run, read=cache(run.read)))
         if found or words:

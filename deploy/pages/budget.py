@@ -1,26 +1,29 @@
 """Section on the privacy budget: spending by round, remaining budget, the planner's predictions."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
+from common.arrays import Floats
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import BGTplanner
 from common.metrics import MetricSpec
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.tasks.registry import TASKS
 from deploy.pages.figures import COLORS, FAINT, INK, svg
 from deploy.pages.view import (
+    Figure,
     RunRecord,
     Section,
-    Table,
     cost,
     counted,
     figure,
@@ -29,6 +32,7 @@ from deploy.pages.view import (
     measure,
     section,
     table,
+    unit_of,
 )
 from server.planning import bandit as exploration
 from server.planning.bandit import MIN_REWARD_SCALE
@@ -48,7 +52,7 @@ class BudgetHistory:
         total: Budget of every client.
         rounds: Rounds with a cost, in order.
         stages: Stage of the planner in each round, `1a`, `1b` or `2`; empty without a planner.
-        scale: Reward that the planner scales to 1, in the unit of `objective`.
+        scale: Reward that the planner scales to 1, in the unit of `objective`: the largest |r| of stage 1.
     """
 
     label: str
@@ -83,11 +87,6 @@ class BudgetHistory:
         return self.server_series("left", 100)
 
     @property
-    def costs(self) -> list[float]:
-        """Cost of each round, in the account's unit."""
-        return self.server_series("cost")
-
-    @property
     def has_rewards(self) -> bool:
         """True if any round has a non-zero reward."""
         return any(r.server.get("reward") for r in self.rounds)
@@ -104,9 +103,11 @@ def plan_of(history: RunRecord, label: str, color: str) -> BudgetHistory | None:
         return None
     stages = _stages(config, rounds)
     account = build_account(config.privacy).name
-    return BudgetHistory(
-        label, color, config, account, budget_of(config).total, rounds, stages, _scale(config, rounds, stages)
-    )
+    gains = [abs(r.server.get("reward", 0.0)) for r, stage in zip(rounds, stages, strict=True) if stage != "2"]
+    scale = max([MIN_REWARD_SCALE, *(gain for gain in gains if not math.isnan(gain))])
+    if isinstance(config.planner, BGTplanner) and config.planner.inputs == "code":
+        scale = 1.0
+    return BudgetHistory(label, color, config, account, budget_of(config).total, rounds, stages, scale)
 
 
 def _stages(config: RunConfig, rounds: tuple[RoundEvent, ...]) -> tuple[str, ...]:
@@ -119,99 +120,106 @@ def _stages(config: RunConfig, rounds: tuple[RoundEvent, ...]) -> tuple[str, ...
     return tuple(exploration.stage_of(done, planner.arms, t0) for done in learnt)
 
 
-def _scale(config: RunConfig, rounds: tuple[RoundEvent, ...], stages: tuple[str, ...]) -> float:
-    """Return the largest |r| of stage 1, as `server.planning.bandit` defines it."""
-    planner = config.planner
-    if isinstance(planner, BGTplanner) and planner.inputs == "code":
-        return 1.0
-    gains = [abs(r.server.get("reward", 0.0)) for r, stage in zip(rounds, stages, strict=True) if stage != "2"]
-    return max([MIN_REWARD_SCALE, *(gain for gain in gains if not math.isnan(gain))])
+Points = Callable[[BudgetHistory], tuple[ArrayLike, ArrayLike]]
+"""Return x and y of a curve of a run."""
 
+Curve = tuple[Points, dict[str, Any]]
+"""Points and style of a curve."""
 
 _DASHED: dict[str, Any] = {"linewidth": 1.0, "linestyle": (0, (4, 3))}
 _DOTS: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 3.5}
 
 
-def costs(plans: Sequence[BudgetHistory], absolute: bool) -> str:
-    """Plot the cost of each round per client, in the account's unit or as a share of the budget."""
+def _series(key: str) -> Points:
+    """Return one of the server's numbers by round."""
+    return lambda plan: (plan.numbers, plan.server_series(key))
+
+
+def _predicted(plan: BudgetHistory, deviations: float) -> Floats:
+    """Return the predicted reward by round, that many standard deviations higher."""
+    mean, sd = (np.array(plan.server_series(key, plan.scale)) for key in ("predicted", "predicted_sd"))
+    return mean + deviations * sd
+
+
+def _plot(
+    plans: Sequence[BudgetHistory],
+    title: str,
+    curves: Sequence[Curve],
+    *,
+    x: str = "round",
+    extra: Callable[[Axes], object] = lambda axes: None,
+    **limits: Any,
+) -> str:
+    """Plot curves of every run; `extra` draws what is beside them, `limits` are properties of the axes."""
 
     def draw(axes: Axes) -> None:
         for plan in plans:
-            values = np.array(plan.costs) * (1.0 if absolute else 100 / plan.total)
-            axes.plot(plan.numbers, values, color=plan.color, linewidth=0.9, alpha=0.6)
-            axes.plot(plan.numbers, values, color=plan.color, **_DOTS)
-        axes.margins(y=0.15)
-        _mark_stages(axes, plans)
+            for points, style in curves:
+                axes.plot(*points(plan), **{"color": plan.color, **style})
+        axes.set(**limits)
+        extra(axes)
 
-    return svg(draw, "Cost per round", x="round")
-
-
-def budget_left(plans: Sequence[BudgetHistory]) -> str:
-    """Plot the remaining budget after each round; dashed: even spending."""
-
-    def draw(axes: Axes) -> None:
-        for plan in plans:
-            axes.plot((0, *plan.numbers), (100, *plan.left), color=plan.color)
-        longest = max(plan.config.rounds for plan in plans)
-        for rounds in {plan.config.rounds for plan in plans}:
-            axes.plot((0, rounds), (100, 0), color=INK, **_DASHED)
-        axes.set_xlim(0, longest)
-        axes.set_ylim(0, 103)
-
-    return svg(draw, "Remaining budget per round", x="round")
+    return svg(draw, title, x=x)
 
 
-def rewards(plans: Sequence[BudgetHistory]) -> str:
-    """Plot observed rewards as dots, predicted ones as a curve in a band of ± 2 standard deviations."""
+def _costs(plans: Sequence[BudgetHistory]) -> Figure:
+    """Return the cost of each round, in the account's unit or, of several, as a share of the budget."""
+    is_absolute = len({plan.account for plan in plans}) == 1
 
-    def draw(axes: Axes) -> None:
+    def points(plan: BudgetHistory) -> tuple[Sequence[float], Sequence[float]]:
+        return plan.numbers, plan.server_series("cost", 1.0 if is_absolute else 100 / plan.total)
+
+    curves: list[Curve] = [(points, {"linewidth": 0.9, "alpha": 0.6}), (points, _DOTS)]
+    drawn = _plot(plans, "Cost per round", curves, ymargin=0.15, extra=partial(_mark_stages, plans=plans))
+    unit = unit_of(plans[0].account) if is_absolute else "% of the budget"
+    stages = _STAGES if len(plans) == 1 and any(plans[0].stages) else ""
+    return figure(f"Cost per round, {unit}", "", drawn, f"Cost to each client.{stages}")
+
+
+def _left(plans: Sequence[BudgetHistory]) -> Figure:
+    """Return the remaining budget after each round, and even spending."""
+    curves: list[Curve] = [
+        (lambda plan: ((0, *plan.numbers), (100, *plan.left)), {}),
+        (lambda plan: ((0, plan.config.rounds), (100, 0)), {"color": INK, **_DASHED}),
+    ]
+    longest = max(plan.config.rounds for plan in plans)
+    drawn = _plot(plans, "Remaining budget per round", curves, xlim=(0, longest), ylim=(0, 103))
+    return figure("Remaining budget, %", "", drawn, "Of the client with the least. Dashed: even spending.")
+
+
+def _rewards(plans: Sequence[BudgetHistory], objective: MetricSpec) -> Figure:
+    """Return observed rewards, and predicted ones in a band of ± 2 standard deviations."""
+
+    def extra(axes: Axes) -> None:
         axes.axhline(0, color=INK, linewidth=0.7)
         for plan in plans:
-            mean, sd = (np.array(plan.server_series(key, plan.scale)) for key in ("predicted", "predicted_sd"))
-            axes.fill_between(plan.numbers, mean - 2 * sd, mean + 2 * sd, color=plan.color, alpha=0.15, linewidth=0)
-            axes.plot(plan.numbers, mean, color=plan.color, linewidth=1.4)
-            axes.plot(plan.numbers, plan.server_series("reward"), color=plan.color, **_DOTS)
-        axes.margins(y=0.12)
+            band = _predicted(plan, -2), _predicted(plan, 2)
+            axes.fill_between(plan.numbers, *band, color=plan.color, alpha=0.15, linewidth=0)
         _mark_stages(axes, plans)
 
-    return svg(draw, "Reward per round, observed and predicted", x="round")
+    curves: list[Curve] = [
+        (lambda plan: (plan.numbers, _predicted(plan, 0)), {"linewidth": 1.4}),
+        (_series("reward"), _DOTS),
+    ]
+    drawn = _plot(plans, "Reward per round, observed and predicted", curves, ymargin=0.12, extra=extra)
+    has_curve = any("predicted" in r.server for plan in plans for r in plan.rounds)
+    caption = f"Dot: improvement by the round.{_PREDICTED if has_curve else ''}"
+    return figure(f"Reward per round, {objective.label}", "higher", drawn, caption)
 
 
-def prices(plans: Sequence[BudgetHistory]) -> str:
-    """Plot λ of each planner that has it, below its dashed bound Z."""
+def _by_spent(plans: Sequence[BudgetHistory], objective: MetricSpec) -> Figure:
+    """Return the planner's objective against the spent budget."""
 
-    def draw(axes: Axes) -> None:
-        for plan in plans:
-            axes.plot(plan.numbers, plan.server_series("lambda"), color=plan.color)
-            axes.plot(plan.numbers, plan.server_series("lambda_max"), color=plan.color, **_DASHED)
-        axes.margins(y=0.15)
+    def points(plan: BudgetHistory) -> tuple[Floats, list[float]]:
+        return 100 - np.array(plan.left), [r.metrics.get(objective.key, np.nan) for r in plan.rounds]
 
-    return svg(draw, "Price of budget per round", x="round")
-
-
-def by_spent(plans: Sequence[BudgetHistory]) -> str:
-    """Plot the planner's objective against the spent budget."""
-
-    def draw(axes: Axes) -> None:
-        for plan in plans:
-            spent = 100 - np.array(plan.left)
-            axes.plot(spent, [r.metrics.get(plan.objective.key, np.nan) for r in plan.rounds], color=plan.color)
-        axes.set_xlim(0, 100)
-
-    return svg(draw, "Metric by budget spent", x="budget spent (%)")
+    drawn = _plot(plans, "Metric by budget spent", [(points, {})], x="budget spent (%)", xlim=(0, 100))
+    caption = f"{objective.meaning} Against the spent budget of the client with the least."
+    return figure(f"{objective.label} by budget spent", objective.better, drawn, caption)
 
 
-def paying_clients(plans: Sequence[BudgetHistory]) -> str:
-    """Plot the number of clients with enough budget for the round; dashed: all clients."""
-
-    def draw(axes: Axes) -> None:
-        for plan in plans:
-            active, retired = np.array(plan.server_series("active")), np.array(plan.server_series("retired"))
-            axes.plot(plan.numbers, active, color=plan.color, drawstyle="steps-mid")
-            axes.plot(plan.numbers, active + retired, color=plan.color, **_DASHED)
-        axes.set_ylim(bottom=0)
-
-    return svg(draw, "Clients with enough budget per round", x="round")
+def _all_clients(plan: BudgetHistory) -> tuple[Sequence[float], Floats]:
+    return plan.numbers, np.array(plan.server_series("active")) + np.array(plan.server_series("retired"))
 
 
 def _mark_stages(axes: Axes, plans: Sequence[BudgetHistory]) -> None:
@@ -222,11 +230,8 @@ def _mark_stages(axes: Axes, plans: Sequence[BudgetHistory]) -> None:
     for stage, members in groupby(zip(plan.numbers, plan.stages, strict=True), key=lambda pair: pair[1]):
         begin = next(members)[0] - 0.5
         axes.axvline(begin, color=FAINT, linewidth=1.0)
-        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "top"}
-        axes.annotate(stage, (begin, 1.0), (3, -2), color=INK, fontsize=8.5, **place)  # type: ignore[arg-type]
-
-
-_Column = tuple[str, Callable[[BudgetHistory, int], str]]
+        at_top = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "top"}
+        axes.annotate(stage, (begin, 1.0), (3, -2), color=INK, fontsize=8.5, **at_top)  # type: ignore[arg-type]
 
 
 def budget(histories: Sequence[RunRecord]) -> Section:
@@ -235,8 +240,11 @@ def budget(histories: Sequence[RunRecord]) -> Section:
     plans = [plan for history, label, color in runs if (plan := plan_of(history, label, color))]
     if not plans:
         return {}
-    single = plans[0] if len(plans) == 1 else None
-    return section("Privacy budget", _note(plans), _figures(plans), _table(single) if single else None)
+    every_round = None
+    if len(plans) == 1:
+        rows = [_row(plans[0], r, stage) for r, stage in zip(plans[0].rounds, plans[0].stages, strict=True)]
+        every_round = table(f"All {len(rows)} rounds", list(rows[0]), [list(row.values()) for row in rows])
+    return section("Privacy budget", _note(plans), list(_figures(plans)), every_round)
 
 
 def _note(plans: Sequence[BudgetHistory]) -> str:
@@ -254,87 +262,55 @@ def _note(plans: Sequence[BudgetHistory]) -> str:
     )
 
 
-def _figures(plans: Sequence[BudgetHistory]) -> list[dict[str, str]]:
-    """Return the figures with data."""
-    accounts = {plan.account for plan in plans}
-    unit = cost(plans[0].account, 0).split()[0] if len(accounts) == 1 else "% of the budget"
-    several = len(plans) > 1
-    stages = "" if several or not any(plans[0].stages) else _STAGES
-    figures = [
-        figure(f"Cost per round, {unit}", "", costs(plans, len(accounts) == 1), f"Cost to each client.{stages}"),
-        figure("Remaining budget, %", "", budget_left(plans), "Of the client with the least. Dashed: even spending."),
-    ]
+def _figures(plans: Sequence[BudgetHistory]) -> Iterator[Figure]:
+    """Yield the figures with data."""
+    events = [r for plan in plans for r in plan.rounds]
     objectives = {plan.objective.key: plan.objective for plan in plans if plan.has_rewards}
-    if len(objectives) == 1:
-        [objective] = objectives.values()
-        figures.append(figure(f"Reward per round, {objective.label}", "higher", rewards(plans), _gain_caption(plans)))
-    if any("lambda" in r.server for plan in plans for r in plan.rounds):
-        figures.append(figure("λ, price of budget", "", prices(plans), _PRICE))
-    if len(objectives) == 1 and any(objective.key in r.metrics for plan in plans for r in plan.rounds):
-        caption = f"{objective.meaning} Against the spent budget of the client with the least."
-        figures.append(figure(f"{objective.label} by budget spent", objective.better, by_spent(plans), caption))
-    if any(retired > 0 for plan in plans for retired in plan.server_series("retired")):
-        figures.append(
-            figure("Clients with enough budget", "", paying_clients(plans), "Dashed: including exhausted budgets.")
-        )
-    return figures
+    objective = next(iter(objectives.values())) if len(objectives) == 1 else None
+    yield _costs(plans)
+    yield _left(plans)
+    if objective:
+        yield _rewards(plans, objective)
+    if any("lambda" in r.server for r in events):
+        curves: list[Curve] = [(_series("lambda"), {}), (_series("lambda_max"), _DASHED)]
+        yield figure("λ, price of budget", "", _plot(plans, "Price of budget per round", curves, ymargin=0.15), _PRICE)
+    if objective and any(objective.key in r.metrics for r in events):
+        yield _by_spent(plans, objective)
+    if any(r.server.get("retired", 0) > 0 for r in events):
+        curves = [(_series("active"), {"drawstyle": "steps-mid"}), (_all_clients, _DASHED)]
+        drawn = _plot(plans, "Clients with enough budget per round", curves, ylim=(0, None))
+        yield figure("Clients with enough budget", "", drawn, "Dashed: including exhausted budgets.")
 
 
 _STAGES = " 1a: every arm in turn; 1b: arms drawn uniformly; 2: by prediction and price."
 _PRICE = (
     "Over all clients, of an even share of the budget, in units of the largest reward of stage 1. Dashed: its bound Z."
 )
+_PREDICTED = (
+    " Curve: prediction for the drawn arm, from stage 2 on; band: ± 2 standard deviations of the prediction, without the noise"
+    " of single rounds."
+)
 
 
-def _gain_caption(plans: Sequence[BudgetHistory]) -> str:
-    observed = "Dot: improvement by the round."
-    if not any("predicted" in r.server for plan in plans for r in plan.rounds):
-        return observed
-    curve = "Curve: prediction for the drawn arm, from stage 2 on"
-    return f"{observed} {curve}; band: ± 2 standard deviations of the prediction, without the noise of single rounds."
+def _row(plan: BudgetHistory, r: RoundEvent, stage: str) -> dict[str, str]:
+    """Return heading -> content of a round."""
 
-
-def _table(plan: BudgetHistory) -> Table:
-    """Return a table with one row per round."""
-    columns = [*_columns(plan)]
-    rows = [[content(plan, k) for _, content in columns] for k in range(len(plan.rounds))]
-    return table(f"All {len(rows)} rounds", [name for name, _ in columns], rows)
-
-
-def _columns(plan: BudgetHistory) -> list[_Column]:
-    unit, objective = cost(plan.account, 0).split()[0], plan.objective
-    arms = [("Stage", _stage), ("Arm", _server_number("arm", ".0f")), ("Probability", _server_number("p_arm", ".2f"))]
-    forecast: list[_Column] = [("Predicted reward", _predicted), ("λ", _server_number("lambda", ".3g"))]
-    shown: list[_Column] = [("Round", lambda plan, k: str(plan.rounds[k].round))]
-    shown += arms if any(plan.stages) else []
-    shown += [(f"Cost, {unit}", _server_number("cost", ".4g")), ("Remaining, %", _server_number("left", ".1f", 100))]
-    shown += forecast[:1] if any(plan.stages) else []
-    shown += [("Reward", _server_number("reward", "+.2g"))] if plan.has_rewards else []
-    if any(objective.key in r.metrics for r in plan.rounds):
-        shown.append(
-            (objective.label, lambda plan, k: format_value(objective, plan.rounds[k].metrics.get(objective.key)))
-        )
-    shown += forecast[1:] if any(plan.stages) else []
-    return [*shown, ("Enough budget", _server_number("active", ".0f")), ("Exhausted", _server_number("retired", ".0f"))]
-
-
-def _stage(plan: BudgetHistory, k: int) -> str:
-    return plan.stages[k]
-
-
-def _predicted(plan: BudgetHistory, k: int) -> str:
-    numbers = plan.rounds[k].server
-    if "predicted" not in numbers:
-        return "–"
-    mean, band = plan.scale * numbers["predicted"], 2 * plan.scale * numbers["predicted_sd"]
-    return f"{mean:+.2g} ± {band:.1g}"
-
-
-def _server_number(key: str, form: str, factor: float = 1.0) -> Callable[[BudgetHistory, int], str]:
-    """Return the content of a column with one of the server's numbers in that format."""
-
-    def content(plan: BudgetHistory, k: int) -> str:
-        value: Any = plan.rounds[k].server.get(key, math.nan)
+    def shown(key: str, form: str, factor: float = 1.0) -> str:
+        value = r.server.get(key, math.nan)
         return "–" if math.isnan(value) else format(factor * value, form)
 
-    return content
+    objective, has_planner = plan.objective, any(plan.stages)
+    row = {"Round": str(r.round)}
+    if has_planner:
+        row |= {"Stage": stage, "Arm": shown("arm", ".0f"), "Probability": shown("p_arm", ".2f")}
+    row |= {f"Cost, {unit_of(plan.account)}": shown("cost", ".4g"), "Remaining, %": shown("left", ".1f", 100)}
+    if has_planner:
+        mean, band = shown("predicted", "+.2g", plan.scale), shown("predicted_sd", ".1g", 2 * plan.scale)
+        row["Predicted reward"] = f"{mean} ± {band}" if "predicted" in r.server else "–"
+    if plan.has_rewards:
+        row["Reward"] = shown("reward", "+.2g")
+    if any(objective.key in each.metrics for each in plan.rounds):
+        row[objective.label] = format_value(objective, r.metrics.get(objective.key))
+    if has_planner:
+        row["λ"] = shown("lambda", ".3g")
+    return row | {"Enough budget": shown("active", ".0f"), "Exhausted": shown("retired", ".0f")}

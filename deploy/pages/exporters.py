@@ -7,10 +7,14 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.errors import ConfigError
 from server.record.events import Finish, RoundEvent, Start
 from server.record.folder import RunDirectory
+
+if TYPE_CHECKING:
+    from tensorboardX import SummaryWriter
 
 POLL_SECONDS = 1.0
 """Seconds between two reads of a running run."""
@@ -62,31 +66,6 @@ def rounds(folder: RunDirectory, *, follow: bool = False) -> Iterator[RoundEvent
         time.sleep(POLL_SECONDS)
 
 
-class TensorBoard:
-    """Event files in `folder/<run>`, one scalar per number of a round.
-
-    Raises:
-        ConfigError: tensorboardX is not installed.
-    """
-
-    def __init__(self, folder: Path, run: str) -> None:
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError:
-            raise ConfigError(f"the TensorBoard format needs tensorboardX; {EXTRA}") from None
-        self._writer = SummaryWriter(str(folder / run), purge_step=0)  # replaces earlier exports
-
-    def add(self, event: RoundEvent) -> None:
-        """Write a round."""
-        for path, value in numbers(event).items():
-            self._writer.add_scalar(path, value, event.round, event.time)
-        self._writer.flush()
-
-    def close(self) -> None:
-        """Close the event file."""
-        self._writer.close()
-
-
 class Prometheus:
     """Text file with the newest round of each added run, replaced as a whole at each update.
 
@@ -120,34 +99,42 @@ class Prometheus:
         write_to_textfile(str(self._path), self._registry)
 
 
-def run_labels(folder: RunDirectory) -> dict[str, str]:
-    """Return a run's labels.
+def open_tensorboard(folder: Path) -> "SummaryWriter":
+    """Return a writer of event files in `folder`, in place of those of an earlier export.
 
     Raises:
-        ConfigError: The run has not started.
+        ConfigError: tensorboardX is not installed.
     """
-    for event in folder.events():
-        if isinstance(event, Start):
-            return {"run": event.run, "method": event.method, "task": event.task}
-    raise ConfigError(f"run '{folder.path.name}' has not started yet; export it later")
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        raise ConfigError(f"the TensorBoard format needs tensorboardX; {EXTRA}") from None
+    return SummaryWriter(str(folder), purge_step=0)
 
 
 def export(folders: Sequence[RunDirectory], tensorboard: Path | None, prometheus: Path | None, *, follow: bool) -> int:
     """Export every round of these runs, one run after the other; return the number of rounds.
+
+    TensorBoard gets a folder for each run, with one scalar for each number of a round.
 
     Raises:
         ConfigError: A required package is not installed, or a run has not started.
     """
     text, exported = Prometheus(prometheus) if prometheus else None, 0
     for folder in folders:
-        about = run_labels(folder)
-        board = TensorBoard(tensorboard, folder.path.name) if tensorboard else None
+        run = folder.path.name
+        start = next((event for event in folder.events() if isinstance(event, Start)), None)
+        if start is None:
+            raise ConfigError(f"run '{run}' has not started yet; export it later")
+        board = open_tensorboard(tensorboard / run) if tensorboard else None
         for event in rounds(folder, follow=follow):
             exported += 1
             if board:
-                board.add(event)
+                for path, value in numbers(event).items():
+                    board.add_scalar(path, value, event.round, event.time)
+                board.flush()
             if text:
-                text.add(about, event)
+                text.add({"run": start.run, "method": start.method, "task": start.task}, event)
         if board:
             board.close()
     return exported

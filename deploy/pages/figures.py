@@ -227,11 +227,11 @@ def _spans(stays: list[tuple[int, int]]) -> dict[int, list[tuple[float, float]]]
     """Return cluster -> (begin, length) of each unbroken stay."""
     spans: dict[int, list[tuple[float, float]]] = {}
     for k, (round_, cluster) in enumerate(stays):
-        own = spans.setdefault(cluster, [])
+        of_cluster = spans.setdefault(cluster, [])
         if k and stays[k - 1] == (round_ - 1, cluster):
-            own[-1] = (own[-1][0], own[-1][1] + 1)
+            of_cluster[-1] = (of_cluster[-1][0], of_cluster[-1][1] + 1)
         else:
-            own.append((round_ - 0.5, 1.0))
+            of_cluster.append((round_ - 0.5, 1.0))
     return spans
 
 

@@ -50,20 +50,14 @@ def stored_token(path: Path) -> str:
 
     The token is stored, so that open pages continue after a restart of the server.
     """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return _make_token(path)
-    with open(handle, "rb") as file:
-        about = os.fstat(handle)
-        is_private = stat.S_ISREG(about.st_mode) and not about.st_mode & 0o077 and about.st_uid == os.getuid()
-        token = file.read(100).decode("ascii", "replace") if is_private else ""
-    return token if _TOKEN.fullmatch(token) else _make_token(path)
-
-
-def _make_token(path: Path) -> str:
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    write_file(path, token.encode(), mode=0o600, overwrite=True)
+    token = ""
+    with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        about = os.fstat(file.fileno())
+        if stat.S_ISREG(about.st_mode) and not about.st_mode & 0o077 and about.st_uid == os.getuid():
+            token = file.read(100).decode("ascii", "replace")
+    if not _TOKEN.fullmatch(token):
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        write_file(path, token.encode(), mode=0o600, overwrite=True)
     return token
 
 
@@ -71,10 +65,6 @@ class PageGuard:
     """ASGI middleware that refuses foreign hosts, other methods than GET, and requests without the token.
 
     A token in the address is exchanged for a cookie. Its name contains the port, because cookies ignore ports.
-
-    Args:
-        app: Application behind the guard.
-        token: Token of the printed address.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -94,7 +84,7 @@ class PageGuard:
         await answer(scope, receive, send_guarded)
 
     def _refuse(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that is not passed on."""
+        """Return the answer to a request that is not passed on; a token is exchanged for a cookie."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         host = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
@@ -105,19 +95,16 @@ class PageGuard:
         cookie = f"fedloom-{host[1] or 80}"
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if given := [value for key, value in query if key == "token"]:
+            if not self._is_token(given[0]):
+                return PlainTextResponse("wrong token; open the address that fedloom printed\n", 401)
             rest = urlencode([(key, value) for key, value in query if key != "token"])
-            return self._exchange(given[0], scope["path"] + (f"?{rest}" if rest else ""), cookie)
+            path = "/" + scope["path"].lstrip("/\\")  # "//host" would name another host
+            answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
+            answer.set_cookie(cookie, self._token, path="/", httponly=True, samesite="lax")
+            return answer
         if not self._is_token(cookie_parser(headers.get("cookie", "")).get(cookie, "")):
             return PlainTextResponse("no token; open the address that fedloom printed\n", 401)
         return None
-
-    def _exchange(self, token: str, path: str, cookie: str) -> Response:
-        """Redirect to the same path with a cookie in place of the token."""
-        if not self._is_token(token):
-            return PlainTextResponse("wrong token; open the address that fedloom printed\n", 401)
-        answer = RedirectResponse("/" + path.lstrip("/\\"), 303)  # "//host" would name another host
-        answer.set_cookie(cookie, self._token, path="/", httponly=True, samesite="lax")
-        return answer
 
     def _is_token(self, text: str) -> bool:
         return secrets.compare_digest(text.encode("utf-8", "surrogateescape"), self._token.encode())
@@ -127,53 +114,38 @@ HERE = Path(__file__).parent
 MAX_LISTED = 1_000  # runs in one list
 
 
-class Routes:
-    """Answers of the page, from the folder of runs alone; nothing is written.
+def make_app(root: Path, token: str) -> PageGuard:
+    """Return the guarded application over the folder of runs; nothing is written there."""
+    listed = RunList(root)
 
-    Args:
-        root: Folder of runs.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._root, self._list = root, RunList(root)
-
-    async def page(self, request: Request) -> Response:
-        """Return the page."""
+    async def page(request: Request) -> Response:
         return FileResponse(HERE / "live.html", media_type="text/html")
 
-    async def runs(self, request: Request) -> Response:
-        """Return the newest runs."""
+    async def runs(request: Request) -> Response:
         limit = request.query_params.get("limit", "200")
         if not (limit.isascii() and limit.isdigit() and len(limit) < 6):
             raise HTTPException(400, "limit is not a number")
-        return JSONResponse(await to_thread.run_sync(self._list.newest, min(int(limit), MAX_LISTED)))
+        return JSONResponse(await to_thread.run_sync(listed.newest, min(int(limit), MAX_LISTED)))
 
-    async def run(self, request: Request) -> Response:
-        """Return configuration, result, privacy statement and origin of one run."""
-        detail = await to_thread.run_sync(read_detail, self._root, request.path_params["run"])
+    async def run(request: Request) -> Response:
+        detail = await to_thread.run_sync(read_detail, root, request.path_params["run"])
         if detail is None:
             raise HTTPException(404)
         return JSONResponse(detail)
 
-    async def examples(self, request: Request) -> Response:
-        """Return examples.json of one run."""
-        content = await to_thread.run_sync(
-            read_file, self._root, request.path_params["run"], "examples.json", MAX_EXAMPLES
-        )
+    async def examples(request: Request) -> Response:
+        name = request.path_params["run"]
+        content = await to_thread.run_sync(read_file, root, name, "examples.json", MAX_EXAMPLES)
         if content is None:
             raise HTTPException(404)
         return Response(content, media_type="application/json")
 
-
-def make_app(root: Path, token: str) -> PageGuard:
-    """Return the guarded application over the folder of runs."""
-    routes = Routes(root)
     app = Starlette(
         routes=[
-            Route("/", routes.page),
-            Route("/api/runs", routes.runs),
-            Route("/api/runs/{run}", routes.run),
-            Route("/api/runs/{run}/examples", routes.examples),
+            Route("/", page),
+            Route("/api/runs", runs),
+            Route("/api/runs/{run}", run),
+            Route("/api/runs/{run}/examples", examples),
             Route("/api/events", Streams(root)),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
@@ -195,15 +167,11 @@ def bind(port: int) -> socket.socket:
     Raises:
         ConfigError: The port is in use.
     """
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((ADDRESS, port))
-        listener.listen()  # a browser that is quicker than the server's start waits
+        return socket.create_server((ADDRESS, port))  # listens: a browser that is quicker than the server's start waits
     except OSError as error:
-        listener.close()
-        raise ConfigError(f"port {port} of {ADDRESS}: {error.strerror}; choose another with --port") from None
-    return listener
+        reason = os.strerror(error.errno or 0)
+        raise ConfigError(f"port {port} of {ADDRESS}: {reason}; choose another with --port") from None
 
 
 def make_server(root: Path, token: str) -> uvicorn.Server:
@@ -228,26 +196,12 @@ def page_address(listener: socket.socket, token: str, runs: Sequence[str]) -> st
     return f"http://{ADDRESS}:{listener.getsockname()[1]}/?{query}"
 
 
-def open_browser(address: str, wanted: bool | None) -> None:
-    """Open the page; without a wish only on a terminal of a graphical session."""
-    is_graphical = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    if wanted or (wanted is None and is_graphical and sys.stderr.isatty()):
-        with suppress(webbrowser.Error):
-            webbrowser.open(address)
-
-
 def serve(
     root: Path, token_file: Path, port: int, runs: Sequence[str], wants_browser: bool | None, out: Console
 ) -> None:
-    """Serve the page until Ctrl-C or SIGTERM.
+    """Serve the page of the folder `root` until Ctrl-C or SIGTERM; it shows `runs` first.
 
-    Args:
-        root: Folder of runs.
-        token_file: Private file of the token.
-        port: Port to listen on.
-        runs: Runs that the page shows first.
-        wants_browser: True to open a browser, False not to; None decides by the session.
-        out: Console for the address.
+    Without a wish (None), a browser is opened only on a terminal of a graphical session.
 
     Raises:
         ConfigError: The port is in use.
@@ -256,7 +210,10 @@ def serve(
     address = page_address(listener, token, runs)
     _print(out, f"live page of {root}: {address}")
     _print(out, "only this machine can open it; end it with Ctrl-C")
-    open_browser(address, wants_browser)
+    is_graphical = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if wants_browser or (wants_browser is None and is_graphical and sys.stderr.isatty()):
+        with suppress(webbrowser.Error):
+            webbrowser.open(address)
     with suppress(KeyboardInterrupt):
         make_server(root, token).run(sockets=[listener])
 

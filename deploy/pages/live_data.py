@@ -10,6 +10,7 @@ import time
 import tomllib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,11 +24,11 @@ from common.errors import ConfigError, DataError, FedloomError
 from common.options import leaves
 from deploy.pages import view
 from deploy.pages.terminal import POLL_SECONDS
-from deploy.pages.view import first_line, format_value, headlines, measure
-from server.record.events import Event, Finish, Metrics, RoundEvent, Start, event_from_line, event_to_line
+from deploy.pages.view import RunRecord, first_line, format_value, headlines, measure
+from server.record.events import Event, Finish, RoundEvent, Start, event_from_line, event_to_line
 from server.record.folder import LOCK_FILE, RunDirectory
 from server.record.privacy_statement import statement
-from server.record.result import Privacy, Result, result_from_json, result_to_json
+from server.record.result import Result, result_from_json, result_to_json
 
 MAX_BYTES = 16_000_000
 """Size above which a whole file is not read."""
@@ -56,13 +57,7 @@ def run_ids(root: Path) -> list[str]:
 
 
 def open_file(root: Path, run: str, name: str) -> BinaryIO | None:
-    """Open a file of a run; None if it is missing, not a regular file, or behind a link.
-
-    Args:
-        root: Folder of runs.
-        run: Id of the run.
-        name: Name of the file.
-    """
+    """Open a file of a run; None if it is missing, not a regular file, or behind a link."""
     if not is_run_id(run):
         return None
     try:
@@ -112,69 +107,30 @@ MAX_LOOK_BACK = 100  # events from the end in which metrics are searched
 RECENT_SECONDS = 30.0  # seconds after its last event in which a run without lock file counts as running
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """Row of the run list.
-
-    Args:
-        status: `running`, `completed`, `failed` or `stopped`.
-        reason: Reason of the status; empty if there is none.
-        metric: Name of the headline metric.
-        value: Its value as text.
-        epsilon: ε of the whole run; None without noise.
-        started: Time of the first start, seconds since 1970; None before it.
-        seconds: Seconds from the first start to the last event.
-        group: Key of comparable runs, equal for equal task, data, split and seed; empty if the data are unspecified.
-    """
-
-    id: str
-    task: str
-    method: str
-    model: str
-    seed: str
-    status: str
-    reason: str
-    rounds: int
-    rounds_done: int
-    metric: str
-    value: str
-    epsilon: float | None
-    started: float | None
-    seconds: float
-    group: str
+Json = dict[str, Any]
 
 
 class RunList:
-    """Summaries of all runs; those of unchanged files are reused.
-
-    Args:
-        root: Folder of runs.
-    """
+    """Summaries of all runs in the folder `root`; those of unchanged files are reused."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._cache: dict[str, tuple[tuple[int, ...], RunSummary | None]] = {}
+        self._cache: dict[str, tuple[tuple[int, ...], Json | None]] = {}
 
-    def newest(self, limit: int) -> list[dict[str, Any]]:
+    def newest(self, limit: int) -> list[Json]:
         """Return the summaries of the newest runs, newest first."""
-        names = run_ids(self._root)
-        stamps = {name: stamp(self._root, name) for name in names}
-        self._cache = {name: entry for name, entry in self._cache.items() if name in stamps}
+        names = set(run_ids(self._root))
+        self._cache = {name: entry for name, entry in self._cache.items() if name in names}
         created = sorted(names, key=lambda name: (_created(self._root, name), name), reverse=True)
-        found: list[dict[str, Any]] = []
-        for name in created:
-            if len(found) == limit:
-                break
-            if (summary := self._summary(name, stamps[name])) is not None:
-                found.append(asdict(summary))
-        return found
+        return list(islice(filter(None, map(self._summary, created)), limit))
 
-    def _summary(self, name: str, stamped: tuple[int, ...]) -> RunSummary | None:
-        entry = self._cache.get(name)
-        if entry is None or entry[0] != stamped or (entry[1] and entry[1].status in ("running", "stopped")):
-            entry = stamped, summarize(self._root, name)
-            self._cache[name] = entry
-        return entry[1]
+    def _summary(self, name: str) -> Json | None:
+        stamped = stamp(self._root, name)
+        before, summary = self._cache.get(name, ((), None))
+        if before != stamped or (summary and summary["status"] in ("running", "stopped")):
+            summary = summarize(self._root, name)
+            self._cache[name] = stamped, summary
+        return summary
 
 
 def _created(root: Path, name: str) -> float:
@@ -185,37 +141,38 @@ def _created(root: Path, name: str) -> float:
         return 0.0
 
 
-def summarize(root: Path, run: str) -> RunSummary | None:
-    """Return the row of one run; None if its folder holds no run."""
+def summarize(root: Path, run: str) -> Json | None:
+    """Return the row of one run in the list, from the end of its events; None if its folder holds no run.
+
+    `status` is `running`, `completed`, `failed` or `stopped`, `value` that of the headline metric as text. `seconds` are from
+    the first start to the last event. Runs are comparable if they have the same `group`, unless it is empty.
+    """
     if (config := read_config(root, run)) is None:
         return None
     first, last = _ends(root, run)
     status, reason = _status(root, run, last)
-    label, value = _headline(last)
-    begin = first.time if first else None
-    return RunSummary(
-        id=run,
-        task=str(config.get("task", "?")),
-        method=str(config.get("method", "?")),
-        model=str(config.get("model", "")),
-        seed=str(config.get("seed", "")),
-        status=status,
-        reason=first_line(reason),
-        rounds=_whole(config.get("rounds")),
-        rounds_done=next((event.round for event in last if isinstance(event, RoundEvent)), 0),
-        metric=label,
-        value=value,
-        epsilon=_epsilon(config),
-        started=begin,
-        seconds=max(last[0].time - begin, 0.0) if last and begin else 0.0,
-        group=_group(first),
-    )
-
-
-def _group(first: Start | None) -> str:
-    if first is None or not first.fingerprint:
-        return ""
-    return "|".join((first.task, first.fingerprint, first.split, str(first.seed)))
+    rounds = tuple(event for event in reversed(last) if isinstance(event, RoundEvent))
+    record = RunRecord(RunDirectory(root, run), config, rounds, "unfinished", reason, first, None)
+    shown = headlines(record.final, baselines=False)
+    headline = next((m for m in shown if m.key != "loss"), next(iter(shown), None))
+    group = (first.task, first.fingerprint, first.split, str(first.seed)) if first and first.fingerprint else ()
+    return {
+        "id": run,
+        "task": record.task,
+        "method": str(config.get("method", "?")),
+        "model": str(config.get("model", "")),
+        "seed": str(config.get("seed", "")),
+        "status": status,
+        "reason": first_line(reason),
+        "rounds": config["rounds"] if isinstance(config.get("rounds"), int) else 0,
+        "rounds_done": record.rounds_done,
+        "metric": headline.short if headline else "",
+        "value": format_value(headline, record.final[headline.key]) if headline else "",
+        "epsilon": record.epsilon,
+        "started": record.started,
+        "seconds": max(last[0].time - first.time, 0.0) if last and first else 0.0,
+        "group": "|".join(group),
+    }
 
 
 def _ends(root: Path, run: str) -> tuple[Start | None, list[Event]]:
@@ -243,108 +200,74 @@ def _events(lines: Iterable[bytes]) -> Iterator[Event]:
 
 
 def _status(root: Path, run: str, last: Sequence[Event]) -> tuple[str, str]:
-    """Return the status and its reason from the newest events and the run's lock."""
+    """Return the status and its reason from the newest events and the run's lock; nothing is written."""
     if last and isinstance(last[0], Finish):
         return last[0].status, last[0].reason
-    is_recent = bool(last) and time.time() - last[0].time < RECENT_SECONDS
-    if _is_locked(root, run, otherwise=is_recent):
+    is_running = bool(last) and time.time() - last[0].time < RECENT_SECONDS
+    if (file := open_file(root, run, LOCK_FILE)) is not None:
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                is_running = False
+            except OSError:
+                is_running = True
+    if is_running:
         return "running", ""
     return "stopped", "its process ended; resume it with --resume" if last else "no round yet"
-
-
-def _is_locked(root: Path, run: str, *, otherwise: bool) -> bool:
-    """Return True if a process works on the run, `otherwise` if it has no lock file; nothing is written."""
-    if (file := open_file(root, run, LOCK_FILE)) is None:
-        return otherwise
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
-
-
-def _headline(last: Sequence[Event]) -> tuple[str, str]:
-    """Return name and value of the first headline metric of the newest evaluated round."""
-    metrics: Metrics = next((event.metrics for event in last if isinstance(event, RoundEvent) and event.metrics), {})
-    shown = headlines(metrics, baselines=False)
-    m = next((m for m in shown if m.key != "loss"), next(iter(shown), None))
-    return (m.short, format_value(m, metrics[m.key])) if m else ("", "")
-
-
-def _epsilon(config: Mapping[str, Any]) -> float | None:
-    epsilon = config.get("privacy.epsilon")
-    is_noisy = config.get("privacy.unit", "none") != "none"
-    return float(epsilon) if is_noisy and isinstance(epsilon, int | float) else None
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 MAX_CLIENTS = 1_000  # clients of one answer
 MAX_EXAMPLES = 1_000_000  # bytes of examples.json
 
 
-def read_detail(root: Path, run: str) -> dict[str, Any] | None:
+def read_detail(root: Path, run: str) -> Json | None:
     """Return one run as a JSON value; None if there is no such run."""
     if (config := read_config(root, run)) is None:
         return None
-    result = _result(root, run)
-    privacy = result.privacy if result else _expected_privacy(config)
-    sentences = view.statement_of(result) if result else view.privacy(privacy) if privacy else None
+    content = read_file(root, run, "result.json")
+    try:
+        result = result_from_json(content) if content else None
+    except DataError:
+        result = None
+    try:
+        origin = json.loads(read_file(root, run, "origin.json") or b"null")
+    except (ValueError, RecursionError):
+        origin = None
+    shown: Json | None = None
+    if result:
+        shown = json.loads(result_to_json(result))
+        shown |= {"clients": dict(islice(shown["clients"].items(), MAX_CLIENTS)), "clients_total": len(result.clients)}
     return {
         "id": run,
         "config": config,
-        "result": _as_json(result) if result else None,
-        "privacy": _privacy_as_json(privacy, *sentences) if privacy and sentences else None,
-        "origin": _origin(root, run),
+        "result": shown,
+        "privacy": _privacy_as_json(config, result),
+        "origin": origin if isinstance(origin, dict) else None,
         "has_examples": read_file(root, run, "examples.json", MAX_EXAMPLES) is not None,
     }
 
 
-def _result(root: Path, run: str) -> Result | None:
-    content = read_file(root, run, "result.json")
-    try:
-        return result_from_json(content) if content else None
-    except DataError:
-        return None
+def _privacy_as_json(config: Mapping[str, Any], result: Result | None) -> Json | None:
+    """Return the statement with its sentences, or the expected one of a run before its end.
 
-
-def _as_json(result: Result) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(result_to_json(result))
-    value["clients_total"] = len(value["clients"])
-    value["clients"] = dict(list(value["clients"].items())[:MAX_CLIENTS])
-    return value
-
-
-def _expected_privacy(config: Mapping[str, Any]) -> Privacy | None:
-    """Return the statement of a run before its end; None if its package or an option is missing here."""
-    try:
-        return statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
-    except FedloomError:
-        return None
-
-
-def _privacy_as_json(privacy: Privacy, claim: str, terms: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the statement with its sentences; `exact` is True if updates are sent without noise."""
-    unit = view.cost(privacy.account, 0).split()[0] if privacy.account else ""
+    `exact` is True if updates are sent without noise. None if a package or an option of the run is missing here.
+    """
+    if result:
+        privacy, (claim, terms) = result.privacy, view.statement_of(result)
+    else:
+        try:
+            privacy = statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
+        except FedloomError:
+            return None
+        claim, terms = view.privacy(privacy)
     return {
         **asdict(privacy),
         "claim": claim,
         "terms": terms,
         "exact": privacy.epsilon is None,
-        "cost": unit,
+        "cost": view.unit_of(privacy.account) if privacy.account else "",
         "counted": view.counted(privacy.account) if privacy.account else "",
     }
-
-
-def _origin(root: Path, run: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(read_file(root, run, "origin.json") or b"null")
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 MAX_EVENTS = 500  # of one batch
@@ -371,13 +294,7 @@ class Batch:
 
 @dataclass
 class Tail:
-    """Reader of one run's events from an offset on.
-
-    Args:
-        root: Folder of runs.
-        run: Id of the run.
-        offset: Bytes of the file before the next event.
-    """
+    """Reader of one run's events from an offset on, which is the number of bytes before the next event."""
 
     root: Path
     run: str
@@ -403,38 +320,25 @@ class Tail:
         if file is None:
             return Batch([], is_reset, False, self.skipped)
         events: list[Event] = []
-        begin, taken = self.offset, 0
+        begin, event_bytes = self.offset, 0
         with file:
             file.seek(self.offset)
-            while len(events) < MAX_EVENTS and taken < MAX_BATCH and self.offset - begin < MAX_READ:
+            while len(events) < MAX_EVENTS and event_bytes < MAX_BATCH and self.offset - begin < MAX_READ:
                 line = file.readline(MAX_LINE + 1)
-                if not self._accept(line):
+                was_inside, is_whole, is_long = self._is_inside, line.endswith(b"\n"), len(line) > MAX_LINE
+                if not line or not (is_whole or is_long or was_inside):  # the end of the file, or a torn line
                     return Batch(events, is_reset, False, self.skipped)
-                for event in self._parse(line):
-                    events.append(event)
-                    taken += len(line)
+                self.offset += len(line)
+                self._is_inside = not is_whole
+                if was_inside or is_long:
+                    self.skipped += not was_inside
+                    continue
+                try:
+                    events.append(event_from_line(line))
+                    event_bytes += len(line)
+                except DataError:
+                    self.skipped += bool(line.strip())
         return Batch(events, is_reset, self.offset < size, self.skipped)
-
-    def _accept(self, line: bytes) -> bool:
-        """Move the offset behind the line; return False at the end of the file or at a torn line."""
-        is_whole, is_long = line.endswith(b"\n"), len(line) > MAX_LINE
-        if not line or not (is_whole or is_long or self._is_inside):
-            return False
-        self.offset += len(line)
-        return True
-
-    def _parse(self, line: bytes) -> Iterator[Event]:
-        was_inside, is_whole = self._is_inside, line.endswith(b"\n")
-        self._is_inside = not is_whole
-        if was_inside:
-            return
-        if not is_whole or len(line) > MAX_LINE:
-            self.skipped += 1
-            return
-        try:
-            yield event_from_line(line)
-        except DataError:
-            self.skipped += bool(line.strip())
 
 
 MAX_STREAMS = 32
@@ -446,11 +350,7 @@ _POSITION = re.compile(r"([^,:]+):([0-9]{1,15})")
 
 
 class Streams:
-    """ASGI endpoint `/api/events?run=ID`; open streams are counted and limited.
-
-    Args:
-        root: Folder of runs.
-    """
+    """ASGI endpoint `/api/events?run=ID` over a folder of runs; open streams are counted and limited."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -524,11 +424,5 @@ def _describe(events: Sequence[Event], described: set[str]) -> Mapping[str, Any]
     keys |= {key for event in events if isinstance(event, Start) for pair in event.simple.items() for key in pair}
     new = sorted(keys - described)[: max(MAX_METRICS - len(described), 0)]
     described.update(new)
-    return {key: describe_metric(key) for key in new}
-
-
-def describe_metric(key: str) -> dict[str, Any]:
-    """Return the description of a metric for the page."""
-    m = measure(key)
     fields = ("label", "short", "better", "digits", "meaning", "headline", "baseline")
-    return {name: getattr(m, name) for name in fields}
+    return {key: {name: getattr(measure(key), name) for name in fields} for key in new}

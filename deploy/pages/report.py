@@ -13,12 +13,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from common.config.keys import is_ignored
 from common.config.parse import flatten, parse
-from common.config.retired import is_ignored
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
-from common.metrics import EXAMPLES, MetricSpec
+from common.metrics import EXAMPLES
 from common.text import count
 from deploy.federation.runs import Origin
 from deploy.pages import figures as plots
@@ -56,10 +56,7 @@ _MADE = "demo"
 
 
 def command(history: RunRecord) -> str:
-    """Return a command that is equivalent to the original one.
-
-    It sets everything that differs from the defaults.
-    """
+    """Return an equivalent of the original command; it sets what differs from the defaults."""
     config, origin = history.config, _origin(history)
     words = ["fedloom", origin.command]
     for key in _OPTIONS:
@@ -69,7 +66,9 @@ def command(history: RunRecord) -> str:
     noisy = config.get("privacy.unit") == "client" and "privacy.epsilon" in config
     words += ["--epsilon", f"{config['privacy.epsilon']:g}"] if noisy else []
     words += _patience(config, origin)
-    implied = {**_defaults(config), **_command_settings(origin)}
+    fewest = 1 if origin.command == "simulate" else origin.clients
+    implied = {**_defaults(config), "federation.min-clients": fewest}
+    implied |= {"federation.wait": 1.0} if origin.command == "simulate" else {}
     implied |= {"privacy.unit": "client", "privacy.epsilon": config["privacy.epsilon"]} if noisy else {}
     for key, value in config.items():
         if key not in _NOT_SETTINGS and implied.get(key) != value and not is_ignored(key, value):
@@ -80,8 +79,8 @@ def command(history: RunRecord) -> str:
 def _patience(config: dict[str, Any], origin: Origin) -> list[str]:
     """Return early stopping where it differs from the command's default; `fedloom up` has one of its own."""
     stop = config.get("federation.stop", 0)
-    own = origin.command == "up" and config.get("privacy.unit", "none") == "none" and config.get("rounds") != 1
-    return ["--patience", str(stop)] if stop or (own and config.get("method") not in PLANNERS) else []
+    has_default = origin.command == "up" and config.get("privacy.unit", "none") == "none" and config.get("rounds") != 1
+    return ["--patience", str(stop)] if stop or (has_default and config.get("method") not in PLANNERS) else []
 
 
 def lacks(history: RunRecord) -> str:
@@ -111,13 +110,6 @@ def _origin(history: RunRecord) -> Origin:
     if (fewest, config.get("federation.wait")) == (1, 1.0):
         return Origin("simulate", data, 0)
     return Origin("up", data, len(history.result.clients) if history.result else fewest)
-
-
-def _command_settings(origin: Origin) -> dict[str, Any]:
-    """Return the settings that the command sets by itself."""
-    if origin.command == "simulate":
-        return {"federation.min-clients": 1, "federation.wait": 1.0}
-    return {"federation.min-clients": origin.clients}
 
 
 def _defaults(config: dict[str, Any]) -> dict[str, Any]:
@@ -157,20 +149,18 @@ def page(runs: Sequence[Path]) -> str:
         cards=_cards(single) if single else [],
         comparison=[] if single else view.compare_runs(histories),
         sections=[section for section in _sections(histories) if section],
-        statements=[(label, *view.statement_of(h.result)) for label, h in _labeled(histories) if h.result],
+        statements=[
+            (label, *view.statement_of(history.result))
+            for label, history in zip(labels(histories), histories, strict=True)
+            if history.result
+        ],
         tasks=len({history.task for history in histories}),
         measured=view.measured_by(single.result) if single and single.result else "",
         settings=_settings(histories),
         reproduction=[_again(history) for history in histories],
-        duration=view.duration,
-        unmeasured=view.unmeasured,
-        local_metrics=view.local_metrics,
+        view=view,
         day=lambda seconds: f"{datetime.fromtimestamp(seconds):%-d %B %Y, %H:%M}",
     )
-
-
-def _labeled(histories: Sequence[RunRecord]) -> list[tuple[str, RunRecord]]:
-    return list(zip(labels(histories), histories, strict=True))
 
 
 def _cards(history: RunRecord) -> list[dict[str, Any]]:
@@ -180,19 +170,15 @@ def _cards(history: RunRecord) -> list[dict[str, Any]]:
     for m in view.folded(view.brief(history.final, history.task)):
         value = format_value(m, history.final[m.key])
         top = format_value(m, best.metrics[m.key]) if best and m.key in best.metrics else value
-        cards.append(
-            {"label": m.label, "arrow": view.ARROW[m.better], "better": m.better, "value": value, "meaning": m.meaning}
-            | {
-                "headline": m.headline,
-                "best": f"{top} in round {best.round}, {which}" if best and top != value else "",
-            }
-        )
+        note = f"{top} in round {best.round}, {which}" if best and top != value else ""
+        cards.append({"metric": m, "value": value, "best": note})
     return cards
 
 
 def _sections(histories: Sequence[RunRecord]) -> list[Section]:
     """Return the sections in order; sections of tasks replace figures of the metrics that they show."""
-    of_tasks = [section for task in _tasks(histories) for section in DEPLOY_TASKS[task].sections(histories)]
+    tasks = [task for task in dict.fromkeys(history.task for history in histories) if task in DEPLOY_TASKS]
+    of_tasks = [section for task in tasks for section in DEPLOY_TASKS[task].sections(histories)]
     shown = {metric for section in of_tasks for metric in section.get("metrics", ())}
     return [
         *(_learning(histories, shown), budget(histories), _lists(histories)),
@@ -200,16 +186,13 @@ def _sections(histories: Sequence[RunRecord]) -> list[Section]:
     ]
 
 
-def _tasks(histories: Sequence[RunRecord]) -> list[str]:
-    """Return the tasks of the runs that have sections of their own."""
-    return [task for task in dict.fromkeys(history.task for history in histories) if task in DEPLOY_TASKS]
-
-
 def _learning(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
     keys = {key for history in histories for r in history.rounds for key in r.metrics}
-    measures = headlines(keys - shown)
     has_loss = any(history.reports_error for history in histories)
-    figures = [figure_of(m, plots.metric_curves(histories, m), _curve_caption(m, has_loss)) for m in measures]
+    figures = []
+    for m in headlines(keys - shown):
+        caption = "Solid: evaluation. Dashed: training." if m.key == "loss" and has_loss else m.meaning
+        figures.append(figure_of(m, plots.metric_curves(histories, m), caption))
     note = "Global model after each round; a dot marks the best value."
     if any(history.tested for history in histories):
         note += " On validation data; the last round is measured on test data and is the result."
@@ -218,36 +201,28 @@ def _learning(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
     return section("Learning", note, figures)
 
 
-def _curve_caption(m: MetricSpec, has_loss: bool) -> str:
-    return "Solid: evaluation. Dashed: training." if m.key == "loss" and has_loss else m.meaning
-
-
 def _lists(histories: Sequence[RunRecord]) -> Section:
     cuts = sorted({n for history in histories for n in curve(history.final)})
     if len(cuts) < 3:
         return {}
     caption = "Share of held-out items among the first N suggestions."
     rates = figure("Hit rate at N", "higher", plots.hit_rates(histories), caption)
-    rows = [[f"the first {n}", *(_percent(curve(history.final).get(n)) for history in histories)] for n in cuts]
+    rows = []
+    for n in cuts:
+        shares = [curve(history.final).get(n, math.nan) for history in histories]
+        rows.append([f"the first {n}", *("–" if math.isnan(share) else f"{100 * share:.1f} %" for share in shares)])
     header = ["Held-out items found among", *labels(histories)]
     lists = section("Length of lists", "Final model, for lists of different lengths.", [rates])
     return lists | {"aside": table("", header, rows)}
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
-
-
 def clusters(histories: Sequence[RunRecord]) -> Section:
     """Return the section: a map of assignments, how they changed, and the members of each cluster."""
     grouped = [history for history in histories if history.clusters]
-    figures = [figure(_heading(h, histories), "", plots.assignments(h), _moves(h)) for h in grouped]
+    of_run = "" if len(histories) == 1 else " of {}"
+    figures = [figure(f"Assignments{of_run.format(h.run)}", "", plots.assignments(h), _moves(h)) for h in grouped]
     note = "Each row is a client, each colour a cluster; clients of one final cluster stand together."
     return section("Clusters", note, figures, _members(grouped[0]) if len(histories) == 1 and grouped else None)
-
-
-def _heading(history: RunRecord, histories: Sequence[RunRecord]) -> str:
-    return "Assignments" if len(histories) == 1 else f"Assignments of {history.run}"
 
 
 def _moves(history: RunRecord) -> str:
@@ -262,22 +237,18 @@ def _moves(history: RunRecord) -> str:
 def _members(history: RunRecord) -> Table:
     """Return a table with one row a cluster: its members after the last round, and their mean metrics."""
     last = {client: stays[-1][1] for client, stays in history.clusters.items()}
-    clients = history.result.clients.values() if history.result else ()
-    shown = headlines({key for client in clients for key in client.metrics} - {"loss"})
+    clients = history.result.clients if history.result else {}
+    shown = headlines({key for client in clients.values() for key in client.metrics} - {"loss"})
     rows: list[list[str]] = []
     for cluster in sorted(set(last.values())):
         members = sorted((client for client, j in last.items() if j == cluster), key=_natural)
-        means = [format_value(m, _mean(history, members, m)) for m in shown]
+        metrics = [clients[name].metrics for name in members if name in clients]
+        values = [[one[m.key] for one in metrics if m.key in one] for m in shown]
+        means = (fmean(each) if each else None for each in values)
         names = (Markup('<span class="name">{}</span>').format(name) for name in members)  # without breaks inside
-        rows.append([str(cluster), str(len(members)), *means, Markup(", ").join(names)])
+        rows.append([str(cluster), str(len(members)), *map(format_value, shown, means), Markup(", ").join(names)])
     header = ["Cluster", "Clients", *(m.short for m in shown), "Members"]
     return table(f"{count(len(rows), 'cluster')} after the last round", header, rows, "words")
-
-
-def _mean(history: RunRecord, members: list[str], m: MetricSpec) -> float | None:
-    clients = history.result.clients if history.result else {}
-    values = [clients[name].metrics[m.key] for name in members if name in clients and m.key in clients[name].metrics]
-    return fmean(values) if values else None
 
 
 def _natural(name: str) -> tuple[str, int, str]:
@@ -303,11 +274,11 @@ def _client_table(history: RunRecord) -> dict[str, Any] | None:
     if not clients or len(clients) > MAX_CLIENTS:
         return None
     measures = view.in_order({key for client in clients.values() for key in client.metrics})
-    sizes = {name: [] if history.noisy else [f"{c.examples:,}"] for name, c in clients.items()}
-    rows = [
-        [name, *sizes[name], *(format_value(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()
-    ]
-    header = ["Client", *([] if history.noisy else ["Examples"]), *(m.short for m in measures)]
+    header, rows = ["Client", "Examples", *(m.short for m in measures)], []
+    for name, client in clients.items():
+        rows.append([name, f"{client.examples:,}", *(format_value(m, client.metrics.get(m.key)) for m in measures)])
+    if history.noisy:
+        header, rows = header[:1] + header[2:], [row[:1] + row[2:] for row in rows]
     return table(f"All {len(clients)} clients", header, rows)
 
 
@@ -327,7 +298,8 @@ def _rounds(histories: Sequence[RunRecord]) -> Section:
         figure(title, "", plots.per_round(histories, f"{title} per round", value), caption)
         for title, caption, value in _QUANTITIES
     ]
-    rows = [[*absence, label] for label, history in _labeled(histories) for absence in view.absences(history.rounds)]
+    labeled = zip(labels(histories), histories, strict=True)
+    rows = [[*absence, label] for label, history in labeled for absence in view.absences(history.rounds)]
     header = ["Client", "Reason why its reply did not count in full", "Rounds", "Run"]
     gone = table(count(len(rows), "absence"), header, rows, "words") if rows else None
     return section("Rounds", "Time and traffic of each round.", figures, gone)

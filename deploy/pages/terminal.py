@@ -25,12 +25,11 @@ from rich.text import Text
 from common.errors import DataError
 from common.metrics import MetricSpec
 from common.text import count, printable, size
-from deploy.cli.output import say
+from deploy.cli.output import aligned, say
 from deploy.pages import view
-from deploy.pages.view import ARROW, COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
+from deploy.pages.view import COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
 from server.clients.roster import REVOKED
 from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Sum, Waiting, event_from_line
-from server.record.folder import RunDirectory
 from server.record.result import Result, result_to_json
 
 POLL_SECONDS = 0.1  # seconds
@@ -127,29 +126,23 @@ def waiting_line(event: Waiting) -> Text:
 
 def _absences(event: RoundEvent) -> str:
     """Return clients whose reply does not count, or not in full, in parentheses; empty if there is none."""
-    lost = [_absence(event, name) for name in event.missing]
-    reasons = [*event.refused.items(), *event.shortened.items()]
-    lost += [f"{printable(name, 80)}: {_short(reason)}" for name, reason in reasons]
+    since = {name: event.gone.get(name, event.round) for name in event.missing}
+    lost = [
+        printable(name, 80) + (f" gone since round {first}" if first < event.round else ": no answer")
+        for name, first in since.items()
+    ]
+    for name, reason in [*event.refused.items(), *event.shortened.items()]:
+        short = "revoked" if REVOKED in reason else first_line(reason)  # the line of its refusal has the rest
+        lost.append(f"{printable(name, 80)}: {short}")
     further = f"; and {len(lost) - MAX_NAMES} more" if len(lost) > MAX_NAMES else ""
     return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
 
 
-def _absence(event: RoundEvent, name: str) -> str:
-    since = event.gone.get(name, event.round)
-    what = f" gone since round {since}" if since < event.round else ": no answer"
-    return printable(name, 80) + what
-
-
-def _short(reason: str) -> str:
-    """Return a reason, or the word for a revoked key: the line of its refusal has the rest."""
-    return "revoked" if REVOKED in reason else first_line(reason)
-
-
-def _whole_lines(path: Path, place: int) -> list[bytes]:
+def _whole_lines(path: Path, offset: int) -> list[bytes]:
     if not path.exists():
         return []
     with path.open("rb") as file:
-        file.seek(place)
+        file.seek(offset)
         return [line for line in file if line.endswith(b"\n")]
 
 
@@ -158,11 +151,21 @@ def _print(events: Iterable[Event], console: Console, advance: Callable[[Event],
     for event in events:
         match event:
             case Start():
-                line, start = _start_line(event), event
+                start = event
+                line = Text(f"{event.method} on {event.task}", "bold")
+                about = f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}"
+                line.append(about, "not bold dim")
+                line.append(f"\nremark: {first_line(event.remark, 400)}" if event.remark else "", "not bold yellow")
             case RoundEvent():
                 line, done = round_line(event, start), event.round
             case Finish():
-                line, finish = _finish_line(event, done), event
+                finish = event
+                outcome = f"{event.status} after {done} rounds"
+                reason = first_line(event.reason, 400)
+                if event.status == "completed":
+                    line = Text(outcome, "green").append(f" · {reason}" if reason else "", "default")
+                else:
+                    line = Text(f"{outcome}: {reason}", "bold red")
             case Waiting():
                 line = waiting_line(event)
                 if line.plain == waiting:
@@ -190,29 +193,21 @@ def _bar(progress: Progress) -> Callable[[Event], None]:
     return advance
 
 
-def _start_line(event: Start) -> Text:
-    line = Text(f"{event.method} on {event.task}", "bold")
-    line.append(f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}", "not bold dim")
-    return line.append(f"\nremark: {first_line(event.remark, 400)}", "not bold yellow") if event.remark else line
-
-
-def _finish_line(event: Finish, done: int) -> Text:
-    if event.status == "completed":
-        reason = f" · {first_line(event.reason, 400)}" if event.reason else ""
-        return Text(f"completed after {done} rounds", "green").append(reason, "default")
-    return Text(f"failed after {done} rounds: {first_line(event.reason, 400)}", "bold red")
-
-
-_BEST = 2  # column
-
-
 def print_summary(result: Result, report: Path | None, console: Console) -> None:
     """Print to a console on stderr; `report` is named if it was written."""
     if not console.is_terminal:
         for line in summary_lines(result, report):
             console.print(Text(line), soft_wrap=True)
         return
-    console.print(_table(result))
+    header, *rows = _grid(result) or [()]
+    title = Text(_title(result), "bold")
+    shown = Table(box=HORIZONTALS, title=title, title_justify="left", show_edge=False, pad_edge=False)
+    for i, column in enumerate(header):
+        column = column.replace(" on ", " on\n").replace(" data (", " data\n(")
+        shown.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        shown.add_row(row[0], Text(row[1], "bold"), *row[2:])
+    console.print(shown if rows else title)
     facts = _facts(result, report)
     for name, value in facts:
         fact = Text(f"{name:<{_width(facts)}} ", "dim")
@@ -221,35 +216,17 @@ def print_summary(result: Result, report: Path | None, console: Console) -> None
         console.print(fact, soft_wrap=True)
 
 
-def _table(result: Result) -> Table | Text:
-    """Return the title with the table of metrics, or alone if the result has none."""
-    header, *rows = _grid(result)
-    if not rows:
-        return Text(_title(result), "bold")
-    table = Table(
-        box=HORIZONTALS, title=_title(result), title_justify="left", title_style="bold", show_edge=False, pad_edge=False
-    )
-    for i, column in enumerate(header):
-        column = column.replace(" on ", " on\n").replace(" data (", " data\n(")
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(row[0], Text(row[1], "bold"), *row[2:])
-    return table
-
-
 def summary_lines(result: Result, report: Path | None) -> list[str]:
     """Return the summary as aligned plain text."""
-    rows = _grid(result) if brief(result.metrics, result.task) else []
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     facts = _facts(result, report)
-    return [_title(result), *lines, *(f"{name:<{_width(facts)}} {view.without_marks(value)}" for name, value in facts)]
+    lines = (f"{name:<{_width(facts)}} {value.replace(COMMAND_MARK, '')}" for name, value in facts)
+    return [_title(result), *aligned(_grid(result), str.rjust), *lines]
 
 
-def spread(result: Result, m: MetricSpec) -> tuple[float, float, float] | None:
-    """Return minimum, median and maximum of a metric over the clients that have it."""
+def spread(result: Result, m: MetricSpec) -> tuple[float | None, ...]:
+    """Return minimum, median and maximum of a metric over the clients that have it; None without any."""
     values = view.values_of(result, m)
-    return (min(values), median(values), max(values)) if values else None
+    return (min(values), median(values), max(values)) if values else (None,) * 3
 
 
 def _title(result: Result) -> str:
@@ -259,27 +236,17 @@ def _title(result: Result) -> str:
 
 
 def _grid(result: Result) -> list[Sequence[str]]:
-    """Return header and rows; the column of the best round is omitted if there is none."""
-    rows = [_header(result), *(_row(result, m) for m in brief(result.metrics, result.task))]
-    return rows if result.best else [(*row[:_BEST], *row[_BEST + 1 :]) for row in rows]
-
-
-def _header(result: Result) -> Sequence[str]:
-    of = f" on {result.best.split} data" if result.best and result.best.split else ""
-    best = f"best{of} (round {result.best.round})" if result.best else ""
-    return ("metric", "final", best, "clients min", "median", "max")
-
-
-def _row(result: Result, m: MetricSpec) -> Sequence[str]:
-    label = f"{m.label} {ARROW[m.better]}" if m.better else m.label
-    best = result.best.metrics.get(m.key) if result.best else None
-    over_clients = spread(result, m) or (None, None, None)
-    return (
-        label,
-        format_value(m, result.metrics[m.key]),
-        format_value(m, best),
-        *(format_value(m, value) for value in over_clients),
-    )
+    """Return header and rows, with a column of the best round if there is one; empty without metrics."""
+    best, measures = result.best, brief(result.metrics, result.task)
+    if not measures:
+        return []
+    split = f" on {best.split} data" if best and best.split else ""
+    of_best = [f"best{split} (round {best.round})"] if best else []
+    rows: list[Sequence[str]] = [("metric", "final", *of_best, "clients min", "median", "max")]
+    for m in measures:
+        values = (result.metrics[m.key], *([best.metrics.get(m.key)] if best else []), *spread(result, m))
+        rows.append((view.with_arrow(m), *(format_value(m, value) for value in values)))
+    return rows
 
 
 def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
@@ -293,7 +260,7 @@ def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
         "time": duration(result.seconds),
         "network": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
         "privacy": claim,
-        **{heading: "; ".join(parts) for heading, parts in terms.items()},
+        **{heading: "; ".join(lines) for heading, lines in terms.items()},
         "model": f"sha256 {result.model_sha256[:16]}…" if result.model_sha256 else "",
         "report": str(report or ""),
     }
@@ -311,47 +278,42 @@ SHOWN_METRICS = 2
 """Number of metrics in a line of the list."""
 
 
-def status_of(run: RunDirectory, record: RunRecord) -> str:
+def status_of(record: RunRecord) -> str:
     """Return `completed`, `failed`, `running` or `stopped`."""
     if record.status != "unfinished":
         return record.status
-    return "stopped" if run.is_idle() else "running"
+    return "stopped" if record.folder.is_idle() else "running"
 
 
-def print_runs(records: Sequence[tuple[RunDirectory, RunRecord]]) -> None:
+def print_runs(records: Sequence[RunRecord]) -> None:
     """Print a line a run; names are whole, to be copied."""
     header = ("run", "method on task", "status", "rounds", "ε", "started", "metrics")
-    for line in _align([header, *(tuple(_cells(run, record)) for run, record in records)]):
+    for line in aligned([header, *(tuple(_cells(record)) for record in records)]):
         say(line)
 
 
-def _align(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-
-
-def _cells(run: RunDirectory, record: RunRecord) -> Iterator[str]:
+def _cells(record: RunRecord) -> Iterator[str]:
     yield record.run
     yield printable(record.title)
-    yield status_of(run, record)
-    yield f"{record.rounds[-1].round if record.rounds else 0}/{record.config.get('rounds', '?')}"
-    yield f"{record.config.get('privacy.epsilon', 0):g}" if record.noisy else "–"
+    yield status_of(record)
+    yield f"{record.rounds_done}/{record.config.get('rounds', '?')}"
+    yield f"{record.epsilon or 0:g}" if record.noisy else "–"
     yield time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started)) if record.started else "–"
     short = [m.key for m in brief(record.final, record.task)]
     specs = headlines(short, baselines=False)[:SHOWN_METRICS]
     yield ", ".join(f"{m.label} {format_value(m, record.final[m.key])}" for m in specs)
 
 
-def as_json(run: RunDirectory, record: RunRecord) -> dict[str, Any]:
+def as_json(record: RunRecord) -> dict[str, Any]:
     """Return a run as a JSON object, with its result if it has one."""
     return {
         "run": record.run,
-        "folder": str(run.path),
+        "folder": str(record.folder.path),
         "task": record.task,
         "method": record.config.get("method"),
         "seed": record.config.get("seed"),
-        "status": status_of(run, record),
-        "rounds_done": record.rounds[-1].round if record.rounds else 0,
+        "status": status_of(record),
+        "rounds_done": record.rounds_done,
         "rounds": record.config.get("rounds"),
         "started": record.started,
         "metrics": view.finite(record.final),
@@ -359,69 +321,55 @@ def as_json(run: RunDirectory, record: RunRecord) -> dict[str, Any]:
     }
 
 
-def describe(run: RunDirectory, record: RunRecord) -> Iterator[str]:
+def describe(record: RunRecord) -> Iterator[str]:
     """Iterate over the lines about a run."""
-    report = run.path / "report.html"
+    report = record.folder.path / "report.html"
     if record.result:
         lines = summary_lines(record.result, report if report.exists() else None)
         yield f"run {record.run}"
         yield from (printable(line, LONGEST) for line in lines)
     else:
-        name, method, status, rounds, _, _, metrics = _cells(run, record)
+        name, method, status, rounds, _, _, metrics = _cells(record)
         yield f"run {name}"
         yield " · ".join(filter(None, (method, status, f"{rounds} rounds", metrics)))
-    yield f"folder   {run.path}"
+    yield f"folder   {record.folder.path}"
 
 
 def print_comparison(folders: Sequence[Path]) -> None:
     """Print a row a metric: each run's value, and the paired difference of each further run to the first."""
-    records, mismatches = [view.read(path) for path in folders], view.find_mismatches(folders)
+    records = [view.read(path) for path in folders]
+    mismatches = view.find_mismatches(records)
     rows = [("", *(record.run for record in records))]
     for row in view.compare_runs(records):
         cells = (f"{cell['text']} *" if cell["best"] and not mismatches else cell["text"] for cell in row["cells"])
         rows.append((f"{row['label']} {row['arrow']}".rstrip(), *cells))
-    for line in _align(rows):
+    for line in aligned(rows):
         say(line)
     if mismatches:
         say(f"no best value is marked, and no difference shown: the runs differ in {' and '.join(mismatches)}")
         return
-    for line in ("* best value", *_difference_lines(records)):
-        say(line)
-
-
-def _difference_lines(records: Sequence[RunRecord]) -> Iterator[str]:
+    say("* best value")
     first, *others = records
+    measures = [m for m in brief(first.final, first.task) if not m.baseline]
     for other in others:
-        pairs = list(paired_metrics(first, other))
+        pairs = view.pairs(measures, first, other)
         if pairs:
-            yield f"{other.run} minus {first.run}, {count(max(p.clients for _, _, p in pairs), 'client')} in both:"
-        for label, digits, p in pairs:
-            se = f" ± {p.se:.{digits}f}" if math.isfinite(p.se) else ""
-            yield f"  {label} {p.mean:+.{digits}f}{se}{'' if p.is_clear else ' (no clear difference)'}"
-
-
-def paired_metrics(first: RunRecord, other: RunRecord) -> Iterator[tuple[str, int, view.Paired]]:
-    """Iterate over label, digits and paired difference of the metrics in short tables."""
-    if not first.result or not other.result:
-        return
-    for m in brief(first.final, first.task):
-        if not m.baseline and (p := view.pair(m, first.result, other.result)):
-            yield m.label, m.digits, p
+            say(f"{other.run} minus {first.run}, {count(max(p.clients for p in pairs.values()), 'client')} in both:")
+        for m, p in pairs.items():
+            se = f" ± {p.se:.{m.digits}f}" if math.isfinite(p.se) else ""
+            say(f"  {m.label} {p.mean:+.{m.digits}f}{se}{'' if p.is_clear else ' (no clear difference)'}")
 
 
 def comparison_as_json(folders: Sequence[Path]) -> dict[str, Any]:
     """Return the metrics of the runs, paired differences to the first, and what makes them incomparable."""
     records = [view.read(path) for path in folders]
-    first = records[0]
-    mismatches = view.find_mismatches(folders)
+    first, mismatches = records[0], view.find_mismatches(records)
     differences = {
         other.run: {
             m.key: {"mean": p.mean, "se": p.se if math.isfinite(p.se) else None, "clients": p.clients}
-            for m in view.in_order(first.final)
-            if first.result and other.result and (p := view.pair(m, first.result, other.result))
+            for m, p in view.pairs(view.in_order(first.final), first, other).items()
         }
-        for other in records[1:]
-        if not mismatches
+        for other in ([] if mismatches else records[1:])
     }
     return {
         "metrics": {r.run: view.finite(r.final) for r in records},

@@ -14,7 +14,6 @@ from common.errors import ConfigError
 from common.metrics import EXAMPLES, USED, MetricFamily, MetricSpec
 from common.options import leaves
 from common.tasks.registry import TASKS
-from common.tasks.spec import AnyTask
 from common.text import count, printable, size
 from deploy.federation.runs import Origin, origin_of
 from server.record.events import Finish, Metrics, RoundEvent, Start
@@ -23,15 +22,18 @@ from server.record.result import Privacy, Result
 
 _HEADLINE_CUT = "20"  # the cut-off that represents a metric with several
 
+ARROW = {"lower": "↓", "higher": "↑", "": ""}
+"""Arrow of the better direction."""
+
 
 def measure(key: str) -> MetricSpec:
     """Return the description of a metric; an unknown metric is named by its key."""
-    return _describe(key, _metrics(), _families())
+    return _describe(key, *_known())
 
 
 def in_order(keys: Iterable[str]) -> list[MetricSpec]:
     """Return the metrics in the order of tables: cut-offs ascending, unknown metrics last by name."""
-    return sorted(map(measure, set(keys)), key=_place)
+    return sorted(map(measure, set(keys)), key=_rank)
 
 
 def brief(keys: Iterable[str], task: str) -> list[MetricSpec]:
@@ -51,6 +53,11 @@ def headlines(keys: Iterable[str], *, baselines: bool = True) -> list[MetricSpec
 def is_error(task: str, model: str) -> bool:
     """Return True if the training loss of a run of that task is an error measure."""
     return task not in TASKS or TASKS[task].loss_is_error("paper" if model == "paper" else "default")
+
+
+def with_arrow(m: MetricSpec) -> str:
+    """Return the label of a metric with the arrow of its better direction, if it has one."""
+    return f"{m.label} {ARROW[m.better]}".rstrip()
 
 
 def curve(metrics: dict[str, float]) -> dict[int, float]:
@@ -81,36 +88,33 @@ def local_metrics(result: Result) -> str:
 
 
 @cache
-def _tasks() -> tuple[AnyTask, ...]:
-    """Return all installed tasks; a package that cannot be imported is left out."""
-    tasks = []
+def _known() -> tuple[dict[str, MetricSpec], dict[str, MetricFamily]]:
+    """Return metrics by key and families by prefix of all tasks that can be imported."""
+    metrics: dict[str, MetricSpec] = {}
+    families = {USED.prefix: USED}
     for name in TASKS:
         try:
-            tasks.append(TASKS[name])
+            task = TASKS[name]
         except ConfigError:
             continue
-    return tuple(tasks)
-
-
-@cache
-def _metrics() -> dict[str, MetricSpec]:
-    metrics: dict[str, MetricSpec] = {}
-    for task in _tasks():
         metrics |= {m.key: m for m in task.metrics if m.key not in metrics}
-    return metrics
-
-
-@cache
-def _families() -> dict[str, MetricFamily]:
-    families = {USED.prefix: USED}
-    for task in _tasks():
         families |= {family.prefix: family for family in task.families if family.prefix not in families}
-    return families
+    return metrics, families
 
 
 def _describe(key: str, metrics: dict[str, MetricSpec], families: dict[str, MetricFamily]) -> MetricSpec:
     if family := next((family for prefix, family in families.items() if key.startswith(prefix)), None):
-        return _derived(key, family, _describe(key.removeprefix(family.prefix), metrics, families))
+        base = _describe(key.removeprefix(family.prefix), metrics, families)
+        return replace(
+            base,
+            key=key,
+            short=f"{family.prefix[:-1]} {base.short}",
+            label=f"{base.label}, {family.origin}",
+            better=base.better if family.better else "",
+            headline=key in family.headlines,
+            baseline=family.baseline or base.baseline,
+            short_table=base.short_table if family.short_table is None else key in family.short_table,
+        )
     if key in metrics:
         return metrics[key]
     stem, cut = _split(key)
@@ -121,32 +125,20 @@ def _describe(key: str, metrics: dict[str, MetricSpec], families: dict[str, Metr
     return replace(template, key=key, short=short, label=label, meaning=meaning, headline=cut == _HEADLINE_CUT)
 
 
-def _derived(key: str, family: MetricFamily, base: MetricSpec) -> MetricSpec:
-    return replace(
-        base,
-        key=key,
-        short=f"{family.prefix[:-1]} {base.short}",
-        label=f"{base.label}, {family.origin}",
-        better=base.better if family.better else "",
-        headline=key in family.headlines,
-        baseline=family.baseline or base.baseline,
-        short_table=base.short_table if family.short_table is None else key in family.short_table,
-    )
-
-
 def _split(key: str) -> tuple[str, str]:
     """Return a key without its cut-off, and the cut-off."""
     stem = key.rstrip("0123456789")
     return stem, key[len(stem) :]
 
 
-def _place(m: MetricSpec) -> tuple[int, int, tuple[int, ...], str]:
-    base, origins, prefixes = m.key, [], list(_families())
+def _rank(m: MetricSpec) -> tuple[int, int, tuple[int, ...], str]:
+    metrics, families = _known()
+    keys, prefixes = list(metrics), list(families)
+    base, origins = m.key, []
     while prefix := next((p for p in prefixes if base.startswith(p)), ""):
         base = base.removeprefix(prefix)
         origins.append(prefixes.index(prefix))
     stem, cut = _split(base)
-    keys = list(_metrics())
     row = next((keys.index(key) for key in (base, f"{stem}*") if key in keys), len(keys))
     return (row, int(cut or 0), tuple(origins), m.key)
 
@@ -232,9 +224,14 @@ def counted(account: str) -> str:
     )
 
 
+def unit_of(account: str) -> str:
+    """Return the symbol of an account's unit: `ρ`."""
+    return {"zcdp": "ρ", "pure": "ε"}.get(account, "RDP")
+
+
 def cost(account: str, value: float) -> str:
     """Return a cost in the account's unit: `ρ 0.0155`."""
-    return f"{ {'zcdp': 'ρ', 'pure': 'ε'}.get(account, 'RDP') } {value:.3g}"
+    return f"{unit_of(account)} {value:.3g}"
 
 
 _HIDDEN = "Noise covers all that a client sends in training; the client adds it before sending."
@@ -248,11 +245,6 @@ _BY_UNIT = {
 def first_line(reason: str, longest: int = 160) -> str:
     """Return the first line of a reason, shortened to `longest` characters; stack traces stay in the log."""
     return printable(reason.strip().partition("\n")[0], longest)
-
-
-def without_marks(text: str) -> str:
-    """Return a text for people without the marks around its commands."""
-    return text.replace(COMMAND_MARK, "")
 
 
 HEADING = "cost of noise"
@@ -303,24 +295,45 @@ class RunRecord:
     """Content of a run's folder, of a finished or running run.
 
     Args:
-        run: Id of the run.
+        folder: The folder.
         config: Dotted key -> value.
         rounds: Rounds in order; if a resumed run repeated a round, the later one.
         status: Outcome of the run.
         reason: Reason of the outcome; empty if there is none.
-        started: Time of its first start; None before it.
+        start: Its first start; None before it.
         result: Result of the run; None while it runs, or if it was killed.
         origin: Launch record; None if it was not started on this machine.
     """
 
-    run: str
+    folder: RunDirectory
     config: dict[str, Any]
     rounds: tuple[RoundEvent, ...]
     status: Status
     reason: str
-    started: float | None
+    start: Start | None
     result: Result | None
     origin: Origin | None = None
+
+    @property
+    def run(self) -> str:
+        """Id of the run."""
+        return self.folder.path.name
+
+    @property
+    def started(self) -> float | None:
+        """Time of the first start, seconds since 1970; None before it."""
+        return self.start.time if self.start else None
+
+    @property
+    def rounds_done(self) -> int:
+        """Number of the last round; 0 before it."""
+        return self.rounds[-1].round if self.rounds else 0
+
+    @property
+    def epsilon(self) -> float | None:
+        """ε of the whole run; None without noise."""
+        epsilon = self.config.get("privacy.epsilon")
+        return float(epsilon) if self.noisy and isinstance(epsilon, int | float) else None
 
     @property
     def final(self) -> Metrics:
@@ -401,16 +414,15 @@ def read(path: Path) -> RunRecord:
     config, result = respell(dict(leaves(folder.config(), ""))), folder.result()
     events = list(folder.events())
     rounds = {event.round: event for event in events if isinstance(event, RoundEvent)}
-    starts = [event.time for event in events if isinstance(event, Start)]
     end = events[-1] if events and isinstance(events[-1], Finish) else None
     outcome = result or end
     return RunRecord(
-        run=path.name,
+        folder=folder,
         config=config,
         rounds=tuple(rounds[r] for r in sorted(rounds)),
         status=outcome.status if outcome else "unfinished",
         reason=outcome.reason if outcome else "",
-        started=starts[0] if starts else None,
+        start=next((event for event in events if isinstance(event, Start)), None),
         result=result,
         origin=origin_of(path),
     )
@@ -437,10 +449,10 @@ def absences(rounds: tuple[RoundEvent, ...]) -> list[tuple[str, str, str]]:
 
 def client_values(history: RunRecord, m: MetricSpec) -> list[float]:
     """Return the metric, or the number of examples, of each client that has it."""
-    if history.result is None or (m is EXAMPLES and history.noisy):
+    if history.result is None:
         return []
     if m is EXAMPLES:
-        return [client.examples for client in history.result.clients.values()]
+        return [] if history.noisy else [client.examples for client in history.result.clients.values()]
     return values_of(history.result, m)
 
 
@@ -465,10 +477,6 @@ def _ranges(numbers: list[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
 
 
-ARROW = {"lower": "↓", "higher": "↑", "": ""}
-"""Arrow of the better direction."""
-
-
 _TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
     ("Rounds", lambda r: str(r.rounds_done)),
     ("Clients", lambda r: str(len(r.clients))),
@@ -480,15 +488,16 @@ _TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
 
 def compare_runs(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Return every metric of the final models, then the totals of the runs."""
-    measures = in_order(key for history in histories for key in history.final)
-    return [_row(m, histories) for m in measures] + [_total(label, value, histories) for label, value in _TOTALS]
-
-
-def _row(m: MetricSpec, histories: Sequence[RunRecord]) -> dict[str, Any]:
-    best = {task: _best(m, histories, task) for task in {history.task for history in histories}}
-    values = [(history.final.get(m.key), best[history.task]) for history in histories]
-    cells = [{"text": format_value(m, value), "best": value is not None and value == top} for value, top in values]
-    return {"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells}
+    rows = []
+    for m in in_order(key for history in histories for key in history.final):
+        best = {task: _best(m, histories, task) for task in {history.task for history in histories}}
+        values = [(history.final.get(m.key), best[history.task]) for history in histories]
+        cells = [{"text": format_value(m, value), "best": value is not None and value == top} for value, top in values]
+        rows.append({"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells})
+    for label, total in _TOTALS:
+        cells = [{"text": total(h.result) if h.result else "–", "best": False} for h in histories]
+        rows.append({"label": label, "arrow": "", "meaning": "", "cells": cells})
+    return rows
 
 
 def _best(m: MetricSpec, histories: Sequence[RunRecord], task: str) -> float | None:
@@ -498,11 +507,6 @@ def _best(m: MetricSpec, histories: Sequence[RunRecord], task: str) -> float | N
     if len(numbers) < 2 or not m.better or m.baseline:
         return None
     return min(numbers) if m.better == "lower" else max(numbers)
-
-
-def _total(label: str, value: Callable[[Result], str], histories: Sequence[RunRecord]) -> dict[str, Any]:
-    cells = [{"text": value(h.result) if h.result else "–", "best": False} for h in histories]
-    return {"label": label, "arrow": "", "meaning": "", "cells": cells}
 
 
 MIN_PAIRS = 5
@@ -529,58 +533,56 @@ class Paired:
         return self.clients >= MIN_PAIRS and abs(self.mean) >= 2 * self.se and self.mean != 0
 
 
-def pair(m: MetricSpec, first: Result, second: Result) -> Paired | None:
-    """Return the paired difference of a metric; None if no client has it in both runs."""
-    pairs = [
-        (first.clients[name].metrics.get(m.key, math.nan), second.clients[name].metrics.get(m.key, math.nan))
-        for name in first.clients.keys() & second.clients.keys()
-    ]
-    differences = [after - before for before, after in pairs if math.isfinite(after - before)]
-    if not differences:
-        return None
-    n = len(differences)
-    return Paired(mean(differences), stdev(differences) / math.sqrt(n) if n > 1 else math.nan, n)
+def pairs(measures: Iterable[MetricSpec], first: RunRecord, second: RunRecord) -> dict[MetricSpec, Paired]:
+    """Return the paired difference of each metric that a client has in both runs."""
+    before, after = ({} if run.result is None else run.result.clients for run in (first, second))
+    both, found = before.keys() & after.keys(), {}
+    for m in measures:
+        gains = [after[name].metrics.get(m.key, math.nan) - before[name].metrics.get(m.key, math.nan) for name in both]
+        if finite_gains := [gain for gain in gains if math.isfinite(gain)]:
+            n = len(finite_gains)
+            se = stdev(finite_gains) / math.sqrt(n) if n > 1 else math.nan
+            found[m] = Paired(mean(finite_gains), se, n)
+    return found
 
 
-def find_mismatches(runs: Sequence[Path]) -> list[str]:
+def find_mismatches(histories: Sequence[RunRecord]) -> list[str]:
     """Return what differs between runs so that their metrics are not comparable: task, data or split."""
-    traits = [_traits(path) for path in runs]
+    traits = [_traits(history) for history in histories]
     return [name for name in traits[0] if len({one[name] for one in traits}) > 1]
 
 
-def _traits(path: Path) -> dict[str, object]:
+def _traits(history: RunRecord) -> dict[str, object]:
     """Return what must be equal in comparable runs: task, split, and a fingerprint of the data.
 
     A run of an earlier release has no fingerprint. Its vocabulary and each client's number of records stand in.
     """
-    folder = RunDirectory(path.parent, path.name)
-    config, result = dict(leaves(folder.config(), "")), folder.result()
-    start = next((event for event in folder.events() if isinstance(event, Start)), None)
-    task = config.get("task")
-    shares = tuple(config.get(f"tasks.{task}.{key}") for key in ("test-share", "validation-share"))
+    task, start, origin = history.task, history.start, history.origin
+    shares = tuple(history.config.get(f"tasks.{task}.{key}") for key in ("test-share", "validation-share"))
     if start and start.fingerprint:
         return {"task": task, "data": start.fingerprint, "split": (shares, start.split)}
-    origin = origin_of(path)
-    examples = {name: client.examples for name, client in result.clients.items()} if result else {}
-    data = folder.catalogue(), origin.data if origin else "", tuple(sorted(examples.items()))
-    return {"task": task, "data": data, "split": (shares, config.get("seed"))}
+    clients = history.result.clients if history.result else {}
+    examples = tuple(sorted((name, client.examples) for name, client in clients.items()))
+    data = history.folder.catalogue(), origin.data if origin else "", examples
+    return {"task": task, "data": data, "split": (shares, history.config.get("seed"))}
 
 
 Section = dict[str, Any]
+Figure = dict[str, str]
 Table = dict[str, Any]
 
 
-def section(title: str, note: str, figures: list[dict[str, str]], table: Table | None = None) -> Section:
+def section(title: str, note: str, figures: list[Figure], table: Table | None = None) -> Section:
     """Return a section; empty, and left out of the page, without figures."""
     return {"title": title, "note": note, "figures": figures, "table": table} if figures else {}
 
 
-def figure(title: str, better: str, svg: str, caption: str) -> dict[str, str]:
+def figure(title: str, better: str, svg: str, caption: str) -> Figure:
     """Return a figure; `better` as in `MetricSpec`."""
     return {"title": title, "arrow": ARROW[better], "svg": svg, "caption": caption}
 
 
-def figure_of(m: MetricSpec, svg: str, caption: str) -> dict[str, str]:
+def figure_of(m: MetricSpec, svg: str, caption: str) -> Figure:
     """Return the figure of one metric."""
     return figure(m.label, m.better, svg, caption)
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,13 +13,11 @@ from client.tasks.registry import CLIENT_TASKS
 from common.arrays import sha256
 from common.errors import ConfigError, DataError
 from common.tasks.registry import TASKS
-from common.tasks.spec import Comparison
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from deploy.files import write_file
 from deploy.pages.view import finite, in_order, statement_of
 from deploy.serving.load import Document
-from deploy.tasks.run import find_unit
 from deploy.tasks.spec import DeployTask, TrainedRun
 from server.record.result import Result
 
@@ -35,25 +33,8 @@ RAW = (
 """Note on a model with noise whose clients choose between it and the baseline."""
 
 
-@dataclass(frozen=True)
-class Exported:
-    """Written files, and the model card.
-
-    Args:
-        onnx: ONNX file.
-        pages: Model card as a page and as JSON.
-        personal: True if the files hold data of one unit.
-        size: Bytes of the ONNX file.
-    """
-
-    onnx: Path
-    pages: tuple[Path, Path]
-    personal: bool
-    size: int
-
-
-def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, unit: str, *, data: bool) -> Exported:
-    """Write the ONNX file of a run and its model card.
+def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, unit: str, *, data: bool) -> list[Path]:
+    """Write the ONNX file of a run and its model card; return the card as a page and as JSON.
 
     Args:
         run: Run with the model to export.
@@ -61,7 +42,7 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
         result: Its result.
         onnx: Path of the new file.
         unit: Name of the unit whose data enter the file; empty for the first.
-        data: True if data of a unit enter the file.
+        data: True if data of a unit enter the files, which are then private.
 
     Raises:
         ConfigError: The model cannot be exported, or the file exists.
@@ -72,10 +53,17 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
         raise ConfigError(f"run '{run.name}' is of task {task.name}, which declares no export; export another run")
     if onnx.exists():
         raise ConfigError(f"{onnx} exists; remove it or choose another path")
-    serving, dataset = task.serving.load(), _of_unit(run, unit, task.serving.unit.name) if data else None
+    serving, option = task.serving.load(), task.serving.unit.name
+    dataset = run.read("") if data else None
+    if dataset is not None:
+        if not dataset.units:
+            raise DataError(f"the data have no {option}; give other data", run.data)
+        dataset = replace(dataset, units=(run.unit(unit, option),))
     export = serving.export(run, dataset)
-    notes = [f"parameters of {run.about}"] if run.about else []
-    notes += [*export.notes, *([RAW.format(name=answering.baseline)] if (answering := _answering(run)) else [])]
+    notes = [*([f"parameters of {run.about}"] if run.about else []), *export.notes]
+    comparison = TASKS[run.config.task].comparison
+    if run.config.privacy.unit != "none" and comparison and comparison.answers:
+        notes.append(RAW.format(name=comparison.baseline))
     result = replace(result, model_sha256=_fingerprint(run) or result.model_sha256)
     card = make_card(result, export.vocabulary, serving.limits, notes, personal=data)
     document = Document(
@@ -90,19 +78,12 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
     )
     from deploy.serving.onnx_export import to_onnx  # after every refusal: it imports torch
 
-    content = to_onnx(export.network, document.to_properties())
     mode = PRIVATE if data else 0o644
-    write_file(onnx, content, mode=mode)
-    pages = onnx.with_name(f"{CARD}.md"), onnx.with_name(f"{CARD}.json")
-    write_file(pages[0], as_markdown(card).encode(), mode=mode, overwrite=True)
-    write_file(pages[1], json.dumps(card, indent=1, ensure_ascii=False).encode() + b"\n", mode=mode, overwrite=True)
-    return Exported(onnx, pages, data, len(content))
-
-
-def _answering(run: TrainedRun) -> Comparison | None:
-    """Return the comparison by which clients choose under noise; None if they use the model as it is."""
-    comparison = TASKS[run.config.task].comparison
-    return comparison if run.config.privacy.unit != "none" and comparison and comparison.answers else None
+    write_file(onnx, to_onnx(export.network, document.to_properties()), mode=mode)
+    pages = {"md": as_markdown(card), "json": json.dumps(card, indent=1, ensure_ascii=False) + "\n"}
+    for suffix, text in pages.items():
+        write_file(onnx.with_name(f"{CARD}.{suffix}"), text.encode(), mode=mode, overwrite=True)
+    return [onnx.with_name(f"{CARD}.{suffix}") for suffix in pages]
 
 
 def _fingerprint(run: TrainedRun) -> str:
@@ -111,16 +92,8 @@ def _fingerprint(run: TrainedRun) -> str:
 
     spec = TASKS[run.config.task]
     names = parameters(build_model(spec, run.config.task_run(spec, run.vocabulary)))
-    own = {name: a for name, a in run.model.items() if name in names}
-    return sha256(own) if own else ""
-
-
-def _of_unit(run: TrainedRun, name: str, option: str) -> AnyDataset:
-    """Return the data set of one unit."""
-    dataset = run.read("")
-    if not dataset.units:
-        raise DataError(f"the data have no {option}; give other data", run.data)
-    return replace(dataset, units=(find_unit(dataset, name, run.data, option),))
+    trained = {name: a for name, a in run.model.items() if name in names}
+    return sha256(trained) if trained else ""
 
 
 def _as_table(task: str, dataset: AnyDataset) -> str:
@@ -151,7 +124,7 @@ def make_card(
     """
     metrics = finite(result.metrics)
     spec, noisy = TASKS[result.task], result.privacy.epsilon is not None
-    card: dict[str, Any] = {
+    return {
         "run": result.run,
         "task": result.task,
         "method": result.method,
@@ -160,13 +133,7 @@ def make_card(
         "not_for": limits,
         "data": _data(result, vocabulary, noisy=noisy),
         "metrics": [
-            {
-                "key": m.key,
-                "name": m.label,
-                "value": metrics[m.key],
-                "better": m.better,
-                "meaning": m.meaning,
-            }
+            {"key": m.key, "name": m.label, "value": metrics[m.key], "better": m.better, "meaning": m.meaning}
             for m in in_order(result.metrics)
         ],
         "verdict": result.verdict.text if result.verdict else "not measured",
@@ -181,7 +148,6 @@ def make_card(
         "catalogue_sha256": vocabulary.sha256(),
         "licence": LICENCE,
     }
-    return card
 
 
 def _privacy(result: Result) -> dict[str, Any]:
@@ -201,7 +167,10 @@ def _privacy(result: Result) -> dict[str, Any]:
 def as_markdown(card: Mapping[str, Any]) -> str:
     """Return the model card as a page."""
     warning = [f"**Personal: {card['personal']}.**", ""] if card["personal"] else []
-    metrics = [f"| {m['name']} | {_number(m['value'])} | {m['meaning']} |" for m in card["metrics"]]
+    metrics = []
+    for m in card["metrics"]:
+        value = "–" if m["value"] is None else f"{m['value']:.4g}"
+        metrics.append(f"| {m['name']} | {value} | {m['meaning']} |")
     terms = [f"- {heading}: {'; '.join(lines)}" for heading, lines in card["privacy"]["terms"].items()]
     lines = [
         f"# Model of run {card['run']}",
@@ -235,7 +204,3 @@ def _data(result: Result, vocabulary: Vocabulary, *, noisy: bool) -> str:
         if isinstance(values, list | tuple | dict) and values
     )
     return f"{count(len(result.clients), 'client')}{shown}; the data stayed with them. Public vocabulary: {names}."
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"

@@ -14,7 +14,6 @@ from safetensors.numpy import load, save
 from client.data.dataset import AnyDataset
 from client.data.read import read_all
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
-from client.tasks.spec import Network
 from common.arrays import Array, Arrays
 from common.config.parse import from_json, to_json
 from common.config.run import RunConfig
@@ -119,8 +118,13 @@ def open_model(path: Path, data: str = "", dialect: Dialect = DEFAULT_DIALECT) -
     task, config = DEPLOY_TASKS[document.config.task], document.config
     if task.serving is None:
         raise ConfigError(f"task '{task.name}' declares no serving; install the version that exported {path}")
+    names = [each.name for each in session.get_inputs()]
+
+    def network(inputs: Arrays) -> Array:
+        output: Array = session.run(None, {name: inputs[name] for name in names})[0]
+        return output
+
     dataset = _read(document, data, dialect)
-    network = _as_network(session)
     model = ServedModel(document.run, config, document.vocabulary, document.statics, network, dataset)
     return model, task.serving.load(), document
 
@@ -141,16 +145,6 @@ def _open_session(path: Path) -> Any:
         if not type(error).__module__.startswith("onnxruntime"):
             raise
         raise DataError("not an ONNX file that can be run; write one with fedloom export-model", path) from None
-
-
-def _as_network(session: Any) -> Network:
-    names = [each.name for each in session.get_inputs()]
-
-    def run(inputs: Arrays) -> Array:
-        output: Array = session.run(None, {name: inputs[name] for name in names})[0]
-        return output
-
-    return run
 
 
 def _read(document: Document, data: str, dialect: Dialect) -> AnyDataset | None:

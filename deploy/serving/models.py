@@ -56,10 +56,6 @@ def load_checkpoint(folder: RunDirectory, checkpoint: str = "") -> Checkpointed:
     if checkpoint in ("", "final"):
         model, about = folder.load_model()
         return Checkpointed(model, f"round {about.get('round', '?')}, the last", is_default=not has_best)
-    return Checkpointed(_load_round(folder, checkpoint), f"round {checkpoint}", is_default=False)
-
-
-def _load_round(folder: RunDirectory, checkpoint: str) -> Arrays:
     rounds = folder.checkpoints.rounds()
     if not checkpoint.isdecimal() or int(checkpoint) not in rounds:
         stored = ", ".join(map(str, rounds)) or "none"
@@ -67,7 +63,8 @@ def _load_round(folder: RunDirectory, checkpoint: str) -> Arrays:
             f"--checkpoint {checkpoint}: run '{folder.path.name}' stores the rounds {stored}; use one of them, best or final"
         )
     groups = folder.checkpoints.load(int(checkpoint)).groups
-    return {**groups["model"], **groups.get("statics", {})}
+    model = {**groups["model"], **groups.get("statics", {})}
+    return Checkpointed(model, f"round {checkpoint}", is_default=False)
 
 
 def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: str = "") -> StoredModel | None:

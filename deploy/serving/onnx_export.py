@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib.util import find_spec
 from io import StringIO
-from typing import Any
 
 import numpy as np
 import torch
 
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
 from common.arrays import Array, Arrays
 from common.errors import ConfigError, RunError
 
@@ -37,13 +36,16 @@ def to_onnx(network: ExportableNetwork, properties: Mapping[str, str]) -> bytes:
     for package in ("onnx", "onnxruntime", "onnxscript"):
         if not find_spec(package):
             raise ConfigError(f"export-model needs {package}; {EXTRA}")
+    sizes = {name: torch.export.Dim(name) for axes in network.axes.values() for name in axes.values()}
     try:
         with torch.no_grad(), _quiet():
             program = torch.onnx.export(
                 network.module,
                 _tensors(network, network.sample(EXAMPLE_SIZE, np.random.default_rng(0))),
                 dynamo=True,
-                dynamic_shapes=_dynamic_shapes(network),
+                dynamic_shapes=tuple(
+                    {axis: sizes[name] for axis, name in axes.items()} for axes in network.axes.values()
+                ),
                 input_names=list(network.axes),
                 output_names=[network.output],
                 verbose=False,
@@ -78,14 +80,6 @@ def _compare(network: ExportableNetwork, content: bytes) -> None:
 
 def _tensors(network: ExportableNetwork, inputs: Arrays) -> tuple[torch.Tensor, ...]:
     return tuple(torch.from_numpy(np.ascontiguousarray(inputs[name])) for name in network.axes)
-
-
-def _dynamic_shapes(network: ExportableNetwork) -> tuple[dict[int, Any], ...]:
-    sizes: dict[str, Any] = {}
-    return tuple(
-        {axis: sizes.setdefault(name, torch.export.Dim(name)) for axis, name in axes.items()}
-        for axes in network.axes.values()
-    )
 
 
 @contextmanager

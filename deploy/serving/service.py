@@ -14,7 +14,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from client.tasks.lists import two_digits
 from common.errors import FedloomError
-from common.options import Scalar
 from deploy.serving.spec import ServedModel, Serving
 
 MAX_BODY = 2**20
@@ -146,17 +145,15 @@ def build_app(
         except Exception as error:  # a traceback could hold values of the body
             LOG.error("request failed: %s", type(error).__name__)  # noqa: TRY400 - no traceback
             return JSONResponse({"detail": "the request could not be answered; see the server's log"}, 500)
-        return {"model": model.run, "items": [_rounded(item) for item in reply.items], "notes": list(reply.notes)}
+        items = [dict(item) for item in reply.items]
+        for item in items:  # as `fedloom recommend` prints it
+            if isinstance(score := item.get("score"), float):
+                item["score"] = two_digits(score)
+        return {"model": model.run, "items": items, "notes": list(reply.notes)}
 
     answer.__annotations__["request"] = serving.request
     app.post(f"/v1/{serving.route}")(answer)
     return ServiceGuard(app, token, hosts)
-
-
-def _rounded(item: Mapping[str, Scalar | None]) -> dict[str, Scalar | None]:
-    """Return an answer with its score to two digits, as `fedloom recommend` prints it."""
-    score = item.get("score")
-    return {**item, "score": two_digits(score)} if isinstance(score, float) else dict(item)
 
 
 async def _explain(request: Request, error: Exception) -> JSONResponse:

@@ -12,7 +12,7 @@ from common.text import hint
 
 if TYPE_CHECKING:
     from client.data.dataset import AnyDataset
-    from client.tasks.spec import ExportableNetwork, Network
+    from client.tasks.registry import ExportableNetwork, Network
     from common.arrays import Arrays
     from common.config.run import RunConfig
     from common.tasks.vocabulary import Vocabulary
@@ -126,8 +126,8 @@ def places_of(names: Iterable[str], vocabulary: Sequence[str], noun: str) -> lis
     Raises:
         DataError: Names are unknown; the message has all of them.
     """
-    place, wanted = {name: k for k, name in enumerate(vocabulary)}, list(names)
-    if unknown := list(dict.fromkeys(name for name in wanted if name not in place)):
+    index, wanted = {name: k for k, name in enumerate(vocabulary)}, list(names)
+    if unknown := list(dict.fromkeys(name for name in wanted if name not in index)):
         listed = ", ".join(f"'{name}'" for name in unknown)
         raise DataError(f"unknown {noun}: {listed}{hint(unknown[0], vocabulary)}")
-    return [place[name] for name in wanted]
+    return [index[name] for name in wanted]

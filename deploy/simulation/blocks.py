@@ -157,8 +157,8 @@ def evaluate_apart(sessions: Mapping[int, Session], messages: Sequence[Message],
     works = [partial(_evaluate, sessions, share, run) for share in shares]
     names = [f"worker {k + 1} of {workers}, with {len(share)} evaluations" for k, share in enumerate(shares)]
     replies: dict[str, Message] = {}
-    for share, parts in zip(shares, run_in_copies(works, names), strict=True):
-        for message, content, documents in zip(share, parts[::2], parts[1::2], strict=True):
+    for share, pieces in zip(shares, run_in_copies(works, names), strict=True):
+        for message, content, documents in zip(share, pieces[::2], pieces[1::2], strict=True):
             replies[message.metadata.message_id] = _read(message, content)
             for name, text in json.loads(documents).items():
                 sessions[message.metadata.dst_node_id].store.write(run, name, text.encode("latin-1"))

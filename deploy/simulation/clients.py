@@ -6,14 +6,13 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from flwr.app import Message, RecordDict
+from flwr.app import Message
 
 from client.data.dataset import AnyDataset
 from client.node.flower import failure_reply
 from client.owner.policy import Policy
-from client.privacy.release import Releaser
+from client.privacy.release import Releaser, sends_rows
 from client.privacy.simulation import MemoryLedgers
-from client.privacy.update_steps import sends_rows
 from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
@@ -24,7 +23,7 @@ from client.training.stacks import Tensors
 from common.arrays import Ints
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import Handed, encode, size_without_arrays
 from common.wire.messages import TrainReply
@@ -35,12 +34,7 @@ simulated_policy = partial(Policy, allow_counts="clear", share_metrics="always",
 
 
 class SeededNoise:
-    """Generators of one client's noise, from a root seed.
-
-    Args:
-        seed: Root seed.
-        node: Number of the client's node.
-    """
+    """Generators of one client's noise, from a root seed."""
 
     def __init__(self, seed: int, node: int) -> None:
         self._seed, self._node = seed, node
@@ -74,18 +68,16 @@ class SharedStore(MemoryStore):
 
 
 def open_sessions(
-    parts: Sequence[AnyDataset], noise_seed: int | None = None
+    partitions: Sequence[AnyDataset], noise_seed: int | None = None
 ) -> tuple[dict[int, Session], list[SharedStore]]:
     """Return the sessions of simulated clients by node id, from 1, and their stores in the same order.
 
-    Args:
-        parts: The clients' partitions.
-        noise_seed: Root seed of DP noise; None samples fresh noise.
+    With a seed their DP noise is reproducible, and gives no protection.
     """
     documents: dict[bytes, bytes] = {}
-    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(parts) + 1)]
-    stores = [SharedStore(documents, own) for own in noise]
-    pairs = enumerate(zip(parts, stores, strict=True), start=1)
+    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(partitions) + 1)]
+    stores = [SharedStore(documents, generators) for generators in noise]
+    pairs = enumerate(zip(partitions, stores, strict=True), start=1)
     return {node: _open_session(node, part, store) for node, (part, store) in pairs}, stores
 
 
@@ -158,11 +150,10 @@ def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Me
             raise outcome
         return outcome
 
-    def content() -> RecordDict:
-        return encode(job.session.release(job.participant, result)) if size is None else Handed(result(), size)
-
     try:
-        return Message(content(), reply_to=job.message)
+        if size is None:
+            return Message(encode(job.session.release(job.participant, result)), reply_to=job.message)
+        return Message(Handed(result(), size), reply_to=job.message)
     except FedloomError as error:
         return failure_reply(job.message, error)
 

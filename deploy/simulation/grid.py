@@ -30,32 +30,7 @@ from server.record.result import Result
 from server.run import run
 
 RARELY = 50_000, 20, 100
-"""Thresholds of the collector; a round leaves few objects in cycles."""
-
-
-class RareCollections:
-    """Context in which Python's garbage collector can pass over all objects of that time, and work rarely.
-
-    Without it, a collection visits every object of every client in each round.
-    """
-
-    _thresholds: tuple[int, int, int] | None = None
-
-    def __enter__(self) -> Self:
-        self._thresholds = gc.get_threshold()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._thresholds:
-            gc.set_threshold(*self._thresholds)
-        gc.unfreeze()
-
-    def spare_collector(self) -> None:
-        """Leave the objects of this time out of collections until the context ends; outside it, do nothing."""
-        if self._thresholds:
-            gc.freeze()
-            gc.set_threshold(*RARELY)
-
+"""Thresholds of the garbage collector in a simulation; a round leaves few objects in cycles."""
 
 RELEASES = (COUNTS, ASSIGN, TRAIN)
 """Types of messages whose answers may hold noised values."""
@@ -75,13 +50,13 @@ def simulate(
 
     The other arguments are those of `simulate_clients`.
     """
-    parts = partition(whole, clients, unit=CLIENT_TASKS[config.task].unit)
-    return simulate_clients(config, parts, runs, together=together, noise_seed=noise_seed, workers=workers)
+    data = partition(whole, clients, unit=CLIENT_TASKS[config.task].unit)
+    return simulate_clients(config, data, runs, together=together, noise_seed=noise_seed, workers=workers)
 
 
 def simulate_clients(
     config: RunConfig,
-    parts: Sequence[AnyDataset],
+    data: Sequence[AnyDataset],
     runs: Path,
     *,
     together: int = 0,
@@ -92,13 +67,13 @@ def simulate_clients(
 
     Args:
         config: Configuration of the run.
-        parts: Each client's data, all read under the run's vocabulary.
+        data: Each client's data, all read under the run's vocabulary.
         runs: Folder of run folders.
         together: Number of clients that train stacked; 0: one at a time for up to 16 clients, else `TOGETHER`.
         noise_seed: Root seed of reproducible DP noise, for studies; it gives no protection. None samples fresh noise.
         workers: Number of processes in which a large population trains; the result does not depend on it.
     """
-    sessions, _ = open_sessions(parts, noise_seed)
+    sessions, _ = open_sessions(data, noise_seed)
     with (
         open_helpers(config, noise_seed) as helpers,
         InProcessGrid(sessions, together, helpers=helpers, workers=workers) as grid,
@@ -106,10 +81,11 @@ def simulate_clients(
         return run(grid, config, runs)
 
 
-class InProcessGrid(RareCollections, Grid):
+class InProcessGrid(Grid):
     """Grid whose clients are objects; a message is answered when it is pushed.
 
-    In a `with` block, Python's garbage collector passes over clients that have enrolled, and works rarely.
+    In a `with` block, Python's garbage collector passes over clients that have enrolled, and works rarely. Otherwise a
+    collection visits every object of every client in each round.
 
     Args:
         sessions: Clients by node id.
@@ -137,7 +113,17 @@ class InProcessGrid(RareCollections, Grid):
         self._helpers = dict(enumerate(helpers, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
+        self._thresholds: tuple[int, int, int] | None = None
         identify_process()
+
+    def __enter__(self) -> Self:
+        self._thresholds = gc.get_threshold()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._thresholds:
+            gc.set_threshold(*self._thresholds)
+        gc.unfreeze()
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         """Answer all messages; clients train in cohorts."""
@@ -150,8 +136,9 @@ class InProcessGrid(RareCollections, Grid):
             self._replies[reply.metadata.reply_to_message_id] = reply
         if any(message.metadata.message_type in RELEASES for message in messages):
             self._on_released()
-        if any(message.metadata.message_type == ENROL for message in messages):
-            self.spare_collector()
+        if self._thresholds and any(message.metadata.message_type == ENROL for message in messages):
+            gc.freeze()
+            gc.set_threshold(*RARELY)
         return [message.metadata.message_id for message in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:

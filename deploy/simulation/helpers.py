@@ -48,7 +48,7 @@ def open_helpers(
         yield [partial(answer, service) for service in services]
     finally:
         for service in services:
-            service.book.close()
+            service.state.close()
 
 
 def go_back(folder: Path, run: str, after: int) -> None:
@@ -56,11 +56,6 @@ def go_back(folder: Path, run: str, after: int) -> None:
 
     Clients that train a round again mask the same numbers anew. A sum with noise stays with its first set, whose replies are
     sent again as they were.
-
-    Args:
-        folder: Folder of the run.
-        run: Name of the run.
-        after: Number of the last round that stays.
     """
     SumStore(folder / SUMS, run).clear_after(after)
     for path in (folder / HELPERS).glob(f"*/{BOOK}"):
@@ -72,19 +67,14 @@ def go_back(folder: Path, run: str, after: int) -> None:
 
 
 def _open_helper(name: str, noise_seed: int | None, folder: Path | None) -> HelperService:
-    key, book = _node_key(folder), open_book(folder) if folder else book_in_memory()
-    return (
-        HelperService(name, key, book)
-        if noise_seed is None
-        else HelperService(name, key, book, noise_key=_seeded(name, noise_seed))
-    )
+    key, sums = _node_key(folder), open_book(folder) if folder else book_in_memory()
+    if noise_seed is None:
+        return HelperService(name, key, sums)
 
-
-def _seeded(name: str, noise_seed: int) -> Callable[[SumTerms], bytes]:
     def noise_key(terms: SumTerms) -> bytes:
         return hashlib.sha256(f"{noise_seed}|{name}|{terms.round}|{terms.channel}".encode()).digest()
 
-    return noise_key
+    return HelperService(name, key, sums, noise_key=noise_key)
 
 
 def _node_key(folder: Path | None) -> ec.EllipticCurvePrivateKey:

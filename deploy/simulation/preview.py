@@ -25,11 +25,11 @@ from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
-from common.arrays import Array, Arrays, norm
+from common.arrays import Array, norm
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.privacy.accounts import parse_account
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.privacy.options import PrivacyOptions
 from common.tasks.vocabulary import Vocabulary
 from common.text import count, printable, size
@@ -66,13 +66,7 @@ class FieldPreview:
 
 
 def describe_fields(reply: Message, config: RunConfig, pair: ReleasedPair | None) -> tuple[FieldPreview, ...]:
-    """Return the fields of a reply.
-
-    Args:
-        reply: Reply without an error.
-        config: Configuration of the run.
-        pair: Exact and released values of the reply; None if it was not released by a transform chain.
-    """
+    """Return the fields of a reply that is no error; `pair` holds its values before and after noise."""
     about, arrays = outline(reply.content), arrays_of(reply.content)
     is_counts = about.payload == CountsReply.__name__
     options = config.task_options.count_privacy if is_counts else config.privacy
@@ -114,13 +108,10 @@ def _protection(options: PrivacyOptions, pair: ReleasedPair | None, *, ids: bool
         return "exact"
     if ids:
         return "in plaintext"
-    clipped = pair is not None and math.isfinite(pair.clip) and norm(_clipped(pair)) > pair.clip
-    return "clipped, noised" if clipped else "noised"
-
-
-def _clipped(pair: ReleasedPair) -> Arrays:
-    """Return the exact arrays that are clipped together."""
-    return {name: array for name, array in pair.exact.arrays.items() if name not in pair.exact.ids}
+    if pair is None or not math.isfinite(pair.clip):
+        return "noised"
+    together = {name: array for name, array in pair.exact.arrays.items() if name not in pair.exact.ids}
+    return "clipped, noised" if norm(together) > pair.clip else "noised"
 
 
 def _exact(name: str, array: Array, options: PrivacyOptions, pair: ReleasedPair | None) -> Array | None:
@@ -171,11 +162,6 @@ def preview_messages(config: RunConfig, data: AnyDataset, policy: Policy) -> Pre
     """Make one round on the data and return what the client would send.
 
     If the policy refuses the run or a part of it, the round is made again without a policy.
-
-    Args:
-        config: Configuration of the run.
-        data: The client's data, read under the run's vocabulary.
-        policy: The owner's policy.
     """
     preview = _first_round(config, data, policy)
     if not preview.refusals:
@@ -196,7 +182,9 @@ def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview
     logs.setLevel(logging.CRITICAL)  # of the server and the client in this process
     try:
         with tempfile.TemporaryDirectory(prefix="fedloom-preview-") as runs:
-            run(grid, _with_vocabulary(config, data, Path(runs)), Path(runs))
+            vocabulary = Path(runs) / "vocabulary.json"
+            vocabulary.write_text(data.vocabulary.to_json(), "utf-8")
+            run(grid, config.model_copy(update={"catalogue": str(vocabulary)}), Path(runs))
     except PreviewEndError:
         pass
     except FedloomError as error:
@@ -208,19 +196,8 @@ def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview
     return Preview(config, tuple(m for m in grid.messages if not m.refused), refusals, epsilon, failure)
 
 
-def _with_vocabulary(config: RunConfig, data: AnyDataset, folder: Path) -> RunConfig:
-    path = folder / "vocabulary.json"
-    path.write_text(data.vocabulary.to_json(), "utf-8")
-    return config.model_copy(update={"catalogue": str(path)})
-
-
 class _FirstRoundGrid(InProcessGrid):
-    """Grid of one client that records its replies and ends with the first round.
-
-    Args:
-        session: The client.
-        releaser: Its releaser, which notes exact values.
-    """
+    """Grid of one client that records its replies and ends with the first round."""
 
     def __init__(self, session: Session, releaser: ObservedReleaser) -> None:
         super().__init__({1: session}, together=1)

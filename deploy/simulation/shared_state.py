@@ -29,7 +29,7 @@ class SharedMemory:
     """
 
     def __init__(self, size: int, folder: Path | None = None) -> None:
-        self._size, self._folder, self._taken = size, folder, 0
+        self._size, self._folder, self._used = size, folder, 0
         self._pages = _map_file(size, folder) if folder else _map_memory(size)
 
     def apart(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -51,8 +51,8 @@ class SharedMemory:
                 layout.append([group, name, dtype, shape, offset])
                 offset += -(-tensor.nbytes // _ALIGNED) * _ALIGNED
         self._allocate(offset)
-        for group, name, *place in layout:
-            self._view(*place).copy_(groups[group][name])
+        for group, name, *form in layout:
+            self._view(*form).copy_(groups[group][name])
         return layout
 
     def read(self, layout: Sequence[Sequence[Any]]) -> dict[str, Tensors]:
@@ -66,9 +66,9 @@ class SharedMemory:
         """Check that this many bytes fit; writing beyond the end of a full disk would end the process."""
         if size > self._size:
             raise RunError(f"state of clients exceeds {self._size:,} bytes; continue with --workers 1")
-        if self._folder and size - self._taken > shutil.disk_usage(self._folder).free:
+        if self._folder and size - self._used > shutil.disk_usage(self._folder).free:
             raise RunError(f"the disk of {self._folder} is full; continue with --resume, without --state-on-disk")
-        self._taken = max(self._taken, size)
+        self._used = max(self._used, size)
 
     def _view(self, dtype: str, shape: Sequence[int], offset: int) -> torch.Tensor:
         kind = getattr(torch, dtype)
@@ -111,7 +111,7 @@ class TrainedState:
     def from_bytes(content: bytes) -> "TrainedState":
         """Return the state; inverse of `to_bytes`."""
         about = json.loads(json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["about"])
-        places = {k: (number, place) for k, number, place in about["places"]}
+        places = {k: (number, index) for k, number, index in about["places"]}
         return TrainedState(about["layout"], about["clients"], places, load(content))
 
 
@@ -135,7 +135,7 @@ def share_state(
     for k, (one, is_new) in enumerate(zip(after, changed, strict=True)):
         row = one.groups if is_new and isinstance(one.groups, StackedRow) else None
         if is_new or one.round:
-            places[k] = one.round, -1 if row is None else row.place
+            places[k] = one.round, -1 if row is None else row.index
         if row is None or row.alone:
             single |= {f"{k}/{g}/{n}": t.clone() for g, named in one.groups.items() for n, t in named.items()}
     stacked = stacks[0].stacked if stacks else {}
@@ -149,7 +149,7 @@ def adopt_state(participants: Sequence[Participant], state: TrainedState, memory
     for key, tensor in state.single.items():
         client, group, name = key.split("/", 2)
         alone.setdefault(int(client), {}).setdefault(group, {})[name] = tensor
-    for k, (number, place) in state.places.items():
-        own = alone.get(k, {})
-        groups = StackedRow(stacked, place, state.clients, own) if place >= 0 else own
+    for k, (number, index) in state.places.items():
+        single = alone.get(k, {})
+        groups = StackedRow(stacked, index, state.clients, single) if index >= 0 else single
         participants[k].store.save(participants[k].run, ClientMemory(number, groups))

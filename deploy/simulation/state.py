@@ -1,24 +1,30 @@
-"""State of a simulation: snapshots of its clients with the server's checkpoint."""
+"""State of a simulation: snapshots of its clients with the server's checkpoint, and their ledgers."""
 
 import hashlib
 import logging
+import os
 import shutil
+import sqlite3
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from client.data.dataset import AnyDataset
+from client.privacy.ledger.ledger import LedgerCopy
 from client.training.comparison import MEASURED, Measured, from_document
-from client.training.snapshot import ClientsState, Manifest, SnapshotFolder, dump_stores, load_stores, state_files
+from client.training.snapshot import ClientsState, Manifest, SnapshotFolder, dump_stores, load_stores
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.contribution import Lengths
-from common.errors import StateError
+from common.errors import LedgerError, StateError
+from common.files import sync_folder
+from common.privacy.options import Unit
 from deploy.simulation.clients import SharedStore, open_sessions
 from deploy.simulation.grid import InProcessGrid
 from deploy.simulation.helpers import HELPERS, go_back, open_helpers
-from deploy.simulation.ledgers import LedgerFile
 from server.record.folder import RunDirectory
 from server.record.journal import restore
 from server.record.result import Result
@@ -57,6 +63,137 @@ class KeptState:
 
 REMOVED = KeptState()
 """Resumed where it was, and removed at the end."""
+
+
+LEDGERS = "ledgers.sqlite"
+MARK = 0x666C736C  # application id of the file
+
+_SCHEMA = f"""
+PRAGMA application_id = {MARK};
+CREATE TABLE run (name TEXT NOT NULL);
+CREATE TABLE ledgers (client INTEGER, unit TEXT, sequence INTEGER, content BLOB, digest BLOB, PRIMARY KEY (client, unit));
+CREATE TABLE cached (client INTEGER, unit TEXT, sequence INTEGER, content BLOB, digest BLOB);
+CREATE INDEX place ON cached (client, unit);
+CREATE TABLE noise (client INTEGER PRIMARY KEY, drawn INTEGER);
+"""
+
+
+class LedgerFile:
+    """Copy of all clients' ledgers, with the replies that a repeated round sends again.
+
+    It is written before the server has a reply.
+    """
+
+    def __init__(self, folder: Path, run: str, stores: Sequence[SharedStore]) -> None:
+        self.path, self._run, self._stores = folder / LEDGERS, run, stores
+        self._written: dict[tuple[int, Unit], int] = {}
+        self._drawn: dict[int, int] = {}
+
+    @property
+    def releases(self) -> int:
+        """Number of releases in the file."""
+        return sum(self._written.values())
+
+    def commit(self) -> None:
+        """Write the ledgers with new releases durably.
+
+        Raises:
+            LedgerError: The file cannot be written.
+        """
+        for k, drawn in self._drawn.items():  # replies that were sent again drew no noise
+            if noise := self._stores[k].noise:
+                noise.drawn = max(noise.drawn, drawn)
+        self._drawn = {}
+        found = {(k, unit): n for k, store in enumerate(self._stores) for unit, n in store.ledgers.sequences().items()}
+        if new := {ledger: n for ledger, n in found.items() if n != self._written.get(ledger, 0)}:
+            with self._writing() as db:
+                for ledger, sequence in new.items():
+                    self._write(db, *ledger, sequence)
+            self._written |= new
+
+    def restore(self, at_least: int) -> None:
+        """Continue the ledgers in the file, which must hold at least this number of releases.
+
+        Raises:
+            StateError: The file is missing, a link, damaged, older, or of another run or other clients.
+        """
+        copies = self._read() if os.path.lexists(self.path) else {}
+        if len(self._stores) <= max((k for k, _ in copies), default=-1):
+            raise StateError(f"{self.path} is of another set of clients")
+        if self.releases < at_least:
+            raise StateError(f"{self.path} is missing, or an older copy: it has {self.releases} of {at_least} releases")
+        by_client: dict[int, dict[Unit, LedgerCopy]] = defaultdict(dict)
+        for (k, unit), copy in copies.items():
+            by_client[k][unit] = copy
+        for k, client_copies in by_client.items():
+            self._stores[k].ledgers.restore(client_copies)
+
+    def _read(self) -> dict[tuple[int, Unit], LedgerCopy]:
+        if self.path.is_symlink():
+            raise StateError(f"{self.path} is a link")
+        try:
+            with closing(self._connect()) as db:
+                [(verdict,)], [(name,)] = db.execute("PRAGMA quick_check(1)"), db.execute("SELECT name FROM run")
+                if verdict != "ok":
+                    raise sqlite3.DatabaseError(verdict)
+                if name != self._run:
+                    raise StateError(f"{self.path} is of another run")
+                cached: dict[tuple[int, Unit], dict[int, bytes]] = defaultdict(dict)
+                for k, unit, sequence, content, digest in db.execute("SELECT * FROM cached"):
+                    cached[k, unit][sequence] = self._checked(content, digest)
+                rows = list(db.execute("SELECT * FROM ledgers"))
+                self._written = {(k, unit): sequence for k, unit, sequence, _, _ in rows}
+                self._drawn = dict(db.execute("SELECT * FROM noise"))
+                return {(k, u): LedgerCopy(self._checked(*stored), cached[k, u]) for k, u, _, *stored in rows}
+        except (sqlite3.Error, ValueError) as error:
+            raise StateError(f"{self.path} is damaged ({error})") from None
+
+    def _checked(self, content: bytes, digest: bytes) -> bytes:
+        if hashlib.sha256(content).digest() != digest:
+            raise StateError(f"{self.path} is damaged: a ledger does not match its digest")
+        return content
+
+    def _write(self, db: sqlite3.Connection, k: int, unit: Unit, sequence: int) -> None:
+        def stored(content: bytes) -> tuple[bytes, bytes]:
+            return content, hashlib.sha256(content).digest()
+
+        store, copy = self._stores[k], self._stores[k].ledgers.copy(unit)
+        db.execute("REPLACE INTO ledgers VALUES (?, ?, ?, ?, ?)", (k, unit, sequence, *stored(copy.content)))
+        db.execute("DELETE FROM cached WHERE client = ? AND unit = ?", (k, unit))
+        rows = [(k, unit, n, *stored(content)) for n, content in copy.cached.items()]
+        db.executemany("INSERT INTO cached VALUES (?, ?, ?, ?, ?)", rows)
+        if store.noise:
+            db.execute("REPLACE INTO noise VALUES (?, ?)", (k, store.noise.drawn))
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction that is on disk when the block ends; the first one creates the file."""
+        try:
+            if not self.path.exists():
+                self._create()
+            with closing(self._connect()) as db, db:
+                yield db
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerError(f"{self.path}: {error}; nothing was released; free disk space, then --resume") from None
+
+    def _create(self) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self.path.with_suffix(".part")
+        draft.unlink(missing_ok=True)
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        with closing(sqlite3.connect(draft)) as db:
+            db.executescript(_SCHEMA)
+            db.execute("INSERT INTO run VALUES (?)", (self._run,))
+            db.commit()
+        draft.rename(self.path)
+        sync_folder(self.path.parent)
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True)
+        if db.execute("PRAGMA application_id").fetchone() != (MARK,):
+            db.close()
+            raise sqlite3.DatabaseError("no file of ledgers")
+        return db
 
 
 class ClientSnapshots:
@@ -167,7 +304,7 @@ class ClientSnapshots:
         model, releases = sha256(state.model), self.ledgers.releases
         origin = Manifest(self._run, state.round, model, self._layout, releases, self.lengths)
         try:
-            self._snapshots.write(origin, state_files(dumped))
+            self._snapshots.write(origin, dumped)
         except OSError as error:
             if not self._is_failing:
                 log.warning("no snapshot of the clients' state (%s); training goes on", error.strerror or error)
@@ -180,27 +317,34 @@ class ClientSnapshots:
     def _dump(self) -> ClientsState:
         state = dump_stores(self._stores, self._run)
         drawn = ({DRAWN: str(s.noise.drawn).encode()} if s.noise else {} for s in self._stores)
-        return replace(state, documents=[{**own, **more} for own, more in zip(state.documents, drawn, strict=True)])
+        return replace(
+            state,
+            documents=[
+                {**client_documents, **more} for client_documents, more in zip(state.documents, drawn, strict=True)
+            ],
+        )
 
     def _load(self, state: ClientsState) -> None:
-        plain = [{name: c for name, c in own.items() if name != DRAWN} for own in state.documents]
+        plain = [
+            {name: c for name, c in client_documents.items() if name != DRAWN} for client_documents in state.documents
+        ]
         load_stores(replace(state, documents=plain), self._stores, self._run)
-        for store, own in zip(self._stores, state.documents, strict=True):
-            if store.noise and DRAWN in own:
-                store.noise.drawn = int(own[DRAWN])
+        for store, client_documents in zip(self._stores, state.documents, strict=True):
+            if store.noise and DRAWN in client_documents:
+                store.noise.drawn = int(client_documents[DRAWN])
 
 
 def layout_of(names: Sequence[Sequence[str]]) -> str:
     """Return the digest of the names of each client's units of data."""
     digest = hashlib.sha256()
-    for own in names:
-        digest.update("\n".join(own).encode() + b"\0")
+    for client_names in names:
+        digest.update("\n".join(client_names).encode() + b"\0")
     return digest.hexdigest()
 
 
 def simulate_measured(
     config: RunConfig,
-    parts: Sequence[AnyDataset],
+    partitions: Sequence[AnyDataset],
     runs: Path,
     *,
     together: int = 0,
@@ -210,25 +354,16 @@ def simulate_measured(
 ) -> tuple[Result, dict[str, Measured]]:
     """Train as `simulate_clients` does, with the clients' state in the run's folder.
 
-    Args:
-        config: Configuration of the run.
-        parts: Each client's data, all read under the run's vocabulary.
-        runs: Folder of run folders.
-        together: Number of clients that train stacked; 0 chooses.
-        noise_seed: Root seed of reproducible DP noise, which gives no protection. None samples fresh noise.
-        state: Treatment of the clients' state.
-        workers: Number of processes in which a large population trains; the result does not depend on it.
-
     Returns:
         Result, and each client's measurement of the finished model.
 
     Raises:
         StateError: The clients' state of the resumed run is missing.
     """
-    sessions, stores = open_sessions(parts, noise_seed)
+    sessions, stores = open_sessions(partitions, noise_seed)
     folder = RunDirectory(runs, config.run_id)
     snapshots = ClientSnapshots(
-        folder, stores, layout_of([[u.name for u in part.units] for part in parts]), state.every
+        folder, stores, layout_of([[u.name for u in part.units] for part in partitions]), state.every
     )
     note = _prepare(snapshots, folder, config, state)
     states, on_disk = folder.path / HELPERS, folder.path if state.on_disk else None
@@ -259,5 +394,5 @@ def _prepare(snapshots: ClientSnapshots, folder: RunDirectory, config: RunConfig
         after = done or -1  # the counts of round 0 precede the first snapshot
         go_back(folder.path, config.run_id, after)
         return ""
-    kept = snapshots.forget()
-    return f"restarted after round {newest.round}" + ("" if kept else ", with new privacy ledgers")
+    has_ledgers = snapshots.forget()
+    return f"restarted after round {newest.round}" + ("" if has_ledgers else ", with new privacy ledgers")

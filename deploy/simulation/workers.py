@@ -17,7 +17,7 @@ from typing import IO, Any, NoReturn
 import numpy as np
 from safetensors.numpy import load, save
 
-from client.training.failures import DivergedError
+from client.training.local_round import DivergedError
 from client.training.participant import Participant
 from common.arrays import Arrays, Floats, add_prefix, group
 from common.contribution import BlockReply, ClientBlock, Contribution, Member
@@ -100,10 +100,10 @@ def _work(work: Work, output: IO[bytes]) -> NoReturn:
 
 def _read(output: IO[bytes]) -> list[bytes]:
     output.seek(0)
-    parts = []
+    pieces = []
     while header := output.read(_LENGTH):
-        parts.append(output.read(int.from_bytes(header, "little")))
-    return parts
+        pieces.append(output.read(int.from_bytes(header, "little")))
+    return pieces
 
 
 def _reason(status: int) -> str:
@@ -147,7 +147,7 @@ class TrainedBlock:
         about = json.loads(json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["about"])
         arrays = load(content)
         lengths, found = group("lengths", arrays), about.get("block", {"number": 0, "clients": ()})
-        sums = Contribution.from_arrays(group("sums", arrays), [Member(**own) for own in about["members"]])
+        sums = Contribution.from_arrays(group("sums", arrays), [Member(**member) for member in about["members"]])
         block = ClientBlock(found["number"], tuple(found["clients"]), sums)
         replies = [_read_reply(row, k, arrays, block, lengths) for k, row in enumerate(about["rows"])]
         return TrainedBlock(replies, arrays["sizes"].tolist(), lengths, sums)
@@ -156,11 +156,11 @@ class TrainedBlock:
 def share_sum(blocks: Sequence[TrainedBlock]) -> list[TrainedBlock]:
     """Return consecutive blocks whose replies are in the sum of the last one."""
     sums = blocks[-1].sums
-    own = [{r.block: r.block for r in block.replies if isinstance(r, BlockReply)} for block in blocks]
-    parts = [part for found in own for part in found]
-    if not parts:
+    found = [{r.block: r.block for r in block.replies if isinstance(r, BlockReply)} for block in blocks]
+    members = [member for one in found for member in one]
+    if not members:
         return [*blocks]
-    shared = ClientBlock(parts[0].number, tuple(client for part in parts for client in part.clients), sums)
+    shared = ClientBlock(members[0].number, tuple(client for one in members for client in one.clients), sums)
     return [replace(block, replies=put_into(shared, block.replies), sums=sums) for block in blocks]
 
 
@@ -183,8 +183,8 @@ def _read_reply(
         return DivergedError()
     if row.pop("alone"):
         return TrainReply(update=group(f"{k}/update", arrays), gradient=group(f"{k}/gradient", arrays), **row)
-    own = {kind: float(length[k]) for kind, length in lengths.items()}
-    return BlockReply(update={}, gradient={}, block=block, lengths=own, **row)
+    client_lengths = {kind: float(length[k]) for kind, length in lengths.items()}
+    return BlockReply(update={}, gradient={}, block=block, lengths=client_lengths, **row)
 
 
 Block = Sequence[Participant]
@@ -239,9 +239,9 @@ class Workers:
         if count == 1 and not self._folder:
             return map(train_block, range(len(blocks)))
         keys = [tuple(participant.client for participant in block) for block in blocks]
-        kept = self._memories
+        earlier = self._memories
         sizes = {key: len(key) * client_bytes + SPARE_BYTES for key in keys}
-        self._memories = {key: kept.get(key) or SharedMemory(size, self._folder) for key, size in sizes.items()}
+        self._memories = {key: earlier.get(key) or SharedMemory(size, self._folder) for key, size in sizes.items()}
         memories = [self._memories[key] for key in keys]
         if count == 1:
             return (_train_and_move(blocks, n, train_block, memories[n]) for n in range(len(blocks)))
@@ -249,8 +249,8 @@ class Workers:
         works = [partial(_train_share, share, blocks, train_block, memories) for share in shares]
         names = [f"worker {k + 1} of {count}, with {len(share)} blocks" for k, share in enumerate(shares)]
         trained: dict[int, tuple[bytes, bytes]] = {}
-        for share, parts in zip(shares, run_in_copies(works, names), strict=True):
-            trained |= zip(share, zip(parts[::2], parts[1::2], strict=True), strict=True)
+        for share, pieces in zip(shares, run_in_copies(works, names), strict=True):
+            trained |= zip(share, zip(pieces[::2], pieces[1::2], strict=True), strict=True)
 
         def take(number: int) -> TrainedBlock:
             block, state = trained.pop(number)

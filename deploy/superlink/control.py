@@ -8,7 +8,6 @@ import hashlib
 import importlib
 import shutil
 import time
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -25,7 +24,6 @@ from common.config.parse import flatten
 from common.config.run import RunConfig
 from common.errors import ConfigError, ConnectError, FedloomError, RunError
 from common.node_names import NodeKey, from_pem, to_pem
-from common.options import leaves
 from deploy.keys.nodes import REVOKED, list_nodes, load_public_key, revoked_keys
 
 FlowerConfig = Mapping[str, bool | int | float | str]
@@ -84,11 +82,10 @@ class Control:
             self._call(f"cannot unregister node {node}", "UnregisterNode", UnregisterNodeRequest(node_id=node))
         return bool(nodes)
 
-    def submit(self, app: Path, run_config: FlowerConfig) -> int:
+    def submit(self, app: Path, run_config: FlowerConfig | None = None) -> int:
         """Start a run of the Flower app in folder `app`; return its id.
 
         Raises:
-            ConfigError: A key is missing in the app's `[tool.flwr.app.config]`; Flower would refuse it.
             ConnectError: The server does not answer.
             RunError: The server refuses.
         """
@@ -97,12 +94,9 @@ class Control:
         from flwr.proto.control_pb2 import StartRunRequest
         from flwr.supercore.fab import Fab
 
-        unknown = sorted(run_config.keys() - _declared(app))
-        if unknown:
-            raise ConfigError(f"{app / 'pyproject.toml'} declares no run configuration '{unknown[0]}'")
         content = build_fab_from_disk(app)
         bundle = fab_to_proto(Fab(hashlib.sha256(content).hexdigest(), content, {}))
-        request = StartRunRequest(fab=bundle, override_config=user_config_to_proto(dict(run_config)))
+        request = StartRunRequest(fab=bundle, override_config=user_config_to_proto(dict(run_config or {})))
         return int(self._call("cannot start the run", "StartRun", request).run_id)
 
     def status(self, run_id: int) -> str:
@@ -152,11 +146,6 @@ class Control:
             client.close()
 
 
-def _declared(app: Path) -> set[str]:
-    config = tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"].get("config", {})
-    return {key for key, _ in leaves(config, "")}
-
-
 SEARCH_SECONDS = 2.0  # seconds between two searches for new and revoked keys
 MAX_RETRY_SECONDS = 60.0  # maximum seconds until a key that failed is tried again
 
@@ -177,9 +166,8 @@ class Gate:
     console: Console
     admitted: set[Path] = field(default_factory=set)
     removed: set[Path] = field(default_factory=set)
-    faults: dict[Path, str] = field(default_factory=dict)
-    again: dict[Path, tuple[float, float]] = field(default_factory=dict)
-    """Key that failed -> time of its next attempt, and the pause before it."""
+    faults: dict[Path, tuple[str, float, float]] = field(default_factory=dict)
+    """Key that failed -> the reason, the time of its next attempt, and the pause before it."""
     searched: float = 0.0
 
     def __call__(self) -> None:
@@ -227,17 +215,16 @@ class Gate:
 
     def _attempt(self, path: Path, step: Callable[[Path], None]) -> None:
         """Take a step with a key; after a failure, try again with exponential back-off."""
-        if time.monotonic() < self.again.get(path, (0.0, 0.0))[0]:
+        reason, at, pause = self.faults.get(path, ("", 0.0, SEARCH_SECONDS / 2))
+        if time.monotonic() < at:
             return
         try:
             step(path)
         except FedloomError as error:  # the file may be incomplete or the machine busy
-            reason = str(error)
-            if self.faults.get(path) != reason:
-                self.console.print(reason, style="yellow", markup=False, soft_wrap=True)
-            self.faults[path] = reason
-            pause = min(2 * self.again.get(path, (0.0, SEARCH_SECONDS / 2))[1], MAX_RETRY_SECONDS)
-            self.again[path] = time.monotonic() + pause, pause
+            if str(error) != reason:
+                self.console.print(str(error), style="yellow", markup=False, soft_wrap=True)
+            pause = min(2 * pause, MAX_RETRY_SECONDS)
+            self.faults[path] = str(error), time.monotonic() + pause, pause
 
 
 PACKAGES = (common, server, client)

@@ -27,17 +27,13 @@ log = logging.getLogger("flwr")
 
 
 def keep_superexec(superlink: Any) -> None:
-    """Let SuperLinks start this SuperExec, and start it again when it ends before them.
-
-    Args:
-        superlink: Module of `flower-superlink`.
-    """
+    """Let SuperLinks start this SuperExec, and start it again when it ends before them."""
     command, lifespan = superlink._get_superexec_command, superlink.SuperLinkLifespan
     start: Callable[[Any], None] = lifespan._start_superexec_if_needed
 
-    def start_and_keep(own: Any) -> None:
-        start(own)
-        threading.Thread(target=_keep, args=(own, start), daemon=True).start()
+    def start_and_keep(server: Any) -> None:
+        start(server)
+        threading.Thread(target=_keep, args=(server, start), daemon=True).start()
 
     superlink._get_superexec_command = lambda **options: ending_with_this(
         [sys.executable, "-m", "deploy.superlink.superexec", *command(**options)[1:]]

@@ -173,15 +173,15 @@ def is_healthy(settings: SuperLinkSettings) -> bool:
 
 
 def _environment(settings: SuperLinkSettings) -> dict[str, str]:
-    own = {
+    folders = {
         "FLWR_HOME": str(settings.folder / FLOWER_HOME),
         "FEDLOOM_PROCESSES": str(settings.folder / RECORDS),
     }
-    return flower_environment({**own, **settings.environment})
+    return flower_environment({**folders, **settings.environment})
 
 
 def _command(settings: SuperLinkSettings) -> list[str | Path]:
-    command: list[str | Path] = [sys.executable, "-m", "deploy.superlink.guard"]
+    command: list[str | Path] = [sys.executable, "-m", "deploy.superlink.guarded_superlink"]
     command.append("--disable-runtime-dependency-installation")
     command += ["--isolation", "process" if settings.own_app else "subprocess"]
     command += ["--host", settings.control_host, "--port", str(settings.control_port)]

@@ -44,6 +44,10 @@ class TrainedRun:
     read_titles: "Callable[[], Titles]" = dict
     prefers_baseline: Callable[[], bool] = lambda: False
 
+    def unit(self, name: str, noun: str, test: str = "") -> Any:
+        """Return the unit of the data of that name; `test` names a file of records to hold out."""
+        return find_unit(self.read(test), name, self.data, noun)
+
     @property
     def only_model(self) -> "Arrays":
         """The model, if the run trained one for all clients.

@@ -21,11 +21,6 @@ RESERVED = frozenset({"data", "top", "run", "state-dir", "json", "format", "all"
 """Options of `fedloom recommend` that every task has."""
 
 
-def no_sections(records: Sequence["RunRecord"]) -> Iterable["Section"]:
-    """Return no section."""
-    return ()
-
-
 @dataclass(frozen=True)
 class QueryOption:
     """Option of `fedloom recommend` that a task understands; its value is text, empty if absent.
@@ -142,7 +137,7 @@ class DeployTask:
     answer: Callable[[TrainedRun, Mapping[str, str], int], Answers] | None = None
     examples: Callable[[TrainedRun], Sequence[Example]] | None = None
     clusters: "Callable[[Checkpoint], Mapping[str, str]] | None" = None
-    sections: Callable[[Sequence["RunRecord"]], Iterable["Section"]] = no_sections
+    sections: Callable[[Sequence["RunRecord"]], Iterable["Section"]] = lambda records: ()
     commands: tuple[CommandRef, ...] = ()
     everybody: Callable[[TrainedRun, Mapping[str, str]], Iterable[Mapping[str, str]]] | None = None
     to_yaml: Callable[[Answers, str], str] | None = None

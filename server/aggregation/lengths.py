@@ -4,13 +4,16 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from common.arrays import Array, Arrays, norm
-from common.contribution import BlockReply, Lengths, positive
+from common.contribution import BlockReply, Lengths, positive, typical
 from common.wire.messages import TrainReply
-from common.wire.sparse_rows import numbers_of
+from common.wire.sparse_rows import ROWS
+
+T = TypeVar("T")
 
 LARGE_ROUND = 5
 """Number of replies from which a round's own median is the reference."""
@@ -36,9 +39,10 @@ def measure(reply: TrainReply) -> Lengths:
     """Return the norms of a reply."""
     if isinstance(reply, BlockReply):
         return dict(reply.lengths)
-    gradient = {"gradient": _length(reply.gradient)} if reply.gradient else {}
+    numbers = [a for name, a in reply.update.items() if not name.endswith(ROWS)]
+    gradient = {"gradient": _length([*reply.gradient.values()])} if reply.gradient else {}
     with np.errstate(over="ignore"):
-        return {"update": _length(numbers_of(reply.update)), **gradient}
+        return {"update": _length(numbers), **gradient}
 
 
 def scale_update(lengths: Lengths, factor: float) -> Lengths:
@@ -46,9 +50,9 @@ def scale_update(lengths: Lengths, factor: float) -> Lengths:
     return {kind: (factor if kind == "update" else 1.0) * length for kind, length in lengths.items()}
 
 
-def _length(arrays: Arrays) -> float:
+def _length(arrays: Sequence[Array]) -> float:
     """Return the L2 norm of all arrays, read as one vector in float64; unlike `norm`, not to the last bit."""
-    vector = np.concatenate([a.ravel() for a in arrays.values()], dtype=np.float64) if arrays else np.zeros(0)
+    vector = np.concatenate([a.ravel() for a in arrays], dtype=np.float64) if arrays else np.zeros(0)
     return float(np.sqrt(vector @ vector))
 
 
@@ -109,6 +113,23 @@ def find_excess(
     return found
 
 
+def judge_lengths(
+    lengths: Mapping[str, Lengths], weights: Mapping[str, float], past: Sequence[Lengths], first: float, bound: float
+) -> tuple[dict[str, Excess], Lengths]:
+    """Return the clients beyond the bound on lengths, and the typical lengths of the others.
+
+    Args:
+        lengths: Client -> lengths of its reply.
+        weights: Client -> weight of its reply.
+        past: Typical lengths of the last rounds under the same noise.
+        first: Reference if there is no other.
+        bound: The option `federation.norm-bound`.
+    """
+    limits = references([*lengths.values()], past, first)
+    excess = find_excess(lengths, limits, bound, allowances(weights))
+    return excess, typical([one for client, one in lengths.items() if client not in excess])
+
+
 FAR = 3.0
 """Multiple of the median distance from the coordinate-wise median, beyond which an update is far."""
 
@@ -134,11 +155,11 @@ def find_outliers(updates: Mapping[str, Callable[[], Arrays]]) -> list[str]:
 
 def _median(name: str, like: Array, updates: Mapping[str, Callable[[], Arrays]]) -> Array:
     """Return the coordinate-wise median of one array, a part of it at a time."""
-    size, parts = AT_ONCE // len(updates) + 1, []
+    size, medians = AT_ONCE // len(updates) + 1, []
     for start in range(0, max(like.size, 1), size):
         rows = [load()[name].reshape(-1)[start : start + size].copy() for load in updates.values()]
-        parts.append(np.median(rows, axis=0))
-    return np.concatenate(parts).reshape(like.shape)
+        medians.append(np.median(rows, axis=0))
+    return np.concatenate(medians).reshape(like.shape)
 
 
 def _distance(update: Arrays, middle: Arrays) -> float:
@@ -158,7 +179,7 @@ class RoundLengths:
 
 
 @dataclass(frozen=True)
-class Guard:
+class ReplyMemory:
     """Memory of the checks on replies."""
 
     recent: tuple[RoundLengths, ...] = ()
@@ -172,20 +193,20 @@ class Guard:
         """Return the lengths of the last rounds with equal noise, since noise decides on the length."""
         return [one.lengths for one in self.recent if one.noise == noise]
 
-    def record(self, noise: str, lengths: Lengths) -> "Guard":
+    def record(self, noise: str, lengths: Lengths) -> "ReplyMemory":
         """Return the memory after a round with these typical lengths."""
         return replace(self, recent=(*self.recent, RoundLengths(noise, lengths))[-RECENT_ROUNDS:]) if lengths else self
 
-    def count(self, left_out: Collection[str], accepted: Collection[str]) -> "Guard":
+    def count(self, left_out: Collection[str], accepted: Collection[str]) -> "ReplyMemory":
         """Return the memory after replies of a small federation were left out as too long or accepted."""
         counts = {client: n for client, n in self.left_out.items() if client not in accepted}
         return replace(self, left_out=counts | {client: counts.get(client, 0) + 1 for client in left_out})
 
-    def exclude(self, clients: Collection[str], last_round: int) -> "Guard":
+    def exclude(self, clients: Collection[str], last_round: int) -> "ReplyMemory":
         """Return the memory after clients were excluded up to a round; a longer penalty stays."""
         longest = {client: max(last_round, self.excluded.get(client, 0)) for client in clients}
         return replace(self, excluded={**self.excluded, **longest}) if clients else self
 
-    def sits_out(self, client: str, number: int) -> bool:
-        """Return True if the client is not asked in a round."""
-        return number <= self.excluded.get(client, 0)
+    def without_excluded(self, clients: Mapping[str, T], number: int) -> dict[str, T]:
+        """Return the clients that do not sit out a round."""
+        return {client: one for client, one in clients.items() if number > self.excluded.get(client, 0)}

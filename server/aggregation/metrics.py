@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
+from functools import cached_property
+from statistics import median, median_low
 
 import numpy as np
 
@@ -102,6 +103,9 @@ def is_plausible(report: Array) -> bool:
     return abs(total) <= MAX_SUM and squares <= MAX_SUM and squares * n >= total**2 * (1 - 1e-9)
 
 
+LOSS = "loss"
+"""Metric that every task with a loss reports under this key."""
+
 WeightedValue = tuple[float, float]
 """Metric of a client, and its weight."""
 
@@ -133,7 +137,11 @@ class Evaluation:
     @property
     def sharing(self) -> set[str]:
         """Clients that sent metrics in plaintext."""
-        return set() if self.summed else {name for name, own in self.clients.items() if own} | self.dropped.keys()
+        return (
+            set()
+            if self.summed
+            else {name for name, measured in self.clients.items() if measured} | self.dropped.keys()
+        )
 
     def values_of(self, name: str) -> dict[str, WeightedValue]:
         """Return each client's value and weight of a metric.
@@ -150,6 +158,14 @@ class Evaluation:
             if abs(value) <= MAX_PLAUSIBLE and 0 < w <= MAX_PLAUSIBLE
         }
 
+    @cached_property
+    def median_loss(self) -> float:
+        """Lower median of the clients' losses; NaN without losses, infinite if most of them are not finite."""
+        values = [value for value, _ in self.values_of(LOSS).values()]
+        if len(self.diverged) > len(values):
+            return math.inf
+        return median_low(values) if values else math.nan
+
     def selection(self, name: str) -> float:
         """Return the trimmed mean of a metric, which chooses a model; NaN for fewer than five clients."""
         values = self.values_of(name)
@@ -165,7 +181,7 @@ def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
     notes = {client: _note(replies[client].metrics, names) for client, names in dropped.items() if names}
     baselines = dict.fromkeys(key for reply in replies.values() for key in reply.paired)
     paired = {key: pool_sums(r.paired[key] for r in replies.values() if key in r.paired) for key in baselines}
-    diverged = frozenset(client for client, names in dropped.items() if "loss" in names)
+    diverged = frozenset(client for client, names in dropped.items() if LOSS in names)
     reported = Evaluation({}, clients, weights=weights, dropped=notes, paired=paired, diverged=diverged)
     names = dict.fromkeys(name for metrics in clients.values() for name in metrics)
     values = {name: limit_weights(reported.values_of(name)) for name in names}
@@ -222,5 +238,5 @@ def limit_weights(values: Mapping[str, WeightedValue]) -> dict[str, WeightedValu
 
 def pool_trimmed(name: str, values: Mapping[str, WeightedValue]) -> float:
     """Return the mean of `pool` over trimmed clients of limited weights."""
-    kept, limited = trim({client: value for client, (value, _) in values.items()}), limit_weights(values)
-    return pool(name, {client: limited[client] for client in sorted(kept)})
+    remaining, limited = trim({client: value for client, (value, _) in values.items()}), limit_weights(values)
+    return pool(name, {client: limited[client] for client in sorted(remaining)})

@@ -45,8 +45,8 @@ def trimmed_mean(updates: Sequence[Arrays], trimmed: int) -> Arrays:
 
     Source: Yin et al. 2018, arXiv 1803.01498, Definition 2. The breakdown point is k/n, for k < n/2.
     """
-    kept = slice(trimmed, len(updates) - trimmed)
-    return _by_coordinate(updates, lambda block: np.sort(block, axis=0)[kept].mean(axis=0))
+    middle = slice(trimmed, len(updates) - trimmed)
+    return _by_coordinate(updates, lambda block: np.sort(block, axis=0)[middle].mean(axis=0))
 
 
 def multi_krum(updates: Sequence[Arrays], malicious: int) -> list[int]:
@@ -107,8 +107,8 @@ def _squared_distances(updates: Sequence[Arrays]) -> Floats:
         for start in range(0, first.size, width):
             block = np.stack([column[start : start + width] for column in columns]).astype(np.float64)
             products += block @ block.T
-    own = np.diagonal(products)
-    return np.maximum(own[:, None] + own[None] - 2 * products, 0)
+    norms = np.diagonal(products)
+    return np.maximum(norms[:, None] + norms[None] - 2 * products, 0)
 
 
 MIN_REPLIES = 3

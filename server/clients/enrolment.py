@@ -18,10 +18,10 @@ from common.wire.messages import ENROL, EnrolReply, EnrolRequest
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import REVOKED_KEY, NameBindings
 from server.clients.roster import EnrolledClient, Roster
-from server.exchange.grid import content_size
+from server.exchange.grid import content_of
 from server.exchange.relays import HubGrid, split_reply
 from server.record.events import Refusal
-from server.round.checks import MAX_EXAMPLES, SMALL_REPLY, check_size
+from server.round.checks import MAX_EXAMPLES, SMALL_REPLY
 
 
 def explain_shortage(roster: Roster, online: Set[int], at_least: int, waited: float) -> FedloomError:
@@ -50,10 +50,7 @@ def accept(node: int, reply: Message, hosted: str = "") -> EnrolledClient:
     Raises:
         WireError: The client refuses, or its name or numbers are invalid.
     """
-    if reply.has_error():
-        raise WireError(reply.error.reason or f"error {reply.error.code}")
-    check_size(content_size(reply.content), SMALL_REPLY)
-    enrolled = decode(EnrolReply, reply.content)
+    enrolled = decode(EnrolReply, content_of(reply, SMALL_REPLY))
     if not (enrolled.client == hosted if hosted else NAME.fullmatch(enrolled.client)):
         raise WireError(
             f"invalid client name '{printable(enrolled.client, 80)}'; use up to 64 letters, digits, '.', '_' and"
@@ -100,8 +97,8 @@ class HubAdmission:
         _check_names(clients)
         self.names.resolve(node, clients[0])
         nodes = self.grid.admit(node, clients)
-        hosted |= {own: name for name, own in nodes.items()}
-        asked = {name: Message(reply.content, own, reply.metadata.message_type) for name, own in nodes.items()}
+        hosted |= {client: name for name, client in nodes.items()}
+        asked = {name: Message(reply.content, client, reply.metadata.message_type) for name, client in nodes.items()}
         return split_reply(reply, asked)
 
 
@@ -205,11 +202,12 @@ class Enrolment:
         while True:
             self.remove_revoked()
             online = frozenset(grid.get_node_ids())
-            uninvited = self.roster.select_uninvited(online)
-            if self._invite(uninvited, len(online), hurry=len(self._here(online, is_suitable)) >= at_least):
+            uninvited, suitable = self.roster.select_uninvited(online), self._here(online, is_suitable)
+            if self._invite(uninvited, len(online), hurry=len(suitable) >= at_least):
                 news = self._clock()
-            online = frozenset(grid.get_node_ids())  # nodes may have returned in the meantime
-            suitable = self._here(online, is_suitable)
+            if uninvited:
+                online = frozenset(grid.get_node_ids())  # nodes may have returned in the meantime
+                suitable = self._here(online, is_suitable)
             if len(suitable) >= at_least:
                 return suitable
             now = self._clock()

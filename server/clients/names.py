@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from common.errors import ConfigError, WireError
 from common.node_names import NamedKey, default_name, file_name, fingerprint, from_pem, locked, read_names, write_names
@@ -16,27 +16,15 @@ log = logging.getLogger("fedloom.server")
 REVOKED_KEY = f"the server's owner {REVOKED}; create a new key with fedloom keys node"
 
 
-class ConnectedNode(Protocol):
-    """Part of Flower's description of a node that names need."""
-
-    @property
-    def node_id(self) -> int:
-        """Id at the server."""
-
-    @property
-    def public_key(self) -> bytes:
-        """PEM of the key; empty in simulations."""
-
-
 class NameBindings:
     """Check of the names that nodes claim against the keys that they proved.
 
     Args:
         folder: Folder `nodes/` of the server's owner; None if names are not bound to keys.
-        list_nodes: Function that returns the connected nodes.
+        list_nodes: Query of the connected nodes, as Flower describes them; their keys are empty in simulations.
     """
 
-    def __init__(self, folder: Path | None = None, list_nodes: Callable[[], Iterable[ConnectedNode]] = tuple) -> None:
+    def __init__(self, folder: Path | None = None, list_nodes: Callable[[], Iterable[Any]] = tuple) -> None:
         self._folder, self._list_nodes = folder, list_nodes
         self._fingerprints: dict[int, str] = {}
 
@@ -58,7 +46,7 @@ class NameBindings:
         names = _read(self._folder)
         if (holder := names.get(name)) is not None and holder.fingerprint != mark:
             raise WireError(f"the name '{name}' belongs to another key; join with another --name")
-        bound = next((own for own, key in names.items() if key.fingerprint == mark), "")
+        bound = next((registered for registered, key in names.items() if key.fingerprint == mark), "")
         if bound and name not in (bound, default_name(mark)):
             raise WireError(f"this key is registered as '{bound}'; join with --name {bound}")
         if mark and not bound and name != default_name(mark):

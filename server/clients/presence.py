@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from common.wire.messages import TRAIN
@@ -33,6 +33,8 @@ class Attendance:
     Args:
         clients: Client -> its round, at most `MAX_CLIENTS`.
         states: State -> number of clients.
+        asked: Clients that were asked to train.
+        unanswered: Those of them that did not answer.
         gone: Client without connection -> first round without its reply.
         lost: Client that took part before, but was not asked, or was revoked before it answered -> reason; empty if it is
             gone.
@@ -40,6 +42,8 @@ class Attendance:
 
     clients: dict[str, ClientRound] = field(default_factory=dict)
     states: dict[ClientState, int] = field(default_factory=dict)
+    asked: Set[str] = frozenset()
+    unanswered: Set[str] = frozenset()
     gone: dict[str, int] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
 
@@ -79,8 +83,7 @@ class Presence:
         """Add a round trip, before clients with failures leave the roster."""
         self._nodes |= {c.name: c.node for c in self._roster.clients.values() if c.examples > 0}
         now = self._clock()
-        for node in exchange.asked:
-            name = self._roster.name(node)
+        for node, name in self._roster.names(exchange.asked).items():
             traffic = self._traffic[name]
             traffic.down += exchange.down_by_node.get(node, 0)
             traffic.up += exchange.up_by_node.get(node, 0)
@@ -96,32 +99,35 @@ class Presence:
             training: Exchange of the round's training.
             rejected: Client -> reason why its reply does not count.
         """
+        names = self._roster.names(training.asked)
+        unanswered = {names[node] for node in training.missing}
         refused = self._refusals() | dict(rejected)
-        states = self._states(training, refused)
-        asked = {self._roster.name(node) for node in training.asked} | rejected.keys()
+        states = self._states(training, unanswered, refused)
+        asked = {*names.values()}
         absent = {name for name, state in states.items() if state in ("late", "missing")}
         self._silent = {name: self._silent.get(name, number) for name in absent}
-        lost = {n: refused.get(n, "") for n in self._nodes if n not in asked and (n in absent or n in refused)}
-        unanswered = {self._roster.name(node) for node in training.missing}
+        others = self._nodes.keys() - asked - rejected.keys()
+        lost = {n: refused.get(n, "") for n in self._nodes if n in others and (n in absent or n in refused)}
         lost |= {name: refused[name] for name in unanswered & refused.keys()}
         chosen = select_clients(states, {name: traffic.seconds for name, traffic in self._traffic.items()})
         clients = {name: self._describe(name, states[name]) for name in chosen}
         gone = {name: since for name, since in sorted(self._silent.items()) if states[name] == "missing"}
         self._traffic, self._spent = defaultdict(ClientTraffic), dict(self._roster.spent)
-        return Attendance(clients, dict(Counter(states.values())), gone, lost)
+        return Attendance(clients, dict(Counter(states.values())), asked, unanswered, gone, lost)
 
     def _refusals(self) -> dict[str, str]:
         """Return client or node -> reason, for nodes that refuse to take part."""
-        names = {node: name for name, node in self._nodes.items()}
-        return {names.get(node, self._roster.name(node)): why for node, why in self._roster.refused.items()}
+        refused = self._roster.refused
+        names = self._roster.names(refused) | {node: name for name, node in self._nodes.items()} if refused else {}
+        return {names[node]: why for node, why in refused.items()}
 
-    def _states(self, training: Exchange, refused: Mapping[str, str]) -> dict[str, ClientState]:
+    def _states(self, training: Exchange, unanswered: Set[str], refused: Mapping[str, str]) -> dict[str, ClientState]:
         """Return the state of every client that took part in the run, is enrolled or refuses."""
         enrolled = {client.name: node for node, client in self._roster.clients.items()}
         heard = self._roster.present
         present = frozenset(self._online()) if training.missing else heard
         present &= heard.union(training.asked)  # connected nodes that send no heartbeats are not asked
-        silent = {self._roster.name(node) for node in training.missing} | (self._nodes.keys() - enrolled.keys())
+        silent = unanswered | (self._nodes.keys() - enrolled.keys())
         states: dict[str, ClientState] = {}
         for name, node in (self._nodes | enrolled).items():
             states[name] = "missing" if node not in present else "late" if name in silent else "online"

@@ -77,8 +77,8 @@ class Roster:
         holder = self.clients.get(first)
         if holder is not None and holder.name == client.name and holder.node != client.node:
             if holder.node in self.present:
-                taken = f"another node is enrolled as '{client.name}'; set a different --name"
-                self.refuse(client.node, taken, holder.node)
+                reason = f"another node is enrolled as '{client.name}'; set a different --name"
+                self.refuse(client.node, reason, holder.node)
                 return
             self.forget(holder.node)
         self._pardon(client.node)
@@ -122,6 +122,10 @@ class Roster:
         if node in self.clients:
             return self.clients[node].name
         return self.hosted.get(node) or self.registered.get(node) or f"node-{node}"
+
+    def names(self, nodes: Iterable[int]) -> dict[int, str]:
+        """Return node -> display name."""
+        return {node: self.name(node) for node in nodes}
 
     def _pardon(self, node: int) -> None:
         self.refused.pop(node, None)

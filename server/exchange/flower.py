@@ -71,12 +71,12 @@ class _Announced:
 
     Args:
         root: Id of the reply's message.
-        parts: Ids of all its objects, of which the root is one.
+        objects: Ids of all its objects, of which the root is one.
         end: Time at which it is given up.
     """
 
     root: str
-    parts: list[str]
+    objects: list[str]
     end: float
     contents: dict[str, bytes] = field(default_factory=dict)
     is_gone: bool = False
@@ -116,8 +116,8 @@ class Uploads:
         answer = self._grid._runtime_client.PullMessages(PullAppMessagesRequest(message_ids=message_ids))
         end, found = self._clock() + self._seconds, dict[str, _Announced]()
         for message, tree in zip(answer.messages_list, answer.message_object_trees, strict=True):
-            parts = [part.object_id for part in iterate_object_tree(tree)]
-            found[message.metadata.reply_to_message_id] = _Announced(message.metadata.message_id, parts, end)
+            objects = [part.object_id for part in iterate_object_tree(tree)]
+            found[message.metadata.reply_to_message_id] = _Announced(message.metadata.message_id, objects, end)
         return found
 
     def _fetch(self, reply: _Announced) -> bool:
@@ -133,7 +133,7 @@ class Uploads:
             return b""
 
         try:
-            pull_objects([part for part in reply.parts if part not in reply.contents], fetch, max_tries_per_object=1)
+            pull_objects([part for part in reply.objects if part not in reply.contents], fetch, max_tries_per_object=1)
         except ObjectPullError:
             return False
         return True

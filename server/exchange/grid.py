@@ -9,15 +9,15 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from common.heartbeat import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
+from common.errors import WireError
 from common.text import printable
-from common.wire.codec import Handed
-from common.wire.sizes import record_size
+from common.wire.codec import Handed, record_size
+from common.wire.messages import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
 from server.exchange.flower import NodeInfo, Run
 
 
@@ -121,6 +121,27 @@ def content_size(content: RecordDict) -> int:
     return sum(map(record_size, content.values()))  # views by type would hold the content until a garbage collection
 
 
+MEGABYTE = 10**6
+
+
+def oversize(size: int, limit: float) -> WireError:
+    """Return the error of a reply that is larger than the largest honest one."""
+    return WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
+
+
+def content_of(message: Message, limit: float = math.inf) -> RecordDict:
+    """Return the content of a message.
+
+    Raises:
+        WireError: The message is an error, with its reason as text, or has more than `limit` bytes.
+    """
+    if message.has_error():
+        raise WireError(message.error.reason or f"error {message.error.code}")
+    if (size := content_size(message.content)) > limit:
+        raise oversize(size, limit)
+    return message.content
+
+
 GRACE_SECONDS = 1.0  # added to the time of stragglers, which a very fast quorum would otherwise exclude
 
 
@@ -154,37 +175,15 @@ MAX_STEP_SECONDS = (
 )
 
 
-class BeatingNode(Protocol):
-    """Part of Flower's description of a node that its heartbeats need."""
-
-    @property
-    def node_id(self) -> int:
-        """Id at the server."""
-
-    @property
-    def heartbeat_interval(self) -> float:
-        """Interval that the node promised, in seconds."""
-
-    @property
-    def last_activated_at(self) -> str:
-        """Time of its last connection."""
-
-    @property
-    def online_until(self) -> float:
-        """Time at which the SuperLink misses the node; each heartbeat moves it."""
-
-
 class Liveness:
     """Record of the last heartbeat of each node.
 
     Args:
-        list_nodes: Query of the connected nodes.
+        list_nodes: Query of the connected nodes, as Flower describes them; each heartbeat moves their `online_until`.
         clock: Monotonic seconds.
     """
 
-    def __init__(
-        self, list_nodes: Callable[[], Iterable[BeatingNode]], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, list_nodes: Callable[[], Iterable[Any]], clock: Callable[[], float] = time.monotonic) -> None:
         self._list_nodes, self._clock = list_nodes, clock
         self._beats: dict[int, float] = {}
         self._connected: dict[int, str] = {}
@@ -211,21 +210,22 @@ class Liveness:
             self._looked = now
         return self._silent.intersection(nodes)
 
-    def audible(self, nodes: Iterable[int]) -> list[int]:
-        """Return the nodes without those that are silent still; a restarted node can answer a new request."""
+    def audible(self, nodes: Iterable[int], hidden: Collection[int] = ()) -> list[int]:
+        """Return the nodes without hidden and silent ones; a restarted node can answer a new request."""
         if self._silent:
             self._look(0.0, self._waited)
-        return [node for node in nodes if node not in self._silent - self._restarted]
+        mute = self._silent - self._restarted
+        return [node for node in nodes if node not in hidden and node not in mute]
 
-    def _look(self, passed: float, awaited: Collection[int]) -> None:
+    def _look(self, seconds: float, awaited: Collection[int]) -> None:
         nodes = [node for node in self._list_nodes() if node.heartbeat_interval == PROMISE_SECONDS]
         beats = {node.node_id: node.online_until for node in nodes}
         connected = {node.node_id: node.last_activated_at for node in nodes}
         same = {node for node, until in beats.items() if self._beats.get(node) == until}
         again = {node for node, since in connected.items() if self._connected.get(node, since) != since}
-        self._waited = {node: self._waited.get(node, 0.0) + passed for node in same.intersection(awaited)}
+        self._waited = {node: self._waited.get(node, 0.0) + seconds for node in same.intersection(awaited)}
         self._waited |= dict.fromkeys(again.intersection(awaited), SILENCE_SECONDS - RESTART_SECONDS)
-        late = {node for node, seconds in self._waited.items() if seconds >= SILENCE_SECONDS}
+        late = {node for node, waited in self._waited.items() if waited >= SILENCE_SECONDS}
         self._restarted = frozenset(again | (self._restarted & same))
         self._beats, self._connected, self._silent = beats, connected, frozenset(late | (self._silent & same))
 
@@ -242,7 +242,53 @@ Take = Callable[[int, Message], None]
 """Takes the answer of a node as it arrives; it may replace the content."""
 
 
-class PollingGrid(Grid):
+class WrappedGrid(Grid):
+    """Wrapper of a Grid, to which it delegates everything that a subclass does not change.
+
+    Args:
+        grid: The wrapped Grid.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    @property
+    def run(self) -> Run:
+        """Run of the wrapped Grid."""
+        return self._grid.run
+
+    def set_run(self, run: Run) -> None:
+        """Set the run on the wrapped Grid."""
+        self._grid.set_run(run)
+
+    def create_message(
+        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
+    ) -> Message:
+        """Create a message by the wrapped Grid."""
+        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the ids of the connected nodes."""
+        return self._grid.get_node_ids()
+
+    def get_nodes(self) -> Iterable[NodeInfo]:
+        """Return the connected nodes."""
+        return self._grid.get_nodes()
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Push messages through the wrapped Grid."""
+        return self._grid.push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Pull messages through the wrapped Grid."""
+        return self._grid.pull_messages(message_ids)
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        """Send messages through the wrapped Grid and return the answers."""
+        return self._grid.send_and_receive(messages, timeout=timeout)
+
+
+class PollingGrid(WrappedGrid):
     """Wrapper of the Grid of a ServerApp with its own waiting; all else is delegated.
 
     Args:
@@ -252,7 +298,7 @@ class PollingGrid(Grid):
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
         liveness: Record of heartbeats, shared by the wrappers of a Grid.
-        hidden: Connected nodes that are no clients.
+        hidden: Connected nodes that are no clients, as they are when nodes are listed.
         take: Callback of every answer, for callers that only see `send_and_receive`.
     """
 
@@ -264,11 +310,12 @@ class PollingGrid(Grid):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         liveness: Liveness | None = None,
-        hidden: Callable[[], Collection[int]] = tuple,
+        hidden: Collection[int] = (),
         take: Take = lambda node, answer: None,
     ) -> None:
+        super().__init__(grid)
         self._liveness = liveness or Liveness(grid.get_nodes, clock)
-        self._grid, self._limits, self._on_exchange, self._hidden = grid, limits, on_exchange, hidden
+        self._limits, self._on_exchange, self._hidden = limits, on_exchange, hidden
         self._clock, self._sleep, self._take = clock, sleep, take
         self._first_answers: dict[str, deque[float]] = defaultdict(lambda: deque([0.0], maxlen=RECENT_EXCHANGES))
 
@@ -336,37 +383,9 @@ class PollingGrid(Grid):
                 arrived[identity] = reply
         return arrived
 
-    @property
-    def run(self) -> Run:
-        """Run of the wrapped Grid."""
-        return self._grid.run
-
-    def set_run(self, run: Run) -> None:
-        """Set the run on the wrapped Grid."""
-        self._grid.set_run(run)
-
-    def create_message(
-        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
-    ) -> Message:
-        """Create a message by the wrapped Grid."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
-
     def get_node_ids(self) -> Iterable[int]:
         """Return the ids of the connected clients, without those that send no heartbeats."""
-        hidden = frozenset(self._hidden())
-        return self._liveness.audible(node for node in self._grid.get_node_ids() if node not in hidden)
-
-    def get_nodes(self) -> Iterable[NodeInfo]:
-        """Return the connected nodes."""
-        return self._grid.get_nodes()
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Push messages through the wrapped Grid."""
-        return self._grid.push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Pull messages through the wrapped Grid."""
-        return self._grid.pull_messages(message_ids)
+        return self._liveness.audible([*self._grid.get_node_ids()], self._hidden)
 
 
 def _is_lost(answer: Message) -> bool:

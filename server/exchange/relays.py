@@ -18,8 +18,8 @@ from common.text import printable
 from common.wire.codec import Handed, decode, size_without_arrays
 from common.wire.hubs import Answer, SumBlob, address, read_sum, split_answers, sum_of
 from common.wire.messages import FAILED, TRAIN, TrainReply
-from server.exchange.flower import Pull, Run
-from server.exchange.grid import PollingGrid, RoundLimits, Weighed, content_size
+from server.exchange.flower import Pull
+from server.exchange.grid import PollingGrid, RoundLimits, Weighed, WrappedGrid, content_size
 
 UNANSWERED = "the hub sent no answer of this client"
 
@@ -56,21 +56,21 @@ def _split(content: RecordDict, asked: Mapping[str, Message], *, sums: bool) -> 
 def _share(total: SumBlob, answers: Mapping[str, Answer]) -> dict[str, Answer]:
     """Return the reply of each client in a sum: its own numbers, and the sum that all of them share."""
     replies = {name: _numbers_of(name, answers[name]) for name in total.clients}
-    members = [Member(name, steps=own.steps, loss=own.loss) for name, own in replies.items()]
+    members = [Member(name, steps=reply.steps, loss=reply.loss) for name, reply in replies.items()]
     sums = read_sum(total.content, members)
     block = ClientBlock(0, total.clients, sums)
     found: dict[str, Answer] = {}
-    for member, own in zip(sums.members, replies.values(), strict=True):
+    for member, sent in zip(sums.members, replies.values(), strict=True):
         reply = BlockReply(
-            round=own.round,
+            round=sent.round,
             update={},
             gradient={},
-            loss=own.loss,
-            examples=own.examples,
-            steps=own.steps,
+            loss=sent.loss,
+            examples=sent.examples,
+            steps=sent.steps,
             block=block,
             lengths=member.lengths,
-            ledger=own.ledger,
+            ledger=sent.ledger,
         )
         found[member.name] = Handed(reply, size_without_arrays(reply) + len(total.content) // len(total.clients))
     return found
@@ -106,7 +106,7 @@ class HostedClient:
     last_activated_at: str = ""
 
 
-class HubGrid(Grid):
+class HubGrid(WrappedGrid):
     """Wrapper of a Grid; nodes that are no hubs pass unchanged.
 
     Args:
@@ -115,7 +115,8 @@ class HubGrid(Grid):
     """
 
     def __init__(self, grid: Grid, pull: Pull | None = None) -> None:
-        self._grid, self._pull = grid, pull or grid.pull_messages
+        super().__init__(grid)
+        self._pull = pull or grid.pull_messages
         self.sums = False
         """True if hubs may add up the training replies of their clients."""
         self._hosted: dict[int, HostedClient] = {}
@@ -136,7 +137,8 @@ class HubGrid(Grid):
 
     def get_node_ids(self) -> list[int]:
         """Return the connected nodes, with the clients of hubs in place of the hubs."""
-        return [client for node in self._grid.get_node_ids() for client in self._hubs.get(node, [node])]
+        nodes = [*self._grid.get_node_ids()]
+        return [client for node in nodes for client in self._hubs.get(node, [node])] if self._hubs else nodes
 
     def get_nodes(self) -> Iterable[Any]:
         """Return descriptions of the connected nodes; the clients of a hub have its key and its heartbeats."""
@@ -167,9 +169,11 @@ class HubGrid(Grid):
                 accepted |= self._record(identity, group)
         return [*accepted]
 
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterator[Message]:
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Pull the replies of nodes, and those of clients from the replies of their hubs."""
-        wanted = {*message_ids}
+        return self._pull_from_hubs({*message_ids}) if self._sent else self._pull(message_ids)
+
+    def _pull_from_hubs(self, wanted: set[str]) -> Iterator[Message]:
         shared = {identity for identity, asked in self._sent.items() if not wanted.isdisjoint(_ids(asked))}
         for reply in self._pull(wanted.difference(*map(_ids, self._sent.values())) | shared):
             asked = self._sent.pop(reply.metadata.reply_to_message_id, None)
@@ -182,21 +186,6 @@ class HubGrid(Grid):
         messages = list(messages)
         limits = RoundLimits(max(len(messages), 1), math.inf, 0.0)
         return PollingGrid(self, limits).send_and_receive(messages, timeout=timeout)
-
-    def create_message(
-        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
-    ) -> Message:
-        """Create a message by the wrapped Grid."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
-
-    @property
-    def run(self) -> Run:
-        """Run of the wrapped Grid."""
-        return self._grid.run
-
-    def set_run(self, run: Run) -> None:
-        """Set the run on the wrapped Grid."""
-        self._grid.set_run(run)
 
     def _join(self, hub: int, group: Sequence[Message]) -> Message:
         """Return the message to a hub in place of its clients', which keep their shares of the bytes."""

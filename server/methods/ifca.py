@@ -18,7 +18,8 @@ from common.wire.codec import decode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import assign_clusters, spread_copies
 from server.clients.roster import EnrolledClient
-from server.round.checks import ASSIGN_REPLY, check_assignment, content_of
+from server.exchange.grid import content_of
+from server.round.checks import ASSIGN_REPLY, check_assignment
 from server.round.method import Assignment, Groups, Method, RoundContext, ServerMethod, Talk
 from server.round.state import RunState
 

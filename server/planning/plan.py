@@ -1,7 +1,7 @@
 """Plan of a privacy budget: a planner sets the cost of each round (algorithms.md §4.7)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,21 +13,11 @@ from server.aggregation.metrics import Evaluation
 from server.aggregation.optimizers import OptimizerState
 from server.aggregation.replies import Rows
 from server.clients.roster import EnrolledClient, Roster, cohort_size
-from server.planning.planner import (
-    SLACK,
-    PendingRound,
-    Planner,
-    RoundDecision,
-    RunBudget,
-    Stop,
-    charge,
-    compute_remaining,
-    refund,
-)
+from server.planning.planner import SLACK, Decision, Planner, RoundDecision, RunBudget, Stop
 from server.planning.registry import build_planner
 from server.planning.reward import build_context, check_metrics_shared, compute_reward, is_on_test_data, singular_values
 from server.planning.state import PlannerState, from_groups, to_groups
-from server.round.plan import Price
+from server.round.plan import CostPlan, Price
 from server.round.state import RunState
 
 REFERENCE = "planner_seen"
@@ -36,25 +26,29 @@ REFERENCE = "planner_seen"
 
 
 @dataclass(frozen=True)
-class Graded:
-    """Round between its evaluation and its observation.
+class PaidRound:
+    """Round that its clients were charged for; its evaluation adds the last four values.
 
     Args:
-        pending: The decided round.
+        decision: Decision on the round.
+        start: Model before the round.
+        spent: Client -> charged cost.
         reward: Reward r_t.
         length: Norm of the aggregated update, divided by the clip norm.
         reference: Reference of the next round.
         update: Aggregated update.
     """
 
-    pending: PendingRound
-    reward: float
-    length: float
-    reference: Arrays
-    update: Arrays
+    decision: Decision
+    start: Arrays
+    spent: Mapping[str, float]
+    reward: float = 0.0
+    length: float = 0.0
+    reference: Arrays = field(default_factory=dict)
+    update: Arrays = field(default_factory=dict)
 
 
-class BudgetPlan:
+class BudgetPlan(CostPlan):
     """Plan of a run with a privacy budget or with early stopping.
 
     Args:
@@ -77,8 +71,8 @@ class BudgetPlan:
     ) -> None:
         self._config, self._roster, self._budget = config, roster, budget
         self._on_decided, self._decision = on_decided, decision
-        self._pending: PendingRound | None = None
-        self._graded: Graded | None = None
+        self._paid: PaidRound | None = None
+        self._graded: PaidRound | None = None
         helpers = config.privacy.resolved_trust == "helpers"
         self._releases = 1 if helpers else 1 + config.capabilities.extra_releases
         """Number of data-dependent replies of a client per round; one in secure sums."""
@@ -93,41 +87,40 @@ class BudgetPlan:
         check_metrics_shared(self._config, clients.values())
         self._decision = self._decide(state, clients)
         self._on_decided(self._decision)
-        return Price(self._decision.decision.cost / self._releases, self._decision.decision.clip)
+        decision, enrolled = self._decision.decision, self._roster.clients
+        current = {name: enrolled.get(client.node, client) for name, client in clients.items()}
+        payers = {name: one for name, one in current.items() if decision.cost * (1 - SLACK) <= one.budget}
+        return Price(payers, decision.cost / self._releases, decision.clip)
 
-    def can_pay(self, client: EnrolledClient) -> bool:
-        """Return True if the client's remaining budget covers the round, up to rounding."""
-        return self._decision is None or self._decision.decision.cost * (1 - SLACK) <= client.budget
-
-    def charge(self, clients: Sequence[str], model: Arrays) -> None:
-        """Charge the clients in the roster."""
+    def charge(self, clients: Sequence[str], model: Arrays) -> dict[str, float]:
+        """Charge the clients in the roster; return the numbers of the decision."""
         assert self._decision is not None  # opened
-        paying = frozenset(clients)
-        nodes = [client.node for client in self._roster.clients.values() if client.name in paying]
-        self._pending = charge(self._roster, self._decision.decision, nodes, self._budget.total, model)
+        decision, spent, paying = self._decision.decision, dict[str, float](), frozenset(clients)
+        for client in [client for client in self._roster.clients.values() if client.name in paying]:
+            self._roster.charge(client.node, decision.cost)
+            spent[client.name] = decision.cost
+        self._paid = PaidRound(decision, model, spent)
+        left = min((client.budget for client in self._roster.clients.values() if client.name in spent), default=0.0)
+        return decision.numbers() | ({"left": max(left, 0.0) / self._budget.total} if decision.cost else {})
 
     def fail(self) -> None:
         """Record that the decision's round has missed its quorum."""
         if self._decision is not None:
             self._on_decided(replace(self._decision, failed=True))
 
-    def numbers(self) -> dict[str, float]:
-        """Return the numbers of the decision."""
-        return self._pending.numbers() if self._pending else {}
-
     def grade(self, state: RunState, evaluation: Evaluation) -> Evaluation:
         """Return the evaluation with the reward of the round; without one on test data or without a round."""
-        pending, self._pending, self._graded = self._pending, None, None
-        if pending is None:
+        paid, self._paid, self._graded = self._paid, None, None
+        if paid is None:
             return evaluation
-        update = sub({name: pending.start[name] for name in state.model}, state.model)
+        update = sub({name: paid.start[name] for name in state.model}, state.model)
         length, before = norm(update) / self._config.privacy.clip, self._reference(state)
         if is_on_test_data(self._config, state.round):
             reward, reference = 0.0, {name: a for name, a in before.items() if name != "context"}
         else:
             reward, reference = compute_reward(self._config, evaluation, length, before)
             evaluation = replace(evaluation, notes={"reward": reward})
-        self._graded = Graded(pending, reward, length, reference, update)
+        self._graded = replace(paid, reward=reward, length=length, reference=reference, update=update)
         return evaluation
 
     def observe(self, state: RunState, row_ids: Sequence[Rows]) -> OptimizerState:
@@ -139,11 +132,8 @@ class BudgetPlan:
         graded, self._graded = self._graded, None
         if graded is None:
             return {}
-        decision = graded.pending.decision
-        planner = self._planner(len(decision.active))
-        after = planner.observe(
-            self._planner_state(state), decision, graded.reward, graded.pending.spent, graded.length
-        )
+        planner, before = self._planner(len(graded.decision.active)), self._planner_state(state)
+        after = planner.observe(before, graded.decision, graded.reward, graded.spent, graded.length)
         matrix = build_context(graded.update, row_ids)
         reference = {**graded.reference, "context": singular_values(matrix, self._config.planner.context_size)}
         return {**to_groups(after), REFERENCE: reference}
@@ -155,10 +145,10 @@ class BudgetPlan:
             BudgetSpentError: Too few clients can pay, or the planner ends the run.
         """
         number, quorum = state.round + 1, self._config.federation.min_replies
-        remaining = compute_remaining(self._roster, available, self._budget.total)
+        remaining = self._compute_remaining(available)
         last = self._decision if self._decision is not None and self._decision.number == number else None
         if last is not None and not last.failed:
-            refund(self._roster, last)
+            self._refund(last)
             return last
         rng = np.random.default_rng([self._config.seed, number])
         context = self._reference(state)["context"]
@@ -169,9 +159,30 @@ class BudgetPlan:
             active = count(len(decision.active), "client")
             raise BudgetSpentError(f"{active} can pay another round, the round needs {quorum}")
         if last is not None:  # clients that replied to a failed round replay their reply at its cost only
-            refund(self._roster, last)
+            self._refund(last)
             return last
         return RoundDecision(number, decision, remaining)
+
+    def _compute_remaining(self, clients: Mapping[str, EnrolledClient]) -> dict[str, float]:
+        """Return each client's remaining budget, and store it in the roster.
+
+        It is the minimum of the budget that the client reports and of B minus the costs of this run: a client may report an
+        older ledger.
+        """
+        roster, total = self._roster, self._budget.total
+        if not np.isfinite(total):
+            return dict.fromkeys(clients, np.inf)
+        left = {name: min(one.budget, total - roster.spent.get(name, 0.0)) for name, one in clients.items()}
+        for name, client in clients.items():
+            roster.clients[client.node] = replace(client, budget=left[name])
+        return left
+
+    def _refund(self, repeated: RoundDecision) -> None:
+        """Add back the cost of a repeated round: clients replay the same bytes and charge nothing more."""
+        for node, client in self._roster.clients.items():
+            if (most := repeated.left.get(client.name)) is not None:
+                budget = min(client.budget + repeated.decision.cost, most)
+                self._roster.clients[node] = replace(client, budget=budget)
 
     def _planner(self, clients: int) -> Planner:
         asked = cohort_size(clients, self._config.federation.cohort, self._config.federation.min_replies)

@@ -173,8 +173,8 @@ def compute_reward(config: RunConfig, evaluation: Evaluation, length: float, ref
         raise RunError(
             f"{planner.name} needs the metric '{objective.metric}', which no client reported this round; {METRICS_REMEDY}"
         )
-    kept = trim({name: now[name][0] - earlier[name] for name in now if name in earlier})
-    both = {name: now[name] for name in now if name in kept}
+    remaining = trim({name: now[name][0] - earlier[name] for name in now if name in earlier})
+    both = {name: now[name] for name in now if name in remaining}
     then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
     metric, higher_is_better = objective.metric, objective.higher_is_better
     reward = improvement(pool(metric, then), pool(metric, both), higher_is_better) if both else 0.0

@@ -20,7 +20,7 @@ import tomli_w
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from common.arrays import Array, Arrays, add_prefix, group, sha256
+from common.arrays import Array, Arrays, group, sha256
 from common.errors import ConfigError, DataError, StateError
 from common.files import HeldError, exclusive, holder, remove_drafts, write_atomically
 from server.record.events import Event, Metrics, event_from_line, event_text, event_to_line
@@ -88,12 +88,12 @@ class Checkpoints:
         """Write the checkpoint; keep the newest two, of `best_round` and snapshots, and evenly spaced ones."""
         header = {"round": checkpoint.round, "seed": checkpoint.seed, "state": checkpoint.state}
         header |= {"groups": list(checkpoint.groups), "model_sha256": sha256(checkpoint.groups.get("model", {}))}
-        flat = {name: a for key, arrays in checkpoint.groups.items() for name, a in add_prefix(key, arrays).items()}
+        flat = {f"{key}/{name}": a for key, arrays in checkpoint.groups.items() for name, a in arrays.items()}
         about = {key: json.dumps(value) for key, value in header.items()}
         write_atomically(self._file(checkpoint.round), dump_tensors(flat, about))
         snapshots = (int(path.name) for path in self._clients.glob("*") if path.name.isdecimal())
-        kept = {self._file(number) for number in (best_round, *snapshots, *spaced_rounds(checkpoint.round))}
-        for path in set(self._files()[RETAINED:]) - kept:
+        needed = {self._file(number) for number in (best_round, *snapshots, *spaced_rounds(checkpoint.round))}
+        for path in set(self._files()[RETAINED:]) - needed:
             path.unlink()
 
     def discard_after(self, round_: int) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 
 from common.config.run import RunConfig
 from common.errors import DataError, FedloomError
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import printable
 from common.wire.messages import EVALUATE, TRAIN
-from server.aggregation.lengths import Guard, RoundLengths
+from server.aggregation.lengths import ReplyMemory, RoundLengths
 from server.aggregation.metrics import Evaluation
 from server.clients.enrolment import Enrolment
 from server.clients.presence import Attendance, Presence
@@ -30,8 +30,8 @@ from server.record.events import Finish, RoundEvent, Split, Start, Waiting, even
 from server.record.folder import Checkpoint, RunDirectory
 from server.record.model_choice import ModelChoice, model_file
 from server.record.result import Result
-from server.record.verdict import Evaluations, RunTotals, build_result
-from server.round.checks import LossWatch, median_loss
+from server.record.verdict import build_result
+from server.round.checks import LossWatch
 from server.round.state import PLAN_PREFIX, RunState, Trained
 from server.secure.parties import describe_privacy
 
@@ -67,7 +67,10 @@ def compute_fingerprint(config: RunConfig, catalogue: Vocabulary) -> str:
 
 def find_training(exchanges: Sequence[Exchange]) -> Exchange:
     """Return the exchange in which the clients of a round trained first; an empty one without any."""
-    return next((exchange for exchange in exchanges if exchange.kind == TRAIN), summarize_exchange([], [], 0.0))
+    for exchange in exchanges:
+        if exchange.kind == TRAIN:
+            return exchange
+    return summarize_exchange([], [], 0.0)
 
 
 def has_missing(exchanges: Sequence[Exchange], quorum: int) -> bool:
@@ -100,15 +103,15 @@ def describe_round(
         refused: Node or client -> reason of refusals that no event has named.
     """
     training = find_training(exchanges)
-    reasons = _list_unmeasured(exchanges, name, set(training.missing))
-    reasons |= {client: f"evaluation: {why}" for client, why in evaluation.dropped.items()}
-    reasons |= {
+    reasons = {
+        **_list_unmeasured(exchanges, name, set(training.missing)),
         **refused,
         **{client: why for client, why in attendance.lost.items() if why},
         **trained.excluded,
         **trained.rejected,
+        **{client: f"evaluation: {why}" for client, why in evaluation.dropped.items()},
     }
-    missing = {name(node) for node in training.missing} | {n for n, why in attendance.lost.items() if not why}
+    missing = attendance.unanswered | {client for client, why in attendance.lost.items() if not why}
     return RoundEvent(
         round=trained.state.round,
         rounds=rounds,
@@ -117,7 +120,7 @@ def describe_round(
         split=split if evaluation.metrics else "",
         seconds=sum(exchange.seconds for exchange in exchanges),
         answered=max(len(training.durations) - len(trained.rejected), 0),
-        asked=len({name(node) for node in training.asked} | attendance.lost.keys()),
+        asked=len(attendance.asked | attendance.lost.keys()),
         missing=sorted(client for client in missing if not attendance.lost.get(client)),
         refused={client: printable(why) for client, why in reasons.items()},
         shortened=dict(trained.shortened),
@@ -125,7 +128,7 @@ def describe_round(
         bytes_up=sum(exchange.bytes_up for exchange in exchanges),
         server={**trained.server, **evaluation.notes},
         clusters=dict(trained.groups),
-        median_loss=median_loss(evaluation),
+        median_loss=evaluation.median_loss,
         clients=attendance.clients,
         states=attendance.states,
         gone=attendance.gone,
@@ -144,11 +147,6 @@ def _list_unmeasured(
     return {name(node): why for node, why in reasons.items() if node not in missing}
 
 
-def to_json(event: RoundEvent) -> str:
-    """Return a line as the text that a checkpoint keeps."""
-    return event_to_line(event).decode()
-
-
 def find_unwritten(totals: dict[str, Any], written: Sequence[RoundEvent]) -> RoundEvent | None:
     """Return the line that a checkpoint keeps, if the newest written one is of an earlier round."""
     try:
@@ -165,7 +163,7 @@ def complete(event: RoundEvent, evaluation: Evaluation, split: Split, exchanges:
     return replace(
         event,
         metrics=dict(evaluation.metrics),
-        median_loss=median_loss(evaluation),
+        median_loss=evaluation.median_loss,
         split=split if evaluation.metrics else "",
         seconds=event.seconds + sum(exchange.seconds for exchange in exchanges),
         refused={**event.refused, **dropped},
@@ -263,10 +261,10 @@ class Journal:
         if evaluation.metrics or self._final(number):  # else the result would hold metrics of an earlier model
             self._last = evaluation if evaluation.metrics else Evaluation({}, evaluation.clients)
         state = self._trained.state if self._trained is not None else self._opened
-        self.choice.record(number, evaluation, self._split(number), state)
+        selection = self.choice.record(number, evaluation, self._split(number), state)
         if event := self._event(number, evaluation):
-            self._folder.append(replace(event, selection=self.choice.selection(evaluation)))
             self._add(event.bytes_down, event.bytes_up)
+            self._folder.append(replace(event, selection=selection))
             self.losses.record(event.median_loss)
         self._trained = self.unwritten = self._opened = None
         self._exchanges, self._failed = [], []
@@ -305,44 +303,49 @@ class Journal:
 
     def _describe(self, trained: Trained, evaluation: Evaluation, presence: Presence) -> RoundEvent:
         number, rejected, roster = trained.state.round, trained.rejected, self._enrolment.roster
+        split, training = self._split(number), find_training(self._exchanges)
         new = {roster.name(node): why for node, why in roster.refused.items() if node not in self._reported}
         event = describe_round(
             trained,
             evaluation,
             self._exchanges,
-            presence.attend(number, find_training(self._exchanges), rejected),
+            presence.attend(number, training, rejected),
             roster.name,
             rounds=self._config.rounds,
-            split=self._split(number),
+            split=split,
             refused=new,
         )
-        return complete(event, evaluation, event.split, self._failed)
+        return complete(event, evaluation, event.split, self._failed) if self._failed else event
 
     def finish(self, state: RunState, reason: str = "", error: FedloomError | None = None) -> Result:
         """Write the result of the run; an error means that it failed."""
         roster = self._enrolment.roster
         for exchange in (*self._failed, *self._exchanges):  # after the last line
             self._add(exchange.bytes_down, exchange.bytes_up)
-        evaluations = Evaluations(self._last, self.choice.evaluation or self._last)
-        totals = RunTotals(
-            best=self.choice.best,
+        result = build_result(
+            self._config,
+            state,
+            self._last,
+            self.choice.evaluation or self._last,
+            best=self.choice.rounds.best,
             seconds=time.monotonic() - self._started,
-            bytes=self._bytes,
+            traffic=self._bytes,
             examples={client.name: client.examples for client in roster.clients.values()},
             privacy=describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events()),
+            reason=reason,
+            error=error,
         )
-        result = build_result(self._config, state, evaluations, totals, reason, error)
         self._folder.write_result(result)
         self._folder.append(Finish(status=result.status, reason=result.reason))
         return result
 
     def _checkpoint(self, state: RunState) -> None:
-        best = self.choice.best
+        best = self.choice.rounds.best
         totals: dict[str, Any] = {"seconds": time.monotonic() - self._started, "best": best and asdict(best)}
         totals |= {"spent": self._enrolment.roster.spent, "sharing": sorted(self._sharing)}
         if self._trained is not None:  # the line waits for the evaluation, the sums of its round go on
             event = self._describe(self._trained, Evaluation({}, {}), copy.copy(self._presence))
-            totals["line"] = to_json(event)
+            totals["line"] = event_to_line(event).decode()
         checkpoint = to_checkpoint(state, self._config.seed, totals)
         self._folder.checkpoints.save(checkpoint, best.round if best else 0)
         self._folder.save_model(*model_file(self._config, state))
@@ -351,7 +354,7 @@ class Journal:
 def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
     """Return the checkpoint of a state; `totals` are the sums of the journal."""
     groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
-    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.guard)}
+    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.reply_memory)}
     return Checkpoint(state.round, seed, groups, about)
 
 
@@ -362,5 +365,5 @@ def restore(checkpoint: Checkpoint) -> RunState:
     plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
     stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
     recent = tuple(RoundLengths(**one) for one in stored.get("recent", ()))
-    guard = Guard(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
-    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, guard)
+    memory = ReplyMemory(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
+    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, memory)

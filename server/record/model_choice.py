@@ -87,6 +87,7 @@ class ModelChoice:
         config: Configuration of the run.
 
     Attributes:
+        rounds: The best round so far, and when the run ends.
         evaluation: Evaluation of the best round's model on test data; None if the final model is used.
     """
 
@@ -95,50 +96,41 @@ class ModelChoice:
         spec, federation = TASKS[config.task], config.federation
         goal = spec.comparison or spec.objective  # a lower loss does not rank better
         self._metric = goal.metric
-        self._rounds = BestRound(goal.metric, goal.higher_is_better, federation.stop, federation.min_delta)
+        self.rounds = BestRound(goal.metric, goal.higher_is_better, federation.stop, federation.min_delta)
         self.evaluation: Evaluation | None = None
-
-    @property
-    def best(self) -> Best | None:
-        """Best round so far."""
-        return self._rounds.best
-
-    @property
-    def reason_to_stop(self) -> str:
-        """Reason why the run ends before the next round; empty if it continues."""
-        return self._rounds.reason_to_stop()
 
     def restore(self, event: RoundEvent) -> None:
         """Record a round of the run before it was resumed."""
-        self._rounds.compare(event.round, event.metrics, event.split, event.selection)
+        self.rounds.compare(event.round, event.metrics, event.split, event.selection)
 
-    def selection(self, evaluation: Evaluation) -> float:
-        """Return the value by which rounds are compared; NaN if it is the metric's mean."""
-        return evaluation.selection(self._metric)
+    def record(self, number: int, evaluation: Evaluation, split: Split, state: RunState | None) -> float:
+        """Record a round, and write its model if it is the best and a state is given.
 
-    def record(self, number: int, evaluation: Evaluation, split: Split, state: RunState | None) -> None:
-        """Record a round, and write its model if it is the best and a state is given."""
-        is_best = self._rounds.compare(number, evaluation.metrics, split, self.selection(evaluation))
+        Return the value by which rounds are compared; NaN if it is the metric's mean.
+        """
+        selection = evaluation.selection(self._metric)
+        is_best = self.rounds.compare(number, evaluation.metrics, split, selection)
         if is_best and state is not None and split == "validation" and self._is_selectable(state):
             self._folder.save_model(*model_file(self._config, state), BEST_MODEL)
+        return selection
 
     def conclude(self, strategy: EvaluatesModels, grid: Grid) -> None:
         """Compare the best round with the last one, and measure its model on test data if it is better.
 
         Clients then store that model as the finished one.
         """
-        state = strategy.state
-        if self.best is None or self.best.split != "validation" or not self._is_selectable(state):
+        state, rounds = strategy.state, self.rounds
+        if rounds.best is None or rounds.best.split != "validation" or not self._is_selectable(state):
             return
-        if self._rounds.newest < state.round:
+        if rounds.newest < state.round:
             last = strategy.measure(grid, "validation", state.model)
             self.record(state.round, last, "validation", state)
-        if self.best.round < state.round and (self._folder.path / BEST_MODEL).exists():
+        if rounds.best.round < state.round and (self._folder.path / BEST_MODEL).exists():
             saved, _ = self._folder.load_model(BEST_MODEL)
             model = {name: a for name, a in saved.items() if name in state.model}
-            number = self.best.round if keeps_rounds(self._config) else 0
+            number = rounds.best.round if keeps_rounds(self._config) else 0
             self.evaluation = strategy.measure(grid, "test", model, final=True, number=number)
-            self._rounds.best = replace(self.best, test=dict(self.evaluation.metrics))
+            rounds.best = replace(rounds.best, test=dict(self.evaluation.metrics))
 
     def _is_selectable(self, state: RunState) -> bool:
         """Return True if the model of an earlier round can replace the final one.

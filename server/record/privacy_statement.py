@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from common.config.run import RunConfig, chooses_model, count_cost, metric_cost, names_rows
+from common.config.run import RunConfig, chooses_model, names_rows
 from common.privacy.claims import (
     COPIES,
     GATHERED_ROWS,
@@ -15,7 +15,7 @@ from common.privacy.claims import (
     UNCOVERED_SUMS,
     describe_sums,
 )
-from common.privacy.mechanisms.registry import build_account, select_spec
+from common.privacy.mechanisms import build_account, select_spec
 from server.record.result import Privacy
 
 UNPROTECTED = Privacy(
@@ -100,7 +100,7 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         copies = [COPIES] if counts else []
         return replace(bare, counts=counts, uncovered=[*plaintext, *bare.uncovered, *copies])
     account = build_account(options)
-    most = max(spent.values(), default=0.0) + count_cost(config) + metric_cost(config)
+    most = max(spent.values(), default=0.0) + config.count_cost + config.metric_cost
     metrics = [f"metrics: {sharing} clients send theirs in plaintext, as their policies allow"] if sharing else []
     metrics += [CHOICE] if sharing and chooses_model(config) else []
     ids = [ITEM_IDS] if config.task_options.named_rows else []

@@ -4,10 +4,11 @@ The verdict compares the model with a simple baseline and with each client alone
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from platform import python_version
-from typing import Literal, NamedTuple, TypedDict
+from typing import Literal, TypedDict
 
 from common.arrays import sha256
 from common.config.run import RunConfig
@@ -162,42 +163,35 @@ def _number(value: float, digits: int, *, signed: bool = False) -> str:
     return f"{sign}{text}"
 
 
-@dataclass(frozen=True)
-class RunTotals:
-    """Totals of a run.
-
-    Args:
-        best: Best evaluated round.
-        seconds: Duration of the run.
-        bytes: Bytes to and from the clients.
-        examples: Client -> number of records.
-        privacy: Privacy statement.
-    """
-
-    best: Best | None
-    seconds: float
-    bytes: tuple[int, int]
-    examples: dict[str, int]
-    privacy: Privacy
-
-
-class Evaluations(NamedTuple):
-    """Evaluations on test data of the final model, and of the model that is used."""
-
-    final: Evaluation
-    used: Evaluation
-
-
 def build_result(
     config: RunConfig,
     state: RunState,
-    evaluations: Evaluations,
-    totals: RunTotals,
+    last: Evaluation,
+    used: Evaluation,
+    *,
+    best: Best | None,
+    seconds: float,
+    traffic: tuple[int, int],
+    examples: Mapping[str, int],
+    privacy: Privacy,
     reason: str,
     error: FedloomError | None,
 ) -> Result:
-    """Return the result of a run; an error means that it failed."""
-    examples, (last, used) = totals.examples, evaluations
+    """Return the result of a run.
+
+    Args:
+        config: Configuration of the run.
+        state: Final state.
+        last: Evaluation of the final model on test data.
+        used: That of the model that is used.
+        best: Best evaluated round.
+        seconds: Duration of the run.
+        traffic: Bytes to and from the clients.
+        examples: Client -> number of records.
+        privacy: Privacy statement.
+        reason: Reason of an early end.
+        error: Error that ended the run; None if it completed.
+    """
     names = sorted({*last.clients, *state.counted})
     return Result(
         run=config.run_id,
@@ -210,16 +204,16 @@ def build_result(
         status="failed" if error else "completed",
         reason=str(error) if error else reason,
         metrics=dict(last.metrics),
-        best=totals.best,
+        best=best,
         clients={n: ClientResult(examples=examples.get(n, 0), metrics=last.clients.get(n, {})) for n in names},
-        seconds=totals.seconds,
-        bytes_down=totals.bytes[0],
-        bytes_up=totals.bytes[1],
-        privacy=totals.privacy,
+        seconds=seconds,
+        bytes_down=traffic[0],
+        bytes_up=traffic[1],
+        privacy=privacy,
         model_sha256=sha256(state.model),
         error=type(error).__name__ if error else "",
         summed=last.summed,
-        verdict=_judge(config, used, totals.best, state.round),
+        verdict=_judge(config, used, best, state.round),
         **floor_of(config.task, last.metrics),
         versions={**{p: version(p) for p in ("fedloom", "flwr", "torch")}, "python": python_version()},
     )

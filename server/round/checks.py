@@ -3,23 +3,20 @@
 import math
 from collections import deque
 from dataclasses import dataclass
-from statistics import median_low
 from typing import get_args
-
-from flwr.app import Message, RecordDict
 
 from common.arrays import Arrays, check_like
 from common.contribution import MAX_PLAUSIBLE, BlockReply
 from common.errors import WireError
-from common.metrics import USED, MetricSpec
-from common.tasks.options import ModelVariant, TaskOptions
+from common.metrics import USED, MetricSpec, find_metric
+from common.tasks.options import ModelVariant
 from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE, AnyTask
 from common.text import printable
 from common.wire.encodings import unpack_reply
 from common.wire.messages import AssignReply, EvaluateReply, TrainReply
 from common.wire.sparse_rows import check_rows, expand_reply, rows_of
-from server.aggregation.metrics import Evaluation, is_plausible
-from server.exchange.grid import content_size
+from server.aggregation.metrics import LOSS, Evaluation, is_plausible
+from server.exchange.grid import MEGABYTE
 
 MAX_EXAMPLES = 10**9
 """Largest number of records that a client may enrol with."""
@@ -36,19 +33,8 @@ In splits that came with the data, a client with few training records may have m
 TOLERANCE = 1e-6
 """Accepted excess over the range of a metric, from rounding."""
 
-MEGABYTE = 10**6
 SMALL_REPLY, ASSIGN_REPLY = MEGABYTE, 64 * MEGABYTE
 """Largest replies in bytes: without a model's arrays, and with a client's property or windows."""
-
-
-def check_size(size: int, limit: float) -> None:
-    """Check that a reply is no larger than the largest honest one.
-
-    Raises:
-        WireError: It is larger.
-    """
-    if size > limit:
-        raise WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
 
 
 def limit_reply(model: Arrays) -> int:
@@ -56,16 +42,20 @@ def limit_reply(model: Arrays) -> int:
     return 4 * sum(a.nbytes for a in model.values()) + MEGABYTE
 
 
-def check_loss(loss: float, task: AnyTask) -> None:
-    """Check that a training loss is finite and, if the task's loss is an error, in its range.
+def lowest_loss(task: AnyTask) -> float:
+    """Return the lowest possible training loss: that of the metric if the task's loss is an error."""
+    is_error = all(task.loss_is_error(model) for model in get_args(ModelVariant))
+    spec = _find(LOSS, task) if is_error else None
+    return -MAX_PLAUSIBLE if spec is None else max(spec.low, -MAX_PLAUSIBLE)
+
+
+def check_loss(loss: float, lowest: float) -> None:
+    """Check that a training loss is finite and in its range.
 
     Raises:
         WireError: It is not.
     """
-    is_error = all(task.loss_is_error(model) for model in get_args(ModelVariant))
-    spec = task.find_metric("loss") if is_error else None
-    low = -MAX_PLAUSIBLE if spec is None else max(spec.low, -MAX_PLAUSIBLE)
-    if not low - TOLERANCE <= loss <= MAX_PLAUSIBLE:
+    if not lowest - TOLERANCE <= loss <= MAX_PLAUSIBLE:
         raise WireError(f"invalid reply: loss {loss:g}")
 
 
@@ -120,7 +110,7 @@ def check_paired(paired: Arrays, task: AnyTask, max_units: float) -> None:
 
 def _find(key: str, task: AnyTask) -> MetricSpec | None:
     """Return the declaration of a metric, also of one trained alone, or of what the client uses."""
-    return task.find_metric(key.removeprefix(ALONE_PREFIX).removeprefix(USED.prefix))
+    return find_metric(key.removeprefix(ALONE_PREFIX).removeprefix(USED.prefix), task.metrics, task.families)
 
 
 def limit_weight(records: int, test_share: float, *, hides_examples: bool) -> float:
@@ -141,53 +131,60 @@ def _is_within(value: float, low: float, high: float) -> bool:
 
 @dataclass(frozen=True)
 class ExpectedReply:
-    """Expected form of a training reply.
+    """Expected form of the training replies in a phase of a round.
 
     Args:
+        lowest_loss: Lowest loss that a client can have.
+        needs_gradient: True if a reply must contain s_k.
+        encoding: Form of the numbers in uploads.
+        names_rows: True if a reply names the rows of one table that it changes.
+        keeps_rows: True if tables stay rows, as they were sent.
         round: Number of the round.
         max_steps: Maximum number of local steps.
-        max_examples: Number of records at enrolment.
-        task: Task, which gives the loss its range.
-        model: Arrays that the update must match.
-        needs_gradient: True if the reply must contain s_k.
-        encoding: Form of the numbers in uploads.
-        keeps_rows: True if tables stay rows, as they were sent.
     """
 
-    round: int
-    max_steps: int
-    max_examples: int
-    task: AnyTask
-    model: Arrays
+    lowest_loss: float
     needs_gradient: bool
     encoding: str
-    keeps_rows: bool = False
+    names_rows: bool
+    keeps_rows: bool
+    round: int = 0
+    max_steps: int = 0
 
 
-def accept_reply(reply: TrainReply, expected: ExpectedReply, options: TaskOptions) -> tuple[TrainReply, Arrays]:
+def accept_reply(
+    reply: TrainReply, expected: ExpectedReply, model: Arrays, max_examples: int
+) -> tuple[TrainReply, Arrays]:
     """Return a reply that can enter a mean, and the row ids that it names.
 
     It has full tables, or their gathered rows if local steps gather rows.
 
     The arrays of a client of a block are in a sum, whose maker is in this process.
 
+    Args:
+        reply: The reply.
+        expected: Its expected form.
+        model: Arrays that the update must match.
+        max_examples: Number of records at enrolment.
+
     Raises:
         WireError: The round, the number of steps or records, the loss or the arrays are not as expected.
     """
-    rows = _read_row_ids(reply.update) if options.named_rows else {}
+    rows = _read_row_ids(reply.update) if expected.names_rows else {}
     if reply.round != expected.round:
         raise WireError(f"reply is of round {reply.round}, not of round {expected.round}")
-    if not 1 <= reply.steps <= expected.max_steps or not 1 <= reply.examples <= expected.max_examples:
-        most = f"at most {expected.max_steps} on {expected.max_examples} are possible"
+    if not 1 <= reply.steps <= expected.max_steps or not 1 <= reply.examples <= max_examples:
+        most = f"at most {expected.max_steps} on {max_examples} are possible"
         raise WireError(f"invalid reply: {reply.steps} local steps on {reply.examples} records; {most}")
-    check_loss(reply.loss, expected.task)
+    check_loss(reply.loss, expected.lowest_loss)
     if isinstance(reply, BlockReply):
         return reply, rows
-    reply = unpack_reply(reply, expected.encoding)
-    reply = reply if expected.keeps_rows else expand_reply(reply, expected.model)
-    check_like(reply.update, check_rows(reply.update, expected.model), "update")
+    if expected.encoding != "float32":
+        reply = unpack_reply(reply, expected.encoding)
+    reply = reply if expected.keeps_rows else expand_reply(reply, model)
+    check_like(reply.update, check_rows(reply.update, model) if expected.keeps_rows else model, "update")
     if reply.gradient or expected.needs_gradient:
-        check_like(reply.gradient, expected.model, "gradient")
+        check_like(reply.gradient, model, "gradient")
     return reply, rows
 
 
@@ -223,21 +220,6 @@ def _read_row_ids(update: Arrays) -> Arrays:
     return rows
 
 
-def content_of(message: Message, limit: float = math.inf) -> RecordDict:
-    """Return the content of a message.
-
-    Raises:
-        WireError: The message is an error, with its reason as text, or has more than `limit` bytes.
-    """
-    if message.has_error():
-        raise WireError(message.error.reason or f"error {message.error.code}")
-    check_size(content_size(message.content), limit)
-    return message.content
-
-
-LOSS = "loss"
-"""Metric that every task with a loss reports under this key."""
-
 EXPLOSION = 1000.0
 """Factor on the largest of the last losses above which a step counts as ruinous.
 
@@ -265,18 +247,7 @@ class LossWatch:
 
         It did if it is worse than at the start and many times the last losses, or if most clients cannot compute it.
         """
-        loss, reference = median_loss(evaluation), max(self._recent, default=math.inf)
+        loss, reference = evaluation.median_loss, max(self._recent, default=math.inf)
         if math.isnan(loss) or loss <= max(EXPLOSION * reference, self._first):
             return ""
         return f"the validation loss rose from {reference:.3g} to {loss:.3g}"
-
-
-def median_loss(evaluation: Evaluation) -> float:
-    """Return the lower median of the clients' losses; NaN without losses.
-
-    It is infinite if most of them are not finite.
-    """
-    values = [value for value, _ in evaluation.values_of(LOSS).values()]
-    if len(evaluation.diverged) > len(values):
-        return math.inf
-    return median_low(values) if values else math.nan

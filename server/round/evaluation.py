@@ -17,7 +17,8 @@ from common.wire.messages import EvaluateReply, EvaluateRequest
 from server.aggregation.metrics import Evaluation, summarize
 from server.clients.enrolment import Enrolment
 from server.clients.roster import EnrolledClient, cohort
-from server.round.checks import SMALL_REPLY, check_metrics, check_paired, content_of, limit_weight
+from server.exchange.grid import content_of
+from server.round.checks import SMALL_REPLY, check_metrics, check_paired, limit_weight
 from server.round.method import Assignment, RoundContext
 
 log = logging.getLogger("fedloom.server")
@@ -54,7 +55,8 @@ class Evaluator:
         self, config: RunConfig, enrolment: Enrolment, assignment: Assignment, sums: MetricIntake | None = None
     ) -> None:
         self._config, self._enrolment, self._assignment, self._sums = config, enrolment, assignment, sums
-        self._task = TASKS[config.task]
+        self._task, privacy = TASKS[config.task], config.privacy
+        self._hides_examples = privacy.unit != "none" or privacy.resolved_trust == "helpers"
 
     def select(
         self, at: RoundContext, online: Iterable[int], *, final: bool, one_model: bool
@@ -64,7 +66,7 @@ class Evaluator:
         if final:
             return clients
         state = at.state
-        clients = {n: c for n, c in clients.items() if not state.guard.sits_out(n, state.round)}
+        clients = state.reply_memory.without_excluded(clients, state.round)
         if one_model or self._sums is not None:
             return clients
         drawn = cohort(self._config.seed, state.round, clients, self._config.federation.evaluate_share, 1, MEASURED)
@@ -116,7 +118,10 @@ class Evaluator:
             name = self._enrolment.roster.name(message.metadata.src_node_id)
             try:
                 reply = decode(EvaluateReply, content_of(message, SMALL_REPLY))
-                most = self._max_weight(enrolled.get(name))
+                client = enrolled.get(name)
+                records = self._task.records_per_example * (1 if client is None else client.examples)
+                is_hidden = self._hides_examples or client is None
+                most = limit_weight(records, self._config.task_options.test_share, hides_examples=is_hidden)
                 check_metrics(reply, number, self._task, most)
                 check_paired(reply.paired, self._task, most)
                 decoded[name] = reply
@@ -126,11 +131,3 @@ class Evaluator:
                     dropped[name] = f"left out, {error}"
         evaluation = summarize(decoded)
         return replace(evaluation, dropped={**evaluation.dropped, **dropped})
-
-    def _max_weight(self, client: EnrolledClient | None) -> float:
-        """Return the largest possible weight of a client's metrics."""
-        privacy = self._config.privacy
-        hidden = client is None or privacy.unit != "none" or privacy.resolved_trust == "helpers"
-        examples = 1 if client is None else client.examples
-        records = examples * self._task.records_per_example
-        return limit_weight(records, self._config.task_options.test_share, hides_examples=hidden)

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from flwr.app import Message, RecordDict
 
 from common.arrays import Arrays, norm
-from common.contribution import Contribution, Lengths, typical
+from common.config.run import RunConfig
+from common.contribution import Contribution, Lengths
 from common.errors import WireError
 from common.tasks.registry import TASKS
 from common.wire.codec import Handed, decode
@@ -21,18 +23,16 @@ from server.aggregation.lengths import (
     LARGE_ROUND,
     RECENT_ROUNDS,
     Excess,
-    Guard,
-    allowances,
-    find_excess,
+    ReplyMemory,
+    judge_lengths,
     measure,
-    references,
     scale_update,
 )
 from server.aggregation.replies import Load, Reply, add_up, are_summed, average_by_row, select_whole, shorten
 from server.aggregation.robust import robust_replies
 from server.clients.enrolment import Enrolment
-from server.exchange.grid import Weighed, content_size
-from server.round.checks import MAX_EXAMPLES, ExpectedReply, accept_reply, check_size, content_of, limit_reply
+from server.exchange.grid import Weighed, content_of, content_size, oversize
+from server.round.checks import MAX_EXAMPLES, ExpectedReply, accept_reply, limit_reply, lowest_loss
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
 
@@ -46,7 +46,7 @@ class Intaken:
     Args:
         replies: Usable replies, single or of blocks; empty if the server receives a secure sum.
         rejected: Client -> reason why its reply is not usable.
-        guard: Memory of the checks on replies, after these.
+        reply_memory: Memory of the checks on replies, after these.
         lengths: Typical lengths of the replies.
         shortened: Client -> length of its reply, which counts at the typical length.
         total: Sums over the clients; None before `Intake.add_up`, or if the sum is lost.
@@ -56,7 +56,7 @@ class Intaken:
 
     replies: list[Reply]
     rejected: dict[str, str]
-    guard: Guard
+    reply_memory: ReplyMemory
     lengths: Lengths = field(default_factory=dict)
     shortened: Mapping[str, str] = field(default_factory=dict)
     total: Contribution | None = None
@@ -72,21 +72,19 @@ class Intaken:
 class Intake(Protocol):
     """Way from the clients' replies to one contribution."""
 
-    @property
-    def paying(self) -> list[str]:
-        """Clients that pay for the round."""
+    paying: list[str]
+    """Clients that pay for the round."""
 
     def is_pending(self, number: int) -> bool:
         """Return True if clients are not asked: results of the round are still to be opened, or are lost."""
+        return False
 
     def has_final(self, number: int) -> bool:
         """Return True if the clients of a sum of the round are final, and it is still to be opened."""
+        return False
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Prepare to take replies; return the clients that are asked, with the terms of their replies."""
-
-    def group_of(self, client: str) -> int:
-        """Return the number of the client's terms; clients with equal terms share an encoded request."""
 
     def take(self, node: int, answer: Message) -> None:
         """Examine a training reply as it arrives, and put the outcome in place of its content."""
@@ -101,7 +99,7 @@ class Intake(Protocol):
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
         """Return the usable replies of a further phase of the round, and client -> reason for the others."""
 
-    def add_up(self, at: RoundContext, taken: Intaken) -> Intaken:
+    def add_up(self, at: RoundContext, results: Intaken) -> Intaken:
         """Return the results with the total over the usable replies."""
 
     def forget(self, number: int) -> None:
@@ -138,7 +136,8 @@ def take_reply(answer: Message, limit: float, examine: Callable[[TrainReply], Re
         return
     size = content_size(answer.content)
     try:
-        check_size(size, limit)
+        if size > limit:
+            raise oversize(size, limit)
         outcome: ReplyT | WireError = examine(decode(TrainReply, answer.content))
     except WireError as error:
         outcome = error
@@ -146,19 +145,25 @@ def take_reply(answer: Message, limit: float, examine: Callable[[TrainReply], Re
 
 
 def split_messages(
-    messages: Iterable[Message], enrolment: Enrolment, examine: Callable[[Message], ReplyT]
+    messages: Iterable[Message], enrolment: Enrolment, examine: Callable[[Message, str], ReplyT]
 ) -> tuple[dict[str, ReplyT], dict[str, str]]:
     """Return client -> usable reply by name, and client -> reason for the others.
 
     Clients that failed leave the roster and are invited again in the next round. A list of messages is cleared: Flower
     holds it until the replies of the next round are here.
+
+    Args:
+        messages: Replies.
+        enrolment: Clients of the run.
+        examine: Function of a message and its client that returns the reply, or raises WireError.
     """
     usable: dict[str, ReplyT] = {}
     failed: dict[int, str] = {}
     for message in messages:
         node = message.metadata.src_node_id
+        name = enrolment.roster.name(node)
         try:
-            usable[enrolment.roster.name(node)] = examine(message)
+            usable[name] = examine(message, name)
         except WireError as error:
             failed[node] = str(error)
     if isinstance(messages, list):
@@ -169,190 +174,178 @@ def split_messages(
     }
 
 
-class SingleIntake:
+class SingleIntake(Intake):
     """Intake of single replies and of blocks: each one is checked, and compared in length with the others.
 
     Args:
+        config: Configuration of the run.
         enrolment: Clients of the run.
         method: Server step, with the models of the clients and the form of their uploads.
         folder: Folder for replies beyond what stays in memory; None: all stay there.
     """
 
-    def __init__(self, enrolment: Enrolment, method: Method, folder: Path | None) -> None:
-        self._enrolment, self._method, self._folder = enrolment, method, folder
+    def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, folder: Path | None) -> None:
+        self._config, self._enrolment, self._method, self._folder = config, enrolment, method, folder
+        self._capabilities, options, self._robust = config.capabilities, config.task_options, config.federation.robust
+        self._names_rows = bool(options.named_rows)
+        self._streams = self._capabilities.sum_only and self._robust == "none" and not self._names_rows
+        self._expected = ExpectedReply(
+            lowest_loss(TASKS[config.task]),
+            self._capabilities.needs_gradient,
+            config.federation.encoding,
+            self._names_rows,
+            config.keeps_rows,
+        )
         self._at: RoundContext | None = None
-        self._uploaded: tuple[Arrays, Arrays] = {}, {}
+        """Round whose replies are expected, in this phase."""
+        self._phase = LOCAL
+        self._uploaded: tuple[Arrays, Arrays, Arrays] = {}, {}, {}
         """Model of the last reply, and the part of it that clients send updates of."""
         self.spool: Spool | None = None
         """Store of replies as they arrive, where the server step reads them one at a time."""
-        self.paying: list[str] = []
-
-    def is_pending(self, number: int) -> bool:
-        """Return False: single replies are not stored beyond a round."""
-        return False
-
-    def has_final(self, number: int) -> bool:
-        """Return False: there is no sum."""
-        return False
+        self.paying = []
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Prepare to take replies; return all clients, without terms."""
-        config = at.config
-        streams = at.capabilities.sum_only and config.federation.robust == "none" and not config.task_options.named_rows
-        self._at, self.spool, self.paying = at, Spool(self._folder) if streams else None, [*clients]
+        self.spool, self.paying = Spool(self._folder) if self._streams else None, [*clients]
+        self._expect(at, LOCAL)
         return dict.fromkeys(clients, "")
-
-    def group_of(self, client: str) -> int:
-        """Return 0: replies have no terms."""
-        return 0
 
     def take(self, node: int, answer: Message) -> None:
         """Examine a reply as it arrives, if the server step reads one reply at a time."""
         at, spool = self._at, self.spool
         if at is not None and spool is not None:
-            take_reply(answer, self._largest(at), lambda sent: self._store(at, sent, node, spool))
+            take_reply(answer, self._limit, lambda sent: self._store(at, sent, node, spool))
 
     def close(self, at: RoundContext, messages: Iterable[Message], phase: str = LOCAL) -> Intaken:
         """Return usable replies, without those beyond `federation.norm-bound`."""
         self.spool = None
-        usable, rejected = split_messages(messages, self._enrolment, lambda message: self._examine(at, message, phase))
-        taken = Intaken([*usable.values()], rejected, at.state.guard)
-        return self._bound(at, taken, phase) if at.config.federation.norm_bound else taken
+        if at is not self._at or phase != self._phase:
+            self._expect(at, phase)
+        usable, rejected = split_messages(messages, self._enrolment, partial(self._examine, at))
+        results = Intaken([*usable.values()], rejected, at.state.reply_memory)
+        return self._bound(at, results, phase) if at.config.federation.norm_bound else results
 
-    def add_up(self, at: RoundContext, taken: Intaken) -> Intaken:
+    def add_up(self, at: RoundContext, results: Intaken) -> Intaken:
         """Return the results with the total over whole blocks and single replies, made robust if configured."""
-        config, rejected = at.config, dict(taken.rejected)
-        uploaded = self._method.template(at, at.state.model)
-        replies = select_whole(taken.replies, rejected, uploaded, at.capabilities)
-        taken = replace(taken, replies=replies, rejected=rejected)
-        if len(replies) < config.federation.min_replies:
-            return taken
+        rejected, uploaded = dict(results.rejected), self._template(at, at.state.model)
+        replies = select_whole(results.replies, rejected, uploaded, self._capabilities)
+        results = replace(results, replies=replies, rejected=rejected)
+        if len(replies) < at.config.federation.min_replies:
+            return results
         if are_summed(replies):
-            return replace(taken, total=add_up(replies, at.capabilities))
-        tables = uploaded if config.keeps_rows else None
-        return replace(taken, total=add_up(self._combine(at, replies), config.capabilities, tables))
+            return replace(results, total=add_up(replies, self._capabilities))
+        tables = uploaded if self._expected.keeps_rows else None
+        return replace(results, total=add_up(self._combine(at, replies), self._capabilities, tables))
 
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
         """Return the usable replies of a further phase, made robust as those of the round."""
-        taken = self.close(at, messages, phase)
-        return self._combine(at, taken.replies), taken.rejected
-
-    def _combine(self, at: RoundContext, replies: list[Reply]) -> list[Reply]:
-        """Return replies whose weighted mean is the aggregate by `federation.robust`."""
-        federation, state = at.config.federation, at.state
-
-        def group_of(client: str) -> int:
-            return self._method.assignment.group_of(state, client)
-
-        return robust_replies(average_by_row(replies), federation.robust, federation.attackers, group_of)
+        results = self.close(at, messages, phase)
+        return self._combine(at, results.replies), results.rejected
 
     def forget(self, number: int) -> None:
         """Do nothing: single replies are not stored beyond a round."""
 
-    def _examine(self, at: RoundContext, message: Message, phase: str) -> Reply:
+    def _combine(self, at: RoundContext, replies: list[Reply]) -> list[Reply]:
+        """Return replies whose weighted mean is the aggregate by `federation.robust`."""
+        if self._names_rows:
+            replies = average_by_row(replies)
+        if self._robust == "none":
+            return replies
+        group_of = partial(self._method.assignment.group_of, at.state)
+        return robust_replies(replies, self._robust, at.config.federation.attackers, group_of)
+
+    def _expect(self, at: RoundContext, phase: str) -> None:
+        """Prepare to examine the replies in a phase of a round."""
+        self._at, self._phase = at, phase
+        steps, model = at.config.method_options.steps(phase), at.state.model
+        self._expected = replace(self._expected, round=at.number, max_steps=steps)
+        self._limit = limit_reply({**model, **self._template(at, model)})
+
+    def _examine(self, at: RoundContext, message: Message, name: str) -> Reply:
         content = message.content if message.has_content() else RecordDict()
         if isinstance(content, Taken):
-            taken: Taken[Reply] = content
-            return taken.reply()
-        sent = decode(TrainReply, content_of(message, self._largest(at)))
-        return self._accept(at, sent, phase, message.metadata.src_node_id)
+            forwarded: Taken[Reply] = content
+            return forwarded.reply()
+        sent = decode(TrainReply, content_of(message, self._limit))
+        return self._accept(at, sent, message.metadata.src_node_id, name)
 
     def _store(self, at: RoundContext, sent: TrainReply, node: int, spool: Spool) -> Reply:
         """Return the valid reply without its arrays, which are stored as they were sent."""
-        reply = self._accept(at, sent, LOCAL, node)
-        template = self._template(at, reply.client)
+        reply = self._accept(at, sent, node, self._enrolment.roster.name(node))
+        template = self._template(at, self._method.assignment.model_for(at, reply.client))
         stored = {
-            "update": _read_full(at, spool.store(sent.update), template),
-            "gradient": _read_full(at, spool.store(sent.gradient), template),
+            "update": self._read_full(spool.store(sent.update), template),
+            "gradient": self._read_full(spool.store(sent.gradient), template),
         }
         return replace(reply, train=replace(reply.train, update={}, gradient={}), stored=stored)
 
-    def _accept(self, at: RoundContext, sent: TrainReply, phase: str, node: int) -> Reply:
-        roster, options = self._enrolment.roster, at.config.method_options
-        name, enrolled = roster.name(node), roster.clients.get(node)
-        expected = ExpectedReply(
-            round=at.number,
-            max_steps=options.steps(phase),
-            max_examples=enrolled.examples if enrolled else MAX_EXAMPLES,
-            task=TASKS[at.config.task],
-            model=self._template(at, name),
-            needs_gradient=at.capabilities.needs_gradient,
-            encoding=at.config.federation.encoding,
-            keeps_rows=at.config.keeps_rows,
-        )
-        reply, rows = accept_reply(sent, expected, at.config.task_options)
+    def _read_full(self, load: Load, template: Arrays) -> Load:
+        def read() -> Arrays:
+            arrays = unpack(load(), self._expected.encoding)
+            return arrays if self._expected.keeps_rows else expand(arrays, template)
+
+        return read
+
+    def _accept(self, at: RoundContext, sent: TrainReply, node: int, name: str) -> Reply:
+        enrolled = self._enrolment.roster.clients.get(node)
+        template = self._template(at, self._method.assignment.model_for(at, name))
+        most = enrolled.examples if enrolled else MAX_EXAMPLES
+        reply, rows = accept_reply(sent, self._expected, template, most)
         if at.cost:
             self._enrolment.ledgers.note(node, sent.ledger)
-        return Reply(name, options.weight(reply.examples), reply, rows, measure(reply))
+        return Reply(name, at.config.method_options.weight(reply.examples), reply, rows, measure(reply))
 
-    def _largest(self, at: RoundContext) -> int:
-        model = at.state.model
-        return limit_reply({**model, **self._method.template(at, model)})
+    def _template(self, at: RoundContext, model: Arrays) -> Arrays:
+        """Return the part of a model that clients send updates of."""
+        if self._uploaded[0] is not model or self._uploaded[1] is not at.state.statics:
+            self._uploaded = model, at.state.statics, self._method.template(at, model)
+        return self._uploaded[2]
 
-    def _template(self, at: RoundContext, client: str) -> Arrays:
-        model = self._method.assignment.model_for(at, client)
-        if self._uploaded[0] is not model:
-            self._uploaded = model, self._method.template(at, model)
-        return self._uploaded[1]
-
-    def _bound(self, at: RoundContext, taken: Intaken, phase: str) -> Intaken:
+    def _bound(self, at: RoundContext, results: Intaken, phase: str) -> Intaken:
         """Return the results without replies that are too long, and with those that count at the typical norm."""
-        excess, lengths = self._find_excess(at, taken.replies, phase)
-        needed, guard = self._find_needed(at, taken.replies, excess) if phase == LOCAL else (set[str](), taken.guard)
+        steps = self._expected.max_steps if self._capabilities.per_step else 0
+        lengths = {r.client: scale_update(r.lengths, steps / r.train.steps if steps else 1.0) for r in results.replies}
+        first = math.inf if at.cost else FIRST_REFERENCE * max(1.0, norm(at.state.model))
+        weights, is_local = {r.client: r.weight for r in results.replies}, phase == LOCAL
+        past = self._past(at) if is_local else []
+        excess, usual = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound)
+        needed, memory = (
+            self._find_needed(at, results.replies, excess, past) if is_local else (set(), results.reply_memory)
+        )
         left_out = {client: one.reason for client, one in excess.items() if client not in needed}
-        counted = [reply for reply in taken.replies if reply.client not in left_out]
+        counted = [reply for reply in results.replies if reply.client not in left_out]
         return replace(
-            taken,
+            results,
             replies=[shorten(r, excess[r.client].factors) if r.client in needed else r for r in counted],
-            rejected={**taken.rejected, **left_out},
-            guard=guard,
-            lengths=lengths if phase == LOCAL else {},
+            rejected={**results.rejected, **left_out},
+            reply_memory=memory,
+            lengths=usual if is_local else {},
             shortened={client: f"{excess[client].reason}; counts at the typical norm" for client in sorted(needed)},
         )
 
-    def _find_excess(self, at: RoundContext, replies: list[Reply], phase: str) -> tuple[dict[str, Excess], Lengths]:
-        """Return the replies beyond the bound, and the typical lengths of the others."""
-        steps, per_step = at.config.method_options.steps(phase), at.capabilities.per_step
-        factors = {r.client: steps / r.train.steps if per_step else 1.0 for r in replies}
-        lengths = {r.client: scale_update(r.lengths, factors[r.client]) for r in replies}
-        first = math.inf if at.cost else FIRST_REFERENCE * max(1.0, norm(at.state.model))
-        limits = references([*lengths.values()], self._past(at) if phase == LOCAL else [], first)
-        allowed = allowances({r.client: r.weight for r in replies})
-        excess = find_excess(lengths, limits, at.config.federation.norm_bound, allowed)
-        return excess, typical([one for client, one in lengths.items() if client not in excess])
-
     def _find_needed(
-        self, at: RoundContext, replies: list[Reply], excess: Mapping[str, Excess]
-    ) -> tuple[set[str], Guard]:
+        self, at: RoundContext, replies: list[Reply], excess: Mapping[str, Excess], past: Sequence[Lengths]
+    ) -> tuple[set[str], ReplyMemory]:
         """Return clients whose too long reply counts at the typical norm, and the new memory.
 
         One or two replies cannot judge each other, and honest ones can grow: after an absence, or after a step that
         spoiled the model. They count if the other clients do not make a quorum. In a federation of fewer than
         `LARGE_ROUND` clients they also count after `RECENT_ROUNDS` replies in a row that were left out.
         """
-        guard, roster = at.state.guard, self._enrolment.roster
+        memory, roster = at.state.reply_memory, self._enrolment.roster
         present = roster.select_trainable(roster.present)
-        others = [name for name in present if name not in excess and not guard.sits_out(name, at.number)]
-        can_judge = len(replies) > 2 or are_summed(replies) or not self._past(at)
+        others = memory.without_excluded(present, at.number).keys() - excess.keys()
+        can_judge = len(replies) > 2 or are_summed(replies) or not past
         no_quorum = len(others) < at.config.federation.min_replies
-        waited = {client for client, number in guard.left_out.items() if number >= RECENT_ROUNDS}
+        waited = {client for client, number in memory.left_out.items() if number >= RECENT_ROUNDS}
         needed = set[str]() if can_judge else {client for client in excess if no_quorum or client in waited}
         if len(present) < LARGE_ROUND:
             accepted = [reply.client for reply in replies if reply.client not in excess]
-            guard = guard.count(excess.keys() - needed, accepted)
-        return needed, guard
+            memory = memory.count(excess.keys() - needed, accepted)
+        return needed, memory
 
     def _past(self, at: RoundContext) -> list[Lengths]:
         """Return typical lengths of the last rounds; none if no other client ever took part."""
-        is_alone = len({*self._enrolment.roster.by_name(), *at.counted}) == 1
-        return [] if is_alone else at.state.guard.past(at.noise)
-
-
-def _read_full(at: RoundContext, load: Load, template: Arrays) -> Load:
-    encoding, gathers = at.config.federation.encoding, at.config.keeps_rows
-
-    def read() -> Arrays:
-        arrays = unpack(load(), encoding)
-        return arrays if gathers else expand(arrays, template)
-
-    return read
+        is_alone = len({*self._enrolment.roster.by_name(), *at.state.counted}) == 1
+        return [] if is_alone else at.state.reply_memory.past(at.noise)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from common.arrays import Arrays
 from server.aggregation.metrics import Evaluation
@@ -17,18 +16,20 @@ class Price:
     """Price of a round.
 
     Args:
+        payers: Clients whose remaining budget covers it, by name.
         cost: Privacy cost of each reply of a client; 0 without noise.
         clip: Factor on the run's clip norm, at most 1.
     """
 
+    payers: Mapping[str, EnrolledClient]
     cost: float = 0.0
     clip: float = 1.0
 
 
-class CostPlan(Protocol):
-    """Plan of a run's costs; a round calls its functions in this order."""
+class CostPlan:
+    """Plan of a run's costs, of which a round calls the functions in this order; here each round is free."""
 
-    needs_clients: bool
+    needs_clients = False
     """True if the price depends on the clients that are online."""
 
     def open(self, state: RunState, clients: Mapping[str, EnrolledClient]) -> Price:
@@ -38,53 +39,19 @@ class CostPlan(Protocol):
             BudgetSpentError: Too few clients can pay, or the run ends early.
             RunError: The round's reward could not be computed; no client is charged.
         """
+        return Price(clients)
 
-    def can_pay(self, client: EnrolledClient) -> bool:
-        """Return True if a client's remaining budget covers the price."""
-
-    def charge(self, clients: Sequence[str], model: Arrays) -> None:
-        """Charge the clients of the round; `model` is the one that they train."""
+    def charge(self, clients: Sequence[str], model: Arrays) -> dict[str, float]:
+        """Charge the clients of the round, which train `model`; return numbers on the round for the journal."""
+        return {}
 
     def fail(self) -> None:
         """Record that the round has missed its quorum."""
 
-    def numbers(self) -> dict[str, float]:
-        """Return numbers on the round for the journal."""
-
     def grade(self, state: RunState, evaluation: Evaluation) -> Evaluation:
         """Return the evaluation of the round with its reward."""
-
-    def observe(self, state: RunState, row_ids: Sequence[Rows]) -> OptimizerState:
-        """Return the stored groups of the plan after the round; empty if nothing is stored."""
-
-
-class NoPlan:
-    """Plan of runs without a budget: each round is free."""
-
-    needs_clients = False
-
-    def open(self, state: RunState, clients: Mapping[str, EnrolledClient]) -> Price:
-        """Return a price of 0."""
-        return Price()
-
-    def can_pay(self, client: EnrolledClient) -> bool:
-        """Return True."""
-        return True
-
-    def charge(self, clients: Sequence[str], model: Arrays) -> None:
-        """Charge nothing."""
-
-    def fail(self) -> None:
-        """Record nothing."""
-
-    def numbers(self) -> dict[str, float]:
-        """Return no numbers."""
-        return {}
-
-    def grade(self, state: RunState, evaluation: Evaluation) -> Evaluation:
-        """Return the evaluation as it is."""
         return evaluation
 
     def observe(self, state: RunState, row_ids: Sequence[Rows]) -> OptimizerState:
-        """Return nothing."""
+        """Return the stored groups of the plan after the round; empty if nothing is stored."""
         return {}

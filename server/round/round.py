@@ -20,7 +20,7 @@ from common.arrays import Arrays, all_finite
 from common.config.run import RunConfig
 from common.errors import BudgetSpentError, QuorumError
 from common.tasks.registry import TASKS
-from common.wire.codec import encode, to_record
+from common.wire.codec import encode
 from common.wire.messages import EVALUATE, TRAIN, Payload, TrainRequest
 from common.wire.sparse_rows import expand
 from server.aggregation.lengths import find_outliers
@@ -64,12 +64,12 @@ class Step:
 
     Args:
         at: The round.
-        taken: Results in the step.
+        results: Results in the step.
         trained: Report of the step.
     """
 
     at: RoundContext
-    taken: Intaken
+    results: Intaken
     trained: Trained
 
 
@@ -104,11 +104,15 @@ class Round(Strategy):
         self.config, self.method, self.intake, self.plan, self.observer = config, method, intake, plan, observer
         self.state = method.assignment.start(state, config)
         self._evaluator, self._enrolment = evaluator, enrolment
-        self._price = Price()
+        self._client_only = TASKS[config.task].client_only
+        self._price = Price({})
+        self._at: RoundContext | None = None
         self._grid: Grid | None = None
         self._step: Step | None = None
         self._is_over = self._is_on_test = self._can_exclude = False
         self._unusable: dict[str, str] = {}
+        self._costs: dict[str, float] = {}
+        """Numbers of the plan on the round."""
 
     # --- training ------------------------------------------------------------------------------------------------
 
@@ -128,73 +132,65 @@ class Round(Strategy):
         is_pending = self.intake.is_pending(number)
         is_free = is_pending and not self.plan.needs_clients
         clients = {} if is_free else self._enrolment.gather(grid, self.config.federation.min_replies)
-        self._price = self.plan.open(self.state, clients)
+        self._price, self._at = self.plan.open(self.state, clients), None
         at = self._context()
-        terms = self.intake.open(at, [] if is_pending else self._sample(at, clients))
-        asked = {name: self._current(name, clients) for name in terms}
+        terms = self.intake.open(at, [] if is_pending else self._sample(number, self._price.payers))
+        asked = {name: self._price.payers[name] for name in terms}
         if asked:
-            self.state = self.method.assignment.prepare(at, asked, self._talk(), training=True)
-            at = self._context()
-        request = self._requests(at, terms)
-        messages = self._messages([*asked.values()], TRAIN, request)
-        self.plan.charge(self.intake.paying, self.state.model)
+            self.state = self.method.assignment.prepare(at, asked, self._talk(at), training=True)
+        messages = self._messages([*asked.values()], TRAIN, self._requests(self._context(), terms))
+        self._costs = self.plan.charge(self.intake.paying, self.state.model)
         return messages
-
-    def take(self, node: int, answer: Message) -> None:
-        """Examine a reply as it arrives."""
-        self.intake.take(node, answer)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Make one server step from the replies.
+        """Make one server step from the replies; the model is in the state, so that Flower gets none.
 
         Raises:
             QuorumError: Fewer usable replies than `federation.min-replies`, or too few for a secure sum.
         """
         try:
-            taken = self.intake.close(self._context(), replies)
-            self.state = replace(self.state, guard=taken.guard)
-            loss = self._report(self._advance(self._context(), taken))
+            at = self._context()
+            self._step = self._advance(at, self.intake.close(at, replies))
+            self.observer.on_trained(self._step.trained)
         except QuorumError:
             if not self.intake.has_final(self.state.round + 1):
                 self.plan.fail()
             raise
         self.intake.forget(self.state.round)
-        return to_record(self.state.model), MetricRecord({"loss": loss} if math.isfinite(loss) else {})
+        return None, None
 
     def can_exclude(self, grid: Grid) -> bool:
         """Return True if the clients without unusable replies in a failed round make a quorum."""
         clients = self._enrolment.roster.select_trainable(grid.get_node_ids())
-        others = [name for name in clients if not self.state.guard.sits_out(name, self.state.round + 1)]
+        others = self.state.reply_memory.without_excluded(clients, self.state.round + 1)
         return self._can_exclude and len(others) >= self.config.federation.min_replies
 
     def _context(self) -> RoundContext:
-        return RoundContext(self.config, self.state, self._price.cost, self._price.clip)
+        """Return the facts of the round under the state as it is now."""
+        at = self._at
+        if at is None or at.state is not self.state or at.config is not self.config:
+            at = self._at = RoundContext(self.config, self.state, self._price.cost, self._price.clip)
+        return at
 
-    def _sample(self, at: RoundContext, clients: Mapping[str, EnrolledClient]) -> list[str]:
-        """Return the cohort among the clients that can pay and do not sit out."""
+    def _sample(self, number: int, payers: Mapping[str, EnrolledClient]) -> list[str]:
+        """Return the cohort among the clients that can pay, of those that do not sit out if they are enough."""
         federation = self.config.federation
-        able = {name: c for name, c in clients.items() if self.plan.can_pay(self._current(name, clients))}
-        trusted = {name: c for name, c in able.items() if not self.state.guard.sits_out(name, at.number)}
-        able = trusted if len(trusted) >= federation.min_replies else able
-        return cohort(self.config.seed, at.number, able, federation.cohort, federation.min_replies)
-
-    def _current(self, name: str, clients: Mapping[str, EnrolledClient]) -> EnrolledClient:
-        """Return the client with its remaining budget, which the plan may have lowered."""
-        return self._enrolment.roster.clients.get(clients[name].node, clients[name])
+        trusted = self.state.reply_memory.without_excluded(payers, number)
+        able = trusted if len(trusted) >= federation.min_replies else payers
+        return cohort(self.config.seed, number, able, federation.cohort, federation.min_replies)
 
     def _requests(self, at: RoundContext, terms: Mapping[str, str]) -> Callable[[EnrolledClient], TrainRequest]:
         """Return the request of each client, the same object for equal ones."""
-        assignment, memory = self.method.assignment, self.state.memory
+        assignment, memory = self.method.assignment, at.state.memory
         requests: dict[tuple[Any, ...], TrainRequest] = {}
 
         def request(client: EnrolledClient) -> TrainRequest:
-            name, last = client.name, self.state.counted.get(client.name, 0)
+            name, last = client.name, at.state.counted.get(client.name, 0)
             shared, statics = self.method.broadcast(memory, last), assignment.statics_for(at, client.name)
             last = last if shared else 0  # else equal requests would be encoded for each
-            group, sum_ = assignment.group_of(self.state, name), self.intake.group_of(name)
-            key = client.enrolment, last, group, tuple(statics), sum_
+            key = client.enrolment, last, assignment.group_of(at.state, name), tuple(statics), terms[name]
             if key not in requests:
                 requests[key] = TrainRequest(
                     round=at.number,
@@ -213,7 +209,7 @@ class Round(Strategy):
 
     # --- the server step -------------------------------------------------------------------------------------------
 
-    def _advance(self, at: RoundContext, taken: Intaken) -> Step:
+    def _advance(self, at: RoundContext, results: Intaken) -> Step:
         """Make the server step, without the longest updates if it is not finite.
 
         A secure sum whose step is not finite, or that is lost, leaves the model unchanged.
@@ -223,63 +219,57 @@ class Round(Strategy):
         """
         blamed: list[str] = []
         while True:
-            taken = taken if taken.lost else self.intake.add_up(at, taken)
-            if taken.total is None and not taken.lost:
-                self._require_quorum(taken)
-            state = replace(at.state, round=at.number) if taken.lost else self._next_state(at, taken)
+            results = results if results.lost else self.intake.add_up(at, results)
+            if results.total is None and not results.lost:
+                self._require_quorum(results)
+            state = replace(at.state, round=at.number) if results.lost else self._next_state(at, results)
             if all_finite(state.model) and all(map(all_finite, state.memory.values())):
                 break
-            if not taken.replies:
-                names = taken.total.names if taken.total else []
+            if not results.replies:
+                names = results.total.names if results.total else []
                 reason = f"round {at.number}: the step from the sum is not finite"
-                taken = replace(taken, lost=reason, rejected={**taken.rejected, **dict.fromkeys(names, reason)})
+                results = replace(results, lost=reason, rejected={**results.rejected, **dict.fromkeys(names, reason)})
                 continue
-            longest = max(taken.replies, key=lambda reply: reply.lengths["update"]).client
+            longest = max(results.replies, key=lambda reply: reply.lengths["update"]).client
             blamed.append(longest)
             reason = self._blame("the step with its update is not finite", at.number)
-            taken = taken.without([longest], {longest: reason})
-        guard = state.guard.record(at.noise, taken.lengths).exclude(blamed, self._end_of_penalty(at.number))
-        self.state = replace(state, guard=guard)
-        return Step(at, taken, self._describe(at, taken))
+            results = results.without([longest], {longest: reason})
+        end = self._end_of_penalty(at.number)
+        reply_memory = results.reply_memory.record(at.noise, results.lengths).exclude(blamed, end)
+        self.state = replace(state, reply_memory=reply_memory)
+        return Step(at, results, self._describe(at, results))
 
-    def _next_state(self, at: RoundContext, taken: Intaken) -> RunState:
+    def _next_state(self, at: RoundContext, results: Intaken) -> RunState:
         """Return the state after the method's step from the total."""
-        task, before, total = TASKS[self.config.task], at.state, taken.total
+        before, total = at.state, results.total
         assert total is not None  # added up
-        shared = {name: a for name, a in before.model.items() if not task.is_client_only(name)}
+        shared = {name: a for name, a in before.model.items() if not name.startswith(self._client_only)}
         with np.errstate(over="ignore", invalid="ignore"):
             updated, memory = self.method.update(at, before.memory, shared, total)
             model = {**before.model, **updated}
-            names = [reply.client for reply in taken.replies] or total.names  # a robust rule may leave some out
-            model = self.method.assignment.refine(at, model, names, self._talk())
+            names = [reply.client for reply in results.replies] or total.names  # a robust rule may leave some out
+            model = self.method.assignment.refine(at, model, names, self._talk(at))
         return replace(before.next(model, memory, names), statics=self.method.statics(at, total))
 
-    def _describe(self, at: RoundContext, taken: Intaken) -> Trained:
+    def _describe(self, at: RoundContext, results: Intaken) -> Trained:
         """Return the report of a step; the loss is known only of plaintext replies."""
-        weight = sum(r.weight for r in taken.replies)
-        is_known = bool(taken.replies) and not at.cost
-        loss = sum(r.weight * r.train.loss for r in taken.replies) / weight if is_known else math.nan
-        numbers = {"lost": 1.0} if taken.lost else {**self.method.diagnostics(at, self.state.memory), **taken.notes}
-        names = {reply.client for reply in taken.replies}
-        shortened = {client: why for client, why in taken.shortened.items() if client in names}
         groups = self.method.assignment.groups(self.state)
-        return Trained(
-            self.state, loss, taken.rejected, {**numbers, **self.plan.numbers()}, groups, self._unusable, shortened
-        )
+        numbers = {"lost": 1.0} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
+        weight = sum(r.weight for r in results.replies)
+        is_known = bool(results.replies) and not at.cost
+        loss = sum(r.weight * r.train.loss for r in results.replies) / weight if is_known else math.nan
+        names = {reply.client for reply in results.replies}
+        shortened = {client: why for client, why in results.shortened.items() if client in names}
+        numbers |= self._costs
+        return Trained(self.state, loss, results.rejected, numbers, groups, self._unusable, shortened)
 
-    def _report(self, step: Step) -> float:
-        """Record a step; return its loss."""
-        self._step = step
-        self.observer.on_trained(step.trained)
-        return step.trained.loss
-
-    def _require_quorum(self, taken: Intaken) -> None:
+    def _require_quorum(self, results: Intaken) -> None:
         quorum, number = self.config.federation.min_replies, self.state.round + 1
-        self.state = replace(self.state, guard=self.state.guard.exclude(taken.rejected, number))
-        self._can_exclude = not taken.rejected.keys() <= self._unusable.keys()
-        self._unusable |= taken.rejected
-        reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(taken.rejected.items()))
-        raise QuorumError(f"round {number}: {len(taken.replies)} usable replies, {quorum} needed{reasons}")
+        self.state = replace(self.state, reply_memory=results.reply_memory.exclude(results.rejected, number))
+        self._can_exclude = not results.rejected.keys() <= self._unusable.keys()
+        self._unusable |= results.rejected
+        reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(results.rejected.items()))
+        raise QuorumError(f"round {number}: {len(results.replies)} usable replies, {quorum} needed{reasons}")
 
     def _retry(self, evaluation: Evaluation) -> Evaluation:
         """Return the evaluation of the step, or of the one without outliers if its validation loss exploded.
@@ -292,24 +282,26 @@ class Round(Strategy):
             return evaluation
         if not (reason := find_explosion(evaluation)):
             return evaluation
-        number, after, before, taken = step.at.number, self.state, step.at.state, step.taken
+        number, after, before, results = step.at.number, self.state, step.at.state, step.results
         log.warning("round %d is taken back: %s", number, reason)
-        single = [] if are_summed(taken.replies) else taken.replies
+        single = [] if are_summed(results.replies) else results.replies
         outliers = find_outliers({r.client: partial(_expand, r, before.model) for r in single})
-        others = taken.without(outliers, dict.fromkeys(outliers, self._blame(reason, number)))
+        others = results.without(outliers, dict.fromkeys(outliers, self._blame(reason, number)))
         if outliers and len(others.replies) >= self.config.federation.min_replies:
             self.state = before
             again = self._advance(step.at, others)
-            guard = self.state.guard.exclude(outliers, self._end_of_penalty(number))
-            self.state = replace(self.state, guard=guard)
-            self._report(replace(again, trained=replace(again.trained, state=self.state)))
+            reply_memory = self.state.reply_memory.exclude(outliers, self._end_of_penalty(number))
+            self.state = replace(self.state, reply_memory=reply_memory)
+            self._step = replace(again, trained=replace(again.trained, state=self.state))
+            self.observer.on_trained(self._step.trained)
             evaluation = self._evaluate_again(self._grid)
             if not find_explosion(evaluation):
                 return evaluation
-        self.state = replace(before, round=number, guard=after.guard)
-        numbers = {"taken_back": 1.0, **self.plan.numbers()}
+        self.state = replace(before, round=number, reply_memory=after.reply_memory)
+        numbers = {"taken_back": 1.0, **self._costs}
         back = replace(step.trained, state=self.state, loss=math.nan, server=numbers, shortened={})
-        self._report(replace(step, trained=back))
+        self._step = replace(step, trained=back)
+        self.observer.on_trained(back)
         return self._evaluate_again(self._grid)
 
     def _end_of_penalty(self, number: int) -> int:
@@ -336,7 +328,7 @@ class Round(Strategy):
         """Return the weighted means of the clients' metrics, after taking back a step that ruined the model."""
         evaluation = self._retry(self._evaluator.summarize(replies, self.state.round))
         evaluation = self.plan.grade(self.state, evaluation)
-        row_ids = [reply.rows for reply in self._step.taken.replies] if self._step else []
+        row_ids = [reply.rows for reply in self._step.results.replies] if self._step else []
         self._step, self._unusable = None, {}
         self.observer.on_evaluated(self.state.round, evaluation)
         if plan := self.plan.observe(self.state, row_ids):
@@ -357,11 +349,15 @@ class Round(Strategy):
         messages = self._evaluations(grid, split, final=final, model=model, number=number)
         return self._evaluator.summarize(grid.send_and_receive(messages), number or self.state.round)
 
+    def evaluate(self, grid: Grid) -> None:
+        """Evaluate the model of the last round outside of Flower's loop."""
+        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
+        self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
+
     def conclude(self, grid: Grid) -> None:
         """Evaluate the final model of a run that ends before its last round."""
         self._is_over = True
-        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
-        self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
+        self.evaluate(grid)
 
     def summary(self) -> None:
         """Log the method and its options; Flower calls this at the start."""
@@ -375,7 +371,7 @@ class Round(Strategy):
         at = self._context()
         clients = self._evaluator.select(at, grid.get_node_ids(), final=final, one_model=model is not None)
         if model is None:
-            self.state = self.method.assignment.prepare(at, clients, self._talk(), training=False)
+            self.state = self.method.assignment.prepare(at, clients, self._talk(at), training=False)
             at = self._context()
         request = self._evaluator.requests(at, clients, split, final=final, model=model, number=number)
         return self._messages([client for _, client in sorted(clients.items())], EVALUATE, request)
@@ -399,8 +395,8 @@ class Round(Strategy):
             messages.append(Message(encoded[id(content)][1], client.node, kind, ttl=ttl, group_id=group))
         return messages
 
-    def _talk(self) -> "Talk":
-        return Talk(self._context(), self.intake, self._enrolment, self._send)
+    def _talk(self, at: RoundContext) -> Talk:
+        return Talk(at, self.intake, self._enrolment, self._send)
 
     def _send(
         self, clients: Sequence[EnrolledClient], kind: str, payload: Callable[[EnrolledClient], Payload]

@@ -68,22 +68,22 @@ class _NamelessFile:
         weakref.finalize(self, file.close)
         self.number, self._end = file.fileno(), 0
 
-    def append(self, parts: Sequence[memoryview]) -> int:
+    def append(self, buffers: Sequence[memoryview]) -> int:
         """Write bytes; return their start."""
         start = end = self._end
-        for part in parts:
+        for buffer in buffers:
             written = 0
-            while written < len(part):
-                written += os.pwrite(self.number, part[written:], end + written)
+            while written < len(buffer):
+                written += os.pwrite(self.number, buffer[written:], end + written)
             end += written
         self._end = end
         return start
 
 
 def _read(file: _NamelessFile, forms: Forms, start: int, size: int) -> Arrays:
-    content, arrays, place = os.pread(file.number, size, start), dict[str, Array](), 0
+    content, arrays, offset = os.pread(file.number, size, start), dict[str, Array](), 0
     for name, dtype, shape in forms:
         numbers = math.prod(shape)
-        arrays[name] = np.frombuffer(content, dtype, numbers, place).reshape(shape)
-        place += numbers * dtype.itemsize
+        arrays[name] = np.frombuffer(content, dtype, numbers, offset).reshape(shape)
+        offset += numbers * dtype.itemsize
     return arrays

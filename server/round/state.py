@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from common.arrays import Arrays
-from server.aggregation.lengths import Guard
+from server.aggregation.lengths import ReplyMemory
 from server.aggregation.optimizers import OptimizerState
 
 PLAN_PREFIX = "planner_"
@@ -24,7 +24,7 @@ class RunState:
     """Client -> last round in which its reply was aggregated."""
     plan: OptimizerState = field(default_factory=dict)
     """State of a budget planner, by group."""
-    guard: Guard = field(default_factory=Guard)
+    reply_memory: ReplyMemory = field(default_factory=ReplyMemory)
     """Memory of the checks on replies."""
 
     def next(self, model: Arrays, memory: OptimizerState, clients: list[str]) -> "RunState":

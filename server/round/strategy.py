@@ -37,11 +37,11 @@ class RoundStrategy(ABC):
     """Base of strategies of release 0.1; a subclass implements `update(state, model, collected)`.
 
     Args:
-        parts: Configuration and state of the run.
+        run: Configuration and state of the run.
     """
 
-    def __init__(self, parts: RoundParts) -> None:
-        self.config, self.state, self.capabilities = parts.config, parts.state, parts.config.capabilities
+    def __init__(self, run: RoundParts) -> None:
+        self.config, self.state, self.capabilities = run.config, run.state, run.config.capabilities
 
     @property
     def next_round(self) -> tuple[int, int]:

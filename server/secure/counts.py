@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from flwr.app import Message
 
-from common.config.run import RunConfig, count_cost
+from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, WireError
 from common.secure.layout import SumLayout
 from common.secure.terms import SumTerms
@@ -17,11 +17,9 @@ from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
 from server.clients.roster import Roster
-from server.exchange.grid import PollingGrid, Weighed, content_size
-from server.round.checks import content_of
+from server.exchange.grid import PollingGrid, Weighed, content_of, content_size
 from server.round.state import RunState
-from server.secure.protocol import Release, SumProtocol, Upload
-from server.secure.sums import SumLostError, TooFewUploadsError
+from server.secure.sums import HelperSums, Release, SumLostError, TooFewUploadsError, Upload
 
 log = logging.getLogger("fedloom.server")
 
@@ -30,7 +28,7 @@ CHANNEL = "counts"
 
 
 def sum_masked_counts(
-    grid: PollingGrid, roster: Roster, state: RunState, sums: SumProtocol, config: RunConfig, vocabulary: Vocabulary
+    grid: PollingGrid, roster: Roster, state: RunState, sums: HelperSums, config: RunConfig, vocabulary: Vocabulary
 ) -> RunState:
     """Return the state with the opened sum of all clients' counts among its statics.
 
@@ -47,7 +45,7 @@ def sum_masked_counts(
     clients = {client.name: client for client in roster.select_trainable(grid.get_node_ids()).values()}
     if not clients:
         raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
-    template, rho = statistics.template(config.task_options, vocabulary), count_cost(config)
+    template, rho = statistics.template(config.task_options, vocabulary), config.count_cost
     release = Release(rho, statistics.clip, statistics.sign) if rho else Release()
     terms = sums.terms(0, CHANNEL, template, len(clients), release)
     asked = [clients[name] for name in sums.admit(terms, sorted(clients))]
@@ -74,7 +72,7 @@ def sum_masked_counts(
 
 
 def _collect(
-    grid: PollingGrid, roster: Roster, requests: Sequence[Message], sums: SumProtocol, terms: SumTerms
+    grid: PollingGrid, roster: Roster, requests: Sequence[Message], sums: HelperSums, terms: SumTerms
 ) -> tuple[dict[str, Upload], dict[str, str]]:
     """Return client -> upload, stored as it arrives, and client -> reason for bad ones."""
     uploads: dict[str, Upload] = {}

@@ -47,6 +47,8 @@ class HelperExchange:
         self._grid, self._request, self._deadline, self._liveness = grid, request, deadline, liveness
         self.cards: dict[int, HelperCard | None] = {}
         """Node -> its card; None for a node that does not help."""
+        self.helping: set[int] = set()
+        """Nodes that help and hold no data; the set is kept up to date."""
         self.exchanges: list[Exchange] = []
         """Exchanges since the list was last emptied."""
 
@@ -55,17 +57,15 @@ class HelperExchange:
         """Connected nodes, without those that send no heartbeats."""
         return frozenset(self._liveness.audible(self._grid.get_node_ids()))
 
-    @property
-    def helping(self) -> frozenset[int]:
-        """Nodes that help and hold no data."""
-        return frozenset(node for node, card in self.cards.items() if card and card.serves == "only")
-
     def call(self, seconds: float) -> None:
         """Ask all connected nodes that were not asked before for their cards."""
         nodes = sorted(self.online - self.cards.keys())
         for message in self._exchange(dict.fromkeys(nodes, self._request), HELPER, seconds):
             node = message.metadata.src_node_id
-            self.cards[node] = _card_of(message, self._request.run)
+            card = self.cards[node] = _card_of(message, self._request.run)
+            self.helping.discard(node)
+            if card and card.serves == "only":
+                self.helping.add(node)
 
     def dismiss(self, names: Collection[str]) -> None:
         """Let helpers delete their keys of the run; those that do not answer keep them."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -18,14 +19,24 @@ from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
 from server.aggregation.replies import Reply
 from server.clients.enrolment import Enrolment
-from server.round.checks import content_of
-from server.round.intake import Intaken, Taken, split_messages, take_reply
+from server.exchange.grid import content_of
+from server.round.intake import Intake, Intaken, Taken, split_messages, take_reply
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
 from server.secure.counts import CHANNEL as COUNTS_CHANNEL
-from server.secure.protocol import Release, SumProtocol, Total, Upload
 from server.secure.store import FixedSum
-from server.secure.sums import FEWEST_GROUPS, ClusterSums, SumLostError, TooFewUploadsError, bounded, median_of
+from server.secure.sums import (
+    FEWEST_GROUPS,
+    ClusterSums,
+    HelperSums,
+    Release,
+    SumLostError,
+    TooFewUploadsError,
+    Total,
+    Upload,
+    bounded,
+    median_of,
+)
 
 CHANNEL = "train"
 """Channel of the sum of updates."""
@@ -37,7 +48,7 @@ BLOCKS = {"update": UPDATE, "absolute": MAGNITUDE, "gradient": GRADIENT}
 """Block of a client's vector -> kind of the contribution's sums."""
 
 
-class SecureIntake:
+class SecureIntake(Intake):
     """Intake of masked uploads, of which the server learns one sum, or one sum of each group of clients.
 
     Args:
@@ -47,11 +58,11 @@ class SecureIntake:
         sums: Protocol of secure sums.
     """
 
-    def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, sums: SumProtocol) -> None:
+    def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, sums: HelperSums) -> None:
         self._enrolment, self._method, self._sums = enrolment, method, sums
         groups = config.secure_sums.groups
         self._channels = [f"{CHANNEL}/{g}" for g in range(groups)] if groups > 1 else [CHANNEL]
-        self.paying: list[str] = []
+        self.paying = []
         self.terms: list[SumTerms] = []
         """Terms of each group's sum."""
         self.spool: Spool | None = None
@@ -64,7 +75,7 @@ class SecureIntake:
         self._notes: dict[str, float] = {}
 
     def is_pending(self, number: int) -> bool:
-        """Return True if clients are not asked: the sums of the round are still to be opened, or are lost."""
+        """Return True if the sums of the round are still to be opened, or are lost."""
         return self._sums.is_renewed or all(self._fixed(number))
 
     def has_final(self, number: int) -> bool:
@@ -90,10 +101,6 @@ class SecureIntake:
         asked = [name for name in self.paying if fixed[self._groups.get(name, 0)] is None]
         return {name: self._terms_of(name).to_json() for name in asked}
 
-    def group_of(self, client: str) -> int:
-        """Return the number of the client's sum."""
-        return self._groups.get(client, 0)
-
     def take(self, node: int, answer: Message) -> None:
         """Examine an upload as it arrives, and store its numbers."""
         if self.at is not None and self.terms and self.spool is not None:
@@ -111,9 +118,9 @@ class SecureIntake:
         try:
             total = median_of(self._open_groups(at, uploads, rejected))
         except SumLostError as lost:
-            return Intaken([], rejected | dict.fromkeys(uploads, str(lost)), at.state.guard, lost=str(lost))
+            return Intaken([], rejected | dict.fromkeys(uploads, str(lost)), at.state.reply_memory, lost=str(lost))
         spoilt = [name for name in rejected if self._bad_boxes[name] >= BAD_BOXES]
-        return Intaken([], rejected, at.state.guard.exclude(spoilt, at.rounds), total=total, notes=self._notes)
+        return Intaken([], rejected, at.state.reply_memory.exclude(spoilt, at.rounds), total=total, notes=self._notes)
 
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
         """Refuse further phases: their replies would be single ones.
@@ -123,9 +130,9 @@ class SecureIntake:
         """
         raise ConfigError(f"{at.config.method} needs single replies; set privacy.trust=local")
 
-    def add_up(self, at: RoundContext, taken: Intaken) -> Intaken:
+    def add_up(self, at: RoundContext, results: Intaken) -> Intaken:
         """Return the results as they are: the sum is all that the server knows."""
-        return taken
+        return results
 
     def forget(self, number: int) -> None:
         """Remove the files of sums up to a round."""
@@ -133,7 +140,7 @@ class SecureIntake:
 
     def split(self, at: RoundContext, messages: Iterable[Message]) -> tuple[dict[str, Upload], dict[str, str]]:
         """Return client -> upload of usable replies, and client -> reason for the others."""
-        return split_messages(messages, self._enrolment, lambda message: self._examine(at, message))
+        return split_messages(messages, self._enrolment, partial(self._examine, at))
 
     def blocks(self, at: RoundContext) -> Arrays:
         """Return a template of the vector that each client sends."""
@@ -159,24 +166,24 @@ class SecureIntake:
         return [self._sums.pending(number, channel) for channel in self._channels]
 
     def _terms_of(self, client: str) -> SumTerms:
-        return self.terms[self.group_of(client)]
+        return self.terms[self._groups.get(client, 0)]
 
-    def _examine(self, at: RoundContext, message: Message) -> Upload:
+    def _examine(self, at: RoundContext, message: Message, name: str) -> Upload:
         content = content_of(message, self._largest)
         if isinstance(content, Taken):
-            taken: Taken[Upload] = content
-            return taken.reply()
-        return self._accept(at, decode(TrainReply, content), message.metadata.src_node_id)
+            forwarded: Taken[Upload] = content
+            return forwarded.reply()
+        return self._accept(at, decode(TrainReply, content), message.metadata.src_node_id, name)
 
     def _store(self, at: RoundContext, sent: TrainReply, node: int, spool: Spool) -> Upload:
-        upload = self._accept(at, sent, node)
+        upload = self._accept(at, sent, node, self._enrolment.roster.name(node))
         return replace(upload, load=spool.store(upload.load()))
 
-    def _accept(self, at: RoundContext, reply: TrainReply, node: int) -> Upload:
+    def _accept(self, at: RoundContext, reply: TrainReply, node: int, name: str) -> Upload:
         check_plain(at, reply)
         if at.cost:
             self._enrolment.ledgers.note(node, reply.ledger)
-        return replace(self._sums.upload(reply, self._terms_of(self._enrolment.roster.name(node))), steps=reply.steps)
+        return replace(self._sums.upload(reply, self._terms_of(name)), steps=reply.steps)
 
     def _open_groups(
         self, at: RoundContext, uploads: dict[str, Upload], rejected: dict[str, str]
@@ -189,7 +196,7 @@ class SecureIntake:
         """
         is_renewed, found, groups = self._sums.is_renewed, list[Contribution](), len(self.terms)
         for g, terms in enumerate(self.terms):
-            members = {name: one for name, one in uploads.items() if self.group_of(name) == g}
+            members = {name: one for name, one in uploads.items() if self._groups.get(name, 0) == g}
             try:
                 total = self._sums.total(terms, members, rejected)
                 self._bad_boxes.update(total.rejected.keys())

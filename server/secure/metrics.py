@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from flwr.app import Message
 
-from common.config.run import RunConfig, metric_cost
+from common.config.run import RunConfig
 from common.errors import WireError
 from common.secure.layout import SumLayout
 from common.secure.terms import SumTerms
@@ -16,9 +16,8 @@ from common.wire.codec import decode
 from common.wire.messages import EvaluateReply
 from server.aggregation.metrics import Evaluation, MetricSum, PairedSums, split_alone
 from server.clients.enrolment import Enrolment
-from server.round.checks import content_of
-from server.secure.protocol import Release, SumProtocol, Total, Upload
-from server.secure.sums import SumLostError, TooFewUploadsError
+from server.exchange.grid import content_of
+from server.secure.sums import HelperSums, Release, SumLostError, TooFewUploadsError, Total, Upload
 
 log = logging.getLogger("fedloom.server")
 
@@ -37,8 +36,8 @@ class MetricSums:
         sums: Protocol of the sums.
     """
 
-    def __init__(self, config: RunConfig, sums: SumProtocol) -> None:
-        self._sums, self._has_noise, self._rho = sums, config.privacy.unit != "none", metric_cost(config)
+    def __init__(self, config: RunConfig, sums: HelperSums) -> None:
+        self._sums, self._has_noise, self._rho = sums, config.privacy.unit != "none", config.metric_cost
         self._metrics = summed_metrics(TASKS[config.task], noised=self._has_noise)
         self._terms: SumTerms | None = None
 

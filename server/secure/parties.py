@@ -9,7 +9,7 @@ from math import prod, sqrt
 from flwr.serverapp import Grid
 
 from common.config.parse import to_json
-from common.config.run import RunConfig, count_cost, find_count_obstacle, find_obstacle
+from common.config.run import RunConfig, find_count_obstacle, find_obstacle
 from common.errors import ConfigError, QuorumError, RefusedError
 from common.options import kebab
 from common.privacy.options import ResolvedTrust
@@ -155,13 +155,13 @@ def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:
         raise ConfigError(f"run '{config.run_id}' began with privacy.trust={began}; a run keeps its trust")
     if began == "helpers" and result and result.status == "completed":
         raise ConfigError(f"run '{config.run_id}' is complete, and its helpers have deleted its keys; start a new run")
-    own = {  # a run without a stored value is older than the option, and trained as clients alone do
+    resolved = {  # a run without a stored value is older than the option, and trained as clients alone do
         name: stored.get(f"tasks.{config.task}.{kebab(name)}", alone)
         for name, alone in options.alone.items()
         if getattr(options, name) == "auto"
     }
     privacy = config.privacy.model_copy(update={"trust": began})
-    return config.model_copy(update={"privacy": privacy, "task_options": options.model_copy(update=own)})
+    return config.model_copy(update={"privacy": privacy, "task_options": options.model_copy(update=resolved)})
 
 
 def _await_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster:
@@ -236,8 +236,8 @@ def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
     vectors = clusters or 1 + capabilities.needs_gradient + capabilities.needs_magnitude
     numbers = shared * vectors + (2 * clusters or 1)  # with weights, and the choice of a cluster
     if numbers > MOST_NUMBERS:
-        parts = f" for {clusters} clusters" if clusters else ""
-        return f"an update of {numbers:,} numbers{parts} exceeds the {MOST_NUMBERS:,} of a secure sum"
+        models = f" for {clusters} clusters" if clusters else ""
+        return f"an update of {numbers:,} numbers{models} exceeds the {MOST_NUMBERS:,} of a secure sum"
     if config.task_options.count_offset is True and (counts := _size_of_counts(config, vocabulary)) > MOST_COUNTS:
         return f"counts of {counts:,} numbers exceed the {MOST_COUNTS:,} of a secure sum (count-offset)"
     return ""
@@ -278,7 +278,7 @@ def _carries_counts(config: RunConfig, vocabulary: Vocabulary, clients: int) -> 
         return False
     if not statistics.used(config.task_options, config.model):
         return False
-    rho, bound = count_cost(config), integer_clip(size)
+    rho, bound = config.count_cost, integer_clip(size)
     try:
         noise = noise_scale(rho, bound, statistics.sign) * sqrt(config.secure_sums.helpers) if rho else 0.0
     except RefusedError:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -11,19 +11,73 @@ import numpy as np
 from common.arrays import Array, Arrays, Floats, add_prefix, group
 from common.config.run import RunConfig
 from common.contribution import Contribution
-from common.errors import ConfigError, QuorumError, RefusedError
-from common.privacy.vectors import from_vector, to_vector
+from common.errors import ConfigError, QuorumError, RefusedError, WireError
+from common.privacy.vectors import Sign, from_vector, to_vector
 from common.secure.cards import HelperRoster
 from common.secure.layout import CLUSTER, WEIGHT, SumLayout, mark, update_clip
-from common.secure.masking import Unsigned, dtype_of
+from common.secure.masking import BOX, Unsigned, dtype_of
 from common.secure.quantisation import LARGEST, centre, decode, fixed_scale, integer_clip, noise_scale
 from common.secure.terms import MOST_CLIENTS, SumTerms
 from common.wire.messages import OPEN, PREPARE, OpenReply, OpenRequest, Payload, PrepareReply, PrepareRequest, SumReply
+from server.aggregation.replies import Load
 from server.record.events import Sum
 from server.round.spool import Spool
 from server.secure.helpers import HelperExchange, ReplyT
-from server.secure.protocol import Release, Total, Upload, check_upload, limit_upload
 from server.secure.store import FixedSum, SumStore
+
+BOX_TEXT = (BOX + 2) // 3 * 4
+"""Number of characters of a sealed box."""
+
+BESIDE = 100_000
+"""Bytes of an upload beside numbers and boxes: names of fields, and room for later ones."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Masked vector of a client, with its seeds sealed to each helper of the roster."""
+
+    load: Load
+    """Return the vector as array `sum`, from memory or from disk."""
+    boxes: tuple[str, ...]
+    steps: int = 0
+    """Number of local steps; 0 in sums of other values than updates."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """Privacy of one client's vector in a sum; the defaults are a sum without noise.
+
+    Args:
+        rho: Cost ρ of zCDP; 0 without noise.
+        clip: Clip norm C.
+        sign: `positive` if no number is below zero.
+    """
+
+    rho: float = 0.0
+    clip: float = 0.0
+    sign: Sign = "signed"
+
+
+@dataclass(frozen=True)
+class Total:
+    """Opened sum.
+
+    Args:
+        vector: Sum in the clients' units.
+        clients: Names of the clients in it, ascending.
+        steps: Client -> number of its local steps.
+        longest: Largest norm that the mean over the clients can have; infinite without noise.
+        spread: Standard deviation of the noise of a number; 0 without noise.
+        rejected: Client -> reason why its upload is not in the sum.
+    """
+
+    vector: Floats
+    clients: list[str]
+    steps: Mapping[str, int]
+    longest: float = math.inf
+    spread: float = 0.0
+    rejected: Mapping[str, str] = field(default_factory=dict)
+
 
 FEWEST_GROUPS = 3
 """Number of groups from which on one of them cannot decide the median."""
@@ -233,10 +287,16 @@ class HelperSums:
         is_renewed: bool = False,
     ) -> None:
         self._config, self._roster, self._exchange, self._store = config, roster, exchange, store
-        self._on_sum, self.is_renewed = on_sum, is_renewed
+        self._on_sum = on_sum
+        self.is_renewed = is_renewed
+        """True once after the helpers were replaced: the next round, which may be paid for, is lost."""
 
     def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
-        """Return the terms of a sum over at most so many clients."""
+        """Return the terms of a sum over at most so many clients; those that were announced stand.
+
+        Raises:
+            ConfigError: No sum of that many clients and numbers is possible.
+        """
         layout = SumLayout.of(template)
         has_noise, minimum = release.rho > 0, self._config.secure_sums.min_sum
         bound = integer_clip(layout.size) if has_noise else 0
@@ -287,14 +347,32 @@ class HelperSums:
 
     def limit(self, terms: SumTerms) -> int:
         """Return the largest size of an upload in bytes."""
-        return limit_upload(terms, len(self._roster.cards))
+        return terms.size * terms.bits // 8 + len(self._roster.cards) * 2 * BOX_TEXT + BESIDE
 
     def upload(self, reply: SumReply, terms: SumTerms) -> Upload:
-        """Return the upload of a reply."""
-        return check_upload(reply, terms, len(self._roster.cards))
+        """Return the upload of a reply.
+
+        Raises:
+            WireError: The numbers are missing, of another dtype or size, or the boxes are of another number or size.
+        """
+        numbers, helpers = reply.masked.get("sum"), len(self._roster.cards)
+        if numbers is None or reply.masked.keys() != {"sum"}:
+            raise WireError("reply has no masked numbers")
+        if numbers.dtype != dtype_of(terms.bits) or numbers.shape != (terms.size,):
+            found = f"{numbers.dtype}{list(numbers.shape)}"
+            raise WireError(f"masked numbers are {found}, expected uint{terms.bits}[{terms.size}]")
+        if len(reply.sealed) != helpers or any(not isinstance(b, str) or len(b) != BOX_TEXT for b in reply.sealed):
+            raise WireError(f"reply has no box of {BOX_TEXT} characters for each of {helpers} helpers")
+        masked = {"sum": numbers}
+        return Upload(lambda: masked, tuple(reply.sealed))
 
     def total(self, terms: SumTerms, uploads: Mapping[str, Upload], failed: Mapping[str, str]) -> Total:
-        """Return the sum over the uploads, or over those of the pending sum."""
+        """Return the sum over the uploads, or over those of the pending sum; `failed` is for the error.
+
+        Raises:
+            QuorumError: Too few clients, or a helper does not answer.
+            SumLostError: The sum will never be opened.
+        """
         start, rejected = time.monotonic(), dict[str, str]()
         self._exchange.exchanges.clear()
         fixed = self.pending(terms.round, terms.channel)
@@ -316,7 +394,7 @@ class HelperSums:
         return self._store.spool()
 
     def next_number(self, channel: str) -> int:
-        """Return a number that no sum of the channel had."""
+        """Return a number that no sum of the channel had; for channels whose numbers are not those of rounds."""
         return self._store.next_number(channel)
 
     def forget(self, number: int, *channels: str) -> None:

@@ -9,14 +9,14 @@ from unittest.mock import patch
 from torch import Tensor
 
 from client.privacy.dp_sgd import DpSgdNoise, sample_private_inputs
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
 from client.secure.helper import helper_service as desk
 from client.training import descent
 from client.training.stacks import Tensors
 from common.arrays import Floats, Ints
-from common.privacy.mechanisms import vector as gaussian
-from common.privacy.mechanisms.vector import Gaussian, Laplace
+from common.privacy import mechanisms as gaussian
+from common.privacy.mechanisms import Gaussian, Laplace
 from common.secure.noise import Stream, discrete_gaussian
 from studies.audit import sums
 from studies.audit.cases import HALVED, NOISELESS, REDRAWN, UNCHARGED, UNCLIPPED

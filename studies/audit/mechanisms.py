@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from common.privacy.accounts import epsilon_of
-from common.privacy.mechanisms.base import fresh_generator
-from common.privacy.mechanisms.vector import PrivUnit
+from common.privacy.mechanisms import PrivUnit, fresh_generator
 from studies.audit.bounds import epsilon_bound, mu_bound
 from studies.audit.cases import DELTA, Case
 from studies.audit.faults import inject

@@ -10,7 +10,7 @@ from client.tasks.registry import build_learner
 from client.tasks.sessions.data.visitors import Visitor
 from common.arrays import Flags, Floats
 from common.config.run import RunConfig
-from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.tasks.sessions.vocabulary import Clicks
 from studies.audit.cases import CLIENTS, SHADOWS, Upload
 from studies.audit.uploads import config_of, first_update

@@ -24,8 +24,7 @@ from common.arrays import Flags, Floats
 from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.models import parameters, tensors
-from common.privacy.mechanisms.base import fresh_generator
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account, fresh_generator
 from common.privacy.vectors import to_vector
 from common.tasks.sessions.vocabulary import Items
 from common.wire.messages import EnrolRequest, TrainRequest

@@ -15,10 +15,11 @@ from client.state import MemoryStore
 from client.tasks.registry import build_learner
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
+from client.trainers.registry import build_trainer
 from client.training.participant import Participant
 from common.arrays import Floats
 from common.config.parse import parse
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.messages import TrainReply, TrainRequest
 from studies.audit.cases import DELTA, Case
@@ -94,7 +95,7 @@ class AuditedClient:
         def train() -> TrainReply:
             return TrainReply(number, {NAME: content}, {}, loss=0.0, examples=1, steps=1)
 
-        return self._releaser.release_update(self.config, participant, train)
+        return self._releaser.release_update(self.config, build_trainer(self.config.method_options), participant, train)
 
 
 def planted(side: float) -> Floats:

@@ -12,9 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from client.privacy.transforms import Update
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import book_in_memory
-from client.secure.sums import TRAIN
 from client.secure.terms import ExpectedSum
-from client.secure.upload import Blocks, SumPart
+from client.secure.upload import TRAIN, Blocks, SumPart
 from common.arrays import Array, Floats
 from common.secure.cards import HelperRoster
 from common.secure.layout import SumLayout

@@ -21,8 +21,7 @@ from common.arrays import Arrays, Floats, Ints
 from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.models import parameters
-from common.privacy.mechanisms.base import fresh_generator
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account, fresh_generator
 from common.wire.messages import EnrolRequest, TrainRequest
 from studies.audit.cases import CLIENTS, DELTA, Upload
 from studies.harness.experiment import Settings

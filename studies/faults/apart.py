@@ -98,7 +98,7 @@ class Submitted(Served):
         state = ("--enable-supernode-auth", "--database", server / "superlink.sqlite", "--isolation", "subprocess")
         words = (*addresses, *tls, *state, "--disable-runtime-dependency-installation")
         variables = {"FLWR_HOME": str(server / "flwr"), "FEDLOOM_RUNS": str(self.folder / "runs")}
-        self.superlink = self.run_module("deploy.superlink.guard", *words, **variables)
+        self.superlink = self.run_module("deploy.superlink.guarded_superlink", *words, **variables)
         settings = SuperLinkSettings(server, files, port=int(self.ports[1]), control_port=int(self.ports[3]))
         self.wait(lambda: is_healthy(settings))
         super().run_server()

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from common.errors import RunError
-from deploy.federation.fork_server import flower_environment, flower_program
+from deploy.federation.fork_server import flower_environment
 from deploy.federation.processes import Processes
 from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
 from deploy.keys.nodes import make_node_key, public_path
@@ -129,7 +129,7 @@ def _clients(case: Case, settings: SuperLinkSettings, keys: list[Path]) -> Itera
             continue
         proof = ["--root-certificates", ca, "--auth-supernode-private-key", keys[i]] if ca else ["--insecure"]
         yield [
-            flower_program("flower-supernode"),
+            Path(sys.executable).with_name("flower-supernode"),
             *("--superlink", settings.address, "--isolation", "subprocess", "--port", str(free_port())),
             *proof,
         ]

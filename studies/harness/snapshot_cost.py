@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from client.state import MemoryStore
-from client.training.snapshot import Manifest, SnapshotFolder, dump_stores, load_stores, state_files
+from client.training.snapshot import Manifest, SnapshotFolder, dump_stores, load_stores
 
 
 def measure_snapshot(stores: Sequence[MemoryStore], run: str) -> dict[str, float]:
@@ -15,7 +15,7 @@ def measure_snapshot(stores: Sequence[MemoryStore], run: str) -> dict[str, float
     with tempfile.TemporaryDirectory() as place:
         folder = SnapshotFolder(Path(place))
         marks = [time.monotonic()]
-        folder.write(manifest, state_files(dump_stores(stores, run)))
+        folder.write(manifest, dump_stores(stores, run))
         marks.append(time.monotonic())
         _, state = folder.read(manifest)
         load_stores(state, [MemoryStore() for _ in stores], run)

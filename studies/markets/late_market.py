@@ -11,9 +11,8 @@ from scipy.sparse import csr_array
 
 from client.data.dataset import AnyDataset
 from client.tasks.markets.baseline import MarketBaseline
-from client.tasks.markets.data.graph import Graph, graph_counts, graph_of
+from client.tasks.markets.data.graph import Graph, Held, graph_counts, graph_of
 from client.tasks.markets.data.markets import Market
-from client.tasks.markets.data.split import Held
 from client.tasks.markets.learner import ReadyMarket, prepare
 from common.arrays import Arrays
 from common.config.parse import parse

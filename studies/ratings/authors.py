@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from client.tasks.ratings.data.split import Rated, SplitRater, arrived
+from client.tasks.ratings.data.raters import Rated, SplitRater, arrived
 from common.methods.planners import BGTplanner, PlannerOptions, Uniform
 from common.tasks.ratings.model import NEGATIVE_SLOPE, StarAttention
 from common.tasks.ratings.options import RatingsOptions

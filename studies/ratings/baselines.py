@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.tasks.ratings.baseline import own_mean
-from client.tasks.ratings.data.split import Rated, SplitRater
+from client.tasks.ratings.data.raters import Rated, SplitRater
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.task import LIKED, rating_metrics
 from studies.ratings.experiments import OWN

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
+from client.tasks.ratings.data.raters import SplitRater, split_rater
 from client.tasks.ratings.data.reader import read_raters
-from client.tasks.ratings.data.split import SplitRater, split_rater
 from common.methods.planners import PLANNERS
 from common.tasks.ratings.options import RatingsOptions
 from studies.harness.bench import Bench, FinishedRun

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from client.tasks.rules.data.split import SplitHome
+from client.tasks.rules.data.homes import SplitHome
 from common.tasks.rules.counts import SMOOTHING
 from studies.rules.measure import Score, types_of
 

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from client.tasks.rules.data.split import SplitHome
+from client.tasks.rules.data.homes import SplitHome
 from studies.rules.baselines import examples_of, weighted_loss
 from studies.rules.measure import Score, types_of
 

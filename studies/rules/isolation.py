@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from client.tasks.rules.data.split import Examples, SplitHome
+from client.tasks.rules.data.homes import Examples, SplitHome
 from common.arrays import Flags
 from common.tasks.rules.vocabulary import Edges
 

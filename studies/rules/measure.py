@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.rules.data.split import SplitHome
+from client.tasks.rules.data.homes import SplitHome
 from common.tasks.rules.metrics import Mask, home_metrics
 from studies.rules.isolation import isolated, without_isolated
 

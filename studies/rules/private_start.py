@@ -5,7 +5,7 @@ from functools import partial
 
 from client.data.dataset import AnyDataset
 from client.data.read import read_all
-from client.tasks.rules.data.split import SplitHome
+from client.tasks.rules.data.homes import SplitHome
 from common.tasks.rules.task import TASK
 from studies.harness.bench import Bench, FinishedRun
 from studies.harness.row import Trial

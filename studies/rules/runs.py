@@ -10,8 +10,8 @@ from torch import Generator
 
 from client.data.dataset import AnyDataset
 from client.data.read import read_all
+from client.tasks.rules.data.homes import SplitHome, split_homes
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.split import SplitHome, split_homes
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays
 from common.models import tensors

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.read import read_all
-from client.tasks.rules.data.split import SplitHome, split_homes
+from client.tasks.rules.data.homes import SplitHome, split_homes
 from common.arrays import Array, Arrays, Floats, Ints
 from common.privacy.accounts import rho_of
 from common.secure.noise import Stream, discrete_gaussian

@@ -126,7 +126,7 @@ class KillFederation:
     def restart(self, name: str) -> None:
         """Start a killed client or helper with its files."""
         if name in self.desks:
-            self.desks[name].book.close()
+            self.desks[name].state.close()
             self.switch.restore(name)
             self.desks[name] = self._open_desk(name)
         else:
@@ -141,7 +141,7 @@ class KillFederation:
     def close(self) -> None:
         """Close the helpers' books."""
         for desk in self.desks.values():
-            desk.book.close()
+            desk.state.close()
 
     def _open_session(self, name: str) -> Session:
         folder, number = self.switch.folder / name, self.clients.index(name)

@@ -21,13 +21,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from common.arrays import Floats
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.base import fresh_generator
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian, fresh_generator
 from studies.speed import timing
 
 LIMIT = 3.0

@@ -28,8 +28,7 @@ from client.tasks.rules.data.homes import Homes
 from client.training.stacks import Tensors
 from common.config.parse import parse
 from common.models import parameters, tensors
-from common.privacy.mechanisms.base import fresh_generator
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account, fresh_generator
 from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.messages import TrainRequest
 from studies.speed import timing

@@ -68,7 +68,7 @@ def measure(clients: int) -> dict[str, float]:
             marks.append(time.process_time())
             decode(TrainReply, message.content)
             marks.append(time.process_time())
-            strategy.take(node, message)
+            strategy.intake.take(node, message)
             marks.append(time.process_time())
             for name, start, end in zip(STEPS, marks, marks[1:], strict=False):
                 spent[name] += end - start

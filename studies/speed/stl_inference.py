@@ -17,7 +17,7 @@ from rich.table import Table
 from torch import Tensor
 
 from common.logic import inference
-from common.logic.templates import Window, windows
+from common.logic.inference import Window, windows
 from studies.speed import timing
 
 LENGTH, STEPS = 180, 24

@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from common.logic import templates
+from common.logic import inference
 from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Until, Variable
+from common.logic.inference import windows
 from common.logic.semantics import robustness
-from common.logic.templates import windows
 from studies.speed import timing
 
 sys.modules["typing.io"] = typing  # rtamt's antlr4 imports TextIO from there, which Python 3.12 lacks
@@ -90,13 +90,13 @@ def formulas() -> dict[str, Formula]:
     n = len(over)
     x, y = Variable("x"), Variable("y")
     return {
-        "1 operational range": templates.operational_range("x", over, [1.0] * n, [-1.0] * n),
-        "2 existence": templates.existence("x", over, [0.5] * n, [-0.5] * n),
-        "3 until": templates.until("x", over, [1.0] * n, [0.0] * n),
-        "4 intra-task": templates.intra_task("x", "y", over, [-1.0] * n),
-        "5 implication": templates.implication("x", (0, 18), (1, 5), 0.7, 0.5),
-        "6 nested": templates.nested("x", "y", (0, 18), (1, 5), 0.7, 0.5),
-        "7 eventualities": templates.eventualities("x", over, [0.5] * n),
+        "1 operational range": inference.operational_range("x", over, [1.0] * n, [-1.0] * n),
+        "2 existence": inference.existence("x", over, [0.5] * n, [-0.5] * n),
+        "3 until": inference.until("x", over, [1.0] * n, [0.0] * n),
+        "4 intra-task": inference.intra_task("x", "y", over, [-1.0] * n),
+        "5 implication": inference.nested("x", "x", (0, 18), (1, 5), 0.7, 0.5),
+        "6 nested": inference.nested("x", "y", (0, 18), (1, 5), 0.7, 0.5),
+        "7 eventualities": inference.eventualities("x", over, [0.5] * n),
         "nested until": Always(0, 5, Until(2, 17, x - y < 2.5, Or((y > 1, Not(x > -0.5))))),
     }
 

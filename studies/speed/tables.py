@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from client.data.sources import Source
+from client.data.dataset import Source
 from client.data.tables.reader import read_table
 from client.tasks.registry import CLIENT_TASKS
 from studies.speed import timing

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from common.logic import templates
+from common.logic import inference
 from common.logic.formula import Formula
+from common.logic.inference import windows
 from common.logic.projection import Teacher
 from common.logic.semantics import satisfied
-from common.logic.templates import windows
 from studies.speed import timing
 
 STEPS = 24
@@ -27,13 +27,13 @@ def cases() -> dict[str, tuple[Formula, tuple[str, ...], float | None]]:
     over = windows(STEPS, 2)
     n = len(over)
     return {
-        "1 twelve two-hour ranges": (templates.operational_range("x", over, [1.0] * n, [-1.0] * n), ("x",), 0.02),
-        "2 existence, 12 windows": (templates.existence("x", over, [0.5] * n, [-0.5] * n), ("x",), 0.2),
-        "3 until, 12 windows": (templates.until("x", over, [1.0] * n, [0.0] * n), ("x",), None),
-        "4 intra-task, 12 windows": (templates.intra_task("x", "y", over, [-1.0] * n), ("x", "y"), None),
-        "5 implication": (templates.implication("x", (0, 18), (1, 5), 0.7, 1.5), ("x",), None),
-        "6 nested": (templates.nested("x", "y", (0, 18), (1, 5), 0.7, 1.5), ("x", "y"), None),
-        "7 eventualities, 12 windows": (templates.eventualities("x", over, [0.5] * n), ("x",), 0.2),
+        "1 twelve two-hour ranges": (inference.operational_range("x", over, [1.0] * n, [-1.0] * n), ("x",), 0.02),
+        "2 existence, 12 windows": (inference.existence("x", over, [0.5] * n, [-0.5] * n), ("x",), 0.2),
+        "3 until, 12 windows": (inference.until("x", over, [1.0] * n, [0.0] * n), ("x",), None),
+        "4 intra-task, 12 windows": (inference.intra_task("x", "y", over, [-1.0] * n), ("x", "y"), None),
+        "5 implication": (inference.nested("x", "x", (0, 18), (1, 5), 0.7, 1.5), ("x",), None),
+        "6 nested": (inference.nested("x", "y", (0, 18), (1, 5), 0.7, 1.5), ("x", "y"), None),
+        "7 eventualities, 12 windows": (inference.eventualities("x", over, [0.5] * n), ("x",), 0.2),
     }
 
 

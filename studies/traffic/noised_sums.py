@@ -7,9 +7,9 @@ from statistics import fmean
 
 import numpy as np
 
-from client.tasks.traffic.federated_ridge import with_federated_ridge
 from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.metrics import ridge_error
+from client.tasks.traffic.sensor import with_federated_ridge
 from common.arrays import Arrays, add
 from common.config.run import RunConfig
 from common.privacy.accounts import rho_of

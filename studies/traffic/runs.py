@@ -97,7 +97,7 @@ def _stack_size(config: RunConfig) -> int:
 def _baselines(bench: Bench, setting: Setting, kind: str, repair: str = "none") -> Trial:
     """Measure what holds without a trained model, under one kind of property and of repair.
 
-    `joint_mse` is of the average of own and federated ridge (`client.tasks.traffic.federated_ridge`).
+    `joint_mse` is of the average of own and federated ridge (`client.tasks.traffic.sensor`).
     """
     dataset = bench.dataset
     options = TrafficOptions.model_validate({"property": kind, "repair": repair, **setting.task})

@@ -9,14 +9,14 @@ from flwr.app import Context, Message, RecordDict
 
 from client.app import handle, open_session
 from client.checks import check_client, read_about
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
 from client.settings import ClientSettings
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Ratings, write_raters
 from common.config.parse import parse, to_json
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError, public_reason
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from common.privacy.options import PrivacyOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.ratings.vocabulary import demo_products

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from client.app import open_session
-from client.privacy.ledger.records import LedgerEntry
+from client.privacy.ledger.database import LedgerEntry
 from tests.support.killed_hub import CLIENTS, CONFIG, COST, DRAWN, SENT, settings
 
 KILLS = 20

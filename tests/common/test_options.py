@@ -1,5 +1,7 @@
 """The base of all options: kebab-case keys, frozen, unknown keys refused."""
 
+from functools import cached_property
+
 import pytest
 from pydantic import ValidationError
 
@@ -8,6 +10,10 @@ from common.options import Options, kebab
 
 class Speed(Options):
     top_speed: float = 1.0
+
+    @cached_property
+    def half(self) -> float:
+        return self.top_speed / 2
 
 
 def test_keys_are_kebab_case_outside_and_snake_case_inside() -> None:
@@ -24,3 +30,12 @@ def test_unknown_keys_are_refused() -> None:
 def test_options_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Speed().top_speed = 2  # type: ignore[misc]
+
+
+def test_a_copy_computes_again_what_followed_from_the_former_values() -> None:
+    slow = Speed()
+    assert slow.half == 0.5
+    fast = slow.model_copy(update={"top_speed": 4.0})
+    assert fast.half == 2.0
+    assert slow == Speed()
+    assert hash(slow) == hash(Speed())

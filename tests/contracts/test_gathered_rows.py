@@ -75,9 +75,9 @@ def test_updates_name_own_and_drawn_rows_and_no_others_change(tmp_path: Path, mo
     replies: list[TrainReply] = []
     accept = SingleIntake._accept
 
-    def seen(self: SingleIntake, at: Any, sent: TrainReply, phase: str, node: int) -> Reply:
+    def seen(self: SingleIntake, at: Any, sent: TrainReply, *of: Any) -> Reply:
         replies.append(sent)
-        return accept(self, at, sent, phase, node)
+        return accept(self, at, sent, *of)
 
     monkeypatch.setattr(SingleIntake, "_accept", seen)
     monkeypatch.setattr(population, "FOLDED_BYTES", 0)  # rows are summed at the server, however large the model is
@@ -126,8 +126,8 @@ def test_under_secure_sums_all_rows_are_summed(tmp_path: Path) -> None:
 def test_a_client_that_spoils_the_model_is_found_by_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     accept = SingleIntake._accept
 
-    def spoil(self: SingleIntake, at: Any, sent: TrainReply, phase: str, node: int) -> Reply:
-        accepted = accept(self, at, sent, phase, node)
+    def spoil(self: SingleIntake, at: Any, sent: TrainReply, *of: Any) -> Reply:
+        accepted = accept(self, at, sent, *of)
         if accepted.client != "client-2" or sent.round < 2:
             return accepted
         far = {n: a if n.endswith(ROWS) else a + 1000 for n, a in sent.update.items()}

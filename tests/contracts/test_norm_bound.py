@@ -25,7 +25,7 @@ def test_an_update_beyond_the_bound_is_left_out_and_the_memory_survives_a_restar
     without.round(*good("ann", number=2))
     assert sha256(server.strategy.state.model) == sha256(without.strategy.state.model)
     assert "times the typical" in server.trained[-1].rejected["dee"]
-    assert server.strategy.state.guard == replace(without.strategy.state.guard, left_out={"dee": 1})
+    assert server.strategy.state.reply_memory == replace(without.strategy.state.reply_memory, left_out={"dee": 1})
 
 
 def test_a_round_without_enough_other_replies_fails_with_the_figure() -> None:
@@ -55,7 +55,7 @@ def test_who_is_left_alone_counts_at_the_typical_norm_of_the_last_rounds(variant
         assert server.trained[-1].shortened["ann"].endswith("federation.norm-bound is 10; counts at the typical norm")
     for name, a in models[0].model.items():
         np.testing.assert_allclose(a, models[1].model[name], rtol=1e-5)
-    assert models[0].guard == models[1].guard == before.guard
+    assert models[0].reply_memory == models[1].reply_memory == before.reply_memory
 
 
 def test_a_reply_without_which_there_is_no_quorum_counts_at_the_typical_norm() -> None:
@@ -77,7 +77,7 @@ def test_who_is_left_out_for_five_rounds_of_a_small_federation_counts_at_the_typ
     server.round(*good("ann", number=7), long("bob", 7))
     assert (server.trained[-1].rejected, server.trained[-1].shortened.keys()) == ({}, {"bob"})
     server.round(*good("ann", "bob", number=8))
-    assert server.strategy.state.guard.left_out == {}
+    assert server.strategy.state.reply_memory.left_out == {}
     server.round(*good("ann", number=9), long("bob", 9))
     assert server.trained[-1].rejected.keys() == {"bob"}
 
@@ -90,4 +90,4 @@ def test_in_a_larger_federation_too_long_replies_stay_left_out() -> None:
     for number in range(2, 9):
         server.round(*good("ann", number=number), long("bob", number))
         assert server.trained[-1].rejected.keys() == {"bob"}
-    assert server.strategy.state.guard.left_out == {}
+    assert server.strategy.state.reply_memory.left_out == {}

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from client.owner.policy import Policy
-from client.privacy.ledger.records import Slot
+from client.privacy.ledger.database import Slot
 from client.session import MODEL, Session
 from client.training.participant import Participant
 from common.config.run import RunConfig
 from common.errors import QuorumError, RefusedError
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from server.aggregation.metrics import Evaluation
 from server.planning.planner import RoundDecision, read_round_decision
 from server.planning.state import unpack_values

@@ -10,9 +10,9 @@ from flwr.app import ArrayRecord, ConfigRecord, Message
 from common.arrays import all_finite, norm, scale, sha256
 from common.wire.codec import decode, encode
 from common.wire.messages import EvaluateReply, EvaluateRequest
-from server.aggregation.lengths import Guard
+from server.aggregation.lengths import ReplyMemory
 from server.aggregation.metrics import Evaluation
-from server.round.checks import LossWatch, median_loss
+from server.round.checks import LossWatch
 from server.round.state import RunState
 from tests.support.strategies import MODEL, NAMES, NODES, Server, every_strategy, good, message_of, reply_of
 
@@ -70,7 +70,7 @@ def test_a_step_that_is_not_finite_is_repeated_without_the_longest_update(varian
     assert all(map(all_finite, server.strategy.state.memory.values()))
     if "cyd" in server.trained[0].rejected:
         assert sha256(server.strategy.state.model) == sha256(without.strategy.state.model)
-        assert server.strategy.state.guard.excluded == {"cyd": 6}
+        assert server.strategy.state.reply_memory.excluded == {"cyd": 6}
         assert server.trained[0].rejected["cyd"].endswith("is not finite; sits out until round 6")
 
 
@@ -103,7 +103,7 @@ def test_without_a_culprit_the_model_before_stays_and_nobody_is_blamed() -> None
     state = server.strategy.state
     assert (state.round, sha256(state.model), state.counted) == (1, sha256(MODEL), {})
     assert (server.trained[-1].rejected, server.trained[-1].server) == ({}, {"taken_back": 1.0})
-    assert state.guard.excluded == {}
+    assert state.reply_memory.excluded == {}
     assert evaluation.metrics["loss"] == 1e6
 
 
@@ -116,7 +116,7 @@ def test_the_loss_explodes_for_most_clients_or_not_at_all() -> None:
     assert watch.find_explosion(losses(0.9, 1e11)) == ""  # one client does not decide
     assert watch.find_explosion(losses(19.0, 19.0)) == ""
     assert watch.find_explosion(losses(1.0, diverged=2)) == "the validation loss rose from 2 to inf"
-    assert np.isnan(median_loss(losses()))
+    assert np.isnan(losses().median_loss)
 
 
 def losses(*values: float, diverged: int = 0) -> Evaluation:
@@ -126,8 +126,8 @@ def losses(*values: float, diverged: int = 0) -> Evaluation:
 
 
 def test_who_sits_out_is_not_asked_until_the_penalty_ends() -> None:
-    state = RunState(5, MODEL, guard=Guard(excluded={"ann": 6, "bob": 5}))
-    assert [name for name in NAMES if state.guard.sits_out(name, 6)] == ["ann"]
+    state = RunState(5, MODEL, reply_memory=ReplyMemory(excluded={"ann": 6, "bob": 5}))
+    assert state.reply_memory.without_excluded(dict.fromkeys(NAMES), 6).keys() == {*NAMES} - {"ann"}
     server = Server("fedavg")
     server.strategy.state = state
     asked = server.strategy.configure_train(6, ArrayRecord(), ConfigRecord(), Judges(1.0))

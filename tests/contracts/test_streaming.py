@@ -33,7 +33,7 @@ def taken(server: Server, messages: Sequence[Message], folder: Path, order: Sequ
     server.intake.spool = Spool(folder, most=0)
     for k in order or range(len(messages)):
         before = content_size(messages[k].content)
-        server.strategy.take(messages[k].metadata.src_node_id, messages[k])
+        server.intake.take(messages[k].metadata.src_node_id, messages[k])
         assert content_size(messages[k].content) == before
     return [*messages]
 
@@ -57,7 +57,7 @@ def test_any_order_of_arrival_has_the_bits_of_all_replies_at_once(
     assert fingerprint(streamed.round(*arrived)) == fingerprint(expected)
     assert streamed.trained[0].loss == at_once.trained[0].loss
     assert streamed.trained[0].rejected == at_once.trained[0].rejected
-    assert streamed.strategy.state.guard == expected.guard
+    assert streamed.strategy.state.reply_memory == expected.reply_memory
 
 
 def test_a_step_is_taken_back_in_both_ways_alike(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_robust_rules_get_all_replies(tmp_path: Path) -> None:
     server.listen()
     messages = good()
     for message in messages:
-        server.strategy.take(message.metadata.src_node_id, message)
+        server.intake.take(message.metadata.src_node_id, message)
     median = np.median([reply_of(name).update["predictor.b"] for name in NAMES], axis=0)
     after = server.round(*messages).model["predictor.b"]
     np.testing.assert_allclose(after, MODEL["predictor.b"] - median, rtol=1e-6)
@@ -120,7 +120,7 @@ def _peak(count: int, folder: Path) -> int:
         update = {"w": rng.standard_normal(100_000, np.float32)}
         content = encode(reply_of("ann", update=update, gradient={}))
         arrived += [Message(content, reply_to=instruction(node))]
-        server.strategy.take(node, arrived[-1])
+        server.intake.take(node, arrived[-1])
     server.round(*arrived)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

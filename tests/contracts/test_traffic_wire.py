@@ -9,8 +9,7 @@ from flwr.common.serde import message_to_proto
 
 from client.owner.policy import Policy
 from client.state import MemoryStore
-from client.tasks.traffic.data.series import Series
-from client.tasks.traffic.data.split import split_series
+from client.tasks.traffic.data.series import Series, split_series
 from common.options import Scalar
 from common.wire.codec import encode
 from common.wire.messages import AssignReply, TrainReply

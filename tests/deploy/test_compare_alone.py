@@ -8,7 +8,7 @@ import pytest
 from client.data.read import partition, read_all
 from client.owner.policy import Policy
 from client.session import Session
-from client.training import alone
+from client.training import evaluation
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import RunError
@@ -56,7 +56,7 @@ def test_the_verdict_is_that_of_a_comparison_in_one_process(task: str, tmp_path:
 
 
 def test_a_comparison_of_fewer_rounds_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alone, "DEADLINE_SHARE", 0.0)
+    monkeypatch.setattr(evaluation, "DEADLINE_SHARE", 0.0)
     assert "; alone for 0 of 2 rounds)" in verdict_of(simulated(tmp_path, "rules", True)).text
 
 
@@ -81,7 +81,7 @@ def refuse_to_train(*_: object) -> None:
 def test_without_the_option_nobody_trains_alone(
     replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alone, "_train_alone", refuse_to_train)
+    monkeypatch.setattr(evaluation, "_train_alone", refuse_to_train)
     assert verdict_of(simulated(tmp_path, "rules", False)).alone is None
     assert {key for reply in replies for key in reply.paired} == {"simple"}
 
@@ -89,7 +89,7 @@ def test_without_the_option_nobody_trains_alone(
 def test_an_owner_who_shares_no_metrics_sends_no_comparison(
     replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alone, "_train_alone", refuse_to_train)
+    monkeypatch.setattr(evaluation, "_train_alone", refuse_to_train)
     monkeypatch.setattr(
         simulated_session, "simulated_policy", lambda: Policy(allow_counts="clear", share_metrics="never")
     )
@@ -100,7 +100,7 @@ def test_an_owner_who_shares_no_metrics_sends_no_comparison(
 def test_under_noise_nothing_is_compared_even_where_metrics_are_shared(
     replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alone, "_train_alone", refuse_to_train)
+    monkeypatch.setattr(evaluation, "_train_alone", refuse_to_train)
     simulated(tmp_path, "rules", True, **{"privacy.unit": "client", "privacy.epsilon": 10.0})
     assert any(reply.metrics for reply in replies)
     assert not any(key.startswith("alone") for reply in replies for key in (*reply.metrics, *reply.paired))
@@ -112,14 +112,14 @@ def test_a_client_that_cannot_train_alone_still_sends_its_metrics(
     def fail(*_: object) -> None:
         raise RunError("no")
 
-    monkeypatch.setattr(alone, "_train_alone", fail)
+    monkeypatch.setattr(evaluation, "_train_alone", fail)
     assert verdict_of(simulated(tmp_path, "rules", True)).alone is None
     assert any(reply.metrics for reply in replies)
 
 
 def test_a_repeated_request_is_answered_without_training_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[str] = []
-    train_alone, evaluate = alone._train_alone, Session.evaluate
+    train_alone, evaluate = evaluation._train_alone, Session.evaluate
 
     def counted(run: Any, participant: Any, *rest: Any) -> Any:
         trained.append(participant.client)
@@ -130,7 +130,7 @@ def test_a_repeated_request_is_answered_without_training_again(tmp_path: Path, m
         assert first.metrics == second.metrics
         return second
 
-    monkeypatch.setattr(alone, "_train_alone", counted)
+    monkeypatch.setattr(evaluation, "_train_alone", counted)
     monkeypatch.setattr(Session, "evaluate", twice)
     assert verdict_of(simulated(tmp_path, "rules", True)).alone is not None
     assert len(trained) == len(set(trained)) > 1

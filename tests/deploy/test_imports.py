@@ -82,7 +82,7 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 
 
 OPTIONS: list[dict[str, str]] = [
-    *({"task": task} for task in ("traffic", "ratings", "sessions")),
+    *({"task": task} for task in ("rules", "traffic", "ratings", "sessions")),
     {"task": "markets", "tasks.markets.features": "ids"},
 ]
 

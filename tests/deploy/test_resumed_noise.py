@@ -9,10 +9,9 @@ import pytest
 
 from common.config.run import RunConfig
 from common.errors import StateError
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from deploy.simulation.clients import open_sessions
-from deploy.simulation.ledgers import FILE, LedgerFile
-from deploy.simulation.state import KeptState, simulate_measured
+from deploy.simulation.state import LEDGERS, KeptState, LedgerFile, simulate_measured
 from server.record.result import Result
 from tests.support.kills import killed_at
 from tests.support.toys import toy_dataset
@@ -95,21 +94,21 @@ def test_a_damaged_file_of_ledgers_is_refused_by_name(
     harm: Callable[[Path], None], reason: str, config: RunConfig, tmp_path: Path
 ) -> None:
     simulated(config, tmp_path, 7, rounds=1)
-    harm(tmp_path / "toy" / "clients" / FILE)
-    with pytest.raises(StateError, match=rf"{FILE} {reason}.*new --run-id, or use --resume toy --forget-state"):
+    harm(tmp_path / "toy" / "clients" / LEDGERS)
+    with pytest.raises(StateError, match=rf"{LEDGERS} {reason}.*new --run-id, or use --resume toy --forget-state"):
         simulated(config, tmp_path, 7, resume=True, rounds=2)
 
 
 def test_older_and_foreign_ledgers_are_refused(config: RunConfig, tmp_path: Path) -> None:
-    path = tmp_path / "toy" / "clients" / FILE
+    path = tmp_path / "toy" / "clients" / LEDGERS
     with killed_at() as steps:
         simulated(config, tmp_path, 7)
     with killed_at(1 + steps.names.index("commit") + steps.names[steps.names.index("commit") :].index("append")):
         simulated(config, tmp_path / "older", 7)
-    path.write_bytes((tmp_path / "older" / "toy" / "clients" / FILE).read_bytes())
-    with pytest.raises(StateError, match=f"{FILE} is missing, or an older copy: it has 3 of 9 releases"):
+    path.write_bytes((tmp_path / "older" / "toy" / "clients" / LEDGERS).read_bytes())
+    with pytest.raises(StateError, match=f"{LEDGERS} is missing, or an older copy: it has 3 of 9 releases"):
         simulated(config, tmp_path, 7, resume=True, rounds=4)
     simulated(config, tmp_path / "other", 7, run_id="other")
-    path.write_bytes((tmp_path / "other" / "other" / "clients" / FILE).read_bytes())
-    with pytest.raises(StateError, match=f"{FILE} is of another run"):
+    path.write_bytes((tmp_path / "other" / "other" / "clients" / LEDGERS).read_bytes())
+    with pytest.raises(StateError, match=f"{LEDGERS} is of another run"):
         simulated(config, tmp_path, 7, resume=True, rounds=4)

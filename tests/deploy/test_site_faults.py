@@ -17,7 +17,7 @@ from server.record.result import Result
 def trained(tmp_path: Path, data: str, repair: str = "auto", *, alone: bool = True) -> Result:
     """Return the result of a run whose clients share sums of their past; if `alone`, compared with each client alone."""
     options = {"tasks.traffic.count-offset": True, "federation.min-clients": 1, "federation.wait": 1}
-    options |= {"tasks.traffic.repair": repair}
+    options |= {"tasks.traffic.repair": repair, "tasks.traffic.history": 30, "tasks.traffic.hidden": 8}
     config = parse({"task": "traffic", "method": "fedstl", "rounds": 2, "run-id": "r1", **options})
     parts = partition(read_all("traffic", data), 0)
     result, own = simulate_measured(config, parts, tmp_path)
@@ -37,7 +37,7 @@ def verdict(result: Result) -> str:
 
 
 def test_the_federation_and_the_correction_pay_where_broken_histories_are_read(tmp_path: Path) -> None:
-    result = trained(tmp_path, "demo:breaking", repair="none")
+    result = trained(tmp_path, "demo:breaking:0-12", repair="none")
     assert "do better than alone" in verdict(result)
     assert not verdict(result).endswith("worse: level.")
     assert result.verdict is not None

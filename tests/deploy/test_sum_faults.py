@@ -129,7 +129,7 @@ def test_a_helper_that_refuses_is_named_and_loses_the_round(tmp_path: Path) -> N
     def end(message: Message) -> None:
         if message.metadata.message_type == OPEN and not opened:
             opened.append(message)
-            federation.desks[1].book.end("toy")
+            federation.desks[1].state.end("toy")
 
     federation.grid.before = end
     federation.run(config)

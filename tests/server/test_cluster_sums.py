@@ -5,8 +5,7 @@ import pytest
 
 from common.arrays import Arrays, norm
 from common.secure.layout import SumLayout, mark, to_clusters, update_clip
-from server.secure.protocol import Total
-from server.secure.sums import ClusterSums
+from server.secure.sums import ClusterSums, Total
 
 K, SMALLEST = 3, 5
 TEMPLATE = to_clusters({"update/w": np.zeros(4)}, 0, K)

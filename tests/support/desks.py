@@ -63,7 +63,7 @@ class Helpers:
     def restart(self) -> None:
         """Start every helper again with its book."""
         for desk in self.desks:
-            desk.book.close()
+            desk.state.close()
         self.desks = [self._desk(n) for n in range(self.number)]
 
     def _desk(self, number: int) -> HelperService:

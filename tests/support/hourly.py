@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from client.checks import write_about
+from client.data.dataset import fingerprint, resolve_source
 from client.data.read import read_partition
-from client.data.sources import fingerprint, resolve_source
 from client.hub.state import FOLDER, HostedStore, StateBlocks, flush_all
 from client.owner.policy import Policy
 from client.privacy.simulation import in_memory

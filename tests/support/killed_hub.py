@@ -25,14 +25,14 @@ from client.app import open_session
 from client.data.read import read_partition
 from client.hub.hub import Hub
 from client.privacy.ledger import database
-from client.privacy.ledger.database import DiskReplayCache
+from client.privacy.ledger.ledger import DiskReplayCache
 from client.privacy.ledger.roll_back import RollbackRecord
 from client.settings import ClientSettings
 from client.tasks.rules.data.homes import write_homes
 from common.arrays import sha256
 from common.config.parse import to_json
 from common.models import parameters
-from common.privacy.mechanisms.base import fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.wire.codec import decode, encode
 from common.wire.hubs import split_answers
 from common.wire.messages import ENROL, TRAIN, EnrolReply, EnrolRequest, TrainReply, TrainRequest

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deploy.simulation.grid import InProcessGrid
-from deploy.simulation.ledgers import LedgerFile
+from deploy.simulation.state import LedgerFile
 from server.record.folder import RunDirectory
 
 STEPS: tuple[tuple[Any, str], ...] = (

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from client.data.sources import fingerprint
-from client.privacy.ledger.database import create
+from client.data.dataset import fingerprint
+from client.privacy.ledger.database import Slot, Terms, create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot, Terms
 from client.privacy.ledger.roll_back import RollbackRecord
 from common.privacy.accounts import Account, Zcdp
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from common.privacy.options import Unit
 
 EPSILON, DELTA = 10.0, 1e-5

@@ -17,7 +17,7 @@ from client.tasks.rules.data.homes import Home, Homes
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.options import Scalar
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.tasks.vocabulary import Vocabulary
 from deploy.simulation.grid import InProcessGrid
 from server.aggregation.metrics import Evaluation

@@ -164,6 +164,6 @@ def _desk(
     def noise_key(terms: SumTerms) -> bytes:
         return hashlib.sha256(f"{number}|{terms.round}".encode()).digest()
 
-    book = before.book if before else book_in_memory()
+    book = before.state if before else book_in_memory()
     key = node_keys(number + 1)[number]
     return HelperService(name or f"helper-{number}", key, book, serves=serves, noise_key=noise_key)

@@ -17,9 +17,8 @@ from server.round.method import RoundContext
 from server.round.spool import Spool
 from server.secure.helpers import HelperExchange
 from server.secure.intake import SecureIntake
-from server.secure.protocol import Upload
 from server.secure.store import SumStore
-from server.secure.sums import HelperSums, Opening
+from server.secure.sums import HelperSums, Opening, Upload
 from tests.support.helpers import EXACT, roster, terms
 from tests.support.strategies import Server
 from tests.support.toys import instruction

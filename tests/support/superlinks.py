@@ -14,7 +14,7 @@ from deploy.federation.processes import Child, Processes
 from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
 from deploy.keys.nodes import load_private_key, make_node_key, public_path
 from deploy.superlink.control import Control, FlowerConfig
-from deploy.superlink.guard import VARIABLE
+from deploy.superlink.guarded_superlink import VARIABLE
 from deploy.superlink.superlink import SuperLinkSettings, free_port, start_superlink
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ class Federation:
         config: FlowerConfig = {"nodes": 1, "rounds": rounds, "polling": "fedloom", "result": str(result)}
         run = self.control.submit(NOOP, config)
         end = time.monotonic() + 60
-        while not (result.exists() and (status := self.control.status(run)).startswith("finished")):
+        while not (status := self.control.status(run)).startswith("finished"):
             assert time.monotonic() < end, self.settings.log.read_text()[-2000:]
             time.sleep(0.1)  # a status costs more than a round
         assert status == "finished:completed", self.settings.log.read_text()[-2000:]

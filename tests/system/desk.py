@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import chdir, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
+from typer.testing import CliRunner
 
+from deploy.cli.app import app
 from deploy.federation.fork_server import flower_environment
 from deploy.superlink.superlink import free_port, require_free_port
 
@@ -61,6 +63,22 @@ class Command:
     def error(self) -> str:
         return self.err.read_text()
 
+    def peaks_of_clients(self) -> dict[int, float]:
+        """Return the largest observed RSS in MB of each client process; wait for the end of the command.
+
+        A child of a client has the client's name and memory until it runs its own program; it is not counted.
+        """
+        peaks: dict[int, float] = {}
+        while self.process.poll() is None:
+            for process in self.family():
+                with suppress(psutil.Error):
+                    if is_client(process.pid) and not is_client(process.ppid()):
+                        megabytes = process.memory_info().rss / 2**20
+                        peaks[process.pid] = max(peaks.get(process.pid, 0.0), megabytes)
+            time.sleep(0.1)
+        print(f"{max(peaks.values()):.0f} MB at most in {len(peaks)} clients")
+        return peaks
+
     def left_behind(self) -> list[psutil.Process]:
         """Return processes that are still running after its end."""
         return [p for p in self.seen if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
@@ -69,6 +87,11 @@ class Command:
         """Return the last line of stdout, decoded from JSON."""
         parsed: dict[str, Any] = json.loads(self.out.read_text().splitlines()[-1])
         return parsed
+
+
+def is_client(pid: int) -> bool:
+    """Return True if a process has the name of a client."""
+    return psutil.Process(pid).name().startswith("client-")
 
 
 class Desk:
@@ -101,6 +124,15 @@ class Desk:
         """Run `fedloom up` on this desk's ports."""
         ports = ("--port", str(self.port), "--control-port", str(self.control_port))
         return self.start("up", *arguments, *ports, "--json")
+
+    def simulate(self, *arguments: str | Path) -> dict[str, Any]:
+        """Run `fedloom simulate` in the process of the test; return its result."""
+        words = ["simulate", *map(str, arguments), "--together", "1", "--no-alone", "--run-id", "simulated", "--json"]
+        with chdir(self.folder):
+            done = CliRunner(env={"FEDLOOM_RUNS": None}).invoke(app, words)
+        assert done.exit_code == 0, (done.output, done.exception)
+        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return result
 
     def require_clean(self, command: Command) -> None:
         """Check that no process of the command is left and its ports are free."""

@@ -55,12 +55,15 @@ def test_equal_seeds_train_equal_models_that_beat_the_last_reading(packaged: Des
     assert "Mean squared error" in page
 
 
-def test_a_run_with_noise_stays_within_its_budget(packaged: Desk) -> None:
+def test_a_run_with_noise_stays_within_its_budget_and_answers_no_queries(packaged: Desk) -> None:
     noisy = packaged.start("simulate", "--task", "weather", "--rounds", "3", "--epsilon", "10", "--json")
     assert noisy.end() == 0, noisy.error()
     privacy = noisy.result()["privacy"]
     assert (privacy["unit"], privacy["epsilon"]) == ("client", 10.0)
     assert 9 < privacy["epsilon_spent_max"] <= 10
+    query = packaged.start("recommend", "--run", noisy.result()["run"])
+    assert query.end() == 2
+    assert "is of task weather, which answers no queries" in query.error()
 
 
 def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
@@ -68,7 +71,7 @@ def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
     rows = [f"s{k},2024-01-{1 + h // 24:02} {h % 24:02}:00,{(h + k) % 24}" for k in range(6) for h in range(96)]
     table.write_text("\n".join(["Station,Time,temperature", *rows]) + "\n", "utf-8")
     options = ("--task", "weather", "--method", "trimmedmean", "--rounds", "3", "--clients", "3")
-    options += ("--patience", "20")
+    options += ("--patience", "20", "--no-alone")
     rates = ("--set", "training.lr=0.0001")
     up = packaged.up(*options, *rates, "--data", table)
     assert up.end() == 0, up.error()
@@ -79,20 +82,12 @@ def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
     assert simulated.result()["model_sha256"] == result["model_sha256"]
 
 
-def test_recommend_says_that_the_task_answers_no_queries(packaged: Desk) -> None:
-    trained = packaged.start("simulate", "--task", "weather", "--rounds", "1", "--json")
-    assert trained.end() == 0, trained.error()
-    query = packaged.start("recommend", "--run", trained.result()["run"])
-    assert query.end() == 2
-    assert "is of task weather, which answers no queries" in query.error()
-
-
 def test_uninstalled_examples_are_unknown_and_other_runs_are_unchanged(desk: Desk, installed: Path) -> None:
     unknown = desk.start("simulate", "--task", "weather")
-    plain = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--json")
+    plain = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--no-alone", "--json")
     assert unknown.end() == 2
     assert "unknown task 'weather'; installed: markets, ratings, rules, sessions, traffic" in unknown.error()
     desk.packages.append(installed)
-    beside = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--json")
+    beside = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--no-alone", "--json")
     assert (plain.end(), beside.end()) == (0, 0), plain.error()
     assert plain.result()["model_sha256"] == beside.result()["model_sha256"]

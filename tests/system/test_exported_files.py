@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from deploy.cli.app import app
 
-pytestmark = [pytest.mark.system, pytest.mark.offline]
+pytestmark = pytest.mark.system
 
 
 def test_the_card_and_the_file_state_run_vocabulary_and_privacy(export: Callable[..., Path]) -> None:

@@ -22,7 +22,6 @@ def attempt(serving: Serving, run: TrainedRun) -> tuple[str, Export | None]:
 
 
 @pytest.mark.system
-@pytest.mark.offline
 @pytest.mark.parametrize("options", ALL, ids=describe)
 def test_a_model_exports_and_computes_the_same_or_is_refused_with_a_remedy(options: dict[str, Scalar]) -> None:
     run = untrained(options)

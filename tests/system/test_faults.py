@@ -28,7 +28,7 @@ def await_rounds(desk: Desk, command: Command, further: int) -> None:
 
 def test_a_run_survives_the_kill_of_each_server_process(desk: Desk, homes: Path) -> None:
     options = ("--data", homes, "--clients", "2", "--rounds", "12", "--seed", "3", "--patience", "0")
-    up = desk.up(*options, "--run-id", "run")
+    up = desk.up(*options, "--run-id", "run", "--no-alone")
     for faults, name in enumerate(("the ServerApp", "the SuperLink"), 1):
         await_rounds(desk, up, 2)
         find(desk, name).kill()
@@ -39,17 +39,15 @@ def test_a_run_survives_the_kill_of_each_server_process(desk: Desk, homes: Path)
     assert {event["answered"] for event in desk.rounds("run")} == {2}
     assert list(desk.folder.rglob("*.sqlite*")) == [], "the SuperLink's state is in memory, and this run has no ledger"
 
-    simulated = desk.start("simulate", *options, "--together", "1", "--json")
-    assert simulated.end() == 0, simulated.error()
-    assert simulated.result()["model_sha256"] == up.result()["model_sha256"]
+    assert desk.simulate(*options)["model_sha256"] == up.result()["model_sha256"]
 
 
 def test_a_killed_command_leaves_no_process_and_is_resumed_at_once(desk: Desk, homes: Path) -> None:
     options = ("--data", homes, "--clients", "2", "--rounds", "6", "--seed", "3", "--patience", "0")
-    killed = desk.up(*options, "--run-id", "run")
+    killed = desk.up(*options, "--run-id", "run", "--no-alone")
     await_rounds(desk, killed, 2)
     assert killed.end(signal.SIGKILL) == -signal.SIGKILL
-    resumed = desk.up("--resume", "run")
+    resumed = desk.up("--resume", "run", "--no-alone")
     until(lambda: killed.left_behind() == [], lambda: str(killed.left_behind()), seconds=20)
     assert resumed.end() == 0, resumed.error()
     assert "in use" not in resumed.error()

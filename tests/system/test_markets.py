@@ -7,11 +7,16 @@ import pytest
 from tests.system.desk import Desk
 
 pytestmark = pytest.mark.system
+MOST_MB = 470
+"""Memory of a client; it does not yet stay below that of traffic and ratings (test_memory.py)."""
 
 
 def test_four_markets_train_and_a_fifth_adapts_their_model(desk: Desk) -> None:
     """Train the task's defaults: the scorer, with noised counts of other markets."""
     up = desk.up("--task", "markets", "--data", "demo:0-4", "--clients", "4", "--rounds", "2", "--run-id", "shops")
+    peaks = up.peaks_of_clients()
+    assert len(peaks) == 4
+    assert max(peaks.values()) < MOST_MB
     assert up.end() == 0, up.error()
     desk.require_clean(up)
     result = up.result()

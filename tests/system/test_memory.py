@@ -3,42 +3,19 @@
 import json
 import subprocess
 import sys
-import time
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
 from studies.speed.population import LINE_LIMITS
-from tests.system.desk import ROOT, Command, Desk
+from tests.system.desk import ROOT, Desk
 
 pytestmark = pytest.mark.system
 
-PLAIN, GRAPH = 330, 470  # MB of a client without a graph model, and of one with PyTorch Geometric
-LARGE = 470  # MB of a client of sessions or markets; they load no PyTorch Geometric and do not yet stay below PLAIN
-
-
-def peaks_of_clients(up: Command) -> dict[int, float]:
-    """Return the largest observed RSS in MB of each client process; wait for the end of the command.
-
-    A child of a client has the client's name and memory until it runs its own program; it is not counted.
-    """
-    peaks: dict[int, float] = {}
-    while up.process.poll() is None:
-        for process in up.family():
-            with suppress(psutil.Error):
-                if is_client(process.pid) and not is_client(process.ppid()):
-                    megabytes = process.memory_info().rss / 2**20
-                    peaks[process.pid] = max(peaks.get(process.pid, 0.0), megabytes)
-        time.sleep(0.1)
-    return peaks
-
-
-def is_client(pid: int) -> bool:
-    """Return True if a process has the name of a client."""
-    return psutil.Process(pid).name().startswith("client-")
+MOST_MB = 330
+"""Memory of a client; test_up.py, test_sessions.py and test_markets.py measure those of other tasks."""
 
 
 def write_readings(path: Path) -> Path:
@@ -60,29 +37,14 @@ def write_ratings(path: Path) -> Path:
     return path
 
 
-OWN_TABLES = {"traffic.csv": write_readings, "ratings.csv": write_ratings}
-
-
-@pytest.mark.parametrize(
-    ("task", "data", "bound"),
-    [
-        ("traffic", "demo", PLAIN),
-        ("traffic", "traffic.csv", PLAIN),
-        ("ratings", "demo", PLAIN),
-        ("ratings", "ratings.csv", PLAIN),
-        ("rules", "demo", GRAPH),
-        ("sessions", "demo", LARGE),
-        ("markets", "demo", LARGE),
-    ],
-)
-def test_a_resident_client_stays_small(task: str, data: str, bound: int, desk: Desk) -> None:
-    source = OWN_TABLES[data](desk.folder / data) if data in OWN_TABLES else data
-    up = desk.up("--task", task, "--data", source, "--clients", "4", "--rounds", "2", "--run-id", "small")
-    peaks = peaks_of_clients(up)
+@pytest.mark.parametrize(("task", "write"), [("traffic", write_readings), ("ratings", write_ratings)])
+def test_a_resident_client_with_a_large_table_stays_small(task: str, write: Callable[[Path], Path], desk: Desk) -> None:
+    source = write(desk.folder / "table.csv")
+    up = desk.up("--task", task, "--data", source, "--clients", "4", "--rounds", "2", "--run-id", "small", "--no-alone")
+    peaks = up.peaks_of_clients()
     assert up.end() == 0, up.error()
-    print(f"{task}, {data}: {max(peaks.values()):.0f} MB at most in {len(peaks)} clients, bound {bound} MB")
     assert len(peaks) == 4
-    assert max(peaks.values()) < bound
+    assert max(peaks.values()) < MOST_MB
 
 
 def test_a_thousand_clients_of_sessions_train_in_one_and_a_half_gigabytes() -> None:

@@ -49,9 +49,7 @@ def test_a_moved_server_ends_with_the_same_model_beside_wrong_clocks_and_a_new_d
             _join(desk, machines, name, f"{shard}/2", machines.spare_address)
         assert resumed.end() == 0, resumed.error()
         assert [event["round"] for event in desk.rounds("moved", after)] == [*range(1, 7)]
-    simulated = desk.start("simulate", *options, "--json")
-    assert simulated.end() == 0, simulated.error()
-    assert simulated.result()["model_sha256"] == resumed.result()["model_sha256"]
+    assert desk.simulate(*options)["model_sha256"] == resumed.result()["model_sha256"]
 
 
 def test_a_restored_backup_and_a_disk_without_the_ledger_of_its_key_wait_for_the_owner_of_the_server(

@@ -5,12 +5,12 @@ Each side has its own folder. As root, each side has its own network namespace t
 
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from deploy.federation.fork_server import flower_program
 from deploy.superlink.superlink import free_port
 from tests.system.desk import Command, Desk, until
 from tests.system.machines import Machines, connected_machines
@@ -49,9 +49,7 @@ def test_a_stock_supernode_trains_beside_a_client_whose_key_is_registered_later(
     files = [path for side in (at_server, at_stock) for path in side.rglob("*") if path.is_file()]
     assert not any(private in path.read_bytes() for path in files)
 
-    simulated = desk.start("simulate", "--clients", "2", "--rounds", "2", "--seed", "5", "--json")
-    assert simulated.end() == 0
-    assert simulated.result()["model_sha256"] == result["model_sha256"]
+    assert desk.simulate("--clients", "2", "--rounds", "2", "--seed", "5")["model_sha256"] == result["model_sha256"]
 
 
 def _create_keys(desk: Desk, machines: Machines, at_server: Path, at_clients: tuple[Path, ...]) -> None:
@@ -78,7 +76,8 @@ def _supernode(desk: Desk, machines: Machines, folder: Path, address: str) -> Co
     """Start Flower's stock client with our ClientApp; it starts a process per message."""
     config = f'data="demo" shard="1/2" name="client-1" state-dir="{folder / "state"}"'
     key = ("--auth-supernode-private-key", "node.key")
-    command = [str(flower_program("flower-supernode")), "--superlink", address, "--root-certificates", "ca.pem", *key]
+    program = Path(sys.executable).with_name("flower-supernode")
+    command = [str(program), "--superlink", address, "--root-certificates", "ca.pem", *key]
     command += ["--port", str(free_port()), "--node-config", config]  # of its own local API
     return desk.program([*machines.clients, *command], folder)
 

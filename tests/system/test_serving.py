@@ -10,7 +10,7 @@ import pytest
 from client.data.read import read_all
 from tests.support.exported_runs import DATA, ask, fedloom
 
-pytestmark = [pytest.mark.system, pytest.mark.offline]
+pytestmark = pytest.mark.system
 
 
 def same(found: list[dict[str, Any]], wanted: list[dict[str, Any]], name: str, score: str) -> None:

@@ -36,8 +36,8 @@ def splits_of(folder: Path) -> dict[str, list[Path]]:
     Raises:
         DataError: Parts of a split are missing.
     """
-    for place in (folder, folder / DATA):
-        if found := _parts_in(place):
+    for path in (folder, folder / DATA):
+        if found := _parts_in(path):
             return found
     inside = [found for path in _folders(folder) if (found := _parts_in(path))]
     return inside[0] if len(inside) == 1 else {}

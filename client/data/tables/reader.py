@@ -12,20 +12,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from pyarrow import types
 
-from client.data.tables.cells import LEAVE_EMPTY, LEAVE_OUT, CellError, Cells, escape
 from client.data.tables.files import EXPANDED_LIMIT, Content, load, suffix_of
 from client.data.tables.schema import (
     DEFAULT_DIALECT,
+    LEAVE_EMPTY,
+    LEAVE_OUT,
     PARTITION_MARK,
+    CellError,
+    Cells,
+    Clock,
     Column,
     Dialect,
     TableSchema,
+    escape,
     match_titles,
     normalize_title,
 )
-from client.data.tables.table import Table, cell_error, convert_distinct, to_flags, to_numbers, to_text
+from client.data.tables.table import Table, cell_error, convert_distinct, to_flags, to_numbers, to_text, to_times
 from client.data.tables.text import SUFFIXES, Delimited, JsonLines, is_object
-from client.data.tables.times import Clock, to_times
 from common.arrays import Flags
 from common.errors import DataError
 from common.text import count
@@ -58,7 +62,7 @@ class Parquet(Cells):
             DataError: The file is damaged, or its columns exceed `EXPANDED_LIMIT` bytes.
         """
         with _decoding(self.content):
-            names = [self.file.schema_arrow.names[place] for place in places]
+            names = [self.file.schema_arrow.names[k] for k in places]
             batches, size = list[Any](), 0
             for batch in self.file.iter_batches(BATCH, columns=names, use_threads=False):
                 batches.append(batch)
@@ -126,9 +130,11 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
         raise DataError("the file has a header but no rows", cells.content.path)
     if len(rows) < len(filled):
         texts = {name: column.filter(pyarrow.array(filled)) for name, column in texts.items()}
-    titles = {name: cells.titles[place] for name, place in places.items()}
+    titles = {name: cells.titles[k] for name, k in places.items()}
     variables = tuple(name for name in places if name not in schema.names)
-    kinds = {column.name: column for column in schema.columns} | {name: _variable(name) for name in variables}
+    kinds = {column.name: column for column in schema.columns} | {
+        name: Column(name, "number", blank="missing") for name in variables
+    }
     columns, comma_separated = {}, cells.delimiter == ","
     for name, text in texts.items():
         try:
@@ -157,25 +163,21 @@ def _partitioned(table: Table, unit: str, title: str) -> Table:
         DataError: The table has no such column, a cell of it is empty, or the task has no column of units.
     """
     cells, plain = table.cells, normalize_title(title)
-    places = [place for place, other in enumerate(cells.titles) if normalize_title(other) == plain]
+    places = [k for k, other in enumerate(cells.titles) if normalize_title(other) == plain]
     if not places or not unit:
         raise cells.header_error(f"no column '{escape(title)}' for --partition; name a column of the table")
     value = to_text(cells.take(places[:1])[0].take(pyarrow.array(table.rows)))
     if value.null_count:
         wrong = ~to_flags(value.is_valid())
         raise cell_error(cells, title, value, table.rows, CellError(wrong, "", f"fill it, or {LEAVE_OUT}"))
-    own = table.columns[unit] if unit in table else pyarrow.nulls(len(table), pyarrow.string())
-    names = pc.binary_join_element_wise(value, own.fill_null(""), PARTITION_MARK)
+    names_of_units = table.columns[unit] if unit in table else pyarrow.nulls(len(table), pyarrow.string())
+    names = pc.binary_join_element_wise(value, names_of_units.fill_null(""), PARTITION_MARK)
     return replace(
         table,
         titles={unit: title, **table.titles},
         texts={unit: value, **table.texts},
         columns={**table.columns, unit: names},
     )
-
-
-def _variable(name: str) -> Column:
-    return Column(name, "number", blank="missing")
 
 
 def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_separated: bool) -> Any:
@@ -217,7 +219,7 @@ def _filled_rows(cells: Cells, columns: Sequence[Any], places: Collection[int]) 
         if not blank.any():
             break
         blank &= ~_is_filled(column)
-    others = [place for place in range(len(cells.titles)) if place not in places]
+    others = [k for k in range(len(cells.titles)) if k not in places]
     if blank.any() and others:
         blank &= ~np.any([_is_filled(column) for column in cells.take(others)], axis=0)
     return ~blank
@@ -231,6 +233,6 @@ def _is_filled(column: Any) -> Flags:
 
 def _check_named(cells: Cells) -> None:
     """Accept columns without a title if they are blank."""
-    unnamed = [place for place, title in enumerate(cells.titles) if not title]
+    unnamed = [k for k, title in enumerate(cells.titles) if not title]
     if unnamed and np.any([_is_filled(column) for column in cells.take(unnamed)]):
         raise cells.header_error("a column has no title; name it, or leave it out")

@@ -1,16 +1,159 @@
-"""Schema of a table: columns of a task, their aliases, and the title that stands for each."""
+"""Columns of tables: cells of a file, the schema of a task, and the title that stands for each column.
+
+With codes that stand for names, and errors about cells.
+"""
 
 import difflib
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self, cast, get_args
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_args
 
-from client.data.tables.cells import Cells, escape
-from common.errors import ConfigError
+import numpy as np
+
+from client.data.tables.files import Content
+from common.arrays import Flags, Ints
+from common.errors import ConfigError, DataError
+from common.text import count
+
+CELL_LENGTH, TITLE_LENGTH = 40, 80
+"""Characters that are shown."""
+LEAVE_OUT, LEAVE_EMPTY = "leave the row out", "leave the cell empty"
+"""Remedies, of which the second serves where a value may be missing."""
+
+
+class CellError(Exception):
+    """Cells of a column that hold no value of its kind.
+
+    Args:
+        wrong: R flags, at least one of which is true.
+        problem: Predicate of the sentence about the first of them; empty if it holds no value.
+        remedy: What the owner can do.
+    """
+
+    def __init__(self, wrong: Flags, problem: str, remedy: str) -> None:
+        super().__init__(problem)
+        self.wrong, self.problem, self.remedy = wrong, problem, remedy
+
+    @property
+    def row(self) -> int:
+        """First of the rows, from 0."""
+        return int(self.wrong.argmax())
+
+    def message(self, cell: str) -> str:
+        """Return the sentence about the first of the cells, which holds this text."""
+        what = f"'{cell}'" if cell else "a cell" if self.problem else "empty cell"
+        what += f" {self.problem}" if self.problem else " stands for a missing value" if cell else ""
+        return f"{what} ({self.wrong.sum():,} of {count(len(self.wrong), 'cell')}); {self.remedy}"
+
+
+def escape(text: str, limit: int = TITLE_LENGTH) -> str:
+    """Escape what does not print, and cut at a number of characters."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+NameT = TypeVar("NameT", bound=Hashable)
+RowsT = TypeVar("RowsT")
+Codes = Ints
+
+LARGEST = 2**62
+"""Bound of combined codes; larger ones are ranked first."""
+
+
+def index_names(lists: Sequence[Sequence[NameT]]) -> dict[NameT, int]:
+    """Return every name of several lists -> its code, by first appearance."""
+    return {name: k for k, name in enumerate(dict.fromkeys(name for names in lists for name in names))}
+
+
+def recode(code: Codes, names: Sequence[NameT], index: Mapping[NameT, int]) -> Codes:
+    """Return codes into `names` as codes by `index`; −1 stays: it picks the last entry."""
+    return np.array([*(index[name] for name in names), -1], np.int64)[code]
+
+
+def join_rows(files: Sequence[RowsT], coded: Mapping[str, str]) -> RowsT:
+    """Return several files' rows as one; equal names are the same.
+
+    Args:
+        files: Dataclasses of columns and of names; other fields are those of the first file.
+        coded: Column of codes -> field of the names for which they stand.
+    """
+    index = {names: index_names([getattr(rows, names) for rows in files]) for names in {*coded.values()}}
+    joined: dict[str, Any] = {names: list(index[names]) for names in index}
+    for column in (name for name, value in vars(files[0]).items() if isinstance(value, np.ndarray)):
+        arrays = [getattr(rows, column) for rows in files]
+        if names := coded.get(column):
+            arrays = [
+                recode(code, getattr(rows, names), index[names]) for code, rows in zip(arrays, files, strict=True)
+            ]
+        joined[column] = np.concatenate(arrays)
+    first: Any = files[0]
+    return cast(RowsT, replace(first, **joined))
+
+
+def sort_unique(values: Codes) -> Codes:
+    """Return values in order, each once; faster than `numpy.unique` where most are distinct."""
+    ordered = np.sort(values)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
+
+
+def combine_codes(*columns: Codes) -> Codes:
+    """Return R numbers for several columns of R codes, ordered as the rows of codes are."""
+    key: Codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns if len(key) else ():
+        if _span(key) * _span(column) >= LARGEST:
+            key, column = (np.unique(codes, return_inverse=True)[1].astype(np.int64) for codes in (key, column))
+        low = column.min()
+        key = (key - key.min()) * (column.max() - low + 1) + (column - low)
+    return key
+
+
+def _span(column: Codes) -> int:
+    return int(column.max()) - int(column.min()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(ABC):
+    """Cells of a file, as columns of Arrow.
+
+    Args:
+        content: File.
+        titles: Titles of the columns.
+        header_line: One-based line of the titles, 0 without one.
+        delimiter: Character between cells, empty without one.
+        lists: Title -> type of each column whose cells hold several values, such as `token_seq`.
+    """
+
+    content: Content
+    titles: Sequence[str]
+    header_line: int = field(default=0, kw_only=True)
+    delimiter: str = field(default="", kw_only=True)
+    lists: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+
+    unit: ClassVar[Literal["line", "row"]] = "row"
+    """Noun of a row's place."""
+
+    @abstractmethod
+    def take(self, places: Sequence[int]) -> list[Any]:
+        """Return the columns at these places.
+
+        Raises:
+            DataError: The file is malformed.
+        """
+
+    def place_of(self, row: int) -> int:
+        """Return the one-based place of a row counted from 0."""
+        return row + 1
+
+    def header_error(self, message: str, column: str = "") -> DataError:
+        """Return the error about the titles."""
+        return DataError(message, self.content.path, self.header_line, column)
+
 
 Kind = Literal["text", "number", "time"]
+Clock = Literal["utc", "wall"]
 Decimal = Literal["auto", "point", "comma"]
 Dates = Literal["auto", "iso", "unix", "excel", "dmy", "mdy"]
 
@@ -56,7 +199,7 @@ class TableSchema:
     rest: Literal["ignore", "numbers"] = "ignore"
     layouts: tuple[tuple[str, ...], ...] = ()
     positions: tuple[str, ...] = ()
-    clock: Literal["utc", "wall"] = "utc"
+    clock: Clock = "utc"
     unit: str = ""
 
     @property
@@ -69,6 +212,15 @@ class TableSchema:
         """Sets of columns, one of which a table must have."""
         required = tuple(column.name for column in self.columns if column.required)
         return tuple((*required, *layout) for layout in self.layouts) or (required,)
+
+
+ITEM, TITLE = "item", "title"
+
+TITLE_COLUMNS = (
+    Column(ITEM, "text", ("itemid", "asin")),
+    Column(TITLE, "text", ("movietitle", "itemname", "name"), required=False, blank="missing", many=True),
+)
+"""Columns of a table of items."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +307,7 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
     _check_required(cells, schema, places)
     _check_single(cells, schema, places)
     variables = _variables(cells, schema, places) if schema.rest == "numbers" else {}
-    return {name: place for name, place in places.items() if name in schema.names} | variables
+    return {name: k for name, k in places.items() if name in schema.names} | variables
 
 
 def find_names(titles: Iterable[str], schema: TableSchema, dialect: Dialect) -> set[str]:
@@ -172,15 +324,15 @@ def _spellings(column: Column) -> list[str]:
 def _titled(cells: Cells, title: str) -> list[int]:
     """Return the places of titles that are spelt like this one; an equal title comes first."""
     plain = normalize_title(title)
-    alike = [place for place, other in enumerate(cells.titles) if normalize_title(other) == plain]
-    return sorted(alike, key=lambda place: cells.titles[place] != title.strip())
+    alike = [k for k, other in enumerate(cells.titles) if normalize_title(other) == plain]
+    return sorted(alike, key=lambda k: cells.titles[k] != title.strip())
 
 
-def _matched(cells: Cells, column: Column, taken: set[int], dialect: Dialect) -> list[int]:
+def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> list[int]:
     spellings = _spellings(column)
-    found = [k for k, title in enumerate(cells.titles) if k not in taken and normalize_title(title) in spellings]
+    found = [k for k, title in enumerate(cells.titles) if k not in used and normalize_title(title) in spellings]
     if len(found) > 1:
-        first, second = (escape(cells.titles[place]) for place in found[:2])
+        first, second = (escape(cells.titles[k]) for k in found[:2])
         remedy = "rename one" if first == second else f"say --column {column.name}={_quoted(cells.titles[found[0]])}"
         raise cells.header_error(f"'{first}' and '{second}' both name the column {column.name}; {remedy}", column.name)
     if not found and column.name in dialect.columns:
@@ -224,14 +376,14 @@ def _variables(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> 
     Raises:
         DataError: Two have the same name.
     """
-    renamed, variables = {place: name for name, place in places.items()}, dict[str, int]()
-    for place, title in enumerate(cells.titles):
-        name = renamed.get(place, title)
+    renamed, variables = {k: name for name, k in places.items()}, dict[str, int]()
+    for k, title in enumerate(cells.titles):
+        name = renamed.get(k, title)
         if not name or name in schema.names:
             continue
         if name in variables:
             raise cells.header_error("two columns have this name; rename one", escape(name))
-        variables[name] = place
+        variables[name] = k
     return variables
 
 

@@ -13,9 +13,8 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.json
 
-from client.data.tables.cells import Cells
 from client.data.tables.files import LINE_LIMIT, Content, suffix_of
-from client.data.tables.schema import Dialect, TableSchema, find_names
+from client.data.tables.schema import Cells, Dialect, TableSchema, find_names
 from common.errors import DataError
 from common.text import count
 
@@ -69,7 +68,7 @@ class Delimited(Cells):
         body = pyarrow.py_buffer(self.content.data)[self.body :]
         if not len(body):
             return [pyarrow.array([], pyarrow.string())] * len(places)
-        names, ragged = [str(place) for place in range(len(self.titles))], list[Any]()
+        names, ragged = [str(k) for k in range(len(self.titles))], list[Any]()
 
         def skip(row: Any) -> str:
             if row.actual_columns > 1 or row.text.strip():
@@ -84,7 +83,7 @@ class Delimited(Cells):
             invalid_row_handler=skip,
         )
         convert = pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pyarrow.string()), include_columns=[names[place] for place in places]
+            column_types=dict.fromkeys(names, pyarrow.string()), include_columns=[names[k] for k in places]
         )
         try:
             table = pyarrow.csv.read_csv(pyarrow.BufferReader(body), read, parse, convert)
@@ -211,7 +210,7 @@ class JsonLines(Cells):
         Raises:
             DataError: A line is no object, or a value is an object or a list of such.
         """
-        names = [self.titles[place] for place in places]
+        names = [self.titles[k] for k in places]
         return self._of_one_type(names) or self._of_several(names)
 
     def place_of(self, row: int) -> int:
@@ -282,10 +281,10 @@ def _text(value: object) -> str | None:
         case int():
             text = str(value)
         case list():
-            parts = [_text(part) or "" for part in value]
-            if any("," in part for part in parts):
+            texts = [_text(part) or "" for part in value]
+            if any("," in part for part in texts):
                 raise ValueError("a list of texts with commas; write one row for each of them")
-            text = ",".join(parts)
+            text = ",".join(texts)
         case _:
             raise ValueError("an object; write its values as columns of their own")
     if text is not None and not text.isascii():

@@ -1,19 +1,28 @@
-"""SQLite file of a ledger: tables, transactions, errors, and bytes of the last releases."""
+"""SQLite file of a ledger: transactions, rows chained by hashes to detect changes, queries.
+
+A query runs inside a transaction of the caller.
+"""
 
 import hashlib
+import math
 import os
-import secrets
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, replace
+from datetime import UTC, datetime
+from heapq import merge
 from pathlib import Path
-from typing import Protocol
+from sqlite3 import Connection
+from typing import Literal
 from urllib.parse import quote
 
-from common.errors import LedgerError
+from common.errors import LedgerError, RefusedError
 from common.files import sync_folder
+from common.privacy.accounts import check_positive, parse_account
+from common.privacy.claims import UNBOUNDED, LimitChange
+from common.privacy.options import Unit
 
 MARK = 0x6C6F6F6D
 """SQLite application id of a ledger."""
@@ -70,11 +79,8 @@ EXCLUSIVE_SECONDS = 0.5
 class LedgerDatabase:
     """Open ledger file.
 
-    Args:
-        path: Existing ledger, or `MEMORY` with a lineage for a new one.
-        lineage: Random identifier of a new ledger in memory.
-        content: Content of an earlier ledger, for `MEMORY`; empty for a new one.
-        alone: True for exclusive access: no other process may have it open, now or before it is closed.
+    In `MEMORY`, a new ledger has the lineage, and `content` is that of an earlier one. With `alone`, no other process may have
+    the file open, now or before it is closed.
 
     Raises:
         LedgerError: The file is missing, damaged, not a ledger, or open in another process despite `alone`.
@@ -93,7 +99,7 @@ class LedgerDatabase:
         self._file = self._identity()
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """Open one consistent view.
 
         Raises:
@@ -107,11 +113,10 @@ class LedgerDatabase:
                 self._db.execute("ROLLBACK")
 
     @contextmanager
-    def writing(self, durable: bool = True) -> Iterator[sqlite3.Connection]:
+    def writing(self, durable: bool = True) -> Iterator[Connection]:
         """Open a transaction with no concurrent writer, which is undone if the block raises.
 
-        Args:
-            durable: True if the transaction must survive a power cut.
+        A durable transaction survives a power cut.
 
         Raises:
             LedgerError: The file is gone, locked, read-only or has no room; nothing was written.
@@ -205,7 +210,7 @@ def create(path: Path, lineage: str) -> None:
             draft.unlink()
 
 
-def _connect(path: Path | str, *, alone: bool = False) -> sqlite3.Connection:
+def _connect(path: Path | str, *, alone: bool = False) -> Connection:
     """Open an existing file, or memory, in autocommit mode: callers begin transactions."""
     name = MEMORY if path == MEMORY else f"file:{quote(str(path))}?mode=rw"
     db = sqlite3.connect(name, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
@@ -233,102 +238,287 @@ def _advice(error: sqlite3.Error) -> str:
     return "free disk space" if "full" in text or "I/O" in text else _RESTORE
 
 
-class ReplayCache(Protocol):
-    """Released bytes by the sequence number of their ledger entry."""
+Status = Literal["reserved", "released"]
+"""`reserved`: charged, but perhaps never sent, as after a crash; `released`: the bytes exist."""
 
-    def put(self, sequence: int, content: bytes) -> None:
-        """Store the bytes of an entry."""
+LOCAL_TRUST = "local"
+"""Trust of a release whose noise the client drew itself."""
 
-    def get(self, sequence: int) -> bytes | None:
-        """Return the bytes of an entry; None if they are not stored, or damaged."""
-
-    def drop(self, sequences: Iterable[int]) -> None:
-        """Delete the bytes of these entries, if they are stored."""
-
-
-class MemoryReplayCache:
-    """Replay cache that ends with the process, for simulations."""
-
-    def __init__(self, contents: Mapping[int, bytes]) -> None:
-        self._contents = dict(contents)
-
-    def put(self, sequence: int, content: bytes) -> None:
-        """See `ReplayCache`."""
-        self._contents[sequence] = content
-
-    def get(self, sequence: int) -> bytes | None:
-        """See `ReplayCache`."""
-        return self._contents.get(sequence)
-
-    def drop(self, sequences: Iterable[int]) -> None:
-        """See `ReplayCache`."""
-        for sequence in sequences:
-            self._contents.pop(sequence, None)
-
-
-class DiskReplayCache:
-    """Replay cache in files `<folder>/<sequence>`: SHA-256 of the bytes, then the bytes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def put(self, sequence: int, content: bytes) -> None:
-        """See `ReplayCache`.
-
-        Raises:
-            LedgerError: The file cannot be written.
-        """
-        try:
-            self.folder.mkdir(exist_ok=True, mode=0o700)
-            self._path(sequence).write_bytes(hashlib.sha256(content).digest() + content)
-        except OSError as error:
-            raise LedgerError(
-                f"cannot write {error.filename or self.folder}: {error.strerror}; free disk space for released bytes"
-            ) from None
-
-    def get(self, sequence: int) -> bytes | None:
-        """See `ReplayCache`."""
-        try:
-            stored = self._path(sequence).read_bytes()
-        except OSError:
-            return None
-        digest, content = stored[:32], stored[32:]
-        return content if hashlib.sha256(content).digest() == digest else None
-
-    def drop(self, sequences: Iterable[int]) -> None:
-        """See `ReplayCache`."""
-        with suppress(OSError):  # a file that stays behind does no harm
-            for name in {path.name for path in self.folder.iterdir()} & {str(sequence) for sequence in sequences}:
-                (self.folder / name).unlink()
-
-    def _path(self, sequence: int) -> Path:
-        return self.folder / str(sequence)
+MAX_NAME_LENGTH = 200
+"""Maximum number of characters of a name in a slot; names come from the server."""
 
 
 @dataclass(frozen=True)
-class LedgerCopy:
-    """Copy of a ledger in memory."""
+class Slot:
+    """Identity of a reply within a run; the same slot requested again gets the same reply."""
 
-    content: bytes
-    """Content of its database."""
-    cached: Mapping[int, bytes] = field(default_factory=dict)
-    """Sequence number -> cached bytes."""
+    run: str
+    round: int
+    phase: str = ""
+    kind: str = "update"
+
+    def __post_init__(self) -> None:
+        named = self.run and all(len(name) <= MAX_NAME_LENGTH for name in (self.run, self.phase, self.kind))
+        if not named or type(self.round) is not int or not 0 <= self.round < 2**62:
+            raise RefusedError(
+                f"privacy: invalid run, round, phase or kind of a reply; names have 1 to {MAX_NAME_LENGTH} characters"
+            )
 
 
-def open_storage(place: Path | str | LedgerCopy) -> tuple[LedgerDatabase, ReplayCache]:
-    """Open an existing ledger, a new one in `MEMORY`, or a copy.
+@dataclass(frozen=True)
+class Terms:
+    """Mechanism of a release and its cost."""
+
+    unit: Unit
+    mechanism: str
+    neighbours: str
+    """Neighbouring relation."""
+    sensitivity: float
+    noise: float
+    """Noise scale: σ, or Laplace's b."""
+    account: str
+    cost: float
+    trust: str = LOCAL_TRUST
+    """`local`, or `helpers:` and 16 hexadecimal digits of the digest of the helpers' roster."""
+
+    def __post_init__(self) -> None:
+        check_positive(sensitivity=self.sensitivity, noise=self.noise, cost=self.cost)
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """Charged release."""
+
+    sequence: int
+    time: str
+    """UTC by this machine's clock, for display alone."""
+    slot: Slot
+    terms: Terms
+    status: Status
+    link: str
+    """SHA-256 over this row and the previous link."""
+
+    def link_after(self, before: str) -> str:
+        """Return the expected `link`, given the previous link, or the lineage for the first row.
+
+        Local trust is left out, as in ledgers of earlier versions.
+        """
+        fields = (before, self.sequence, self.time, *astuple(self.slot), *astuple(self.terms))
+        fields = fields[:-1] if self.terms.trust == LOCAL_TRUST else fields
+        return hashlib.sha256(repr(fields).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class BudgetIncrease:
+    """Increase of a unit's ε by the owner, or its first limit."""
+
+    sequence: int
+    """Number in one sequence with the releases."""
+    unit: Unit
+    raised: LimitChange
+    link: str
+
+    def link_after(self, before: str) -> str:
+        """Return the expected `link`; its fields are fewer than an entry's, so neither replaces the other."""
+        return hashlib.sha256(
+            repr((before, self.sequence, "raise", self.unit, *astuple(self.raised))).encode()
+        ).hexdigest()
+
+
+def new_entry(sequence: int, before: str, slot: Slot, terms: Terms) -> LedgerEntry:
+    """Return the entry of a release that is charged now; `before` is the previous link."""
+    entry = LedgerEntry(sequence, _now(), slot, terms, "reserved", "")
+    return replace(entry, link=entry.link_after(before))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+_COLUMNS = "sequence, time, run, round, phase, kind, unit, mechanism, neighbours, sensitivity, noise, account, cost"
+
+
+def newest(db: Connection) -> tuple[int, str]:
+    """Return sequence number and link of the newest row; (0, "") for an empty ledger."""
+    last = "SELECT sequence, link FROM {} ORDER BY sequence DESC LIMIT 1"
+    rows: list[tuple[int, str]] = [row for table in _chained_tables(db) for row in db.execute(last.format(table))]
+    return max(rows, default=(0, ""))
+
+
+def link_at(db: Connection, sequence: int) -> str:
+    """Return the link of a row; empty if there is no such row."""
+    same = "SELECT link FROM {} WHERE sequence = ?"
+    links = [row[0] for table in _chained_tables(db) for row in db.execute(same.format(table), (sequence,))]
+    return str(links[0]) if links else ""
+
+
+def spent(db: Connection, unit: str, run: str = "", number: int | None = None, more: float = 0.0) -> float:
+    """Sum the costs of a unit's releases and one more cost, rounded once.
+
+    Without `run` or `number`, all runs or rounds count.
+    """
+    within = "unit = ? AND (? = '' OR run = ?) AND (? IS NULL OR round = ?)"
+    costs = db.execute(f"SELECT cost FROM releases WHERE {within}", (unit, run, run, number, number))
+    return math.fsum((more, *(cost for (cost,) in costs)))
+
+
+def spent_by_unit(db: Connection) -> tuple[tuple[str, float], ...]:
+    """Return the sum of costs of each unit, for display."""
+    return tuple(db.execute("SELECT unit, SUM(cost) FROM releases GROUP BY unit ORDER BY unit"))
+
+
+def charged(db: Connection, slot: Slot) -> list[tuple[int, Terms]]:
+    """Return sequence numbers and terms of a slot's entries, oldest first."""
+    where = "run = ? AND round = ? AND phase = ? AND kind = ? ORDER BY sequence"
+    rows = db.execute(f"SELECT {_columns(db)} FROM releases WHERE {where}", tuple(vars(slot).values()))
+    return [(int(row[0]), Terms(*row[6:])) for row in rows]
+
+
+def insert(db: Connection, entry: LedgerEntry) -> None:
+    """Insert an entry."""
+    if entry.terms.trust != LOCAL_TRUST:
+        _upgrade(db, WITH_TRUST)
+    columns = _columns(db)
+    fields = (entry.sequence, entry.time, *vars(entry.slot).values(), *vars(entry.terms).values())
+    values = (*fields[: columns.count(",") + 1], entry.status, entry.link)
+    db.execute(f"INSERT INTO releases ({columns}, status, link) VALUES ({','.join('?' * len(values))})", values)
+
+
+def mark_released(db: Connection, sequence: int) -> None:
+    """Note that the bytes of an entry exist."""
+    db.execute("UPDATE releases SET status = 'released' WHERE sequence = ? AND status != 'released'", (sequence,))
+
+
+def insert_increase(db: Connection, lineage: str, unit: Unit, epsilon: tuple[float, float]) -> BudgetIncrease:
+    """Change a unit's ε from the first to the second of these; return the row that says so."""
+    sequence, before = newest(db)
+    row = BudgetIncrease(sequence + 1, unit, LimitChange(_now(), *epsilon), "")
+    row = replace(row, link=row.link_after(before or lineage))
+    _upgrade(db, WITH_INCREASES)
+    values = (row.sequence, row.raised.time, row.unit, row.raised.before, row.raised.epsilon, row.link)
+    db.execute("INSERT INTO raises VALUES (?, ?, ?, ?, ?, ?)", values)
+    db.execute("UPDATE accounts SET epsilon_now = ? WHERE unit = ?", (row.raised.epsilon, row.unit))
+    return row
+
+
+def increases(db: Connection) -> list[BudgetIncrease]:
+    """Return all increases, and first limits after releases, oldest first."""
+    if "raises" not in _chained_tables(db):
+        return []
+    rows = db.execute("SELECT sequence, unit, time, epsilon_before, epsilon, link FROM raises ORDER BY sequence")
+    return [BudgetIncrease(row[0], row[1], LimitChange(*row[2:5]), row[5]) for row in rows]
+
+
+def entries(db: Connection) -> Iterator[LedgerEntry]:
+    """Yield all entries, oldest first."""
+    for row in db.execute(f"SELECT {_columns(db)}, status, link FROM releases ORDER BY sequence"):
+        yield LedgerEntry(row[0], row[1], Slot(*row[2:6]), Terms(*row[6:-2]), *row[-2:])
+
+
+def verify(db: Connection, lineage: str) -> None:
+    """Check the chain of links from the lineage to the newest row.
 
     Raises:
-        LedgerError: The ledger is missing or damaged.
+        LedgerError: A row was changed or is missing.
     """
-    if isinstance(place, LedgerCopy):
-        return LedgerDatabase(MEMORY, content=place.content), MemoryReplayCache(place.cached)
-    cache = MemoryReplayCache({}) if place == MEMORY else DiskReplayCache(Path(f"{place}-kept"))
-    return LedgerDatabase(place, secrets.token_hex(16)), cache
+    before = lineage
+    rows: Iterator[LedgerEntry | BudgetIncrease] = merge(entries(db), increases(db), key=lambda row: row.sequence)
+    try:
+        for number, row in enumerate(rows, start=1):
+            if row.sequence != number or row.link != row.link_after(before):
+                raise LedgerError(
+                    f"row {row.sequence} of the privacy ledger was altered; restore the ledger from a backup"
+                )
+            before = row.link
+    except RefusedError as error:
+        raise LedgerError(
+            f"a row of the privacy ledger was altered ({error}); restore the ledger from a backup"
+        ) from None
 
 
-def copy_storage(database: LedgerDatabase, cache: ReplayCache) -> LedgerCopy:
-    """Return a copy of a ledger in memory."""
-    with database.reading() as db:
-        sequences = [n for (n,) in db.execute("SELECT sequence FROM releases")]
-    return LedgerCopy(database.content(), {n: content for n in sequences if (content := cache.get(n)) is not None})
+def _chained_tables(db: Connection) -> tuple[str, ...]:
+    """Return the tables whose rows are numbered and chained together."""
+    return ("releases",) if _version(db) == PLAIN else ("releases", "raises")
+
+
+def _columns(db: Connection) -> str:
+    """Return the columns of a release, in the order of the fields of `Slot` and `Terms`."""
+    return _COLUMNS if _version(db) < WITH_TRUST else f"{_COLUMNS}, trust"
+
+
+def _version(db: Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _upgrade(db: Connection, version: int) -> None:
+    """Add what that version of a ledger has more, if it is newer than the ledger."""
+    before = _version(db)
+    if before >= version:
+        return
+    db.execute(INCREASES)
+    if version == WITH_TRUST:
+        db.execute(TRUST)
+    db.execute(f"PRAGMA user_version = {version}")
+
+
+StoredAccount = tuple[str, float, float]
+"""Name of the account, ε and δ."""
+
+
+def accounts_in_force(db: Connection, lineage: str) -> dict[Unit, StoredAccount]:
+    """Return the account of every unit with the limits of its last opening, or of its last increase.
+
+    Raises:
+        LedgerError: An account was altered.
+    """
+    now = {unit: limits for unit, *limits in db.execute("SELECT unit, epsilon_now, delta_now FROM accounts")}
+    stored = original_accounts(db, lineage)
+    return {unit: (name, min(e, now[unit][0]), min(d, now[unit][1])) for unit, (name, e, d) in stored.items()}
+
+
+def original_accounts(db: Connection, lineage: str) -> dict[Unit, StoredAccount]:
+    """Return the account of every unit as it was created, with the ε of its last increase.
+
+    Raises:
+        LedgerError: An account was altered.
+    """
+    accounts: dict[Unit, StoredAccount] = {}
+    latest = {row.unit: row.raised.epsilon for row in increases(db)}
+    for unit, name, epsilon, delta, link in db.execute("SELECT unit, account, epsilon, delta, link FROM accounts"):
+        if link != _seal(lineage, unit, (name, epsilon, delta)):
+            raise LedgerError(
+                f"the privacy ledger's account of unit '{unit}' was altered; restore the ledger from a backup"
+            )
+        accounts[unit] = name, latest.get(unit, epsilon), delta
+    return accounts
+
+
+def open_account(db: Connection, lineage: str, unit: Unit, requested: StoredAccount) -> StoredAccount:
+    """Return the account of a unit in force; create it as requested if it is new.
+
+    Later ε and δ can be smaller than the original ones, never larger. Until the first release, another account can be
+    chosen. The first limit of an account without one is permanent, if the releases until then keep to it.
+    """
+    seal = _seal(lineage, unit, requested)
+    db.execute("INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?)", (unit, *requested, seal, *requested[1:]))
+    name, epsilon, delta = original_accounts(db, lineage)[unit]
+    unlimited, released = requested[1] < UNBOUNDED <= epsilon, unit in dict(spent_by_unit(db))
+    if not released and (name != requested[0] or unlimited):
+        account = requested[0], requested[1] if unlimited else epsilon, delta
+        values = (*account, _seal(lineage, unit, account), unit)
+        db.execute("UPDATE accounts SET account = ?, epsilon = ?, delta = ?, link = ? WHERE unit = ?", values)
+    elif unlimited and spent(db, unit) <= parse_account(name).total(*requested[1:]):
+        insert_increase(db, lineage, unit, (epsilon, requested[1]))
+    if accounts_in_force(db, lineage)[unit][1:] != requested[1:]:
+        limits = (*requested[1:], unit)
+        db.execute("UPDATE accounts SET epsilon_now = ?, delta_now = ? WHERE unit = ?", limits)
+    return accounts_in_force(db, lineage)[unit]
+
+
+def account_name(db: Connection, unit: Unit) -> str:
+    """Return the name of a unit's account."""
+    return str(db.execute("SELECT account FROM accounts WHERE unit = ?", (unit,)).fetchone()[0])
+
+
+def _seal(lineage: str, unit: str, account: StoredAccount) -> str:
+    return hashlib.sha256(repr((lineage, unit, *account)).encode()).hexdigest()

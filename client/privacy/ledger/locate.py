@@ -10,17 +10,14 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from client.data.sources import is_demo, split_test_file
+from client.data.dataset import is_demo, split_test_file
 from client.privacy.ledger.database import LedgerDatabase, create
+from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord, read_heads
 from common.errors import LedgerError
 from common.privacy.accounts import Account
 from common.privacy.options import Unit
-
-if TYPE_CHECKING:  # readers of ledgers need no numpy
-    from client.privacy.ledger.ledger import Ledger
 
 LINEAGES = "lineages"
 """Folder of roll-back records, and of the ledgers of generated data, in a state folder."""
@@ -37,25 +34,15 @@ def open_ledger(
     *,
     folder: Path | None = None,
     alone: bool = False,
-) -> "Ledger":
+) -> Ledger:
     """Open the ledger of these data; create it if they never had one.
 
-    Args:
-        source: Data file or folder, or generated data.
-        state_dir: The owner's state folder.
-        fingerprint: Fingerprint of the data.
-        unit: Protected unit.
-        account: Account to use if the unit is new to the ledger.
-        epsilon: Limit ε of all releases, chosen by the owner.
-        delta: δ of that limit.
-        folder: Folder of new ledgers in place of the data's, as for data on a read-only disk.
-        alone: True if ε limits all releases, whatever the unit.
+    Unit, account, ε, δ and `alone` are those of `Ledger`. `folder` is that of new ledgers in place of the data's, as for data
+    on a read-only disk.
 
     Raises:
         LedgerError: The data had a ledger which is gone, damaged or behind its record; nothing may be released.
     """
-    from client.privacy.ledger.ledger import Ledger
-
     record = RollbackRecord(rollback_path(state_dir, fingerprint), absolute_source(source))
     path = find_ledger(source, state_dir, fingerprint, folder)
     if not path.exists():
@@ -77,9 +64,9 @@ def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | N
             return other
         _refuse_if_replaced(path, state_dir)
         return path
-    for place in (path, Path(head.ledger)):
-        if _has_lineage(place, head.lineage):
-            return place
+    for candidate in (path, Path(head.ledger)):
+        if _has_lineage(candidate, head.lineage):
+            return candidate
     raise _missing_ledger(head, record, path)
 
 
@@ -93,7 +80,7 @@ def find_all_ledgers(folders: Iterable[Path]) -> Iterator[Path | LedgerError]:
     for record, head in read_heads(folders):
         by_lineage[head.lineage][head.ledger] = record, head
     for lineage, places in by_lineage.items():
-        ledgers = [ledger for place in places if (ledger := _ledger_at(Path(place), lineage))]
+        ledgers = [ledger for name in places if (ledger := _ledger_at(Path(name), lineage))]
         record, head = max(places.values(), key=lambda last: last[1].sequence)
         yield from ledgers or [_missing_ledger(head, record, Path(head.ledger))]
 
@@ -165,8 +152,8 @@ def _lineage(path: Path) -> str:
     return database.lineage
 
 
-def _has_lineage(place: Path, lineage: str) -> bool:
-    return place.exists() and _lineage(place) == lineage
+def _has_lineage(path: Path, lineage: str) -> bool:
+    return path.exists() and _lineage(path) == lineage
 
 
 def _ledger_at(path: Path, lineage: str) -> Path | LedgerError | None:

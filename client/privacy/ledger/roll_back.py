@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from sqlite3 import Connection
 
-from client.privacy.ledger import records as queries
+from client.privacy.ledger import database as queries
 from client.privacy.ledger.database import LedgerDatabase
 from common.errors import LedgerError
 from common.files import write_atomically
@@ -46,11 +46,7 @@ class RollbackRecord:
     """File `<state>/lineages/<fingerprint of the data>.json`.
 
     It is written after each charge, without fsync. A record may therefore fall behind its ledger, which is harmless. It is
-    never ahead of the ledger.
-
-    Args:
-        path: Path of the file.
-        data: Path of the data; empty for readers, which do not write.
+    never ahead of the ledger. Readers, which do not write, need no path of the data.
     """
 
     path: Path
@@ -131,12 +127,8 @@ def check_on_opening(db: Connection, database: LedgerDatabase, record: RollbackR
 def check_all_heads(db: Connection, database: LedgerDatabase, folders: Iterable[Path]) -> None:
     """Accept a ledger that contains all its heads, whatever the fingerprint of its data was at that time.
 
-    Records fall behind a ledger in use. They are therefore read before the transaction's first query, which fixes its view.
-
-    Args:
-        db: Ledger in a transaction without a query yet, or in a write transaction.
-        database: The same ledger.
-        folders: Folders of roll-back records.
+    Records fall behind a ledger in use. They are therefore read before the transaction's first query, which fixes its view. The
+    transaction has no query yet, or is a write transaction.
 
     Raises:
         LedgerError: The ledger lacks the row of a head, or a record is damaged.

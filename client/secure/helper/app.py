@@ -36,12 +36,12 @@ HELPER_TYPES = (HELPER, PREPARE, OPEN)
 """Flower message types that `answer` accepts."""
 
 
-def make_app(desk: HelperService) -> ClientApp:
+def make_app(service: HelperService) -> ClientApp:
     """Return the app of a node that only helps."""
     app = ClientApp()
 
     def handle(message: Message, context: Context) -> Message:
-        return answer(desk, message)
+        return answer(service, message)
 
     def refuse(message: Message, context: Context) -> Message:
         return failure_reply(message, RefusedError("this node is a helper without data"))
@@ -55,7 +55,7 @@ def make_app(desk: HelperService) -> ClientApp:
     return app
 
 
-def help_too(desk: HelperService, respond: Respond) -> Respond:
+def help_too(service: HelperService, respond: Respond) -> Respond:
     """Return the app of a client whose node also helps.
 
     Keys of runs without a message for `FORGET_DAYS` days are deleted when another run asks for a card.
@@ -66,43 +66,38 @@ def help_too(desk: HelperService, respond: Respond) -> Respond:
         if kind not in HELPER_TYPES:
             return respond(message, context)
         if kind == HELPER:
-            desk.book.forget(FORGET_DAYS)
-        return answer(desk, message)
+            service.state.forget(FORGET_DAYS)
+        return answer(service, message)
 
     return handle
 
 
-def answer(desk: HelperService, message: Message) -> Message:
+def answer(service: HelperService, message: Message) -> Message:
     """Return a helper's answer; a failure is an answer too."""
     try:
-        return Message(encode(_REQUESTS[message.metadata.message_type](desk, message)), reply_to=message)
+        return Message(encode(_REQUESTS[message.metadata.message_type](service, message)), reply_to=message)
     except Exception as error:
         return failure_reply(message, error)
 
 
 _REQUESTS: dict[str, Callable[[HelperService, Message], HelperPayload]] = {
-    HELPER: lambda desk, message: desk.card(decode(HelperRequest, message.content)),
-    PREPARE: lambda desk, message: desk.prepare(decode(PrepareRequest, message.content)),
-    OPEN: lambda desk, message: desk.open(decode(OpenRequest, message.content)),
+    HELPER: lambda service, message: service.card(decode(HelperRequest, message.content)),
+    PREPARE: lambda service, message: service.prepare(decode(PrepareRequest, message.content)),
+    OPEN: lambda service, message: service.open(decode(OpenRequest, message.content)),
 }
 
 
 class HelperObserver(Observer):
     """Log of a helper's connection; keys of forgotten runs are deleted hourly while no message waits.
 
-    Args:
-        address: Address of the server.
-        helper: Name of the helper in its log.
-        book: Keys of the helper.
-        days: Days without a message after which a run's keys are deleted.
-        clock: Monotonic seconds.
+    A run is forgotten after `days` without a message; the clock has monotonic seconds.
     """
 
     def __init__(
-        self, address: str, helper: str, book: HelperState, days: float, clock: Callable[[], float] = time.monotonic
+        self, address: str, helper: str, state: HelperState, days: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(address, helper)
-        self._book, self._days, self._clock, self._looked = book, days, clock, float("-inf")
+        self._state, self._days, self._clock, self._looked = state, days, clock, float("-inf")
 
     def idle(self) -> None:
         """Delete the keys of runs without a message for too long."""
@@ -110,5 +105,5 @@ class HelperObserver(Observer):
         if now - self._looked < HOUR:
             return
         self._looked = now
-        for run in self._book.forget(self._days):
+        for run in self._state.forget(self._days):
             self.report(f"run '{printable(run, 80)}': keys deleted after {self._days:g} days without a message")

@@ -54,15 +54,15 @@ class PreparedSums:
     def find(self, terms: SumTerms) -> PreparedSum | None:
         """Return the newest prepared sum of a round and a channel."""
         with self._lock:
-            return self._sums.get(_place(terms))
+            return self._sums.get(_key(terms))
 
     def keep(self, terms: SumTerms, prepared: PreparedSum) -> None:
         """Store a prepared sum."""
-        place = _place(terms)
+        sum_key = _key(terms)
         with self._lock:
-            self._sums.pop(place, None)
-            self._sums[place] = prepared
-            rounds = [key for key in self._sums if key[::2] == place[::2]]
+            self._sums.pop(sum_key, None)
+            self._sums[sum_key] = prepared
+            rounds = [key for key in self._sums if key[::2] == sum_key[::2]]
             runs = list(OrderedDict.fromkeys(run for run, _, _ in reversed(self._sums)))
             for key in [key for key in self._sums if key in rounds[:-MOST_ROUNDS] or key[0] in runs[MOST_RUNS:]]:
                 del self._sums[key]
@@ -70,7 +70,7 @@ class PreparedSums:
                 self._sums.popitem(last=False)
 
 
-def _place(terms: SumTerms) -> tuple[str, int, str]:
+def _key(terms: SumTerms) -> tuple[str, int, str]:
     return terms.run, terms.round, terms.channel
 
 
@@ -84,26 +84,21 @@ sums = logging.getLogger("fedloom.helper.sums")
 class HelperService:
     """Helper in any number of runs.
 
-    Args:
-        name: Public name of the helper.
-        node_key: Key by which owners identify it.
-        book: Its keys and opened sums.
-        serves: `also` if the node is a client, too.
-        most_numbers: Maximum size of a vector.
-        noise_key: Source of the keys of noise; reproducible in studies only.
+    Owners identify it by the node key. `serves` is `also` if the node is a client, too. `noise_key` gives the keys of noise;
+    reproducible in studies only.
     """
 
     def __init__(
         self,
         name: str,
         node_key: EllipticCurvePrivateKey,
-        book: HelperState,
+        state: HelperState,
         *,
         serves: Literal["only", "also"] = "only",
         most_numbers: int = MOST_NUMBERS,
         noise_key: Callable[[SumTerms], bytes] = lambda terms: secrets.token_bytes(32),
     ) -> None:
-        self.name, self.book = name, book
+        self.name, self.state = name, state
         self._node_key, self._serves, self._most_numbers, self._noise_key = node_key, serves, most_numbers, noise_key
         self._prepared = PreparedSums()
 
@@ -118,9 +113,9 @@ class HelperService:
         if not 0 < len(run) <= LONGEST_RUN or not run.isprintable():
             raise WireError("HelperRequest.run: invalid name of a run")
         if request.over:
-            self.book.end(run)
+            self.state.end(run)
             return HelperReply("")
-        return HelperReply(self.book.keys(run, lambda: self._make_keys(run)).card)
+        return HelperReply(self.state.keys(run, lambda: self._make_keys(run)).card)
 
     def prepare(self, request: PrepareRequest) -> PrepareReply:
         """Open every box and keep the seeds in memory.
@@ -133,7 +128,7 @@ class HelperService:
         names = _check_names(request.clients, terms, self.name)
         if len(request.sealed) != len(names):
             raise WireError(f"PrepareRequest.sealed: {len(request.sealed)} boxes of {count(len(names), 'client')}")
-        secret = X25519PrivateKey.from_private_bytes(self.book.find_keys(terms.run).secret)
+        secret = X25519PrivateKey.from_private_bytes(self.state.find_keys(terms.run).secret)
         boxes = dict(zip(names, request.sealed, strict=True))
         opened = {name: self._open_box(secret, terms, name, box) for name, box in boxes.items()}
         seeds = {name: seed for name, seed in opened.items() if seed}
@@ -149,7 +144,7 @@ class HelperService:
         """
         terms = self._terms(request.terms)
         names = _check_names(request.clients, terms, self.name)
-        self.book.find_keys(terms.run)
+        self.state.find_keys(terms.run)
         prepared = self._prepared.find(terms)
         if prepared is None:
             return OpenReply(terms.round, terms.channel, missing=True)
@@ -160,7 +155,7 @@ class HelperService:
         if len(names) < terms.min_sum:
             raise RefusedError(f"{count(len(names), 'client')} in the sum; its terms require {terms.min_sum}")
         members = digest([terms.digest, [[name, prepared.boxes[name]] for name in names]])
-        key = self.book.enter(terms, members, len(names), lambda: self._noise_key(terms))
+        key = self.state.enter(terms, members, len(names), lambda: self._noise_key(terms))
         opened = _noised_sum(terms, [prepared.seeds[name] for name in names], key)
         clients, run = count(len(names), "client"), printable(terms.run, 80)
         sums.info("%s · round %d · %s · %s · noise %d", run, terms.round, terms.channel, clients, terms.noise)
@@ -180,9 +175,9 @@ class HelperService:
 
     def _open_box(self, secret: X25519PrivateKey, terms: SumTerms, client: str, box: str) -> bytes:
         """Return the seed of a box; empty if the box does not open."""
-        place = (terms.run, terms.round, terms.channel, client, self.name, terms.digest, terms.roster)
+        about = (terms.run, terms.round, terms.channel, client, self.name, terms.digest, terms.roster)
         try:
-            return unseal(secret, box, box_context(*place))
+            return unseal(secret, box, box_context(*about))
         except WireError:
             return b""
 

@@ -37,13 +37,10 @@ CREATE TABLE sums (run TEXT, round INTEGER, channel TEXT, terms TEXT NOT NULL, m
 """
 
 
-@dataclass(frozen=True)
-class Head:
-    """State of the file after its newest entry."""
-
-    lineage: str
-    sequence: int
-    link: str
+def _head(db: sqlite3.Connection, path: Path | str) -> LedgerHead:
+    """Return the state of the file after its newest entry."""
+    lineage, sequence, link = db.execute("SELECT lineage, sequence, link FROM head").fetchone()
+    return LedgerHead(lineage, str(path), sequence, link)
 
 
 def open_file(path: Path | str, record: RollbackRecord | None, lineage: str) -> sqlite3.Connection:
@@ -102,7 +99,7 @@ def _check(db: sqlite3.Connection, path: Path | str, has_record: bool, seen: Led
     marks = tuple(db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     if marks != (MARK, VERSION) or db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
         raise StateError(f"{path} is damaged, or no helper's file of this version; restore it or use another folder")
-    head = Head(*db.execute("SELECT lineage, sequence, link FROM head").fetchone())
+    head = _head(db, path)
     if not has_record:
         return
     if seen is None and head.sequence > 1:  # a crash can lose the record of the first entry only
@@ -135,11 +132,7 @@ class RunKeys:
 class HelperState:
     """Keys and opened sums of one helper.
 
-    Args:
-        db: Open file, or memory.
-        record: Roll-back record of the file; None in memory.
-        clock: Seconds since 1970.
-        release: Release of the folder's lock.
+    The clock has seconds since 1970; `release` ends the lock of the folder.
     """
 
     def __init__(
@@ -181,23 +174,19 @@ class HelperState:
     def enter(self, terms: SumTerms, members: str, clients: int, draw: Callable[[], bytes]) -> bytes:
         """Book the sum of a round and a channel; return the key of its noise.
 
-        Args:
-            terms: Terms of the sum.
-            members: Digest of the set: names, boxes and terms.
-            clients: Number of clients in the set.
-            draw: Source of a fresh key.
+        `members` is the digest of the set: names, boxes and terms. `draw` gives a fresh key.
 
         Raises:
             RefusedError: The sum was opened for another set, or it is closed.
         """
-        place = (terms.run, terms.round, terms.channel)
+        sum_key = (terms.run, terms.round, terms.channel)
         with self._writing() as db:
-            row = db.execute(f"SELECT members, noise_key FROM sums WHERE {_PLACE}", place).fetchone()
+            row = db.execute(f"SELECT members, noise_key FROM sums WHERE {_PLACE}", sum_key).fetchone()
             if row and row[0] != members:
                 raise RefusedError(f"the sum of round {terms.round} was opened for another set")
             if row and row[1]:
                 return bytes(row[1])
-            newest = db.execute(f"SELECT round FROM sums {_NEWEST}", place[::2]).fetchone()
+            newest = db.execute(f"SELECT round FROM sums {_NEWEST}", sum_key[::2]).fetchone()
             if row or (newest and newest[0] > terms.round):
                 raise RefusedError(f"the sum of round {terms.round} is closed")
             key, now = draw(), self._clock()
@@ -205,9 +194,9 @@ class HelperState:
                 db.execute(f"UPDATE sums SET noise_key = NULL WHERE {_PLACE}", (terms.run, newest[0], terms.channel))
             db.execute(
                 "INSERT INTO sums VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*place, terms.to_json(), members, key, clients, now),
+                (*sum_key, terms.to_json(), members, key, clients, now),
             )
-            self._advance(db, ["sums", *place, members])
+            self._advance(db, ["sums", *sum_key, members])
             return key
 
     def end(self, run: str) -> None:
@@ -259,7 +248,7 @@ class HelperState:
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._db
-                    head = Head(*self._db.execute("SELECT lineage, sequence, link FROM head").fetchone())
+                    head = _head(self._db, self._path)
                     self._db.execute("COMMIT")
                 except BaseException:
                     if self._db.in_transaction:
@@ -268,7 +257,7 @@ class HelperState:
             except sqlite3.Error as error:
                 raise StateError(f"helper's file beside {self._path}: {error}; nothing was booked") from None
             if self._record and self._db.total_changes > before:
-                self._record.write(LedgerHead(head.lineage, self._path, head.sequence, head.link))
+                self._record.write(head)
 
 
 def open_book(folder: Path, clock: Callable[[], float] = time.time) -> HelperState:

@@ -98,7 +98,7 @@ def tiles(matrix: Sparse) -> tuple[Sparse, ...]:
     return tuple(csr_array(matrix[:, first : first + TILE]) for first in range(0, matrix.shape[1], TILE))
 
 
-def passed(cut: tuple[Sparse, ...], rows: Floats32) -> Floats32:
+def times_transposed(cut: tuple[Sparse, ...], rows: Floats32) -> Floats32:
     """Return rows @ matrixᵀ, b × n, for rows, b × n, and a matrix in tiles, n × n."""
     start = np.ascontiguousarray(rows.T)
     end, first = np.zeros_like(start), 0
@@ -220,7 +220,7 @@ class MarketBaseline:
         """Yield each of `GRAPH_FEATURES` in turn, b × n, as if all queries had edges."""
         walk = self.scores(queries)
         yield np.log1p(LOG_SCALE * walk)
-        yield np.log1p(LOG_SCALE * passed(self.back, walk))
+        yield np.log1p(LOG_SCALE * times_transposed(self.back, walk))
         common = self.common_neighbors(queries)
         yield np.log1p(common)
         yield np.log1p(self.adamic_adar(queries))

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
 from common.arrays import Arrays, Floats32
 from common.tasks.markets.counts import COLD_FEATURES, GRAPH_FEATURES
 from common.tasks.markets.options import MarketsOptions
@@ -37,22 +37,16 @@ class ItemSimilarity(nn.Module):
         super().__init__()
         self.network, self.sign = network, sign
 
-    def forward(self, propagated: Tensor, place: Tensor) -> Tensor:
-        """Compute scores, n, from features, n × width, and the place of the query, 1."""
-        return self._similarity(self.network(propagated), place)
-
-    def _similarity(self, z: Tensor, place: Tensor) -> Tensor:
-        return self.sign * (z[place] @ z.T)[0]
-
-
-class ItemSimilarityWithIds(ItemSimilarity):
-    """SPE, whose embedding reads items and degrees too."""
-
-    def forward(  # type: ignore[override]  # other inputs
-        self, propagated: Tensor, place: Tensor, items: Tensor, degrees: Tensor
+    def forward(
+        self, propagated: Tensor, query: Tensor, items: Tensor | None = None, degrees: Tensor | None = None
     ) -> Tensor:
-        """Compute scores, n; see `SemiParametric.forward`."""
-        return self._similarity(self.network(propagated, items, degrees), place)
+        """Compute scores, n, from features, n × width, and the place of the query, 1.
+
+        The embedding of SPE reads items and degrees too; see `SemiParametric.forward`.
+        """
+        z = self.network(propagated) if items is None else self.network(propagated, items, degrees)
+        scores: Tensor = self.sign * (z[query] @ z.T)[0]
+        return scores
 
 
 def exportable_scorer(weight: Floats32) -> ExportableNetwork:
@@ -83,5 +77,4 @@ def exportable_network(network: nn.Module, trained: Arrays, options: MarketsOpti
     if has_ids:
         axes |= {"items": {0: "items"}, "degrees": {0: "items"}}
     sign = -1.0 if "theta" in trained and trained["theta"][0] < 0 else 1.0
-    module = (ItemSimilarityWithIds if has_ids else ItemSimilarity)(network, sign)
-    return ExportableNetwork(module, axes, sample, "scores")
+    return ExportableNetwork(ItemSimilarity(network, sign), axes, sample, "scores")

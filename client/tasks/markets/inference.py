@@ -13,7 +13,7 @@ from client.tasks.markets.baseline import FULL_WEIGHT, MarketBaseline, shrinkage
 from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import Graph, graph_counts, graph_of, propagated
 from client.tasks.markets.data.markets import Market
-from client.tasks.spec import Network
+from client.tasks.registry import Network
 from common.arrays import Arrays, Floats32, Ints
 from common.config.run import RunConfig
 from common.errors import DataError, StateError
@@ -65,14 +65,7 @@ def companions(
     Items without a pair in the market count too, and so does an item that is not sold there; for those, summed counts of
     other markets decide if the run has them.
 
-    Args:
-        config: Configuration of the run.
-        goods: Catalogue of the run.
-        trained: Finished model, with the summed counts.
-        market: The market with all its records.
-        item: Number of the item in the catalogue.
-        top: Number of items.
-        chosen: Items that the list may contain; seen are those with a pair in the market.
+    Seen items of `chosen` are those with a pair in the market.
     """
     return list_companions(
         config, goods, trained, market, item, top, lambda graph, k: _scores(config, goods, trained, graph, k), chosen
@@ -93,15 +86,15 @@ def list_companions(
     named = np.unique(np.concatenate([market.ratings[:, 1], market.pairs.ravel(), [item]]))
     options = config.options_of(TASK)
     graph = graph_of(market, options.co_rating).among(named)
-    place = int(np.searchsorted(graph.items, item))
-    scores = scores_of(graph, place)
-    allowed = chosen.allowed(len(goods.items), graph.items[graph.weights[[place]].indices])[graph.items]
-    allowed[place] = False
+    query = int(np.searchsorted(graph.items, item))
+    scores = scores_of(graph, query)
+    allowed = chosen.allowed(len(goods.items), graph.items[graph.weights[[query]].indices])[graph.items]
+    allowed[query] = False
     best = best_first(scores, allowed)[:top].tolist()
     titles = goods.titles or ("",) * len(goods.items)
     others = None if options.bounded else _elsewhere(statics, graph, len(goods.items))  # bounded counts are shares
     return [
-        Companion(goods.items[i], titles[i], float(scores[k]), _reason(graph, place, k, goods, others))
+        Companion(goods.items[i], titles[i], float(scores[k]), _reason(graph, query, k, goods, others))
         for k, i in zip(best, graph.items[best].tolist(), strict=True)
     ]
 
@@ -109,21 +102,21 @@ def list_companions(
 def seen_companions(config: RunConfig, market: Market, item: int) -> Ints:
     """Return the items that have a pair with one in the market."""
     graph = graph_of(market, config.options_of(TASK).co_rating)
-    place = np.flatnonzero(graph.items == item)
-    return np.asarray(graph.items[graph.weights[place].indices])
+    query = np.flatnonzero(graph.items == item)
+    return np.asarray(graph.items[graph.weights[query].indices])
 
 
-def _reason(graph: Graph, place: int, other: int, goods: MarketCatalogue, counts: OtherMarketCounts | None) -> str:
+def _reason(graph: Graph, query: int, other: int, goods: MarketCatalogue, counts: OtherMarketCounts | None) -> str:
     """Return the reason of an item: pairs of the own market first, then released counts of other markets."""
-    own, theirs = graph.weights[[place]].tocsr(), graph.weights[[other]].tocsr()
-    if other in own.indices:
+    mine_here, theirs = graph.weights[[query]].tocsr(), graph.weights[[other]].tocsr()
+    if other in mine_here.indices:
         return "goes with it in your market already"
-    common, mine, yours = np.intersect1d(own.indices, theirs.indices, return_indices=True)
+    common, mine, yours = np.intersect1d(mine_here.indices, theirs.indices, return_indices=True)
     if len(common):
-        link = common[int(np.minimum(own.data[mine], theirs.data[yours]).argmax())]
+        link = common[int(np.minimum(mine_here.data[mine], theirs.data[yours]).argmax())]
         index = int(graph.items[link])
         return f"both go with '{goods.titles[index] if goods.titles and goods.titles[index] else goods.items[index]}'"
-    number = about(float(counts.pairs[[place]].toarray()[0, other])) if counts is not None else ""
+    number = about(float(counts.pairs[[query]].toarray()[0, other])) if counts is not None else ""
     return f"{number} records of other markets pair them" if number else LEARNT
 
 
@@ -138,9 +131,8 @@ def item_named(text: str, goods: MarketCatalogue) -> int:
     Raises:
         DataError: No item has that name, or several have.
     """
-    names = [goods.items, tuple(title.lower() for title in goods.titles)]
-    found = [[k for k, name in enumerate(names[0]) if name == text], _places(text.lower(), names[1])]
-    fits = found[0] or found[1]
+    fits = [k for k, name in enumerate(goods.items) if name == text]
+    fits = fits or [k for k, title in enumerate(goods.titles) if title.lower() == text.lower()]
     if len(fits) > 1:
         raise DataError(f"{len(fits)} items have the title '{text}'; name one by its id: {goods.items[fits[0]]}, …")
     if not fits:
@@ -148,22 +140,18 @@ def item_named(text: str, goods: MarketCatalogue) -> int:
     return fits[0]
 
 
-def _places(text: str, names: tuple[str, ...]) -> list[int]:
-    return [k for k, name in enumerate(names) if name == text]
-
-
-def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, place: int) -> Floats32:
-    """Return the model's scores of the graph's n items with the one at `place`."""
+def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, query: int) -> Floats32:
+    """Return the model's scores of the graph's n items with the one at `query`."""
     if config.model == "paper":
-        return _network_scores(config, goods, trained, graph, place)
+        return _network_scores(config, goods, trained, graph, query)
     weight = trained["scorer.weight"][0]
     if len(weight) != len(FEATURES):
         raise StateError(f"the model has weights of {len(weight)} features instead of {len(FEATURES)}; train it again")
-    weighed: Floats32 = market_baseline(config, goods, trained, graph).weighted_scores(np.array([place]), weight)[0]
+    weighed: Floats32 = market_baseline(config, goods, trained, graph).weighted_scores(np.array([query]), weight)[0]
     return weighed
 
 
-def _network_scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, place: int) -> Floats32:
+def _network_scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, query: int) -> Floats32:
     import torch
 
     from client.tasks.markets.networks import embed, network_inputs, similarity
@@ -173,7 +161,7 @@ def _network_scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, 
     shown, every = network_inputs(x, [graph], config.options_of(TASK)), torch.arange(len(x))
     with torch.no_grad():
         z = embed(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
-    alike: Floats32 = similarity(z, np.array([place]), trained)[0]
+    alike: Floats32 = similarity(z, np.array([query]), trained)[0]
     return alike
 
 
@@ -197,8 +185,10 @@ def _elsewhere(trained: Arrays, graph: Graph, items: int) -> OtherMarketCounts:
     """Return the counts of other markets: the summed counts, less those of this market if included."""
     if KEYS not in trained:
         return OtherMarketCounts.zeros(len(graph.items))
-    sums, own = {name: trained[name] for name in SUMS}, graph_counts(graph, items)
-    return OtherMarketCounts.of(add_pairs([sums, own], [1.0, -1.0]) if includes(sums, own) else sums, graph.items)
+    sums, market_counts = {name: trained[name] for name in SUMS}, graph_counts(graph, items)
+    return OtherMarketCounts.of(
+        add_pairs([sums, market_counts], [1.0, -1.0]) if includes(sums, market_counts) else sums, graph.items
+    )
 
 
 def companions_by(
@@ -206,20 +196,20 @@ def companions_by(
 ) -> list[Companion]:
     """Return the items that `companions` returns, by an exported network."""
 
-    def score(graph: Graph, place: int) -> Floats32:
+    def score(graph: Graph, query: int) -> Floats32:
         if config.model == "paper":
-            inputs = paper_inputs(config, goods, graph, place)
+            inputs = paper_inputs(config, goods, graph, query)
         else:
-            inputs = scorer_inputs(market_baseline(config, goods, statics, graph), place)
+            inputs = scorer_inputs(market_baseline(config, goods, statics, graph), query)
         scores: Floats32 = network(inputs)
         return scores
 
     return list_companions(config, goods, statics, market, item, top, score)
 
 
-def scorer_inputs(baseline: MarketBaseline, place: int) -> Arrays:
+def scorer_inputs(baseline: MarketBaseline, item: int) -> Arrays:
     """Return both groups of features of all n items with one, and the shrinkage weight κ of their sum."""
-    query, n = np.array([place]), len(baseline.degree)
+    query, n = np.array([item]), len(baseline.degree)
     kappa = shrinkage_weight(baseline.degree[query], baseline.reach)
     graph, cold = np.zeros((len(GRAPH_FEATURES), n), np.float32), np.zeros((len(COLD_FEATURES), n), np.float32)
     if kappa[0] > 0:
@@ -229,9 +219,9 @@ def scorer_inputs(baseline: MarketBaseline, place: int) -> Arrays:
     return {"graph": graph, "cold": cold, "kappa": kappa}
 
 
-def paper_inputs(config: RunConfig, goods: MarketCatalogue, graph: Graph, place: int) -> Arrays:
+def paper_inputs(config: RunConfig, goods: MarketCatalogue, graph: Graph, query: int) -> Arrays:
     """Return the propagated features of the n items and the place of the query among them."""
-    inputs = {"propagated": smooth_features(config, goods, graph), "place": np.array([place])}
+    inputs = {"propagated": smooth_features(config, goods, graph), "place": np.array([query])}
     if config.options_of(TASK).network == "spe":
         inputs |= {"items": graph.items, "degrees": np.diff(graph.weights.indptr).astype(np.float32)}
     return inputs

@@ -10,13 +10,20 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch.func import functional_call
 
-from client.data.partition import own_rng
+from client.data.dataset import own_rng
 from client.tasks.learner import shell
 from client.tasks.markets.baseline import MarketBaseline, scorer_features
 from client.tasks.markets.data.features import item_features
-from client.tasks.markets.data.graph import Graph, Sparse, bounded_counts, graph_counts, noised
+from client.tasks.markets.data.graph import (
+    Graph,
+    Sparse,
+    SplitMarket,
+    bounded_counts,
+    graph_counts,
+    noised,
+    split_market,
+)
 from client.tasks.markets.data.markets import Market, Markets
-from client.tasks.markets.data.split import SplitMarket, split_market
 from client.tasks.markets.networks import TripleSource, embed, network_inputs, similarity, triple_loss
 from client.training.stacks import Tensors, cross_entropies
 from common.arrays import Arrays, Flags, Floats, Floats32, Ints
@@ -265,8 +272,10 @@ class MarketsLearner:
         """
         size = self._item_count
         rated = [m.split.validation.ratings for m in self.markets if not m.split.market.listed]
-        parts = [bounded_counts(ratings, size, rng, np.float64) for ratings in rated if len(ratings)]
-        return noised(add_pairs([*parts, no_counts(size)], dtype=np.float64), size, noise_std * max(len(rated), 1), rng)
+        market_counts = [bounded_counts(ratings, size, rng, np.float64) for ratings in rated if len(ratings)]
+        return noised(
+            add_pairs([*market_counts, no_counts(size)], dtype=np.float64), size, noise_std * max(len(rated), 1), rng
+        )
 
     def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
         """Return the sums without this client's counts; unchanged if its reply came too late to be summed."""

@@ -153,5 +153,5 @@ class TripleSource:
 
     def _is_excluded(self, anchor: Tensor, negative: Tensor) -> Tensor:
         keys = anchor * len(self.features) + negative
-        place = torch.searchsorted(self.excluded, keys).clamp(max=len(self.excluded) - 1)
-        return self.excluded[place] == keys
+        nearest = torch.searchsorted(self.excluded, keys).clamp(max=len(self.excluded) - 1)
+        return self.excluded[nearest] == keys

@@ -1,9 +1,8 @@
 """Client task of the markets task."""
 
-from client.data.sources import Source
-from client.tasks.markets.data.generator import demo_markets
+from client.data.dataset import Source
 from client.tasks.markets.data.markets import SCHEMA, Markets, is_published, write_markets
-from client.tasks.spec import ClientTask
+from client.tasks.registry import ClientTask
 from common.registry import imported
 from common.tasks.markets.task import TASK as SPEC
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -26,8 +25,8 @@ TASK = ClientTask(
     write=write_markets,
     learner=imported("client.tasks.markets.learner:MarketsLearner"),
     published=is_published,
-    generate=demo_markets,
-    warnings=imported("client.tasks.markets.data.split:warn"),
+    generate=imported("client.tasks.markets.data.generator:demo_markets"),
+    warnings=imported("client.tasks.markets.data.graph:warn"),
     client_per_unit=True,
     public_units=True,
     summarize=imported("client.tasks.markets.data.reader:summarize"),

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from client.tasks.ratings.data.split import Rated
+from client.tasks.ratings.data.raters import Rated
 from common.arrays import Floats, Ints
-from common.privacy.mechanisms.registry import build_account, build_mechanism, select_spec
+from common.privacy.mechanisms import build_account, build_mechanism, select_spec
 from common.privacy.options import PrivacyOptions
 from common.tasks.ratings.options import RatingsOptions
 
@@ -55,8 +55,8 @@ def normal_scores(scores: NDArray[np.floating]) -> Floats:
     z does not depend on shift and scale of the scores. Compared with scores of unit variance, its error is equal under noise
     and far lower without noise. Sums over clients have heavy tails, since few products have most ratings.
     """
-    _, place, equal = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(equal) - (equal - 1) / 2)[place]
+    _, level, equal = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(equal) - (equal - 1) / 2)[level]
     return np.asarray(ndtri((ranks - 0.5) / len(scores)))
 
 
@@ -65,12 +65,6 @@ def adjust_to_noise(options: RatingsOptions, privacy: PrivacyOptions, rounds: in
 
     c = 1/√(1 + (σ/σ₀)²) models the correlation of noisy and exact scores; σ₀ is `slope_noise`. σ is the noise per coordinate
     of the mean of a client's reports of norm 1, if all rounds cost the same. All of it is public.
-
-    Args:
-        options: Options of the task.
-        privacy: Privacy options of the run.
-        rounds: Number of rounds.
-        items: Number I of products.
     """
     c = 1 / math.hypot(1.0, _noise_std(privacy, rounds, items) / options.slope_noise)
     return options.model_copy(update={"slope": options.slope * c, "slope_weight": options.slope_weight / c**2})

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
 from common.arrays import Arrays, Floats
 from common.tasks.ratings.options import RatingsOptions
 
@@ -54,8 +54,8 @@ def exportable(module: nn.Module, items: int, *, paper: bool) -> ExportableNetwo
     """Return the network with inputs `items` and, by default, `values`; sizes are numbers of ratings."""
 
     def sample(size: int, rng: np.random.Generator) -> Arrays:
-        own: Arrays = {"items": rng.permutation(items)[:size]}
-        return own if paper else {**own, "values": rng.random(len(own["items"]))}
+        inputs: Arrays = {"items": rng.permutation(items)[:size]}
+        return inputs if paper else {**inputs, "values": rng.random(len(inputs["items"]))}
 
     axes = {"items": {0: "ratings"}} if paper else {"items": {0: "ratings"}, "values": {0: "ratings"}}
     return ExportableNetwork(module, axes, sample, "shares")

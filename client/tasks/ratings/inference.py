@@ -9,9 +9,8 @@ import numpy as np
 
 from client.tasks.lists import LEARNT, NO_TITLES, UNSEEN, ItemFilter, Titles, best_first, title_of
 from client.tasks.ratings.baseline import own_mean
-from client.tasks.ratings.data.raters import Rater, Ratings
-from client.tasks.ratings.data.split import Rated, SplitRater
-from client.tasks.spec import Network
+from client.tasks.ratings.data.raters import Rated, Rater, Ratings, SplitRater
+from client.tasks.registry import Network
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
 from common.tasks.ratings.options import RatingsOptions
@@ -46,14 +45,7 @@ def suggestions(
 ) -> list[Suggestion]:
     """Return the `top` products with the highest predicted ratings, best first; ties by product.
 
-    Args:
-        config: Configuration of the run.
-        products: Vocabulary of the run.
-        trained: Finished model.
-        rater: The person with all ratings.
-        top: Number of products.
-        chosen: Products that the list may contain.
-        titles: Titles that reasons name instead of ids.
+    Reasons name titles instead of ids.
     """
     from client.inference.model_choice import fit_client_only
     from client.tasks.ratings.learner import RatingsLearner
@@ -108,8 +100,8 @@ def suggestions_by(
     network: Network, config: RunConfig, products: ProductCatalogue, statics: Arrays, rater: Rater, top: int
 ) -> list[Suggestion]:
     """Return the products that `suggestions` returns, by an exported network."""
-    own = {"items": rater.items, "values": rated(rater, products).values}
+    inputs = {"items": rater.items, "values": rated(rater, products).values}
     if config.model == "paper":
-        del own["values"]  # its attention reads which products are rated
-    shares = network(own).astype(np.float64)
+        del inputs["values"]  # its attention reads which products are rated
+    shares = network(inputs).astype(np.float64)
     return list_products(shares, config.options_of(TASK), products, statics, rater, top, UNSEEN)

@@ -9,8 +9,7 @@ from torch.func import functional_call
 
 from client.tasks.learner import shell
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
-from client.tasks.ratings.data.raters import Ratings
-from client.tasks.ratings.data.split import Rated, SplitRater, arrived, split_rater
+from client.tasks.ratings.data.raters import Rated, Ratings, SplitRater, arrived, split_rater
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
@@ -181,5 +180,5 @@ def _constant(share: float, truth: Floats) -> Floats:
     return np.full(len(truth), share)
 
 
-def _concatenate(parts: Sequence[Floats]) -> Floats:
-    return np.concatenate([np.zeros(0), *parts])
+def _concatenate(arrays: Sequence[Floats]) -> Floats:
+    return np.concatenate([np.zeros(0), *arrays])

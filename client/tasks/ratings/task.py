@@ -1,9 +1,8 @@
 """Client task of the ratings task."""
 
-from client.data.sources import Source
-from client.tasks.ratings.data.generator import demo_raters
+from client.data.dataset import Source
 from client.tasks.ratings.data.raters import SCHEMA, Ratings, is_published, write_raters
-from client.tasks.spec import ClientTask
+from client.tasks.registry import ClientTask
 from common.registry import imported
 from common.tasks.ratings.task import TASK as SPEC
 from common.tasks.ratings.vocabulary import ProductCatalogue
@@ -27,6 +26,6 @@ TASK = ClientTask(
     learner=imported("client.tasks.ratings.learner:RatingsLearner"),
     published=is_published,
     takes_splits=True,
-    generate=demo_raters,
+    generate=imported("client.tasks.ratings.data.generator:demo_raters"),
     summarize=imported("client.tasks.ratings.data.reader:summarize"),
 )

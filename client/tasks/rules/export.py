@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
 from common.arrays import Arrays
 from common.tasks.rules.vocabulary import RuleCatalogue
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from client.tasks.lists import LEARNT, about, two_digits
-from client.tasks.rules.data.homes import Home, Homes, as_edges, describe, describe_shortly
-from client.tasks.rules.data.split import Examples, SplitHome
+from client.tasks.rules.data.homes import Examples, Home, Homes, SplitHome, as_edges, describe, describe_shortly
 from client.tasks.rules.lists import Abilities, ListOptions, shown
 from common.arrays import Array, Arrays, Flags, Ints
 from common.config.run import RunConfig
@@ -30,8 +29,8 @@ def reason(home: Home, rule: Rule, catalogue: RuleCatalogue, abilities: Abilitie
         abilities: The same vocabulary as arrays.
         counts: Summed counts of the run, 2 × F × R, as clients released them; None if there are none.
     """
-    if own := _nearest_own(home, rule, catalogue, abilities):
-        return own
+    if similar := _nearest_own(home, rule, catalogue, abilities):
+        return similar
     if counts is not None and (text := _of_others(home, rule, catalogue, counts)):
         return text
     return LEARNT

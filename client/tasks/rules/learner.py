@@ -11,8 +11,7 @@ from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from client.tasks.learner import means, shell
-from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.data.split import Examples, SplitHome, split_homes
+from client.tasks.rules.data.homes import Examples, Homes, SplitHome, split_homes
 from client.tasks.rules.lists import ListOptions, shared_abilities, shown
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
@@ -263,7 +262,8 @@ class RulesLearner:
         held_out = [home.test if split == "test" else home.validation for home in self.splits]
         pairs = zip(self.splits, held_out, strict=True)
         return [
-            self._metrics(home, logits_of(home), own, with_lists) if len(own.positives) else None for home, own in pairs
+            self._metrics(home, logits_of(home), examples, with_lists) if len(examples.positives) else None
+            for home, examples in pairs
         ]
 
     def _metrics(self, home: SplitHome, logits: np.ndarray, held_out: Examples, with_lists: bool) -> Metrics | None:

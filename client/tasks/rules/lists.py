@@ -35,12 +35,12 @@ class Abilities:
     @classmethod
     def of(cls, catalogue: RuleCatalogue) -> Self:
         """Compute the arrays of a vocabulary."""
-        parts = [relation_parts(name) for name in catalogue.relations]
-        states, actions = ({name: k for k, name in enumerate(sorted({p[side] for p in parts}))} for side in (0, 1))
+        pairs = [relation_parts(name) for name in catalogue.relations]
+        states, actions = ({name: k for k, name in enumerate(sorted({p[side] for p in pairs}))} for side in (0, 1))
         return cls(
             *catalogue.possible(),
-            np.array([states[state] for state, _ in parts], np.int64),
-            np.array([actions[action] for _, action in parts], np.int64),
+            np.array([states[state] for state, _ in pairs], np.int64),
+            np.array([actions[action] for _, action in pairs], np.int64),
             _opposites(actions, catalogue),
         )
 
@@ -54,9 +54,9 @@ class Abilities:
         i, j, r = rules.T
         widened = []
         for mask, device, part in ((self.triggers, i, self.state), (self.actions, j, self.action)):
-            own = np.zeros((len(mask), int(part.max(initial=0)) + 1), bool)
-            own[types[device], part[r]] = True
-            widened.append(mask | own[:, part])
+            is_shown = np.zeros((len(mask), int(part.max(initial=0)) + 1), bool)
+            is_shown[types[device], part[r]] = True
+            widened.append(mask | is_shown[:, part])
         return widened[0], widened[1]
 
     def contradicts(self, relation: int) -> Flags:

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from client.data.sources import Source
-from client.tasks.rules.data.generator import demo_homes
+from client.data.dataset import Source
+from client.tasks.registry import ClientTask
 from client.tasks.rules.data.homes import SCHEMA, Homes, write_homes
-from client.tasks.spec import ClientTask
 from common.registry import imported
 from common.tasks.rules.task import TASK as SPEC
 from common.tasks.rules.vocabulary import RuleCatalogue
@@ -35,7 +34,7 @@ TASK = ClientTask(
     read=read,
     write=write_homes,
     learner=imported("client.tasks.rules.learner:RulesLearner"),
-    generate=demo_homes,
+    generate=imported("client.tasks.rules.data.generator:demo_homes"),
     published=published,
     summarize=imported("client.tasks.rules.data.reader:summarize"),
 )

@@ -52,8 +52,8 @@ class FeatureRows:
         """Return some cases, in their order."""
         is_chosen = np.zeros(len(self.counts), np.bool_)
         is_chosen[chosen] = True
-        kept = np.repeat(is_chosen, self.counts)
-        return FeatureRows(self.items[kept], self.values[kept], self.counts[is_chosen])
+        is_row = np.repeat(is_chosen, self.counts)
+        return FeatureRows(self.items[is_row], self.values[is_row], self.counts[is_chosen])
 
     def pad(self) -> tuple[Ints, Floats32]:
         """Return items E × M and their features E × M × F, zero-padded to the longest case."""
@@ -93,13 +93,7 @@ class VisitHistory:
 
 
 def history_features(prefix: Clicks, history: VisitHistory, rules: SharedRules | None = None) -> ItemFeatures:
-    """Compute features of items after the clicks `prefix`; see `features.FEATURES`.
-
-    Args:
-        prefix: Clicks of the session so far, at least one.
-        history: Earlier visits of the visitor.
-        rules: Summed sequential rules, if counts are shared.
-    """
+    """Compute features of items after the clicks `prefix`; see `features.FEATURES`."""
     last = prefix[-1:]
     visited, visits = _to_arrays(history.visits)
     followed, follows = history.after(int(last[0]))
@@ -112,11 +106,11 @@ def history_features(prefix: Clicks, history: VisitHistory, rules: SharedRules |
         (last, np.ones(1)),
         (shared, np.log1p(scores)),
     )
-    items, place = np.unique(np.concatenate([items for items, _ in columns]), return_inverse=True)
+    items, index = np.unique(np.concatenate([items for items, _ in columns]), return_inverse=True)
     values = np.zeros((len(items), len(FEATURES)), np.float32)
     first = 0
     for feature, (feature_items, amounts) in enumerate(columns):
-        values[place[first : first + len(feature_items)], feature] = amounts
+        values[index[first : first + len(feature_items)], feature] = amounts
         first += len(feature_items)
     return ItemFeatures(items, values)
 

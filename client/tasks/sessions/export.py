@@ -3,8 +3,8 @@
 import numpy as np
 from torch import Tensor, nn
 
-from client.tasks.sessions.data.graph import graph_arrays
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
+from client.tasks.sessions.data.visitors import graph_arrays
 from common.arrays import Arrays
 from common.tasks.sessions.counts import FEATURES
 
@@ -24,7 +24,7 @@ HISTORY_AXES = {"index": {1: "history"}, "value": {1: "history"}}
 
 
 class SessionNetwork(nn.Module):
-    """Network of the paper for one session."""
+    """Network of the paper for one session; its own part `graph` may not be that of an exported root."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

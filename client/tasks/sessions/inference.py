@@ -10,8 +10,7 @@ import numpy as np
 
 from client.tasks.lists import LEARNT, NO_TITLES, ItemFilter, Titles, about, best_first, title_of
 from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features, history_scores
-from client.tasks.sessions.data.graph import graph_arrays
-from client.tasks.sessions.data.visitors import Visits
+from client.tasks.sessions.data.visitors import Visits, graph_arrays
 from common.arrays import Arrays, Floats, Ints
 from common.config.run import RunConfig
 from common.errors import DataError
@@ -49,22 +48,13 @@ def next_items(
 ) -> list[NextItem]:
     """Return the `top` best next items after `clicks`, best first; ties by item.
 
-    Args:
-        config: Configuration of the run.
-        items: Vocabulary of the run.
-        trained: Finished model, with the summed counts.
-        clicks: Clicks of the session so far.
-        history: Earlier sessions of the visitor.
-        top: Number of items.
-        chosen: Items that the list may contain.
-        titles: Titles that reasons name instead of ids.
-        by_baseline: True to rank by the visitor's own clicks alone; no other items are shown.
+    `by_baseline` ranks by the visitor's own clicks alone; no other items are shown. Reasons name titles instead of ids.
     """
     from client.tasks.sessions.learner import SessionsLearner
 
     if by_baseline:
-        own = history_scores(clicks, VisitHistory.of(history), len(items.items))
-        return list_items(np.where(own > 0, own, -np.inf), items, {}, clicks, history, top, chosen, titles)
+        scores = history_scores(clicks, VisitHistory.of(history), len(items.items))
+        return list_items(np.where(scores > 0, scores, -np.inf), items, {}, clicks, history, top, chosen, titles)
     model = {name: a for name, a in trained.items() if name not in (KEYS, VALUES)}
     statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
     learner = SessionsLearner(config.task_run(TASK, items), Visits((), items))
@@ -119,14 +109,14 @@ def clicks_of(text: str, items: Items) -> Clicks:
     Raises:
         DataError: The text names no item, or one outside the vocabulary.
     """
-    place = {name: k for k, name in enumerate(items.items)}
+    index = {name: k for k, name in enumerate(items.items)}
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
-        if name not in place:
+        if name not in index:
             raise DataError(f"unknown item '{name}'{hint(name, items.items)}")
     if not names:
         raise DataError("the session is empty; give item names separated by commas")
-    return np.array([place[name] for name in names], np.int64)
+    return np.array([index[name] for name in names], np.int64)
 
 
 def network_inputs(

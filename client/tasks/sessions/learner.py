@@ -1,4 +1,7 @@
-"""Sessions learner: session graphs, next-item cross-entropy, metrics (algorithms.md §2.5 to §2.8)."""
+"""Sessions learner: session graphs, next-item cross-entropy, metrics (algorithms.md §2.5 to §2.8).
+
+The default model blends network and history; its softmax is full or sampled.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,10 +12,12 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
+from client.data.dataset import own_rng
 from client.tasks.learner import GatheredBatch, means, shell
 from client.tasks.sessions.baseline import (
     TOP,
     FeatureRows,
+    ItemFeatures,
     VisitHistory,
     compute_ranks,
     held_out,
@@ -20,27 +25,116 @@ from client.tasks.sessions.baseline import (
     history_hits,
     visitor_means,
 )
-from client.tasks.sessions.blend import (
-    WEIGHTS,
-    blend_flags,
-    features_of_split,
-    gather_items,
-    own_items,
-    pad_features,
-    sampled_loss,
-    select_blended,
-)
-from client.tasks.sessions.data.graph import GRAPH, graph_arrays
-from client.tasks.sessions.data.visitors import Case, Visits, cases_of, split_visitor
+from client.tasks.sessions.data.visitors import GRAPH, Case, SplitVisitor, Visits, cases_of, graph_arrays, split_visitor
 from client.training.stacks import Tensors, cross_entropies, stack
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, add_rules, count_rules
+from common.tasks.sessions.model import blend
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.task import TASK, session_metrics
 from common.tasks.sessions.vocabulary import Clicks, Items
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
+
+
+def features_of_split(split: SplitVisitor, part: str, shared: SharedRules | None) -> Iterator[ItemFeatures]:
+    """Yield the features of every case in a part of a visitor's sessions."""
+    history = VisitHistory.of(split.train)
+    if part != "train":
+        for case in held_out(split, part):
+            yield history_features(case.prefix, history, shared)
+        return
+    for session in split.train:
+        before = history.without(session)
+        for case in cases_of(session):
+            yield history_features(case.prefix, before, shared)
+
+
+def blend_flags(split: SplitVisitor, share: float, seed: int) -> list[bool]:
+    """Return True for each example of a session for the blend weights; sessions are drawn by (seed, name)."""
+    is_drawn = own_rng(seed, f"blend of {split.visitor.name}").random(len(split.train)) < share
+    return [bool(keep) for keep, session in zip(is_drawn, split.train, strict=True) for _ in session[1:]]
+
+
+def pad_features(rows: FeatureRows) -> Tensors:
+    """Return the tensors `index` and `value` of the features, zero-padded."""
+    index, value = rows.pad()
+    return {"index": torch.from_numpy(index), "value": torch.from_numpy(value)}
+
+
+WEIGHTS, BLENDED, BLEND_WEIGHTS = "item_weights", "blended_examples", "blend_weights"
+"""Batch tensors, padded with 0.
+
+Weight of each gathered item, R − 1; examples that train the blend, and 1 for each of them.
+"""
+
+
+def own_items(batch: Tensors, features: FeatureRows) -> Tensor:
+    """Return the items of training examples and of their history features, ascending."""
+    clicked = [batch["nodes"][batch["nodes"] > 0].numpy() - 1, batch["target"].numpy()]
+    return torch.from_numpy(np.unique(np.concatenate([*clicked, features.items])))
+
+
+def gather_items(
+    table: str, items: int, negatives: int, client_items: Tensor, batch: Tensors, generator: torch.Generator
+) -> GatheredBatch:
+    """Return the batch over the rows of own items and of `negatives` items drawn from the others.
+
+    Args:
+        table: Name of the item table; item j is row j + 1, and row 0 is padding.
+        items: Number V of items.
+        negatives: Number of items to draw without replacement, or all others if they are fewer.
+        client_items: Own items.
+        batch: Training data with `nodes`, `target` and, for the default model, `index`.
+        generator: Random generator of the client's round.
+    """
+    is_other = torch.ones(items, dtype=torch.bool)
+    is_other[client_items] = False
+    others = is_other.nonzero().flatten()
+    drawn = others[torch.randperm(len(others), generator=generator)[:negatives]]
+    gathered = torch.cat([client_items, drawn]).sort().values
+    weights = torch.where(is_other[gathered], len(others) / max(1, len(drawn)), 1.0)
+    row_of = torch.zeros(items + 1, dtype=torch.int64)
+    row_of[gathered + 1] = torch.arange(1, len(gathered) + 1)
+    placed = {"nodes": row_of[batch["nodes"]], "target": row_of[batch["target"] + 1] - 1}
+    if "index" in batch:
+        placed["index"] = (row_of[batch["index"] + 1] - 1).clamp(
+            min=0
+        )  # padding may name an item that was not gathered
+    rows = torch.cat([torch.zeros(1, dtype=torch.int64), gathered + 1]).numpy()
+    return GatheredBatch({table: rows}, {**batch, **placed, WEIGHTS: weights})
+
+
+def select_blended(batch: Tensors, features: FeatureRows) -> Tensors:
+    """Return the batch with the history features of the examples that train the blend, and these examples."""
+    is_blend = batch["blends"] > 0
+    examples, padded = is_blend.nonzero().flatten(), pad_features(features[is_blend.numpy()])
+    return {**batch, **padded, BLENDED: examples, BLEND_WEIGHTS: torch.ones(len(examples))}
+
+
+def sampled_loss(network: Tensor, params: Tensors, batch: Tensors) -> Tensor:
+    """Return the mean over examples of the loss, estimated from gathered items.
+
+    Args:
+        network: Logits of the network, E × (R − 1).
+        params: Parameters of the model; those of the blend are used if the batch has history features.
+        batch: Gathered batch.
+    """
+    log_weights, weights = batch[WEIGHTS].log(), batch["weights"]
+    losses = _cross_entropies(network, batch["target"], log_weights)
+    if BLENDED not in batch:
+        return (weights * losses).sum() / weights.sum().clamp(min=1)
+    of_network = (weights * (1 - batch["blends"]) * losses).sum()
+    scores = network.detach().index_select(0, batch[BLENDED])
+    blended = blend(params["scale"], params["weight"], scores, batch["index"], batch["value"])
+    of_blend = _cross_entropies(blended, batch["target"].index_select(0, batch[BLENDED]), log_weights)
+    return (of_network + (batch[BLEND_WEIGHTS] * of_blend).sum()) / weights.sum().clamp(min=1)
+
+
+def _cross_entropies(logits: Tensor, target: Tensor, log_weights: Tensor) -> Tensor:
+    """Return the logarithm of the weighted sum of exponentials minus the target's logit."""
+    return (logits + log_weights).logsumexp(-1) - logits.gather(-1, target.unsqueeze(-1)).squeeze(-1)
 
 
 @dataclass(frozen=True)
@@ -111,7 +205,7 @@ class SessionsLearner:
         if self._blended:
             is_blend = [keep for s in self.splits for keep in blend_flags(s, self._options.blend_share, run.seed)]
             self._graphs["blends"] = torch.tensor(is_blend, dtype=torch.float32)
-        self._own: Tensor | None = None
+        self._client_items: Tensor | None = None
         self._hits: dict[str, Floats] = {}
         self._features: dict[str, FeatureRows] = {}
 
@@ -124,11 +218,13 @@ class SessionsLearner:
         if self._options.loss != "sampled":
             return None
         features = self._features_of("train", request.statics) if self._blended else FeatureRows.of([])
-        if self._own is None:
-            self._own = own_items(self._graphs, features)
+        if self._client_items is None:
+            self._client_items = own_items(self._graphs, features)
         table = "network.embedding.weight" if self._blended else "embedding.weight"
         batch = select_blended(self._graphs, features) if self._blended else self._graphs
-        return gather_items(table, len(self._items.items), self._options.negatives, self._own, batch, generator)
+        return gather_items(
+            table, len(self._items.items), self._options.negatives, self._client_items, batch, generator
+        )
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Return no step inputs: training steps are deterministic."""

@@ -1,9 +1,8 @@
 """Client task of the sessions task."""
 
-from client.data.sources import Source
-from client.tasks.sessions.data.generator import demo_visitors
+from client.data.dataset import Source
+from client.tasks.registry import ClientTask
 from client.tasks.sessions.data.visitors import SCHEMA, Visits, write_visitors
-from client.tasks.spec import ClientTask
 from common.registry import imported
 from common.tasks.sessions.task import TASK as SPEC
 from common.tasks.sessions.vocabulary import Items
@@ -25,8 +24,8 @@ TASK = ClientTask(
     read=read,
     write=write_visitors,
     learner=imported("client.tasks.sessions.learner:SessionsLearner"),
-    generate=demo_visitors,
-    published=imported("client.tasks.sessions.data.public_sets:is_published"),
+    generate=imported("client.tasks.sessions.data.generator:demo_visitors"),
+    published=imported("client.tasks.sessions.data.reader:is_published"),
     test_file=True,
     takes_splits=True,
     summarize=imported("client.tasks.sessions.data.reader:summarize"),

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from client.tasks.spec import ExportableNetwork
+from client.tasks.registry import ExportableNetwork
 from common.arrays import Arrays
 from common.tasks.traffic.model import ProfileForecaster, Recurrent
 from common.tasks.traffic.options import TrafficOptions
@@ -47,21 +47,11 @@ class StackedRecurrent(nn.Module):
         return forecast
 
 
-class ForecastNetwork(nn.Module):
-    """Forecaster with the input `history`."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, history: Tensor) -> Tensor:
-        """Forecast B × P × D from B × H × D, both in standard deviations, residuals for the default model."""
-        forecast: Tensor = self.network(history)
-        return forecast
-
-
 def exportable(network: nn.Module, variables: int, options: TrafficOptions) -> ExportableNetwork:
-    """Return the network with the input `history`; a size is a number of windows."""
+    """Return the network with the input `history`, in standard deviations; a size is a number of windows.
+
+    The default model reads and forecasts residuals.
+    """
 
     def sample(size: int, rng: np.random.Generator) -> Arrays:
         return {"history": rng.normal(size=(size, options.history, variables)).astype(np.float32)}
@@ -70,4 +60,4 @@ def exportable(network: nn.Module, variables: int, options: TrafficOptions) -> E
         network.network = StackedRecurrent(network.network, options.history)
     elif isinstance(network, Recurrent):
         network = StackedRecurrent(network, options.history)
-    return ExportableNetwork(ForecastNetwork(network), {"history": {0: "windows"}}, sample, "forecast")
+    return ExportableNetwork(network, {"history": {0: "windows"}}, sample, "forecast")

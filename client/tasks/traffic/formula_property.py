@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from client.tasks.traffic.data.split import Scaler
+from client.tasks.traffic.data.series import Scaler
 from common.arrays import Arrays, Flags, Floats, Ints
 from common.errors import ConfigError
 from common.logic.formula import Formula, normalized, rescaled

@@ -1,4 +1,7 @@
-"""Targets of a formula in local steps: the closest forecasts that satisfy it."""
+"""Formula of a sensor in training: judged windows, and targets of local steps.
+
+Targets are the closest forecasts that satisfy the formula.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
@@ -14,7 +17,14 @@ from client.training.stacks import Tensors
 from common.arrays import Arrays, Flags, Floats, Ints
 from common.logic.semantics import robustness, satisfied
 from common.tasks.traffic.model import judged_violation
-from common.tasks.traffic.properties import NAMES, STRUCTURE, TEMPLATE, check_parameters, is_alike, pool_parameters
+from common.tasks.traffic.properties import (
+    NAMES,
+    STRUCTURE,
+    TEMPLATE,
+    check_parameters,
+    is_alike,
+    pool_parameters,
+)
 
 
 @dataclass(frozen=True)
@@ -100,11 +110,11 @@ class Lessons:
             return self
         steps = next(phi.steps for phi in self._formulas if phi)
         check_parameters(cluster, steps, with_structure=TEMPLATE in cluster)
-        own = {**self.arrays, **{name: a for name, a in cluster.items() if name in NAMES}}
-        if not is_alike(own, self.arrays):
+        arrays = {**self.arrays, **{name: a for name, a in cluster.items() if name in NAMES}}
+        if not is_alike(arrays, self.arrays):
             return self
         lessons = copy(self)
-        lessons._formulas = [phi and phi.under(own) for phi in self._formulas]
+        lessons._formulas = [phi and phi.under(arrays) for phi in self._formulas]
         return lessons
 
     def parameters(self, *, with_structure: bool) -> Arrays:

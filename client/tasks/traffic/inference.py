@@ -7,14 +7,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.spec import Network
+from client.tasks.registry import Network
 from client.tasks.traffic.baseline import fit_ridge, profile
-from client.tasks.traffic.data.series import Series
-from client.tasks.traffic.data.split import split_series
-from client.tasks.traffic.federated_ridge import average_forecasts, with_federated_ridge
-from client.tasks.traffic.intervals import next_bounds
-from client.tasks.traffic.metrics import correct, limits
-from client.tasks.traffic.sensor import Sensor, prepare, with_pooled_property, without_faults
+from client.tasks.traffic.data.series import Series, split_series
+from client.tasks.traffic.metrics import correct, limits, next_bounds
+from client.tasks.traffic.sensor import (
+    Sensor,
+    average_forecasts,
+    prepare,
+    with_federated_ridge,
+    with_pooled_property,
+    without_faults,
+)
 from common.arrays import Arrays, Flags, Floats, Ints
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError

@@ -12,11 +12,17 @@ from torch.func import functional_call
 
 from client.tasks.learner import StepTargets, means_over_windows, shell
 from client.tasks.traffic.data.series import Sensors
-from client.tasks.traffic.federated_ridge import compute_sums, includes, with_federated_ridge
 from client.tasks.traffic.formula_targets import Lessons, find_doubt
-from client.tasks.traffic.intervals import split_coverage
-from client.tasks.traffic.metrics import baseline_metrics, forecast_error, forecast_metrics, ridge_error
-from client.tasks.traffic.sensor import Sensor, prepare, warn_too_short, with_pooled_property
+from client.tasks.traffic.metrics import baseline_metrics, forecast_error, forecast_metrics, ridge_error, split_coverage
+from client.tasks.traffic.sensor import (
+    Sensor,
+    compute_sums,
+    includes,
+    prepare,
+    warn_too_short,
+    with_federated_ridge,
+    with_pooled_property,
+)
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints, add, scale, sub
 from common.models import tensors
@@ -39,7 +45,7 @@ def join_sensors(sensors: Sequence[Sensor]) -> Tensors:
         "base": [sensor.base for sensor in sensors],
         "seen": [sensor.observed for sensor in sensors],
     }
-    batch = {name: torch.from_numpy(np.concatenate(parts, dtype=np.float32)) for name, parts in arrays.items()}
+    batch = {name: torch.from_numpy(np.concatenate(tables, dtype=np.float32)) for name, tables in arrays.items()}
     batch |= bounds_by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
     if all(sensor.ridge.size for sensor in sensors):
         batch["ridge"] = join_ridges(sensors)
@@ -179,8 +185,8 @@ class TrafficLearner:
             return np.zeros((0, self.options.horizon, sensor.values.shape[1]))
         chunks = np.array_split(first, -(-len(first) // BLOCK_WINDOWS))
         with torch.no_grad():
-            parts = [self._forecast(params, whole, torch.from_numpy(chunk)) for chunk in chunks]
-        return torch.cat(parts).double().numpy()
+            made = [self._forecast(params, whole, torch.from_numpy(chunk)) for chunk in chunks]
+        return torch.cat(made).double().numpy()
 
     def counts(self) -> Arrays:
         """Return the sums over lags of all sensors; zeros under the paper's model, which does not use them."""

@@ -1,8 +1,7 @@
 """Client task of the traffic task."""
 
-from client.data.sources import Source
-from client.tasks.spec import ClientTask
-from client.tasks.traffic.data.generator import breaking_series, demo_series
+from client.data.dataset import Source
+from client.tasks.registry import ClientTask
 from client.tasks.traffic.data.series import SCHEMA, SUFFIXES, Sensors, is_published, write_series
 from common.registry import imported
 from common.tasks.traffic.task import TASK as SPEC
@@ -26,8 +25,8 @@ TASK = ClientTask(
     write=write_series,
     learner=imported("client.tasks.traffic.learner:TrafficLearner"),
     published=is_published,
-    generate=demo_series,
-    variants={"breaking": breaking_series},
+    generate=imported("client.tasks.traffic.data.generator:demo_series"),
+    variants={"breaking": imported("client.tasks.traffic.data.generator:breaking_series")},
     suffixes=SUFFIXES,
     summarize=imported("client.tasks.traffic.data.reader:summarize"),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -9,35 +10,20 @@ from torch import Tensor
 
 from common.arrays import Arrays, Floats
 from common.logic import inference
-from common.logic import inference as properties
 from common.logic.formula import Formula, conjunction
-from common.logic.inference import Property
+from common.logic.inference import Property, Template, Window, windows
 from common.logic.mining import MinedProperty, mine
 from common.logic.parser import is_plannable
-from common.logic.templates import Window, windows
 from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.properties import PAIRED, STRUCTURE, TEMPLATE, VARIABLES, WINDOWS
 from common.tasks.traffic.vocabulary import SensorVariables
 
-Build = Callable[[Sequence[str], Sequence[Window], Mapping[str, Tensor]], Property]
-
-BUILD: Mapping[int, Build] = {
-    1: lambda v, over, p: properties.OperationalRange(v[0], tuple(over), p["upper"], p["lower"]),
-    2: lambda v, over, p: properties.Existence(v[0], tuple(over), p["upper"], p["lower"]),
-    3: lambda v, over, p: properties.HeldUntil(v[0], tuple(over), p["held"], p["met"]),
-    4: lambda v, over, p: properties.IntraTask(v[0], v[1], tuple(over), p["bound"]),
-    5: lambda v, over, p: properties.Response(v[0], v[0], over[0], over[1], p["trigger"], p["response"]),
-    6: lambda v, over, p: properties.Response(v[0], v[1], over[0], over[1], p["trigger"], p["response"]),
-    7: lambda v, over, p: properties.Eventualities(v[0], tuple(over), p["bound"]),
+OF_WINDOWS: Mapping[str, Callable[[Tensor, Sequence[Window], str], Property]] = {
+    "existence": inference.infer_existence,
+    "until": inference.infer_until,
+    "eventualities": inference.infer_eventualities,
 }
-"""Template -> function of variables, windows and parameters to the property."""
-
-OF_WINDOWS: Mapping[str, tuple[int, Callable[[Tensor, Sequence[Window], str], Property]]] = {
-    "existence": (2, inference.infer_existence),
-    "until": (3, inference.infer_until),
-    "eventualities": (7, inference.infer_eventualities),
-}
-"""Kind of property -> its template and its inference."""
+"""Kind of property -> its inference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +39,14 @@ class TemplateProperty:
     def formula(self, names: Sequence[str]) -> "Formula | None":
         """Return the conjunction over variables; None if no part restricts the data."""
         template, chosen = int(self.arrays[TEMPLATE][0]), [names[k] for k in self.arrays[VARIABLES]]
-        over = [(int(i), int(j)) for i, j in self.arrays[WINDOWS]]
+        over = tuple((int(i), int(j)) for i, j in self.arrays[WINDOWS])
         values = {n: torch.from_numpy(a) for n, a in self.arrays.items() if n not in STRUCTURE}
         rows = [chosen] if template in PAIRED else [[name] for name in chosen]
-        parts = [BUILD[template](row, over, {n: a[k] for n, a in values.items()}) for k, row in enumerate(rows)]
-        restricting = [part.formula() for part in parts if not bool(part.vacuous)]
+        found = [
+            Property(cast(Template, template), tuple(row), over, {n: a[k] for n, a in values.items()})
+            for k, row in enumerate(rows)
+        ]
+        restricting = [one.formula() for one in found if not bool(one.vacuous)]
         return conjunction(restricting) if restricting else None
 
 
@@ -81,32 +70,25 @@ def infer_property(days: Floats, variables: SensorVariables, options: TrafficOpt
     steps, width, level = traces.shape[1], options.window_width, options.trigger_quantile
     columns = traces.unbind(-1)
     if options.property in OF_WINDOWS:
-        template, infer = OF_WINDOWS[options.property]
         over = windows(steps, width)
-        return _to_template(template, over, range(len(columns)), [infer(x, over, "") for x in columns])
+        return _to_template([OF_WINDOWS[options.property](x, over, "") for x in columns], range(len(columns)))
     span, delay = (0, steps - 1 - width), (1, width)
     if options.property == "nested":
-        pair = compared_variables(options, variables)
-        x1, x2 = (columns[k] for k in pair)
-        found = [inference.infer_nested(x1, x2, span, delay, "", "", level)]
-        return _to_template(6, (span, delay), pair, found)
+        first, second = compared_variables(options, variables)
+        nested = inference.infer_nested(columns[first], columns[second], span, delay, "", "", level)
+        return _to_template([nested], (first, second))
     found = [inference.infer_implication(x, span, delay, "", level) for x in columns]
-    return _to_template(5, (span, delay), range(len(columns)), found)
+    return _to_template(found, range(len(columns)))
 
 
 def of_mined(mined: MinedProperty, names: Sequence[str]) -> TemplateProperty:
     """Return a mined property as arrays."""
-    inferred = mined.inferred
-    chosen = [getattr(inferred, key) for key in ("variable", "first", "second") if hasattr(inferred, key)]
-    over: Sequence[Window] = getattr(inferred, "over", None) or [getattr(inferred, name) for name in ("span", "delay")]
-    variables = [names.index(name) for name in dict.fromkeys(chosen)]
-    return _to_template(mined.template, over, variables, [inferred])
+    return _to_template([mined.inferred], [names.index(name) for name in mined.inferred.variables])
 
 
-def _to_template(
-    template: int, over: Sequence[Window], variables: Sequence[int], parts: Sequence[Property]
-) -> TemplateProperty:
-    names = parts[0].weaker_up + parts[0].weaker_down
-    values = {n: torch.stack([getattr(part, n) for part in parts]).double().numpy() for n in names}
-    structure = {TEMPLATE: np.array([template]), WINDOWS: np.array(over), VARIABLES: np.array(list(variables))}
-    return TemplateProperty({**structure, **values})
+def _to_template(found: Sequence[Property], variables: Sequence[int]) -> TemplateProperty:
+    """Return properties of one template, windows and variables as arrays."""
+    first = found[0]
+    values = {n: torch.stack([one.parameters[n] for one in found]).numpy() for n in first.parameters}
+    structure = {TEMPLATE: [first.template], WINDOWS: first.over, VARIABLES: list(variables)}
+    return TemplateProperty({**{n: np.array(numbers) for n, numbers in structure.items()}, **values})

@@ -42,19 +42,19 @@ def no_counts(items: int) -> Arrays:
 
 def includes(total: Arrays, part: Arrays) -> bool:
     """Return True if `part` can be a summand of `total`: no pair has a larger count than in the total."""
-    place = np.searchsorted(total[KEYS], part[KEYS])
-    inside = place < len(total[KEYS])
-    if not inside.all() or not (total[KEYS][place] == part[KEYS]).all():
+    nearest = np.searchsorted(total[KEYS], part[KEYS])
+    inside = nearest < len(total[KEYS])
+    if not inside.all() or not (total[KEYS][nearest] == part[KEYS]).all():
         return False
-    return bool((total[VALUES][place] >= part[VALUES] - MIN_COUNT).all())
+    return bool((total[VALUES][nearest] >= part[VALUES] - MIN_COUNT).all())
 
 
-def add_pairs(parts: Sequence[Arrays], weights: Sequence[float] | None = None, dtype: type = np.float32) -> Arrays:
+def add_pairs(members: Sequence[Arrays], weights: Sequence[float] | None = None, dtype: type = np.float32) -> Arrays:
     """Compute Σ wᵢ countsᵢ, wᵢ = 1 by default; zero sums are left out. `dtype`: see `counts_of`."""
-    factors = list(weights or [1.0] * len(parts))
-    scaled = [w * p[VALUES].astype(np.float64) for p, w in zip(parts, factors, strict=True)]
-    keys, values = sum_by_key([p[KEYS] for p in parts], scaled)
-    degrees = np.sum([w * p[DEGREES].astype(np.float64) for p, w in zip(parts, factors, strict=True)], axis=0)
+    factors = list(weights or [1.0] * len(members))
+    scaled = [w * p[VALUES].astype(np.float64) for p, w in zip(members, factors, strict=True)]
+    keys, values = sum_by_key([p[KEYS] for p in members], scaled)
+    degrees = np.sum([w * p[DEGREES].astype(np.float64) for p, w in zip(members, factors, strict=True)], axis=0)
     degrees = np.where(degrees > MIN_COUNT, degrees, 0)
     return {KEYS: keys, VALUES: values.astype(dtype), DEGREES: degrees.astype(dtype)}
 
@@ -76,10 +76,10 @@ def to_dense(counts: Arrays, template: Arrays) -> Arrays:
 def to_sparse(sums: Arrays, noise: float = 0.0) -> Arrays:
     """Return dense sums as sorted keys and values; those below `MIN_COUNT` are rounding errors."""
     size = len(sums[DEGREES])
-    place = np.flatnonzero(sums[DENSE] > MIN_COUNT)
-    pairs = np.stack(np.triu_indices(size, 1), axis=1)[place].astype(np.int64)
+    index = np.flatnonzero(sums[DENSE] > MIN_COUNT)
+    pairs = np.stack(np.triu_indices(size, 1), axis=1)[index].astype(np.int64)
     degrees = np.where(sums[DEGREES] > MIN_COUNT, sums[DEGREES], 0)
-    return counts_of(pairs, sums[DENSE][place], degrees, size)
+    return counts_of(pairs, sums[DENSE][index], degrees, size)
 
 
 def check_pairs(counts: Arrays, items: int) -> None:
@@ -124,9 +124,9 @@ class OtherMarketCounts:
         from scipy.sparse import csr_array
 
         size, catalogue = len(items), len(counts[DEGREES])
-        place = np.full(catalogue, -1, np.int64)
-        place[items] = np.arange(size)
-        a, b = place[counts[KEYS] // catalogue], place[counts[KEYS] % catalogue]
+        local = np.full(catalogue, -1, np.int64)
+        local[items] = np.arange(size)
+        a, b = local[counts[KEYS] // catalogue], local[counts[KEYS] % catalogue]
         is_sold = (a >= 0) & (b >= 0)
         ends = np.concatenate([a[is_sold], b[is_sold]]), np.concatenate([b[is_sold], a[is_sold]])
         values: Floats32 = np.tile(counts[VALUES][is_sold], 2)

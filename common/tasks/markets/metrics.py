@@ -117,15 +117,15 @@ def _best(scores: Floats) -> tuple[Floats, Floats]:
     size = scores.shape[1]
     top, deep = min(TOPS[-1], size), max(1, size // ROW_PARTS)
     whole = size - size % deep
-    parts = scores[:, :whole].reshape(len(scores), deep, -1).max(axis=1)
-    maxima = np.concatenate([parts, scores[:, whole:]], axis=1)
+    maxima_of_runs = scores[:, :whole].reshape(len(scores), deep, -1).max(axis=1)
+    maxima = np.concatenate([maxima_of_runs, scores[:, whole:]], axis=1)
     floor = np.partition(maxima, maxima.shape[1] - top, axis=1)[:, -top]
     at = np.flatnonzero(scores > floor[:, None])
     row = at // size
     counts = np.bincount(row, minlength=len(scores))
-    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    column = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     best = np.repeat(floor[:, None], max(top, int(counts.max())), axis=1)
-    best[row, place] = scores.take(at)
+    best[row, column] = scores.take(at)
     return best, floor
 
 

@@ -122,7 +122,8 @@ class MarketNetwork(nn.Module):
     def __init__(self, width: int, embedding: int, *, variational: bool, pooling: Pooling | None = None) -> None:
         super().__init__()
         encoders = ("mean", "log_variance") if variational else ("mean",)
-        self.phi = nn.ParameterDict({name: nn.Parameter(_glorot(width, embedding)) for name in encoders})
+        start = {name: nn.init.xavier_uniform_(torch.empty(width, embedding)) for name in encoders}
+        self.phi = nn.ParameterDict({name: nn.Parameter(values) for name, values in start.items()})
         self.theta = nn.Parameter(torch.tensor([1.0, 0.0]))
         self.alpha = nn.Parameter(torch.zeros(width, embedding)) if variational else None
         self.kappa = nn.Parameter(2 * torch.rand(pooling.clusters, embedding) - 1) if pooling else None
@@ -146,10 +147,6 @@ def log_variances(x: Tensor, weight: Tensor, start: float) -> Tensor:
 def prior_variances(x: Tensor, weight: Tensor) -> Tensor:
     """Compute α(X) = softplus(XW_α) + 1e-4 of rows of X, … × d -> … × k."""
     return softplus(x @ weight) + SMALLEST_PRIOR_VARIANCE
-
-
-def _glorot(width: int, embedding: int) -> Tensor:
-    return nn.init.xavier_uniform_(torch.empty(width, embedding))
 
 
 Summary = Literal["sum", "centroid"]

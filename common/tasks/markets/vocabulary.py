@@ -37,8 +37,8 @@ class MarketCatalogue(Vocabulary):
 
     def text(self, item: int) -> str:
         """Return title and description of the item of that index; empty if it has neither."""
-        parts = [texts[item] for texts in (self.titles, self.descriptions) if texts]
-        return " ".join(part for part in parts if part.strip())
+        found = [texts[item] for texts in (self.titles, self.descriptions) if texts]
+        return " ".join(part for part in found if part.strip())
 
 
 @cache

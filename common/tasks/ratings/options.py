@@ -1,5 +1,6 @@
 """Options of the ratings task."""
 
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
@@ -71,7 +72,7 @@ class RatingsOptions(TaskOptions):
     count_offset: Literal[False] = False
     """Always false: the ratings task has no summed counts."""
 
-    @property
+    @cached_property
     def named_rows(self) -> NamedRows | None:
         """Rows of the paper's item table if `items` is `paper`, else None."""
         return NamedRows("items", self.pseudo_items) if self.items == "paper" else None

@@ -137,9 +137,9 @@ def visible_share(statics: Arrays, catalogue: RuleCatalogue) -> float:
     return min(1.0, float(expected.var() / variance)) if variance > 0 else 0.0
 
 
-def add_counts(parts: Sequence[Arrays]) -> Arrays:
+def add_counts(members: Sequence[Arrays]) -> Arrays:
     """Return the sum of several clients' counts."""
-    return reduce(add, parts)
+    return reduce(add, members)
 
 
 def offset_of(statics: Mapping[str, Array], catalogue: RuleCatalogue) -> Array:
@@ -152,8 +152,8 @@ def offset_of(statics: Mapping[str, Array], catalogue: RuleCatalogue) -> Array:
     if counts is None:
         return zeros(catalogue)[COUNTS]
     if NOISE in statics:
-        own = statics[OWN].tobytes() if OWN in statics else b""
-        return _noised_offset(counts.tobytes(), own, float(statics[NOISE].item()), catalogue)
+        client_part = statics[OWN].tobytes() if OWN in statics else b""
+        return _noised_offset(counts.tobytes(), client_part, float(statics[NOISE].item()), catalogue)
     counts = np.maximum(counts, 0)
     return _offset(counts, np.log(counts + SMOOTHING))
 
@@ -165,12 +165,12 @@ def _offset(counts: Array, logarithms: Array) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _noised_offset(content: bytes, own: bytes, noise: float, catalogue: RuleCatalogue) -> Array:
+def _noised_offset(content: bytes, client_part: bytes, noise: float, catalogue: RuleCatalogue) -> Array:
     """Return the offset of noised counts without a client's own part; cached, since every round needs it.
 
     Args:
         content: Bytes of the counts, float32.
-        own: Bytes of the own part, float32; empty for none.
+        client_part: Bytes of the own part, float32; empty for none.
         noise: Standard deviation of the noise.
         catalogue: Vocabulary of the counts.
     """
@@ -179,8 +179,8 @@ def _noised_offset(content: bytes, own: bytes, noise: float, catalogue: RuleCata
     count, logarithm = np.zeros(noised.shape), np.full(noised.shape, np.log(SMOOTHING))
     expected = expect_all(noised[possible].tobytes(), noise)
     count[possible], logarithm[possible] = expected.count, expected.logarithm
-    if own:
-        part = np.frombuffer(own, np.float32).reshape(noised.shape)
+    if client_part:
+        part = np.frombuffer(client_part, np.float32).reshape(noised.shape)
         touched = np.nonzero(part * possible)
         others = expect(noised[touched] - part[touched], fit_prior(noised[possible].tobytes(), noise), noise)
         count[touched], logarithm[touched] = others.count, others.logarithm

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.arrays import Array, Arrays, Floats, Ints, Floats32
+from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
 from common.tasks.rules.vocabulary import RuleCatalogue
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.arrays import Flags, Ints
+from common.arrays import Flags
 from common.tasks.rules.vocabulary import Edges
 
 Scores = NDArray[np.floating[Any]]
@@ -108,8 +108,9 @@ def home_metrics(
         return None
     if np.isnan(logits).any():
         return dict.fromkeys(KEYS, float("nan"))
-    result = {"loss": _bce(_at(logits, positives), _at(logits, negatives))}
-    area = auc(*_with_labels(_at(logits, positives), _at(logits, negatives)))
+    right, wrong = _at(logits, positives), _at(logits, negatives)
+    result = {"loss": float(np.logaddexp(0, np.concatenate([-right, wrong])).mean())}  # binary cross-entropy
+    area = auc(np.concatenate([right, wrong]), np.repeat([1, 0], [len(right), len(wrong)]))
     if area is not None:
         result["auc"] = area
     result |= _ranks(logits, train, positives)
@@ -130,15 +131,6 @@ def shown_metrics(logits: NDArray[np.floating[Any]], shown: Edges, positives: Ed
         return {f"hr{top}_shown": float("nan") for top in SHOWN_TOPS}
     hits = (shown[:, None] == positives[None]).all(axis=2).any(axis=1)
     return {f"hr{top}_shown": float(hits[:top].sum() / len(positives)) for top in SHOWN_TOPS}
-
-
-def _bce(positive: Scores, negative: Scores) -> float:
-    """Return the mean of log(1 + e^−z) over positives and log(1 + e^z) over negatives."""
-    return float(np.logaddexp(0, np.concatenate([-positive, negative])).mean())
-
-
-def _with_labels(positive: Scores, negative: Scores) -> tuple[Scores, Ints]:
-    return np.concatenate([positive, negative]), np.repeat([1, 0], [len(positive), len(negative)])
 
 
 def _ranks(logits: Scores, train: Edges, positives: Edges) -> dict[str, float]:

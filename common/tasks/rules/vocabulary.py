@@ -92,8 +92,8 @@ class RuleCatalogue(Vocabulary):
 
     def possible(self) -> tuple[Flags, Flags]:
         """Return two F × R masks: device types that can trigger a relation, and that can execute it."""
-        parts = list(zip(*map(relation_parts, self.relations), strict=True)) or [(), ()]
-        return _ability_mask(self.entities, self.notices, parts[0]), _ability_mask(self.entities, self.does, parts[1])
+        pairs = list(zip(*map(relation_parts, self.relations), strict=True)) or [(), ()]
+        return _ability_mask(self.entities, self.notices, pairs[0]), _ability_mask(self.entities, self.does, pairs[1])
 
     @classmethod
     def noun(cls) -> str:
@@ -101,10 +101,10 @@ class RuleCatalogue(Vocabulary):
         return "device types and relations"
 
 
-def _ability_mask(types: Sequence[str], abilities: Mapping[str, Sequence[str]], parts: Sequence[str]) -> Flags:
+def _ability_mask(types: Sequence[str], abilities: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> Flags:
     if not abilities:
-        return np.ones((len(types), len(parts)), bool)
-    return np.array([[part in abilities.get(name, ()) for part in parts] for name in types], bool)
+        return np.ones((len(types), len(wanted)), bool)
+    return np.array([[part in abilities.get(name, ()) for part in wanted] for name in types], bool)
 
 
 STATES: dict[str, tuple[str, ...]] = {

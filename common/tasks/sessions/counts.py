@@ -26,17 +26,17 @@ def count_rules(sessions: Iterable[Clicks], items: int) -> Arrays:
     counts: defaultdict[int, float] = defaultdict(float)
     for session in sessions:
         clicks = session.tolist()
-        for place, later in enumerate(clicks):
-            for distance, earlier in enumerate(reversed(clicks[:place]), start=1):
+        for number, later in enumerate(clicks):
+            for distance, earlier in enumerate(reversed(clicks[:number]), start=1):
                 counts[earlier * items + later] += 1 / distance
     keys = np.array(sorted(counts), np.int64)
     return {KEYS: keys, VALUES: np.array([counts[int(key)] for key in keys], np.float32)}
 
 
-def add_rules(parts: Sequence[Arrays], weights: Sequence[float] | None = None) -> Arrays:
+def add_rules(members: Sequence[Arrays], weights: Sequence[float] | None = None) -> Arrays:
     """Compute Σ wᵢ countsᵢ, wᵢ = 1 by default; rules whose sum is zero are left out."""
-    scaled = [p[VALUES] * w for p, w in zip(parts, weights or [1.0] * len(parts), strict=True)]
-    keys, values = sum_by_key([p[KEYS] for p in parts], scaled)
+    scaled = [p[VALUES] * w for p, w in zip(members, weights or [1.0] * len(members), strict=True)]
+    keys, values = sum_by_key([p[KEYS] for p in members], scaled)
     return {KEYS: keys, VALUES: values.astype(np.float32)}
 
 
@@ -86,8 +86,8 @@ class SharedRules:
             first, last = np.searchsorted(self.keys, (item * self.items, (item + 1) * self.items))
             ranges.append(self.keys[first:last] - item * self.items)
             scores.append(self.values[first:last] * FADING**age)
-        items, place = np.unique(np.concatenate(ranges), return_inverse=True)
-        totals = np.bincount(place, np.concatenate(scores), minlength=len(items))
+        items, index = np.unique(np.concatenate(ranges), return_inverse=True)
+        totals = np.bincount(index, np.concatenate(scores), minlength=len(items))
         if len(items) <= MAX_RULE_ITEMS:
             return items, totals
         best = np.argsort(-totals, kind="stable")[:MAX_RULE_ITEMS]

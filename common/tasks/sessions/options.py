@@ -1,5 +1,6 @@
 """Options of the sessions task."""
 
+from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field
@@ -60,7 +61,7 @@ class SessionsOptions(TaskOptions):
     helpers only, without noise, for up to 1,000 items, and from the clients that allow it.
     """
 
-    @property
+    @cached_property
     def gathers_rows(self) -> str:
         """Setting of the loss, if it is `sampled`."""
         return "loss=sampled" if self.loss == "sampled" else ""

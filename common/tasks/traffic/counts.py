@@ -70,15 +70,15 @@ def check_lags(sums: Arrays, variables: int) -> None:
         raise WireError("counts: sums over lags are non-finite, or a number of pairs is negative")
 
 
-def add_lags(parts: Sequence[Arrays]) -> Arrays:
+def add_lags(members: Sequence[Arrays]) -> Arrays:
     """Return the sums over several clients.
 
     Raises:
         WireError: Numbers of lags differ.
     """
-    for part in parts:
-        check_like(part, parts[0], "counts")
-    return reduce(add, parts)
+    for part in members:
+        check_like(part, members[0], "counts")
+    return reduce(add, members)
 
 
 def covariance_template(variables: int, lags: int) -> Arrays:
@@ -130,8 +130,8 @@ def without_part(statics: Mapping[str, Array]) -> tuple[Arrays, float]:
     noise = statics[NOISE]
     if noise.shape != (1,) or not 0 < noise[0] < np.inf:
         raise WireError("counts: the noise of sums over lags is not one positive number")
-    own = statics.get(f"{LAGS}_own")
-    return {**sums, LAGS: sums[LAGS] if own is None else sums[LAGS] - own}, float(noise[0])
+    client_part = statics.get(f"{LAGS}_own")
+    return {**sums, LAGS: sums[LAGS] if client_part is None else sums[LAGS] - client_part}, float(noise[0])
 
 
 def visible_share(statics: Arrays, variables: SensorVariables) -> float:

@@ -66,7 +66,8 @@ class Transformer(nn.Module):
         self.head = nn.Transformer(
             WIDTH, HEADS, LAYERS, LAYERS, FEEDFORWARD, dropout=0.0, batch_first=True, norm_first=False
         )
-        self.places, self.mask = _places(options.history), _causal(options.horizon)
+        causal = torch.triu(torch.full((options.horizon, options.horizon), -torch.inf), diagonal=1)
+        self.places, self.mask = _places(options.history), causal
 
     def forward(self, history: Tensor) -> Tensor:
         """Forecast B × P × D from B × H × D."""
@@ -115,15 +116,10 @@ def _output(state: Tensor | tuple[Tensor, Tensor]) -> Tensor:
 
 def _places(length: int) -> Tensor:
     """Compute positional sinusoids, length × WIDTH (Vaswani et al. 2017, §3.5)."""
-    place = torch.arange(length).unsqueeze(1)
+    position = torch.arange(length).unsqueeze(1)
     rate = torch.exp(torch.arange(0, WIDTH, 2) * (-math.log(10_000) / WIDTH))
-    waves: Tensor = torch.stack([torch.sin(place * rate), torch.cos(place * rate)], dim=2).flatten(1)
+    waves: Tensor = torch.stack([torch.sin(position * rate), torch.cos(position * rate)], dim=2).flatten(1)
     return waves
-
-
-def _causal(length: int) -> Tensor:
-    mask: Tensor = torch.triu(torch.full((length, length), -torch.inf), diagonal=1)
-    return mask
 
 
 def violation(forecast: Tensor, low: Tensor, high: Tensor, pair: tuple[int, int] | None) -> Tensor:

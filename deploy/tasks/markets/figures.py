@@ -75,8 +75,9 @@ def _draw_sizes(models: Sequence[Dots], baseline: Dots) -> str:
             pairs, values = zip(*dots.points.values(), strict=True)
             colour, alpha, label = dots.colour, dots.alpha, dots.label
             axes.plot(pairs, values, "o", color=colour, markersize=5.5, alpha=alpha, label=label, zorder=9 - k)
-        if len(models) == 1:
-            _stroke(axes, models[0], baseline)
+        for market in sorted(models[0].points.keys() & baseline.points.keys()) if len(models) == 1 else ():
+            size, value = models[0].points[market]
+            axes.vlines(size, baseline.points[market][1], value, color=models[0].colour, linewidth=1.0)
         _name(axes, groups)
         _scale(axes, [pairs for dots in groups for pairs, _ in dots.points.values()])
         axes.set_ylim(0, 1.1 * max(value for dots in groups for _, value in dots.points.values()) or 1)
@@ -92,12 +93,6 @@ def _scale(axes: Axes, pairs: Sequence[int]) -> None:
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.minorticks_off()
     axes.set_xlabel("training pairs")
-
-
-def _stroke(axes: Axes, model: Dots, baseline: Dots) -> None:
-    for market in sorted(model.points.keys() & baseline.points.keys()):
-        pairs, value = model.points[market]
-        axes.vlines(pairs, baseline.points[market][1], value, color=model.colour, linewidth=1.0)
 
 
 def _name(axes: Axes, groups: Sequence[Dots]) -> None:

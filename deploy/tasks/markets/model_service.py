@@ -1,11 +1,19 @@
-"""Export and local serving of the markets task."""
+"""Export and local serving of the markets task, and the model that a market uses of a finished run."""
 
+from typing import TYPE_CHECKING
+
+import numpy as np
 from pydantic import Field
 
 from client.data.dataset import AnyDataset
+from common.arrays import Arrays
+from common.errors import ConfigError
 from common.options import Scalar
 from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, RankingRequest, ServedModel, Serving
 from deploy.tasks.spec import TrainedRun
+
+if TYPE_CHECKING:
+    from client.inference.stored_models import StoredModel
 
 MAX_TITLE = 1000
 
@@ -17,12 +25,54 @@ class CompanionRequest(RankingRequest):
     market: str = Field("", max_length=MAX_NAME)
 
 
+def model_of(run: TrainedRun, client: str) -> tuple[Arrays, str]:
+    """Return the model with its summed statistics, and a note about its origin.
+
+    Another run may have the same name. So a stored model counts only if its vocabulary and its shared parameters are the run's.
+
+    Args:
+        run: The run.
+        client: Name of the client; empty for the one that trained on the data.
+
+    Raises:
+        ConfigError: The named client stored nothing of this run.
+        DataError: The data cannot be read.
+        StateError: The client's state is damaged.
+    """
+    stored = run.find_stored(client)
+    is_of_run = stored and stored.vocabulary == run.vocabulary
+    if stored and not (is_of_run and _is_equal({**stored.shared, **stored.statics}, run.model)):
+        if client:
+            raise ConfigError(
+                f"--client {client}: its model is of another run '{run.name}' (other model or catalogue);"
+                f" adapt it with fedloom join --adapt {run.name}, or remove --client"
+            )
+        stored = None
+    note = f"by {_describe(stored, run.model)} run {run.name}"
+    return ({**stored.model, **stored.statics} if stored else run.only_model), note
+
+
+def _is_equal(left: Arrays, right: Arrays) -> bool:
+    """Return True if the two have arrays in common, and these are equal."""
+    common = left.keys() & right.keys()
+    return bool(common) and all(np.array_equal(left[name], right[name]) for name in common)
+
+
+def _describe(stored: "StoredModel | None", trained: Arrays) -> str:
+    from client.inference.stored_models import SINCE
+
+    if stored is None:
+        return "the shared model of"
+    if _is_equal(stored.model, trained):
+        return f"the shared model, without parameters of client {stored.client}, of"
+    return f"the personalized model of client {stored.client}{f'{SINCE},' if stored.grown else ''} of"
+
+
 def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     """Return the scorer or network of a run; with data, the personalized one of their client."""
     from client.inference.model_choice import trained_network
     from client.tasks.markets.export import exportable_network, exportable_scorer
     from common.tasks.markets.task import TASK
-    from deploy.tasks.markets.model_choice import model_of
 
     trained, note = (run.model, "") if dataset is None else model_of(run, "")
     network, statics = trained_network(run.config, run.vocabulary, trained)

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return items of a market that go with an item."""
     from client.tasks.markets.inference import companions, item_named, labelled, seen_companions
-    from deploy.tasks.markets.model_choice import model_of
-    from deploy.tasks.run import find_unit
+    from deploy.tasks.markets.model_service import model_of
 
-    market = find_unit(run.read(""), query["market"], run.data, "market")
+    market = run.unit(query["market"], "market")
     if not query["item"]:
         raise ConfigError("--item is missing; name the item by its id or title")
     item = item_named(query["item"], run.vocabulary)
@@ -40,9 +39,7 @@ def every_item(run: TrainedRun, query: Mapping[str, str]) -> Iterator[Mapping[st
     """Yield a query for each item with a record in the market, or for the named item."""
     import numpy as np
 
-    from deploy.tasks.run import find_unit
-
-    market = find_unit(run.read(""), query["market"], run.data, "market")
+    market = run.unit(query["market"], "market")
     sold = np.unique(np.concatenate([market.ratings[:, 1], market.pairs.ravel()])).tolist()
     for name in [query["item"]] if query["item"] else [run.vocabulary.items[k] for k in sold]:
         yield {**query, "market": market.name, "item": name}

@@ -9,9 +9,8 @@ from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return products that a person has not rated."""
     from client.tasks.ratings.inference import suggestions
-    from deploy.tasks.run import find_unit
 
-    rater = find_unit(run.read(""), query["user"], run.data, "user")
+    rater = run.unit(query["user"], "user")
     chosen, notes = read_filter(query, run.vocabulary.items, HIDE)
     titles = run.read_titles()
     found = suggestions(run.config, run.vocabulary, run.only_model, rater, top, chosen, titles)

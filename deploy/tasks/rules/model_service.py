@@ -18,6 +18,7 @@ from deploy.tasks.spec import TrainedRun
 MAX_DEVICES, MAX_RULES = 200, 2000
 
 UNKNOWN_TYPES = "device types"
+REMEDY = "give the devices of the home"
 
 
 class DeviceOfHome(Request):
@@ -59,7 +60,9 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
 
 def answer(model: ServedModel, request: RulesRequest) -> ModelAnswer:
     """Return rules to add to a home."""
-    home = home_of(request, model.vocabulary) if request.devices else _stored_home(model, request)
+    if request.rules and not request.devices:
+        raise DataError("the request has rules, but no devices; give the devices of the home")
+    home: Home = home_of(request, model.vocabulary) if request.devices else model.find(request.user, "user", REMEDY)
     logits = model.network(network_inputs(home, model.vocabulary, model.statics))[0]
     shown, counts = home if request.exclude_seen else replace(home, rules=as_edges([])), model.statics.get(COUNTS)
     rules, empty = list_rules(logits, shown, model.vocabulary, ListOptions(request.top), counts)
@@ -87,13 +90,6 @@ def home_of(request: RulesRequest, catalogue: RuleCatalogue) -> Home:
         raise DataError(str(error)) from None
     relations = places_of(names, catalogue.relations, "relations")
     return Home("", devices, as_edges(zip(triggers, actions, relations, strict=True)))
-
-
-def _stored_home(model: ServedModel, request: RulesRequest) -> Home:
-    if request.rules:
-        raise DataError("the request has rules, but no devices; give the devices of the home")
-    home: Home = model.find(request.user, "user", "give the devices of the home")
-    return home
 
 
 SERVING = Serving(

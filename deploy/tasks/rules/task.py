@@ -11,18 +11,17 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     from client.tasks.rules.inference import recommend
     from client.tasks.rules.lists import ListOptions
     from client.training.comparison import describe_choice
-    from deploy.tasks.run import find_unit
 
-    home = find_unit(run.read(""), query["user"], run.data, "user")
+    home = run.unit(query["user"], "user")
     options = ListOptions(top, parse_share("diverse", query.get("diverse", "")))
-    own = run.prefers_baseline()
-    rules, empty = recommend(run.config, run.vocabulary, run.only_model, home, options, by_baseline=own)
+    by_baseline = run.prefers_baseline()
+    rules, empty = recommend(run.config, run.vocabulary, run.only_model, home, options, by_baseline=by_baseline)
     return Answers(
         home.name,
         "rule",
         {"rule to add": ("rule",), "score": ("score",), "why": ("why",)},
         [vars(rule) for rule in rules],
-        (describe_choice(run.config.task),) if own else (),
+        (describe_choice(run.config.task),) if by_baseline else (),
         empty=empty,
         what="rule",
         user=home.name,

@@ -1,15 +1,10 @@
 """Sessions task at the command line."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from common.errors import DataError
 from deploy.tasks.query import KEEP, item_options, read_filter, serving_in, with_titles
 from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
-
-if TYPE_CHECKING:
-    from client.tasks.sessions.data.visitors import Visitor
-    from common.tasks.sessions.vocabulary import Clicks, Items
 
 SHOWN_CLICKS = 3
 """Number of last clicks in a title."""
@@ -18,18 +13,22 @@ SHOWN_CLICKS = 3
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return the next items of a session."""
     from client.tasks.lists import label_of
-    from client.tasks.sessions.inference import next_items, seen_items
+    from client.tasks.sessions.inference import clicks_of, next_items, seen_items
     from client.training.comparison import describe_choice
-    from deploy.tasks.run import find_unit
 
-    visitor = find_unit(run.read(query["test"]), query["user"], run.data, "user")
+    visitor = run.unit(query["user"], "user", query["test"])
     anonymous = bool(query["session"]) and not query["user"]
-    earlier, clicks = _session(query["session"], visitor, run.vocabulary)
+    if query["session"]:
+        earlier, clicks = visitor.sessions, clicks_of(query["session"], run.vocabulary)
+    elif visitor.sessions:
+        earlier, clicks = visitor.sessions[:-1], visitor.sessions[-1]
+    else:
+        raise DataError(f"{visitor.name} has no session; give the clicks with --session")
     history, names = () if anonymous else earlier, run.vocabulary.items
     chosen, notes = read_filter(query, names, KEEP)
-    titles, own = run.read_titles(), run.prefers_baseline()
+    titles, by_baseline = run.read_titles(), run.prefers_baseline()
     about = run.config, run.vocabulary, run.only_model
-    found = next_items(*about, clicks, history, top, chosen, titles, by_baseline=own)
+    found = next_items(*about, clicks, history, top, chosen, titles, by_baseline=by_baseline)
     last = ", ".join(label_of(names[k], titles) for k in clicks[-SHOWN_CLICKS:])
     columns, rows = with_titles("item", found, titles)
     return Answers(
@@ -37,7 +36,7 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
         "item",
         {"next item": columns, "score": ("score",), "why": ("why",)},
         rows,
-        (*notes, describe_choice(run.config.task)) if own else notes,
+        (*notes, describe_choice(run.config.task)) if by_baseline else notes,
         empty=chosen.reason_of_none(len(names), seen_items(clicks, history)),
         what="item",
         user="" if anonymous else visitor.name,
@@ -49,17 +48,6 @@ def everybody(run: TrainedRun, query: Mapping[str, str]) -> Iterator[Mapping[str
     for visitor in run.read(query["test"]).units:
         if visitor.sessions or query["session"]:
             yield {**query, "user": visitor.name}
-
-
-def _session(text: str, visitor: "Visitor", items: "Items") -> "tuple[tuple[Clicks, ...], Clicks]":
-    """Return the visitor's earlier sessions and the clicks of the text, or of the last session."""
-    from client.tasks.sessions.inference import clicks_of
-
-    if text:
-        return visitor.sessions, clicks_of(text, items)
-    if not visitor.sessions:
-        raise DataError(f"{visitor.name} has no session; give the clicks with --session")
-    return visitor.sessions[:-1], visitor.sessions[-1]
 
 
 TASK = DeployTask(

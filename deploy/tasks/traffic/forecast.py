@@ -1,8 +1,9 @@
-"""A sensor's forecast as a table, as JSON and as a figure; property and forecast for the command line."""
+"""A sensor's forecast and property, by the model for its data: as a table, as JSON and as a figure."""
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from matplotlib import rc_context
@@ -10,28 +11,40 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
-from client.inference.model_choice import fit_model
+from client.data.read import read_all
+from client.inference.model_choice import fit_model, has_own_parameters
+from client.inference.stored_models import SINCE, StoredModel
 from client.tasks.traffic.data.series import Sensors, Series
-from client.tasks.traffic.federated_ridge import with_federated_ridge
-from client.tasks.traffic.inference import Forecast, forecast
-from client.tasks.traffic.intervals import MIN_ERRORS
+from client.tasks.traffic.inference import Forecast, Forecaster, forecast
 from client.tasks.traffic.learner import TrafficLearner
-from client.tasks.traffic.metrics import limits
-from client.tasks.traffic.sensor import Sensor, is_cold_start, prepare, with_pooled_property
-from common.arrays import Arrays, Floats
+from client.tasks.traffic.metrics import MIN_ERRORS, limits
+from client.tasks.traffic.sensor import (
+    OwnRidge,
+    Sensor,
+    is_cold_start,
+    prepare,
+    with_federated_ridge,
+    with_pooled_property,
+)
+from client.training.comparison import describe_choice, prefers_baseline
+from common.arrays import Arrays
 from common.config.parse import parse, read_overrides
-from common.errors import DataError
-from common.tasks.traffic.counts import STATICS
+from common.config.run import RunConfig
+from common.errors import ConfigError, DataError
+from common.tasks.registry import read_vocabulary
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 from deploy.cli.options import DataRequest
-from deploy.cli.output import note
+from deploy.cli.output import aligned, note
+from deploy.federation.runs import find_run, newest, newest_or_none, stored_options
+from deploy.serving.models import find_stored_model, load_checkpoint
+from deploy.tasks.run import find_unit
 from deploy.tasks.spec import ForecastExample, TrainedRun
-from deploy.tasks.traffic.forecaster import find_forecaster, find_series, pooled_for, read_sensors
-from deploy.tasks.traffic.model_service import forecast_rows
+from deploy.tasks.traffic.model_service import forecast_rows, split_pooled
 from deploy.tasks.traffic.property import describe_satisfaction, describe_unjudged
 from deploy.tasks.traffic.words import digits_for, number
+from server.record.folder import RunDirectory
 
 if TYPE_CHECKING:
     from deploy.tasks.traffic.task import SensorRequest
@@ -80,7 +93,10 @@ class ForecastView:
         corrected = corrected if count else "no forecast violates it"
         corrected = (describe_unjudged(f.basis, phi) if phi else "") or corrected
         held = describe_satisfaction(f.basis, self.options)
-        return [*lines, "", self._interval(), f"property: {'; '.join(held)}", corrected]
+        interval = "80 % interval: by the sensor's own past errors at each step, in held-out readings"
+        if np.isnan(f.low80).all():
+            interval = f"80 % interval: none; it needs {MIN_ERRORS} past errors in held-out readings"
+        return [*lines, "", interval, f"property: {'; '.join(held)}", corrected]
 
     def as_json(self) -> dict[str, Any]:
         """Return one row for each step and variable."""
@@ -100,13 +116,7 @@ class ForecastView:
         stars = ["*" if mark else "" for mark in f.marked[:, d]]
         rows = [(variable, "profile" if f.fault else "forecast", "80 % interval", "corrected", "property", "")]
         rows += list(zip(map(_moment, f.times), *cells, stars, strict=True))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
-
-    def _interval(self) -> str:
-        if np.isnan(self.forecast.low80).all():
-            return f"80 % interval: none; it needs {MIN_ERRORS} past errors in held-out readings"
-        return "80 % interval: by the sensor's own past errors at each step, in held-out readings"
+        return list(aligned(rows, str.rjust))
 
 
 def draw(view: ForecastView, path: Path) -> None:
@@ -178,6 +188,108 @@ _STYLE = {
 }
 
 
+FITTED = "its clients have private layers; those of this sensor are trained here, for one round on its own data"
+
+
+@dataclass(frozen=True)
+class TrainedForecaster:
+    """Finished run, the data prepared for it, and the model that their client uses."""
+
+    run: str
+    config: RunConfig
+    variables: SensorVariables
+    learner: TrafficLearner
+    model: Arrays
+    pooled: Arrays
+
+    def forecaster(self, *, by_checkpoint: bool) -> Forecaster:
+        """Return the learner, or the sensors' own ridge regression if noise left the model no better.
+
+        A model that was chosen by its checkpoint is used as it is.
+        """
+        if by_checkpoint or not prefers_baseline(self.config, self.learner, self.model, self.pooled):
+            return self.learner
+        note(f"run {self.run}: {describe_choice(TASK.name)}")
+        return OwnRidge(self.learner.options, self.learner.variables)
+
+
+def find_forecaster(source: DataRequest, request: "SensorRequest", checkpoint: str = "") -> TrainedForecaster:
+    """Return the requested run, else the newest that trained on the data, else the newest of all.
+
+    With a checkpoint, models that clients stored are not used.
+
+    Raises:
+        ConfigError: The run does not exist.
+        DataError: The data cannot be read, or lack the sensor.
+    """
+    if not checkpoint and (stored := _find_stored(source.data, request)):
+        return _of_client(stored, source, request)
+    folder = find_run(request.run) if request.run else newest([TASK.name])
+    config, trained, pooled = _open(folder, checkpoint)
+    dataset = read_sensors(source, cast(SensorVariables, read_vocabulary(TASK.name, folder.catalogue())))
+    sensor = replace(dataset, units=(find_series(request.site, dataset, source.data),))
+    learner = TrafficLearner(config.task_run(TASK, dataset.vocabulary), sensor)
+    if has_own_parameters(config, trained):
+        note(f"run {folder.path.name}: {FITTED}")
+    model = fit_model(config, learner, trained, pooled)
+    return TrainedForecaster(folder.path.name, config, dataset.vocabulary, learner, model, pooled)
+
+
+def pooled_for(data: str, request: "SensorRequest", variables: SensorVariables, kind: str) -> tuple[str, Arrays]:
+    """Return a run and its pooled properties of that kind; empty if there are none."""
+    if stored := _find_stored(data, request):
+        run, config, vocabulary, pooled = stored.run, stored.config, stored.vocabulary, stored.statics
+    elif folder := find_run(request.run) if request.run else newest_or_none([TASK.name]):
+        run, vocabulary = folder.path.name, read_vocabulary(TASK.name, folder.catalogue())
+        config, _, pooled = _open(folder)
+    else:
+        return "", {}
+    fits = vocabulary == variables and config.options_of(TASK).property == kind
+    return (run, pooled) if fits else ("", {})
+
+
+def read_sensors(source: DataRequest, variables: SensorVariables | None) -> Sensors:
+    """Read the data under a run's vocabulary; print the notes of the reader."""
+    dataset = cast(Sensors, read_all(TASK.name, source.data, vocabulary=variables, dialect=source.dialect))
+    for line in dataset.notes:
+        note(f"{source.data}: {line}")
+    return dataset
+
+
+def find_series(site: str, dataset: Sensors, data: str) -> Series:
+    """Return the sensor of that name, or the first; raise DataError if the data lack it."""
+    series = cast(Series, find_unit(dataset, site, data, "sensor"))
+    if not site and len(dataset.units) > 1:
+        note(f"{data}: the first of {len(dataset.units)} sensors; set --site for another")
+    return series
+
+
+def _of_client(stored: StoredModel, source: DataRequest, request: "SensorRequest") -> TrainedForecaster:
+    dataset = read_sensors(source, cast(SensorVariables, stored.vocabulary))
+    find_series(request.site, dataset, source.data)
+    learner = TrafficLearner(stored.config.task_run(TASK, dataset.vocabulary), dataset)
+    is_named = bool(request.client) or stored.grown
+    client = f"client {stored.client}{SINCE if stored.grown else ''}" if is_named else "their client"
+    note(f"{source.data}: by the model that {client} stored of run {stored.run}")
+    return TrainedForecaster(stored.run, stored.config, dataset.vocabulary, learner, stored.model, stored.statics)
+
+
+def _find_stored(data: str, request: "SensorRequest") -> StoredModel | None:
+    run = Path(request.run).resolve().name if request.run else ""
+    return find_stored_model(TASK.name, data, run, request.state_dir, request.client)
+
+
+def _open(folder: RunDirectory, checkpoint: str = "") -> tuple[RunConfig, Arrays, Arrays]:
+    """Return a run's configuration, its model, and the statistics and pooled properties saved with it."""
+    config = parse(stored_options(folder))
+    if config.task != TASK.name:
+        raise ConfigError(f"run '{folder.path.name}' is of task {config.task}; name one of task {TASK.name} with --run")
+    chosen = load_checkpoint(folder, checkpoint)
+    if checkpoint:
+        note(f"run {folder.path.name}: model of {chosen.about}")
+    return config, *split_pooled(chosen.model)
+
+
 def infer_property(
     source: DataRequest, request: "SensorRequest", sets: list[str]
 ) -> tuple[Sensor, SensorVariables, TrafficOptions]:
@@ -226,25 +338,20 @@ FORMULA_NOTE = "Held-out readings from {first}."
 
 def held_out_forecasts(run: TrainedRun) -> list[ForecastExample]:
     """Return the last held-out forecast of the first sensors that hold readings out."""
-    trained = dict(run.model)
-    pooled = {name: trained.pop(name) for name in STATICS if name in trained}
+    trained, pooled = split_pooled(run.model)
     dataset: Sensors = run.read("")
-    found: list[ForecastExample] = []
-    for series in dataset.units:
-        if len(found) == COUNT:
-            break
-        found += _forecast(run, dataset, series, trained, pooled)
-    return found
+    made = (_held_out_forecast(run, dataset, series, trained, pooled) for series in dataset.units)
+    return list(islice(filter(None, made), COUNT))
 
 
-def _forecast(
+def _held_out_forecast(
     run: TrainedRun, dataset: Sensors, series: Series, trained: Arrays, pooled: Arrays
-) -> list[ForecastExample]:
-    """Return the forecast of one sensor's first variable; empty if the sensor holds nothing out."""
+) -> ForecastExample | None:
+    """Return the forecast of one sensor's first variable; None if the sensor holds nothing out."""
     learner = TrafficLearner(run.config.task_run(TASK, dataset.vocabulary), replace(dataset, units=(series,)))
     [sensor], options = learner.sensors, learner.options
     if not len(sensor.test):
-        return []
+        return None
     model = fit_model(run.config, learner, trained, pooled)
     sensor = with_pooled_property(with_federated_ridge(sensor, pooled, options), pooled, options)
     first = sensor.test[-1:]
@@ -256,9 +363,8 @@ def _forecast(
     digits = digits_for(float(np.ptp(truth)))
     note = (FORMULA_NOTE if sensor.stated else NOTE).format(first=str(times[0]).replace("T", " "))
     clock = [str(time)[11:] for time in times]
-    values = (_values(table, digits) for table in (student, low, high, truth))
-    return [ForecastExample(f"{series.name}: {dataset.vocabulary.variables[0]}", note, digits, clock, *values)]
-
-
-def _values(table: Floats, digits: int) -> list[float | None]:
-    return [round(float(value), digits + 2) if np.isfinite(value) else None for value in table]
+    values = (
+        [round(float(value), digits + 2) if np.isfinite(value) else None for value in table]
+        for table in (student, low, high, truth)
+    )
+    return ForecastExample(f"{series.name}: {dataset.vocabulary.variables[0]}", note, digits, clock, *values)

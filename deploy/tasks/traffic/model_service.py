@@ -10,17 +10,22 @@ import numpy as np
 from pydantic import Field
 
 from client.data.dataset import AnyDataset
+from common.arrays import Arrays
 from common.errors import ConfigError, DataError
 from common.options import Scalar
-from common.tasks.traffic.vocabulary import SensorVariables
+from common.tasks.traffic.counts import STATICS
 from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, Request, ServedModel, Serving
 from deploy.tasks.spec import TrainedRun
 
 if TYPE_CHECKING:
     from client.tasks.traffic.data.series import Series
     from client.tasks.traffic.inference import Forecast
-    from common.arrays import Arrays
-    from common.config.run import RunConfig
+
+
+def split_pooled(model: Arrays) -> tuple[Arrays, Arrays]:
+    """Return the parameters of a model, and the statistics and pooled properties saved with it."""
+    pooled = {name: a for name, a in model.items() if name in STATICS}
+    return {name: a for name, a in model.items() if name not in pooled}, pooled
 
 
 def forecast_rows(made: "Forecast", variables: Sequence[str]) -> list[dict[str, Scalar | None]]:
@@ -29,15 +34,11 @@ def forecast_rows(made: "Forecast", variables: Sequence[str]) -> list[dict[str, 
     columns = {**tables, "profile": made.profile, "low80": made.low80, "high80": made.high80}
     return [
         {"time": str(made.times[t]), "variable": variable}
-        | {name: _finite(float(table[t, d])) for name, table in columns.items()}
+        | {name: float(table[t, d]) if np.isfinite(table[t, d]) else None for name, table in columns.items()}
         | {"marked": bool(made.marked[t, d])}
         for t in range(len(made.times))
         for d, variable in enumerate(variables)
     ]
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 MAX_READINGS = 100_000
@@ -55,41 +56,29 @@ class ForecastRequest(Request):
 
 
 def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
-    """Return the forecaster of a run; with data, the one that their client uses.
+    """Return the forecaster of a run; with data, the one that `fedloom forecast` chooses for them.
 
     Raises:
         ConfigError: Clients have private layers or models of clusters, and there are no data.
     """
-    from client.inference.model_choice import trained_network
+    from client.inference.model_choice import fit_model, has_own_parameters, models_of_run, trained_network
     from client.tasks.traffic.export import exportable
+    from client.tasks.traffic.learner import TrafficLearner
     from common.tasks.traffic.task import TASK
 
-    config, vocabulary, model, statics = _model(run, dataset)
+    config, vocabulary, (model, statics) = run.config, run.vocabulary, split_pooled(run.model)
+    if dataset is None:
+        if has_own_parameters(config, model) or len(models_of_run(model)) > 1:
+            raise ConfigError(
+                f"clients of run '{run.name}' have private layers or models of clusters; add --data FILE --site NAME"
+            )
+    elif stored := run.find_stored(""):
+        config, vocabulary, model, statics = stored.config, stored.vocabulary, stored.model, stored.statics
+    else:
+        model = fit_model(config, TrafficLearner(config.task_run(TASK, vocabulary), dataset), model, statics)
     network, _ = trained_network(config, vocabulary, model)
     exported = exportable(network, len(vocabulary.variables), config.options_of(TASK))
     return Export(exported, config, vocabulary, statics)
-
-
-def _model(run: TrainedRun, dataset: AnyDataset | None) -> "tuple[RunConfig, SensorVariables, Arrays, Arrays]":
-    """Return configuration, vocabulary, parameters and statistics as `fedloom forecast` chooses them."""
-    from client.inference.model_choice import fit_model, has_own_parameters, models_of_run
-    from client.tasks.traffic.learner import TrafficLearner
-    from common.tasks.traffic.counts import STATICS
-    from common.tasks.traffic.task import TASK
-
-    stored = run.find_stored("") if dataset is not None else None
-    if stored:
-        return stored.config, cast(SensorVariables, stored.vocabulary), stored.model, stored.statics
-    trained = {name: a for name, a in run.model.items() if name not in STATICS}
-    statics = {name: a for name, a in run.model.items() if name in STATICS}
-    if dataset is None and (has_own_parameters(run.config, trained) or len(models_of_run(trained)) > 1):
-        raise ConfigError(
-            f"clients of run '{run.name}' have private layers or models of clusters; add --data FILE --site NAME"
-        )
-    if dataset is not None:
-        learner = TrafficLearner(run.config.task_run(TASK, run.vocabulary), dataset)
-        trained = fit_model(run.config, learner, trained, statics)
-    return run.config, run.vocabulary, trained, statics
 
 
 def answer(model: ServedModel, request: ForecastRequest) -> ModelAnswer:

@@ -1,7 +1,6 @@
 """Property of a sensor as text and as JSON, with the share of days that satisfy it."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,14 +19,23 @@ from common.logic.mining import mine
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.properties import Differences
 from common.tasks.traffic.vocabulary import SensorVariables, duration
-from deploy.tasks.traffic.words import FloatTable, Stretch, describe_formula, digits_for, number, percent, stretches
+from deploy.tasks.traffic.words import (
+    FloatTable,
+    Stretch,
+    clock,
+    describe_formula,
+    digits_for,
+    number,
+    percent,
+    stretches,
+)
 
 MERGE_SHARE = 0.05
 """Share of a variable's span by which neighbouring bounds may differ to be merged."""
 
 
 @dataclass(frozen=True)
-class Clause(ABC):
+class Clause:
     """Property of a variable in a stretch of the day.
 
     Bounds are rounded outwards: the statement is never stronger than the inferred one.
@@ -37,75 +45,16 @@ class Clause(ABC):
         variable: Name of the variable, or both names.
         low: Lower bound.
         high: Upper bound; infinite if there is none.
-        digits: Number of significant decimals.
+        formula: Formula over a trace that begins at midnight.
+        words: Sentence without its full stop.
     """
 
     stretch: Stretch
     variable: str
     low: float
     high: float
-    digits: int
-
-    @property
-    @abstractmethod
-    def formula(self) -> Formula:
-        """Formula over a trace that begins at midnight."""
-
-    @property
-    @abstractmethod
-    def words(self) -> str:
-        """Sentence without its full stop."""
-
-
-@dataclass(frozen=True)
-class ClockRange(Clause):
-    """Range of a variable (template 1).
-
-    Args:
-        positive: True if no reading is negative; a lower bound of 0 or less is then left out.
-    """
-
-    positive: bool
-
-    @property
-    def formula(self) -> Formula:
-        """Formula □ (x ≤ high ∧ x ≥ low)."""
-        x = Variable(self.variable)
-        return Always(self.stretch.first, self.stretch.last, (x <= self.high) & (x >= self.low))
-
-    @property
-    def words(self) -> str:
-        """Sentence `… the volume stays within 5 and 10`."""
-        low, high = number(self.low, self.digits), number(self.high, self.digits)
-        stays = f"stays at {low}" if self.low == self.high else f"stays within {low} and {high}"
-        open_below = self.positive and self.low <= 0 and self.low != self.high
-        return f"{self.stretch.when} the {self.variable} {f'does not exceed {high}' if open_below else stays}"
-
-
-@dataclass(frozen=True)
-class ClockDifference(Clause):
-    """Difference of two variables (template 4): x₁ − c·x₂ > low, c the ratio of their standard deviations.
-
-    Args:
-        names: Names of x₁ and x₂.
-        ratio: Ratio c.
-    """
-
-    names: tuple[str, str]
-    ratio: float
-
-    @property
-    def formula(self) -> Formula:
-        """Formula □ (x₁ − c·x₂ > low)."""
-        difference = Variable(self.names[0]) - self.ratio * Variable(self.names[1])
-        return Always(self.stretch.first, self.stretch.last, Atom(difference, ">", self.low))
-
-    @property
-    def words(self) -> str:
-        """Sentence `… the cars stays above 3.2 times the trucks less 5`."""
-        than = f"{self.ratio:g} times the {self.names[1]}"
-        more = "plus" if self.low > 0 else "less"
-        return f"{self.stretch.when} the {self.names[0]} stays above {than} {more} {number(abs(self.low), self.digits)}"
+    formula: Formula
+    words: str
 
 
 def by_clock(sensor: Sensor, variables: tuple[str, ...]) -> list[Clause]:
@@ -138,16 +87,30 @@ def _describe_gap(sensor: Sensor, variables: tuple[str, ...]) -> str:
 
 
 def _ranges(table: FloatTable, variable: str, positive: bool, step: int) -> Iterator[Clause]:
-    """Iterate over the ranges of a variable, from its bounds by the row of the week, 2 × W."""
-    span = float(table.max() - table.min())
+    """Iterate over the ranges of a variable (template 1), □ (x ≤ high ∧ x ≥ low).
+
+    The table has its bounds by the row of the week, 2 × W. If no reading is negative (`positive`), words leave out lower bounds
+    of 0 or less.
+    """
+    span, x = float(table.max() - table.min()), Variable(variable)
     digits = digits_for(span)
     bounds = np.stack([np.floor(table[0] * 10**digits), np.ceil(table[1] * 10**digits)]) / 10**digits
-    for stretch, (low, high) in stretches(bounds, step, MERGE_SHARE * span):
-        yield ClockRange(stretch, variable, float(low.min()), float(high.max()), digits, positive)
+    for stretch, (lower, upper) in stretches(bounds, step, MERGE_SHARE * span):
+        low, high = float(lower.min()), float(upper.max())
+        least, most = number(low, digits), number(high, digits)
+        if low == high:
+            stays = f"stays at {least}"
+        else:
+            stays = f"does not exceed {most}" if positive and low <= 0 else f"stays within {least} and {most}"
+        formula = Always(stretch.first, stretch.last, (x <= high) & (x >= low))
+        yield Clause(stretch, variable, low, high, formula, f"{stretch.when} the {variable} {stays}")
 
 
 def _differences(sensor: Sensor, inferred: Differences, variables: tuple[str, ...]) -> Iterator[Clause]:
-    """Iterate over the differences in the units of x₁; the bound is lowered by the rounding error of c."""
+    """Iterate over the differences of two variables (template 4), □ (x₁ − c·x₂ > low), in the units of x₁.
+
+    c is the ratio of their standard deviations. The bound is lowered by the rounding error of c.
+    """
     (first, second), scaler = inferred.pair, sensor.scaler
     exact = scaler.std[first] / scaler.std[second]
     ratio = float(f"{exact:.3g}")
@@ -156,12 +119,20 @@ def _differences(sensor: Sensor, inferred: Differences, variables: tuple[str, ..
     digits = digits_for(float(np.ptp(sensor.series.values[:, first])))
     rounded = np.floor(bound * 10**digits) / 10**digits
     names = variables[first], variables[second]
-    for stretch, (low,) in stretches(rounded[None], sensor.step, MERGE_SHARE * float(np.ptp(bound))):
-        yield ClockDifference(stretch, " over ".join(names), float(low.min()), np.inf, digits, names, ratio)
+    difference = Variable(names[0]) - ratio * Variable(names[1])
+    for stretch, (lower,) in stretches(rounded[None], sensor.step, MERGE_SHARE * float(np.ptp(bound))):
+        low = float(lower.min())
+        formula = Always(stretch.first, stretch.last, Atom(difference, ">", low))
+        than = f"{ratio:g} times the {names[1]} {'plus' if low > 0 else 'less'} {number(abs(low), digits)}"
+        words = f"{stretch.when} the {names[0]} stays above {than}"
+        yield Clause(stretch, " over ".join(names), low, np.inf, formula, words)
 
 
 MOST_MINED = 3
 """Number of the tightest properties that are listed."""
+
+DIGITS = 4
+"""Significant digits of numbers in a formula in words."""
 
 NONE = "no property: it needs 14 complete days of readings in training"
 
@@ -175,7 +146,7 @@ def stated_lines(sensor: Sensor, phi: Stated) -> list[str]:
     return [
         f"{sensor.series.name}: {source} (reading 0 is {anchor}, {duration(sensor.step)} a step)",
         "",
-        *_parts(sensor, phi, phi.formula),
+        *_conjuncts(sensor, phi, phi.formula),
         "",
         *describe_stated(sensor, phi),
         *([] if phi.written is not None else _tightest(sensor, phi)),
@@ -185,10 +156,11 @@ def stated_lines(sensor: Sensor, phi: Stated) -> list[str]:
 def stated_json(sensor: Sensor, phi: Stated) -> dict[str, Any]:
     """Return the formula as JSON; shares without any window are null."""
     past, later = _past_and_later(sensor)
+    shown = None if phi.formula is None else with_digits(phi.formula, DIGITS)
     return {
         "site": sensor.series.name,
         "formula": None if phi.formula is None else str(phi.formula),
-        "words": _words(sensor, phi),
+        "words": NONE if shown is None else describe_formula(shown, sensor.step, at_midnight=phi.at_midnight),
         "anchor": "midnight" if phi.at_midnight else "forecast",
         "held": None if math.isnan(past.share) else past.share,
         "past_days": len(past.first),
@@ -199,13 +171,13 @@ def stated_json(sensor: Sensor, phi: Stated) -> dict[str, Any]:
     }
 
 
-def _parts(sensor: Sensor, phi: Stated, formula: Formula) -> list[str]:
+def _conjuncts(sensor: Sensor, phi: Stated, formula: Formula) -> list[str]:
     """Return one line for each conjunct: its text and its words."""
-    shown = _shown(formula)
-    parts = shown.parts if isinstance(shown, And) else (shown,)
-    width = max(len(str(part)) for part in parts)
-    words = (describe_formula(part, sensor.step, at_midnight=phi.at_midnight) for part in parts)
-    return [f"  {part!s:{width}}  {text}" for part, text in zip(parts, words, strict=True)]
+    shown = with_digits(formula, DIGITS)
+    conjuncts = shown.members if isinstance(shown, And) else (shown,)
+    width = max(len(str(part)) for part in conjuncts)
+    words = (describe_formula(part, sensor.step, at_midnight=phi.at_midnight) for part in conjuncts)
+    return [f"  {part!s:{width}}  {text}" for part, text in zip(conjuncts, words, strict=True)]
 
 
 def _tightest(sensor: Sensor, phi: Stated) -> list[str]:
@@ -214,16 +186,6 @@ def _tightest(sensor: Sensor, phi: Stated) -> list[str]:
     found = mine(torch.from_numpy(days), phi.names)[:MOST_MINED]
     about = (f"  template {m.template}, windows of {m.width}: slack {m.slack:.2f} standard deviations" for m in found)
     return ["", "tightest properties of its past", *about]
-
-
-def _shown(phi: Formula) -> Formula:
-    """Return φ with numbers of four significant digits."""
-    return with_digits(phi, 4)
-
-
-def _words(sensor: Sensor, phi: Stated) -> str:
-    shown = None if phi.formula is None else _shown(phi.formula)
-    return describe_formula(shown, sensor.step, at_midnight=phi.at_midnight) if shown is not None else NONE
 
 
 def describe_stated(sensor: Sensor, phi: Stated) -> list[str]:
@@ -248,9 +210,8 @@ def describe_unjudged(sensor: Sensor, phi: Stated) -> str:
     reading = (int(sensor.slots[-1]) + 1) % day
     if not phi.at_midnight or reading == 0:
         return ""
-    clock = f"{reading * step // 3600:02d}:{reading * step % 3600 // 60:02d}"
     return (
-        f"not corrected: the formula judges forecasts that begin at midnight, and this one begins at {clock};"
+        f"not corrected: the formula judges forecasts that begin at midnight, and this one begins at {clock(reading * step)};"
         " end the data at midnight, or train with tasks.traffic.anchor=forecast"
     )
 
@@ -318,8 +279,15 @@ def describe_satisfaction(sensor: Sensor, options: TrafficOptions) -> list[str]:
             "pooled from similar clients of the federation,"
             f" because it has fewer than {options.newcomer_days} days of readings of its own"
         ]
+    elif not math.isnan(sensor.held) and sensor.seen == 1:
+        lines = [f"satisfied on {percent(sensor.held)} of complete past days, each tested without its own week"]
     elif not math.isnan(sensor.held):
-        lines = _calibrated(sensor)
+        missing = "less than 1 %" if sensor.seen > 0.99 else percent(1 - sensor.seen)
+        lines = [
+            f"satisfied on {percent(sensor.held)} of past days, each tested without its own week",
+            f"these days lacked {missing} of their readings, because fewer than two weeks were complete;"
+            " the share of complete days is lower",
+        ]
     elif options.property in ("calibrated", "difference") or is_cold_start(sensor, options):
         lines = ["not calibrated: less than two weeks of readings in training; later days may violate it"]
     else:
@@ -333,15 +301,3 @@ def describe_satisfaction(sensor: Sensor, options: TrafficOptions) -> list[str]:
     elif sensor.past < len(sensor.values):
         lines.append("no day after its training part is complete, so none was tested")
     return lines
-
-
-def _calibrated(sensor: Sensor) -> list[str]:
-    """Return the calibrated share, with a caveat if the tested days lack readings."""
-    if sensor.seen == 1:
-        return [f"satisfied on {percent(sensor.held)} of complete past days, each tested without its own week"]
-    missing = "less than 1 %" if sensor.seen > 0.99 else percent(1 - sensor.seen)
-    return [
-        f"satisfied on {percent(sensor.held)} of past days, each tested without its own week",
-        f"these days lacked {missing} of their readings, because fewer than two weeks were complete;"
-        " the share of complete days is lower",
-    ]

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from common.metrics import MetricSpec
 from deploy.pages.figures import COLORS, INK, client_spread, dot_size, svg, with_colors
-from deploy.pages.view import RunRecord, Section, Table, figure_of, format_value, in_order, measure, section, table
+from deploy.pages.view import RunRecord, Section, figure_of, format_value, in_order, measure, section, table
 from server.record.result import ClientResult
 
 ROLES = {"": "student", "cluster_": "cluster model", "global_": "shared model", "teacher_": "teacher"}
@@ -85,59 +84,38 @@ def learning(histories: Sequence[RunRecord]) -> Section:
     if not is_forecaster(histories):
         return {}
     figures = [
-        figure_of(measure(key), by_round(histories, key, reference, name), _about(key))
-        for key, reference, name in _REFERENCES
+        figure_of(measure(key), by_round(histories, key, reference, name), f"{measure(key).meaning}{more}")
+        for (key, reference, name), more in zip(_REFERENCES, ("", " The teacher always satisfies it."), strict=True)
     ]
     note = "Student: forecast of a client's model. Teacher: closest forecast that satisfies the client's own property."
-    if len(histories) == 1:
-        note += _formula(histories[0])
     if len(histories) > 1:
         note += " Solid: students. Dotted: their teachers."
-    metrics = _all_metrics(histories[0]) if len(histories) == 1 else None
+    elif formula := histories[0].config.get("tasks.traffic.formula"):
+        note += f" The property of every client is the formula {formula}."
+    metrics = None
+    if len(histories) == 1 and (final := histories[0].final):  # also those that short tables leave out
+        rows = [[m.label, format_value(m, final[m.key]), m.meaning] for m in in_order(final)]
+        metrics = table(f"All {len(rows)} metrics", ["Metric", "Final", "Meaning"], rows, "words")
     return section("Forecasts by round", note, figures, metrics) | {"metrics": DRAWN}
-
-
-def _formula(history: RunRecord) -> str:
-    """Return the formula of a run as a sentence; empty without one."""
-    text = str(history.config.get("tasks.traffic.formula", ""))
-    return f" The property of every client is the formula {text}." if text else ""
-
-
-def _all_metrics(history: RunRecord) -> Table | None:
-    """Return every final metric, also those that short tables leave out."""
-    rows = [[m.label, format_value(m, history.final[m.key]), m.meaning] for m in in_order(history.final)]
-    return table(f"All {len(rows)} metrics", ["Metric", "Final", "Meaning"], rows, "words") if rows else None
-
-
-def _about(key: str) -> str:
-    m = measure(key)
-    return m.meaning if key != "rho_trace" else f"{m.meaning} The teacher always satisfies it."
 
 
 def teaching(histories: Sequence[RunRecord]) -> Section:
     """Return each client's error and satisfaction of the property before and after the teacher."""
-    clients = [h.result.clients for h in histories if h.result and _has_teacher(h)]
+    results = [history.result.clients for history in histories if history.result]
+    clients = [one for one in results if any("teacher_mse" in client.metrics for client in one.values())]
     if not clients:
         return {}
     note = "The final model on each client's test data."
     if len(clients) > 1:
         several = [measure(key) for key in ("mse", "teacher_mse", "rho_trace")]
-        return section("Clients before and after the teacher", note, [_spread(histories, m) for m in several])
-    figures = [
-        figure_of(measure(key), before_and_after(clients[0], key, reference, name, lower=key == "mse"), _caption(name))
-        for key, reference, name in _REFERENCES
-    ]
+        figures = [figure_of(m, client_spread(histories, m), m.meaning) for m in several]
+    else:
+        figures = [
+            figure_of(
+                measure(key),
+                before_and_after(clients[0], key, reference, name, lower=key == "mse"),
+                f"Ring: student. Dot: teacher. Dash: {name}.",
+            )
+            for key, reference, name in _REFERENCES
+        ]
     return section("Clients before and after the teacher", note, figures)
-
-
-def _caption(reference: str) -> str:
-    return f"Ring: student. Dot: teacher. Dash: {reference}."
-
-
-def _spread(histories: Sequence[RunRecord], m: MetricSpec) -> dict[str, str]:
-    return figure_of(m, client_spread(histories, m), m.meaning)
-
-
-def _has_teacher(history: RunRecord) -> bool:
-    clients = history.result.clients.values() if history.result else ()
-    return any("teacher_mse" in client.metrics for client in clients)

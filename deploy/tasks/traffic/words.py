@@ -53,7 +53,7 @@ class Stretch:
     @property
     def clock(self) -> tuple[str, str]:
         """Start and end: `08:00`, `10:00`."""
-        return _clock(self.first * self.step), _clock((self.last + 1) * self.step)
+        return clock(self.first * self.step), clock((self.last + 1) * self.step)
 
     @property
     def when(self) -> str:
@@ -73,10 +73,10 @@ def stretches(table: FloatTable, step: int, tolerance: float) -> Iterator[tuple[
         tolerance: Maximum change, in the units of the bounds.
     """
     day, row = table.shape[1] // 7, max(step, HOUR)
-    parts = [(days, table[:, first * day : (first + 1) * day]) for days, first in KINDS]
-    if np.array_equal(parts[0][1], parts[1][1]):
-        parts = [("every day", parts[0][1])]
-    for days, part in parts:
+    halves = [(days, table[:, first * day : (first + 1) * day]) for days, first in KINDS]
+    if np.array_equal(halves[0][1], halves[1][1]):
+        halves = [("every day", halves[0][1])]
+    for days, part in halves:
         for first, last in _constant_runs(part, tolerance):
             yield Stretch(days, first * row // step, (last + 1) * row // step - 1, step), part[:, first : last + 1]
 
@@ -106,9 +106,10 @@ def _constant_runs(table: FloatTable, tolerance: float) -> Iterator[tuple[int, i
             first = k
 
 
-def _clock(seconds: int) -> str:
-    parts = [seconds // HOUR, seconds % HOUR // 60, *([seconds % 60] if seconds % 60 else [])]
-    return ":".join(f"{part:02d}" for part in parts)
+def clock(seconds: int) -> str:
+    """Return the time of the day that many seconds after midnight: `08:00`."""
+    fields = [seconds // HOUR, seconds % HOUR // 60, *([seconds % 60] if seconds % 60 else [])]
+    return ":".join(f"{part:02d}" for part in fields)
 
 
 RELATIONS = {"<=": "is at most", ">=": "is at least", "<": "is below", ">": "is above"}
@@ -129,13 +130,14 @@ def _words(phi: Formula, step: int, *, top: bool) -> str:
     inner = partial(_words, step=step)
     match phi:
         case Atom(expression, relation, bound):
-            return f"the {expression} {RELATIONS[relation]} {number_text(bound)}" + (_moment(step) if top else "")
+            moment = " at midnight" if step else " at the first reading"
+            return f"the {expression} {RELATIONS[relation]} {number_text(bound)}{moment if top else ''}"
         case Not(part):
             return f"it is not true that {inner(part, top=top)}"
-        case And(parts):
-            return (", and " if top else " and ").join(inner(part, top=top) for part in parts)
-        case Or(parts):
-            return "either " + " or ".join(inner(part, top=top) for part in parts)
+        case And(clauses):
+            return (", and " if top else " and ").join(inner(part, top=top) for part in clauses)
+        case Or(clauses):
+            return "either " + " or ".join(inner(part, top=top) for part in clauses)
         case Implies(left, right):
             return f"if {inner(left, top=top)}, then {inner(right, top=top)}"
         case Always(a, b, part):
@@ -145,10 +147,6 @@ def _words(phi: Formula, step: int, *, top: bool) -> str:
         case Until(a, b, left, right):
             when = _window("some", a, b, step, top=top)
             return f"{inner(left, top=False)} up to {when.removeprefix('at ')} where {inner(right, top=False)}"
-
-
-def _moment(step: int) -> str:
-    return " at midnight" if step else " at the first reading"
 
 
 def _window(quantity: str, a: int, b: int, step: int, *, top: bool) -> str:

@@ -7,8 +7,7 @@ import pytest
 import torch
 from fedloom_planners.options import ADAP, ADPML
 
-from client.tasks.ratings.data.raters import Rater
-from client.tasks.ratings.data.split import Rated, SplitRater
+from client.tasks.ratings.data.raters import Rated, Rater, SplitRater
 from common.methods.planners import BGTplanner
 from common.tasks.ratings.model import StarAttention
 from common.tasks.ratings.options import RatingsOptions

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from client.tasks.ratings.data.raters import Rater
-from client.tasks.ratings.data.split import Rated, SplitRater
+from client.tasks.ratings.data.raters import Rated, Rater, SplitRater
 from common.tasks.ratings.options import RatingsOptions
 from studies.ratings.baselines import SHRINK, Flat, baselines_of, biases, item_means
 from studies.ratings.experiments import BASELINES, OWN

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from client.tasks.ratings.data.split import arrived
+from client.tasks.ratings.data.raters import arrived
 from studies.ratings.paper_figures import TABLE_II, claimed_epsilon, mean_rows, rows_of, true_epsilon
 
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from client.tasks.rules.data.homes import Device, Home
-from client.tasks.rules.data.split import Examples, SplitHome
+from client.tasks.rules.data.homes import Device, Examples, Home, SplitHome
 from studies.rules.baselines import count_baseline, examples_of
 from studies.rules.convolution import Convolved
 from studies.rules.experiments import COUNTS

@@ -1,7 +1,6 @@
 """Held-out rules with an isolated end."""
 
-from client.tasks.rules.data.homes import Device, Home, as_edges
-from client.tasks.rules.data.split import Examples, SplitHome
+from client.tasks.rules.data.homes import Device, Examples, Home, SplitHome, as_edges
 from studies.rules.isolation import isolated, without_isolated
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from client.data.sources import Source
+from client.data.dataset import Source
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import FedloomError, public_reason
 from tests.support.tables import FORMS, TABLES

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from client.data.partition import own_rng, partition_units
+from client.data.dataset import own_rng
+from client.data.read import partition_units
 from common.errors import DataError
 
 

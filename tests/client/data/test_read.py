@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.dataset import AnyDataset
+from client.data.dataset import AnyDataset, fingerprint
 from client.data.read import demo_partition, read_all, read_partition, with_test
-from client.data.sources import fingerprint
 from client.tasks.rules.data.homes import Home, write_homes
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.task import TASK

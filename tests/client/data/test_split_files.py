@@ -10,7 +10,7 @@ import pytest
 from client.data.read import find_own_tables, partition_read, read_all
 from client.data.tables.files import clients_in, split_files, splits_of
 from client.data.tables.schema import Dialect
-from client.tasks.ratings.data.split import split_rater
+from client.tasks.ratings.data.raters import split_rater
 from common.errors import ConfigError, DataError
 from common.tasks.ratings.options import RatingsOptions
 from deploy.data.check import check_data

@@ -12,7 +12,7 @@ import pytest
 from flwr.app import ArrayRecord, Message, RecordDict
 
 from client.node import flower as heart
-from client.node.failures import NotAdmittedError, Place, Server
+from client.node.failures import LastNode, NotAdmittedError, Server
 from client.node.flower import Fleet, Heart
 from tests.client.node.conftest import NODE_ID
 
@@ -63,11 +63,11 @@ def test_a_client_is_busy_from_a_request_to_its_reply(fake: Any, monkeypatch: py
 
 
 def test_a_restarted_client_takes_over_the_place_of_its_last_connection(fake: Any, tmp_path: Path) -> None:
-    place = Place(tmp_path / "home-7.node")
-    server = Server(fake.address, place=place)
+    last_node = LastNode(tmp_path / "home-7.node")
+    server = Server(fake.address, last_node=last_node)
     with Fleet(server, threading.Event()) as fleet:
         assert fleet.node_id == NODE_ID
-    assert place.read() == NODE_ID
+    assert last_node.read() == NODE_ID
     assert stat.S_IMODE((tmp_path / "home-7.node").stat().st_mode) == 0o600
     fake.calls.clear()
     fake.held = True
@@ -82,7 +82,7 @@ def test_without_a_known_place_the_client_waits(content: bytes | None, fake: Any
         path.write_bytes(content)
     fake.held = True
     with pytest.raises(NotAdmittedError):
-        Fleet(Server(fake.address, place=Place(path)), threading.Event()).__enter__()
+        Fleet(Server(fake.address, last_node=LastNode(path)), threading.Event()).__enter__()
     assert "DeactivateNode" not in fake.calls
 
 
@@ -91,4 +91,4 @@ def test_a_key_that_does_not_hold_the_place_is_refused_as_before(fake: Any, tmp_
     fake.held = True
     fake.is_registered = False
     with pytest.raises(NotAdmittedError, match="does not admit this node's key"):
-        Fleet(Server(fake.address, place=Place(tmp_path / "n")), threading.Event()).__enter__()
+        Fleet(Server(fake.address, last_node=LastNode(tmp_path / "n")), threading.Event()).__enter__()

@@ -6,7 +6,7 @@ from client.privacy.budget import settings_for
 from common.config.parse import to_json
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp, fixed_order, rho_of
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.privacy.options import PrivacyOptions
 from common.wire.messages import EnrolReply, EnrolRequest, TrainRequest
 from tests.support.asked import Asked, configured

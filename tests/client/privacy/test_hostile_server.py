@@ -9,11 +9,9 @@ import pytest
 
 from client.owner.policy import Policy
 from client.privacy.dp_sgd import DpSgdNoise
-from client.privacy.ledger.accounts import Limits
-from client.privacy.ledger.database import MEMORY
-from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.database import MEMORY, Slot
+from client.privacy.ledger.ledger import Ledger, Limits
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from client.privacy.release import Releaser
 from client.state import MemoryStore
 from client.training.descent import _sample_inputs
@@ -23,7 +21,7 @@ from common.config.parse import to_json
 from common.errors import RefusedError, WireError
 from common.models import tensors
 from common.privacy.accounts import Rdp, Zcdp, epsilon_of, rho_of
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from common.privacy.options import Unit
 from common.tasks.rules.counts import COUNTS
 from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest

@@ -18,7 +18,7 @@ from common.errors import RefusedError
 from common.models import parameters
 from common.options import Scalar
 from common.privacy.accounts import rho_of, sigma_of
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.tasks.markets.counts import KEYS, VALUES, no_counts
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.vocabulary import Vocabulary

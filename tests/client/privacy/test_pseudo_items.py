@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.owner.policy import Policy
+from client.privacy.release import draw_items
 from client.privacy.simulation import in_memory
-from client.privacy.update_steps import draw_items
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.ratings.data.generator import demo_raters

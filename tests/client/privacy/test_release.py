@@ -12,7 +12,7 @@ from common.arrays import norm, sub
 from common.config.parse import parse, to_json
 from common.errors import ConfigError, RefusedError
 from common.privacy.accounts import rho_of
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainRequest
 from tests.support.asked import Asked, configured
 from tests.support.toys import CATALOGUE

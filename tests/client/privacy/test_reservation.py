@@ -15,7 +15,7 @@ from client.privacy.dp_sgd import DpSgdNoise
 from client.tasks.rules.learner import RulesLearner
 from common.errors import RefusedError, StateError
 from common.privacy.accounts import Account
-from common.privacy.mechanisms.registry import build_account
+from common.privacy.mechanisms import build_account
 from common.wire.messages import AssignRequest, TrainRequest
 from tests.support.asked import Asked, configured
 

@@ -5,6 +5,7 @@ import pytest
 from safetensors.numpy import save
 
 from client.privacy.budget import Reservation, finite_or_zeros, sort_bounds
+from client.privacy.release import AddPseudoItems, to_sparse_rows
 from client.privacy.transforms import (
     AdditiveNoise,
     InternalNoise,
@@ -13,11 +14,10 @@ from client.privacy.transforms import (
     Update,
     UpdateChain,
     Work,
-    to_sparse_rows,
+    ZerosOnFailure,
 )
-from client.privacy.update_steps import AddPseudoItems
-from client.training.failures import DivergedError, ZerosOnFailure
-from common.privacy.mechanisms.vector import Gaussian
+from client.training.local_round import DivergedError
+from common.privacy.mechanisms import Gaussian
 from common.wire.messages import TrainRequest
 from tests.support.asked import Asked, configured
 

@@ -12,7 +12,7 @@ from client.secure.helper import helper_service as desk
 from client.secure.upload import Blocks
 from client.tasks.counts import COUNTS
 from common.arrays import Arrays
-from common.config.run import RunConfig, count_cost
+from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.privacy.accounts import rho_of
 from common.secure.noise import DiscreteGaussian
@@ -36,7 +36,7 @@ def exact_counts() -> Arrays:
 
 
 def terms_of(server: Summing) -> SumTerms:
-    rho = count_cost(server.config)
+    rho = server.config.count_cost
     noised = {"clip": 2.0, "sign": "positive", "noise": noise_scale(rho, 1024, "positive")} if rho else {}
     return server.terms(ZEROS, rho, round=0, channel="counts", **noised)
 
@@ -70,7 +70,7 @@ def test_noised_counts_are_bounded_and_paid_from_their_share(monkeypatch: pytest
     own = [load(s.store.read("toy", COUNTS))["counts"].ravel() for s in server.sessions.values()]
     np.testing.assert_allclose(np.sum(own, axis=0), opened, atol=1e-5)
     assert server.spent == DiscreteGaussian(1024, "positive", terms.noise).privacy_cost.zcdp
-    assert server.spent <= count_cost(server.config) == 0.5 * rho_of(10.0, 1e-5)
+    assert server.spent <= server.config.count_cost == 0.5 * rho_of(10.0, 1e-5)
 
 
 @pytest.mark.parametrize("allowed", ["never", "summed"])

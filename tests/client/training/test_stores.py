@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from client.state import ClientMemory, MemoryStore, StackedRow
-from client.training import shards as shard
-from client.training.snapshot import Manifest, SnapshotFolder, dump_stores, load_stores, state_files
+from client.training import snapshot as shard
+from client.training.snapshot import Manifest, SnapshotFolder, dump_stores, load_stores
 from client.training.stacks import Tensors
 
 RUN = "r"
@@ -16,7 +16,7 @@ RUN = "r"
 def copied(stores: list[MemoryStore], folder: Path) -> list[MemoryStore]:
     """Return new stores with the state of a snapshot of these."""
     manifest = Manifest(RUN, 2, "model", "layout")
-    SnapshotFolder(folder).write(manifest, state_files(dump_stores(stores, RUN)))
+    SnapshotFolder(folder).write(manifest, dump_stores(stores, RUN))
     again = [MemoryStore() for _ in stores]
     load_stores(SnapshotFolder(folder).read(manifest)[1], again, RUN)
     return again
@@ -61,6 +61,6 @@ def test_a_whole_stack_returns_as_one(tmp_path: Path) -> None:
         stores[k].save(RUN, ClientMemory(2, StackedRow(stacked, place, 3)))
     again = copied(stores, tmp_path / "clients")
     rows = [groups for store in again if isinstance(groups := store.load(RUN).groups, StackedRow)]
-    assert [(row.place, row.clients) for row in rows] == [(1, 3), (2, 3), (0, 3)]
+    assert [(row.index, row.clients) for row in rows] == [(1, 3), (2, 3), (0, 3)]
     assert len({id(row.stacked) for row in rows}) == 1
     assert_equal(stores, again)

@@ -5,9 +5,8 @@ import logging
 
 import pytest
 
-from common.config.keys import overlay, respell
+from common.config.keys import note_renamed, overlay, respell
 from common.config.parse import flatten, from_json, option_keys, parse, read_names, to_json
-from common.config.retired import note_renamed
 from common.options import Scalar
 from server.app import _named
 from tests.support.configurations import BARE, refusal

@@ -20,15 +20,15 @@ from common.logic.formula import (
     Until,
     Variable,
 )
-from common.logic.normal_forms import CAP
-from common.logic.projection import Policy, Teacher
+from common.logic.plan import CAP
+from common.logic.projection import Teacher
 
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "<", ">")
 
 
-def closest(phi: Formula, readings: Tensor, names: Sequence[str], policy: Policy = "split", cap: int = CAP) -> Tensor:
+def closest(phi: Formula, readings: Tensor, names: Sequence[str], cap: int = CAP) -> Tensor:
     """Return the closest traces that satisfy φ, B x T x D."""
-    return Teacher.of(phi, names, readings.shape[-2], policy, cap)(readings)
+    return Teacher.of(phi, names, readings.shape[-2], cap)(readings)
 
 
 def atoms(names: tuple[str, ...] = ("x",), bounds: tuple[float, ...] = (-1.0, 0.0, 1.0)) -> st.SearchStrategy[Atom]:

@@ -12,10 +12,9 @@ from torch import Tensor
 from common.errors import DataError
 from common.logic import inference
 from common.logic.formula import STRICT
-from common.logic.inference import Property, smallest_cover
+from common.logic.inference import Property, smallest_cover, windows
 from common.logic.semantics import satisfied
-from common.logic.templates import windows
-from common.tasks.traffic.properties import pool_parameters
+from common.tasks.traffic.properties import WEAKER_DOWN, WEAKER_UP, pool_parameters
 from tests.common.logic.drawn import traces
 
 NAMES = ("x", "y")
@@ -28,13 +27,12 @@ INFERRED: dict[str, Infer] = {
     "2": lambda x, y: inference.infer_existence(x, OVER, "x"),
     "3": lambda x, y: inference.infer_until(x, OVER, "x"),
     "3 wide": lambda x, y: inference.infer_until(x, windows(6, 3), "x"),
-    "3 literal": lambda x, y: inference.infer_until(x, OVER, "x", literal=True),
     "4": lambda x, y: inference.infer_intra_task(x, y, OVER, "x", "y"),
     "5": lambda x, y: inference.infer_implication(x, (0, 3), (1, 2), "x"),
     "6": lambda x, y: inference.infer_nested(x, y, (0, 3), (0, 2), "x", "y"),
     "7": lambda x, y: inference.infer_eventualities(x, OVER, "x"),
 }
-SLACK = {"3": STRICT, "3 wide": STRICT, "3 literal": STRICT, "4": STRICT}
+SLACK = {"3": STRICT, "3 wide": STRICT, "4": STRICT}
 
 
 def both(readings: Tensor) -> tuple[Tensor, Tensor]:
@@ -50,12 +48,13 @@ def test_the_inferred_property_holds_and_nothing_tighter_does(name: str, reading
         return
     assert satisfied(inferred.formula(), readings, NAMES).all()
     step = SLACK.get(name, 0.0) + 1e-6
-    changes = [(each, -step) for each in inferred.weaker_up if each != "trigger"]
-    for parameter, change in changes + [(each, step) for each in inferred.weaker_down]:
-        for w in range(len(getattr(inferred, parameter))):
-            tighter = getattr(inferred, parameter).clone()
-            tighter[w] += change
-            assert not satisfied(replace(inferred, **{parameter: tighter}).formula(), readings, NAMES).all()
+    assert {*inferred.parameters} <= {*WEAKER_UP, *WEAKER_DOWN}
+    for parameter in inferred.parameters.keys() - {"trigger"}:
+        for w in range(len(inferred.parameters[parameter])):
+            tighter = inferred.parameters[parameter].clone()
+            tighter[w] += step if parameter in WEAKER_DOWN else -step
+            changed = replace(inferred, parameters={**inferred.parameters, parameter: tighter})
+            assert not satisfied(changed.formula(), readings, NAMES).all()
 
 
 @pytest.mark.parametrize("name", INFERRED)
@@ -75,10 +74,9 @@ def test_the_inferred_property_holds_in_single_precision_and_large_units(name: s
 
 def pool(members: Property) -> Property:
     """Return the property with the weakest of every parameter, as clusters pool it."""
-    names = members.weaker_up + members.weaker_down
-    values = {name: getattr(members, name).numpy() for name in names}
-    pooled = pool_parameters([{n: a[k] for n, a in values.items()} for k in range(len(values[names[0]]))])
-    return replace(members, **{name: torch.from_numpy(pooled[name]) for name in names})
+    values = {name: a.numpy() for name, a in members.parameters.items()}
+    pooled = pool_parameters([{n: a[k] for n, a in values.items()} for k in range(len(members.vacuous))])
+    return replace(members, parameters={name: torch.from_numpy(pooled[name]) for name in values})
 
 
 @pytest.mark.parametrize("name", INFERRED)
@@ -115,18 +113,18 @@ def test_covers_are_computed_in_pieces_too(monkeypatch: pytest.MonkeyPatch) -> N
 def test_parameters_by_hand() -> None:
     x = torch.tensor([[1.0, 5, 2, 8], [3, 4, 9, 0]], dtype=torch.float64)
     over = windows(4, 2)
-    ranges = inference.infer_operational_range(x, over, "x", slack=0.5)
-    assert (ranges.upper.tolist(), ranges.lower.tolist()) == ([5.5, 9.5], [0.5, -0.5])
-    assert inference.infer_eventualities(x, over, "x").bound.tolist() == [4, 8]
-    met = inference.infer_existence(x, over, "x")
-    assert (met.lower.tolist(), met.upper.tolist()) == ([4, 8], [5, 9])
-    held = inference.infer_until(x, over, "x")
+    ranges = inference.infer_operational_range(x, over, "x").parameters
+    assert (ranges["upper"].tolist(), ranges["lower"].tolist()) == ([5, 9], [1, 0])
+    assert inference.infer_eventualities(x, over, "x").parameters["bound"].tolist() == [4, 8]
+    met = inference.infer_existence(x, over, "x").parameters
+    assert (met["lower"].tolist(), met["upper"].tolist()) == ([4, 8], [5, 9])
+    held = inference.infer_until(x, over, "x").parameters
     # window 0 dips to 1 and 3, so b = 3; both do so at once, so a = 3. window 1: 2 at once, and 0 after 9.
-    torch.testing.assert_close(held.met, torch.tensor([3.0, 2], dtype=torch.float64) + STRICT, rtol=0, atol=1e-12)
-    torch.testing.assert_close(held.held, torch.tensor([3.0, 9], dtype=torch.float64) + STRICT, rtol=0, atol=1e-12)
-    answer = inference.infer_implication(x, (0, 2), (1, 1), "x", level=0.6)
+    torch.testing.assert_close(held["met"], torch.tensor([3.0, 2], dtype=torch.float64) + STRICT, rtol=0, atol=1e-12)
+    torch.testing.assert_close(held["held"], torch.tensor([3.0, 9], dtype=torch.float64) + STRICT, rtol=0, atol=1e-12)
+    answer = inference.infer_implication(x, (0, 2), (1, 1), "x", level=0.6).parameters
     # 5 of the 8 readings are <= 4: triggered by 5, 4 and 9 within the span, followed by 2, 9 and 0.
-    assert (answer.trigger.tolist(), answer.response.tolist()) == ([4], [0])
+    assert (answer["trigger"].tolist(), answer["response"].tolist()) == ([4], [0])
 
 
 def test_a_property_whose_trigger_never_occurs_is_vacuous() -> None:

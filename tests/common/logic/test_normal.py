@@ -7,33 +7,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Until, Variable, horizon
-from common.logic.normal_forms import normal_form
+from common.logic.formula import (
+    Always,
+    Formula,
+    Implies,
+    Not,
+    Or,
+    Until,
+    Variable,
+    horizon,
+    operands,
+)
+from common.logic.plan import normal_form
 from common.logic.semantics import robustness, satisfied
 from tests.common.logic.drawn import atoms, formulas, traces
 
 NAMES = ("x", "y")
 
 
-def parts(phi: Formula) -> Iterator[Formula]:
+def nodes(phi: Formula) -> Iterator[Formula]:
     yield phi
-    match phi:
-        case Atom():
-            return
-        case And(inner) | Or(inner):
-            below: tuple[Formula, ...] = inner
-        case Not(part) | Always(_, _, part) | Eventually(_, _, part):
-            below = (part,)
-        case Implies(left, right) | Until(_, _, left, right):
-            below = (left, right)
-    for part in below:
-        yield from parts(part)
+    for operand in operands(phi):
+        yield from nodes(operand)
 
 
 @given(st.data(), formulas(atoms(NAMES), longest=3, size=5))
 def test_truth_and_robustness_are_unchanged_without_negations(data: st.DataObject, phi: Formula) -> None:
     normal = normal_form(phi)
-    assert not any(isinstance(part, Not | Implies) for part in parts(normal))
+    assert not any(isinstance(node, Not | Implies) for node in nodes(normal))
     assert horizon(normal) == horizon(phi)
     drawn: Tensor = data.draw(traces(3, horizon(phi) + 1, 2))
     torch.testing.assert_close(robustness(normal, drawn, NAMES), robustness(phi, drawn, NAMES), rtol=0, atol=0)

@@ -7,27 +7,26 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from common.errors import ConfigError, DataError
-from common.logic import templates
+from common.logic import inference
 from common.logic.formula import Always, Eventually, Formula, Implies, Or, Until, Variable
+from common.logic.inference import windows
 from common.logic.projection import Teacher, property_loss
 from common.logic.semantics import robustness, satisfied
-from common.logic.templates import windows
 from tests.common.logic.drawn import closest
 
 x, y = Variable("x"), Variable("y")
 NAMES = ("x", "y")
 
 LARGE: dict[str, Formula] = {
-    "1": templates.operational_range("x", windows(24, 2), [1.0] * 12, [-1.0] * 12),
-    "2": templates.existence("x", windows(24, 2), [0.5] * 12, [-0.5] * 12),
-    "2 overlapping": templates.existence("x", windows(24, 2, 1), [0.5] * 23, [-0.5] * 23),
-    "3": templates.until("x", windows(24, 2), [1.0] * 12, [0.0] * 12),
-    "3 literal": templates.until("x", windows(24, 2), [1.0] * 12, [0.0] * 12, literal=True),
-    "4": templates.intra_task("x", "y", windows(24, 2), [-0.3] * 12),
-    "5": templates.implication("x", (0, 18), (1, 5), 0.7, 1.5),
-    "5 weaker response": templates.implication("x", (0, 18), (1, 5), 1.5, 0.7),
-    "6": templates.nested("x", "y", (0, 18), (0, 5), 0.7, 1.5),
-    "7": templates.eventualities("x", windows(24, 2), [0.5] * 12),
+    "1": inference.operational_range("x", windows(24, 2), [1.0] * 12, [-1.0] * 12),
+    "2": inference.existence("x", windows(24, 2), [0.5] * 12, [-0.5] * 12),
+    "2 overlapping": inference.existence("x", windows(24, 2, 1), [0.5] * 23, [-0.5] * 23),
+    "3": inference.until("x", windows(24, 2), [1.0] * 12, [0.0] * 12),
+    "4": inference.intra_task("x", "y", windows(24, 2), [-0.3] * 12),
+    "5": inference.nested("x", "x", (0, 18), (1, 5), 0.7, 1.5),
+    "5 weaker response": inference.nested("x", "x", (0, 18), (1, 5), 1.5, 0.7),
+    "6": inference.nested("x", "y", (0, 18), (0, 5), 0.7, 1.5),
+    "7": inference.eventualities("x", windows(24, 2), [0.5] * 12),
 }
 
 
@@ -47,19 +46,18 @@ def test_all_traces_satisfy_and_satisfying_traces_are_unchanged(name: str, dtype
 @pytest.mark.parametrize("name", ["3", "4", "6"])
 def test_large_units_in_single_precision(name: str) -> None:
     readings = 20_000 * torch.randn(1000, 24, 2, generator=torch.Generator().manual_seed(1))
-    for policy in ("split", "second"):
-        teacher = Teacher.of(LARGE[name], NAMES, 24, "split" if policy == "split" else "second")
-        corrected = teacher(readings)
-        assert satisfied(LARGE[name], corrected, NAMES).all()
-        assert torch.equal(teacher(corrected), corrected)
+    teacher = Teacher.of(LARGE[name], NAMES, 24)
+    corrected = teacher(readings)
+    assert satisfied(LARGE[name], corrected, NAMES).all()
+    assert torch.equal(teacher(corrected), corrected)
 
 
 def test_a_difference_is_satisfied_at_the_cost_of_its_gap() -> None:
-    phi = templates.intra_task("x", "y", [(0, 1)], [1.0])
+    phi = inference.intra_task("x", "y", [(0, 1)], [1.0])
     readings = torch.tensor([[[0.0, 2.0], [3.0, 1.0]]], dtype=torch.float64)
-    split, second = closest(phi, readings, NAMES), closest(phi, readings, NAMES, "second")
-    torch.testing.assert_close(split, torch.tensor([[[1.5, 0.5], [3, 1]]], dtype=torch.float64), rtol=0, atol=1e-6)
-    torch.testing.assert_close(second, torch.tensor([[[0.0, -1], [3, 1]]], dtype=torch.float64), rtol=0, atol=2e-6)
+    torch.testing.assert_close(
+        closest(phi, readings, NAMES), torch.tensor([[[1.5, 0.5], [3, 1]]], dtype=torch.float64), rtol=0, atol=1e-6
+    )
 
 
 def test_both_ways_of_writing_a_difference_are_one_axis() -> None:
@@ -82,8 +80,8 @@ def test_convex_properties_never_increase_the_error_if_the_truth_satisfies_them(
     draw = torch.Generator().manual_seed(seed)
     wide = data.draw(st.floats(0, 2))
     lows = torch.randn(12, generator=draw, dtype=torch.float64)
-    ranges = templates.operational_range("x", windows(24, 2), (lows + wide).tolist(), lows.tolist())
-    for phi in (ranges, templates.intra_task("x", "y", windows(24, 2), lows.tolist())):
+    ranges = inference.operational_range("x", windows(24, 2), (lows + wide).tolist(), lows.tolist())
+    for phi in (ranges, inference.intra_task("x", "y", windows(24, 2), lows.tolist())):
         teacher = Teacher.of(phi, NAMES, 24)
         forecast, drawn = 3 * torch.randn(2, 20, 24, 2, generator=draw, dtype=torch.float64)
         truth = teacher(drawn)
@@ -101,7 +99,7 @@ def test_the_loss_is_zero_exactly_where_the_formula_holds() -> None:
 
 def test_the_students_gradient() -> None:
     forecast = torch.tensor([[[2.0], [0.5], [-3.0], [1.0]]], requires_grad=True)
-    teacher = Teacher.of(templates.operational_range("x", [(0, 3)], [1], [0]), ["x"], 4)
+    teacher = Teacher.of(inference.operational_range("x", [(0, 3)], [1], [0]), ["x"], 4)
     loss = property_loss(forecast, teacher(forecast))
     assert loss.item() == (1 + 3) / 4
     assert torch.autograd.grad(loss, forecast)[0].flatten().tolist() == [0.25, 0, -0.25, 0]

@@ -9,27 +9,26 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from common.errors import ConfigError
-from common.logic import templates
+from common.logic import inference
 from common.logic.formula import Formula, horizon
+from common.logic.inference import windows
 from common.logic.semantics import satisfied
-from common.logic.templates import windows
 from tests.common.logic.drawn import atoms, closest, formulas, traces
 
 NAMES = ("x", "y")
 BOUNDS = (0.0, 1.0)
 OVER = windows(4, 2)
 SMALL: dict[str, Formula] = {
-    "1": templates.operational_range("x", OVER, [1, 0], [0, -1]),
-    "2": templates.existence("x", OVER, [1, 0], [0, -1]),
-    "2 overlapping": templates.existence("x", windows(4, 2, 1), [1, 0, 1], [0, -1, 1]),
-    "3": templates.until("x", OVER, [1, 1], [0, 0]),
-    "3 overlapping": templates.until("x", windows(4, 2, 1), [1, 1, 0], [0, 1, 0]),
-    "3 literal": templates.until("x", OVER, [1, 1], [0, 0], literal=True),
-    "5": templates.implication("x", (0, 2), (1, 1), 0, 1),
-    "5 weaker response": templates.implication("x", (0, 1), (1, 2), 1, 0),
-    "5 at once": templates.implication("x", (0, 2), (0, 1), 0, 1),
-    "7": templates.eventualities("x", OVER, [1, 0]),
-    "7 overlapping": templates.eventualities("x", windows(4, 2, 1), [1, 0, 1]),
+    "1": inference.operational_range("x", OVER, [1, 0], [0, -1]),
+    "2": inference.existence("x", OVER, [1, 0], [0, -1]),
+    "2 overlapping": inference.existence("x", windows(4, 2, 1), [1, 0, 1], [0, -1, 1]),
+    "3": inference.until("x", OVER, [1, 1], [0, 0]),
+    "3 overlapping": inference.until("x", windows(4, 2, 1), [1, 1, 0], [0, 1, 0]),
+    "5": inference.nested("x", "x", (0, 2), (1, 1), 0, 1),
+    "5 weaker response": inference.nested("x", "x", (0, 1), (1, 2), 1, 0),
+    "5 at once": inference.nested("x", "x", (0, 2), (0, 1), 0, 1),
+    "7": inference.eventualities("x", OVER, [1, 0]),
+    "7 overlapping": inference.eventualities("x", windows(4, 2, 1), [1, 0, 1]),
 }
 
 
@@ -82,5 +81,5 @@ def test_templates_against_brute_force(name: str, readings: Tensor) -> None:
 @settings(max_examples=15)
 @given(readings=traces(3, 2, 2))
 def test_nested_implications_against_brute_force(readings: Tensor) -> None:
-    check_against_brute_force(templates.nested("x", "y", (0, 0), (0, 1), 0, 1), readings, BOUNDS)
-    check_against_brute_force(templates.nested("x", "y", (0, 1), (0, 0), 1, 0), readings, BOUNDS)
+    check_against_brute_force(inference.nested("x", "y", (0, 0), (0, 1), 0, 1), readings, BOUNDS)
+    check_against_brute_force(inference.nested("x", "y", (0, 1), (0, 0), 1, 0), readings, BOUNDS)

@@ -6,8 +6,7 @@ import pytest
 
 from common.errors import ConfigError, StateError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp, fixed_order, parse_account
-from common.privacy.mechanisms.registry import build_account
-from common.privacy.mechanisms.vector import Laplace
+from common.privacy.mechanisms import Laplace, build_account
 from common.privacy.options import PrivacyOptions
 
 # dp-accounting 0.6.0: eps = lambda a: a.compose(LaplaceDpEvent(1 / epsilon), n).get_epsilon(1e-5)

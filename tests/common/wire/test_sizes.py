@@ -11,8 +11,7 @@ from common.arrays import Array, Arrays
 from common.errors import WireError
 from common.wire.codec import Handed, decode, encode, size_without_arrays
 from common.wire.messages import EvaluateReply, TrainReply
-from common.wire.sizes import CODES, StackedArray, blob_sizes
-from common.wire.sparse_rows import compress, named_rows, stacked_sizes
+from common.wire.sparse_rows import DTYPE_CODES, StackedArray, blob_sizes, compress, named_rows, stacked_sizes
 from server.exchange.grid import content_size
 
 
@@ -26,7 +25,7 @@ def test_sizes_of_files_equal_those_of_safetensors() -> None:
     for _ in range(300):
         names = [f"{'n' * source.randint(1, 9)}{k}" for k in range(source.randint(0, 8))]
         shapes = [[source.randint(0, 30) for _ in range(source.randint(0, 3))] for _ in names]
-        arrays = {n: np.zeros(s, source.choice([*CODES])) for n, s in zip(names, shapes, strict=True)}
+        arrays = {n: np.zeros(s, source.choice([*DTYPE_CODES])) for n, s in zip(names, shapes, strict=True)}
         empty = StackedArray("", "bool", np.zeros(1, bool), np.zeros(1, np.int64), ())
         assert blob_sizes([empty, *(array_of(n, a) for n, a in arrays.items())]) == [len(save(arrays))]
 

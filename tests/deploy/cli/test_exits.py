@@ -8,7 +8,7 @@ import pytest
 from common.errors import DataError, FedloomError, QuorumError, RunError, VocabularyError
 from deploy.cli import main
 from deploy.cli.output import EXIT_CODES, INTERRUPTED, find_error_class, find_exit_code, list_errors
-from deploy.federation.launch import finish
+from deploy.federation.watch import finish
 from server.record.folder import RunDirectory
 from server.record.result import Result
 from tests.support.run_folders import make_run

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from common.errors import ConfigError, DataError, LedgerError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import BESIDE, UNBOUNDED, UNCOVERED
-from common.privacy.mechanisms.dp_sgd import DpSgd
-from common.privacy.mechanisms.vector import Gaussian, Laplace
+from common.privacy.mechanisms import DpSgd, Gaussian, Laplace
 from deploy.cli.app import app
 from deploy.data.partitions import PARTITIONS, Partitioning
 from tests.support.ledgers import ledger_of, spend_on

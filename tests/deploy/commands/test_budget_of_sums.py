@@ -5,12 +5,12 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from common.privacy.accounts import Zcdp
 from common.privacy.claims import UNBOUNDED
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from common.secure.noise import DiscreteGaussian
 from deploy.cli.app import app
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
 from client.owner.control import OwnerControl, RunningClient
 from client.owner.journal import ConnectionEntry, RequestEntry, RequestJournal
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from common.errors import ConfigError
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from deploy.cli.app import app
 
 TIME = "2026-11-23T10:00:{:02d}.000+00:00"

@@ -51,7 +51,7 @@ class Controls(Control):
         super().__init__("nowhere:9", None)
         self.answers, self.stopped = answers, list[int]()
 
-    def submit(self, app: Path, run_config: Any) -> int:
+    def submit(self, app: Path, run_config: Any = None) -> int:
         if not self.answers:
             raise RunError("no SuperLink answers")
         return 7

@@ -14,9 +14,9 @@ from client.tasks.rules.data.homes import Homes, write_homes
 from common.errors import ConfigError
 from common.tasks.rules.vocabulary import demo_catalogue
 from deploy.cli.app import app
+from deploy.cli.options import CLIENTS_FILE as FILE
 from deploy.cli.options import ClientRequest, DataRequest, PolicyRequest
-from deploy.federation.hub import HubRequest, open_sessions, read_hosted
-from deploy.federation.hub_clients import FILE, is_hub, read_clients
+from deploy.federation.hub import HubRequest, open_sessions, read_clients, read_hosted
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -46,7 +46,6 @@ def opened(of: HubRequest) -> dict[str, Session]:
 
 
 def test_a_folder_names_clients_with_their_policies(wards: Path) -> None:
-    assert is_hub(str(wards), None)
     sessions = opened(request(str(wards)))
     assert list(sessions) == ["hub/ward-3", "hub/ward-4"]
     assert [session.client for session in sessions.values()] == [*sessions]

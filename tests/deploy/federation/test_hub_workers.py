@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from client.state import Store
 from common.config.run import RunConfig
 from common.errors import StateError
 from common.options import Scalar
-from deploy.federation.hub import HubWorkers
+from deploy.federation.hub import train_in_copies
 from deploy.simulation import workers
 from server.record.result import Result
 from server.run import run
@@ -34,7 +35,7 @@ def hub_of(folder: Path, together: int, count: int) -> Hub:
     for k, session in enumerate(sessions.values()):
         session.client = f"a/client-{k}"
     named = {session.client: session for session in sessions.values()}
-    return Hub(named, together, workers=HubWorkers(count) if count > 1 else None)
+    return Hub(named, together, workers=partial(train_in_copies, count) if count > 1 else None)
 
 
 def train(folder: Path, config: RunConfig, together: int, count: int) -> Result:
@@ -87,15 +88,16 @@ def test_clients_pay_for_their_noise_in_the_process_of_the_hub(unit: str, tmp_pa
 def test_after_the_end_of_a_process_the_hub_trains_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config, share, hub = settings(tmp_path), workers._train_share, os.getpid()
+    config, share, hub = settings(tmp_path), workers._train_and_share, os.getpid()
     through = train(tmp_path / "through", config, 2, 1)
 
-    def dying(numbers: Any, *arguments: Any) -> Any:
-        yield from share(numbers, *arguments)  # its states lie in the shared memory already
-        if 0 not in numbers and os.getpid() != hub:
+    def dying(*arguments: Any) -> Any:
+        trained = share(*arguments)  # its states lie in the shared memory already
+        if arguments[-1] and os.getpid() != hub:
             os.kill(os.getpid(), signal.SIGKILL)
+        return trained
 
-    monkeypatch.setattr(workers, "_train_share", dying)
+    monkeypatch.setattr(workers, "_train_and_share", dying)
     with caplog.at_level(logging.WARNING):
         result = train(tmp_path / "torn", config, 2, 2)
     assert result.model_sha256 == through.model_sha256

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 from common.errors import ConfigError, ConnectError
 from deploy.cli.app import app
-from deploy.federation.launch import removed_unless_started
-from deploy.federation.runs import remember
+from deploy.federation.runs import remember, removed_unless_started
 from deploy.superlink.superlink import free_port
 from server.record.process import COMMAND, FOLDER, read_records
 
@@ -28,18 +27,14 @@ def test_a_folder_without_a_configuration_is_removed(here: Path) -> None:
     fail("never-made")
 
 
-def test_a_run_that_started_keeps_its_folder(here: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "left"), [("config.toml", ["config.toml", "origin.json"]), ("notes.txt", ["notes.txt"])]
+)
+def test_a_run_that_started_keeps_its_folder_and_any_run_other_files(name: str, left: list[str], here: Path) -> None:
     remember(here / "runs" / "r1", "up", "demo", 2)
-    (here / "runs" / "r1" / "config.toml").touch()
+    (here / "runs" / "r1" / name).touch()
     fail("r1")
-    assert (here / "runs" / "r1" / "origin.json").exists()
-
-
-def test_a_folder_with_other_files_is_kept(here: Path) -> None:
-    remember(here / "runs" / "r1", "up", "demo", 2)
-    (here / "runs" / "r1" / "notes.txt").touch()
-    fail("r1")
-    assert [path.name for path in (here / "runs" / "r1").iterdir()] == ["notes.txt"]
+    assert sorted(path.name for path in (here / "runs" / "r1").iterdir()) == left
 
 
 def test_submit_to_an_absent_superlink_leaves_no_run_and_was_recorded_for_stop(here: Path) -> None:

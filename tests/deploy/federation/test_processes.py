@@ -78,7 +78,7 @@ def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path
 def test_one_child_can_be_ended_alone() -> None:
     with Processes() as processes:
         first, second = processes.start("first", SLEEPER), processes.start("second", SLEEPER)
-        processes.stop(first)
+        processes.kill(first)
         assert not _is_alive(first.process.pid)
         assert _is_alive(second.process.pid)
         processes.check()

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from common.errors import ConfigError, FedloomError, RunError
-from deploy.federation.watch import MAX_ATTEMPTS, MAX_PAUSE_SECONDS, LostRunError, Supervisor
+from deploy.federation.watch import MAX_ATTEMPTS, MAX_PAUSE_SECONDS, LostRunError, supervise
 from server.record.folder import Checkpoint, RunDirectory
 
 RESULT: Any = object()
@@ -38,10 +38,10 @@ def folder(tmp_path: Path) -> RunDirectory:
 
 
 @pytest.fixture
-def supervise(folder: RunDirectory, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Attempts, list[float]]]:
+def supervised(folder: RunDirectory) -> Callable[..., tuple[Attempts, list[float]]]:
     def run(*script: tuple[int, FedloomError | None]) -> tuple[Attempts, list[float]]:
         attempts, pauses = Attempts(folder, *script), list[float]()
-        assert Supervisor(folder, Console(stderr=True, width=200), pauses.append).run(attempts) is RESULT
+        assert supervise(attempts, folder, Console(stderr=True, width=200), pauses.append) is RESULT
         return attempts, pauses
 
     return run
@@ -50,37 +50,37 @@ def supervise(folder: RunDirectory, capsys: pytest.CaptureFixture[str]) -> Calla
 LOST = LostRunError("the SuperLink ended with exit code -9; the end of its log:\nTraceback")
 
 
-def test_a_lost_run_goes_on_from_its_checkpoint(supervise: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    attempts, pauses = supervise((3, LOST), (5, None))
+def test_a_lost_run_goes_on_from_its_checkpoint(supervised: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    attempts, pauses = supervised((3, LOST), (5, None))
     assert (attempts.resumed, pauses) == ([False, True], [0.1])
     printed = capsys.readouterr().err
     assert printed == "the SuperLink ended with exit code -9; the run goes on from round 3 in 0.1 s\n"
 
 
-def test_a_run_without_a_checkpoint_starts_anew(supervise: Any) -> None:
-    attempts, _ = supervise((-1, LOST), (2, None))
+def test_a_run_without_a_checkpoint_starts_anew(supervised: Any) -> None:
+    attempts, _ = supervised((-1, LOST), (2, None))
     assert attempts.resumed == [False, False]
 
 
-def test_pauses_grow_with_faults_in_a_row_and_start_again_after_progress(supervise: Any) -> None:
-    _, pauses = supervise((1, LOST), (1, LOST), (1, LOST), (2, LOST), (2, LOST), (2, None))
+def test_pauses_grow_with_faults_in_a_row_and_start_again_after_progress(supervised: Any) -> None:
+    _, pauses = supervised((1, LOST), (1, LOST), (1, LOST), (2, LOST), (2, LOST), (2, None))
     assert pauses == pytest.approx([0.1, 0.4, 1.6, 0.1, 0.4])
     assert max(pauses) <= MAX_PAUSE_SECONDS
 
 
-def test_a_restart_that_fails_is_repeated_too(supervise: Any) -> None:
-    attempts, _ = supervise((1, LOST), (1, ConfigError("port 9092 of 127.0.0.1: taken")), (2, None))
+def test_a_restart_that_fails_is_repeated_too(supervised: Any) -> None:
+    attempts, _ = supervised((1, LOST), (1, ConfigError("port 9092 of 127.0.0.1: taken")), (2, None))
     assert attempts.resumed == [False, True, True]
 
 
 def test_a_first_start_that_fails_is_an_error_at_once(folder: RunDirectory) -> None:
     attempts = Attempts(folder, (-1, ConfigError("port 9092 is taken")), (1, None))
     with pytest.raises(ConfigError, match="is taken"):
-        Supervisor(folder, Console(quiet=True), lambda seconds: None).run(attempts)
+        supervise(attempts, folder, Console(quiet=True), lambda seconds: None)
 
 
 def test_attempts_without_progress_have_a_limit(folder: RunDirectory) -> None:
     attempts = Attempts(folder, *[(4, LOST)] * 2 * MAX_ATTEMPTS)
     with pytest.raises(RunError, match=rf"(?s)ended with exit code -9.*given up after {MAX_ATTEMPTS} attempts"):
-        Supervisor(folder, Console(quiet=True), lambda seconds: None).run(attempts)
+        supervise(attempts, folder, Console(quiet=True), lambda seconds: None)
     assert len(attempts.resumed) == MAX_ATTEMPTS

@@ -1,16 +1,18 @@
 """Comparison of runs: the best value is marked if runs are comparable."""
 
+from pathlib import Path
 from typing import Any
 
 from deploy.pages.view import RunRecord, compare_runs
 from server.record.events import RoundEvent
+from server.record.folder import RunDirectory
 
 
 def run(task: str, **metrics: float) -> RunRecord:
     event = RoundEvent(
         round=1, rounds=9, loss=0.5, metrics=metrics, seconds=1, answered=1, asked=1, bytes_down=0, bytes_up=0
     )
-    return RunRecord("r", {"task": task}, (event,), "unfinished", "", None, None)
+    return RunRecord(RunDirectory(Path(), "r"), {"task": task}, (event,), "unfinished", "", None, None)
 
 
 def best(rows: list[dict[str, Any]]) -> dict[str, list[int]]:

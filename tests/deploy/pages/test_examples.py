@@ -49,7 +49,7 @@ def stored(folder: RunDirectory) -> list[dict[str, Any]]:
 def test_every_task_has_examples(task: str, tmp_path: Path) -> None:
     result, folder = train(tmp_path, task)
     notes: list[str] = []
-    add_examples(result, folder, DataRequest(), notes.append, own=False)
+    add_examples(result, folder, DataRequest(), notes.append, wants_own=False)
     assert notes == []
     assert stat.S_IMODE((folder.path / FILE).stat().st_mode) == 0o600
     found = stored(folder)
@@ -66,9 +66,9 @@ def test_every_task_has_examples(task: str, tmp_path: Path) -> None:
 
 def test_own_data_have_examples_only_if_wanted(tmp_path: Path) -> None:
     result, folder = train(tmp_path, "ratings", is_generated=False)
-    add_examples(result, folder, DataRequest("demo:0-6"), print, own=False)
+    add_examples(result, folder, DataRequest("demo:0-6"), print, wants_own=False)
     assert not (folder.path / FILE).exists()
-    add_examples(result, folder, DataRequest("demo:0-6"), print, own=True)
+    add_examples(result, folder, DataRequest("demo:0-6"), print, wants_own=True)
     assert len(stored(folder)) == 3
 
 
@@ -76,7 +76,7 @@ def test_clusters_are_described_without_data(tmp_path: Path) -> None:
     flat = {"method": "fedstl", "task": "traffic", "rounds": 1, "run-id": "r1", "federation.min-clients": 1}
     result = simulate(parse(flat), read_all("traffic", "demo:0-4"), tmp_path)
     folder = RunDirectory(tmp_path, "r1")
-    add_examples(result, folder, None, print, own=False)
+    add_examples(result, folder, None, print, wants_own=False)
     content = json.loads((folder.path / FILE).read_text("utf-8"))
     assert content["examples"] == []
     assert content["clusters"]
@@ -98,14 +98,14 @@ def test_odd_bounds_of_clients_are_left_out() -> None:
 
 def test_a_failed_run_has_no_examples(tmp_path: Path) -> None:
     result, folder = train(tmp_path, "ratings")
-    add_examples(replace(result, status="failed"), folder, DataRequest(), print, own=True)
+    add_examples(replace(result, status="failed"), folder, DataRequest(), print, wants_own=True)
     assert not (folder.path / FILE).exists()
 
 
 def test_examples_that_cannot_be_made_do_not_fail_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result, folder = train(tmp_path, "ratings", is_generated=False)
     notes: list[str] = []
-    add_examples(result, folder, DataRequest(str(tmp_path / "missing.csv")), notes.append, own=True)
+    add_examples(result, folder, DataRequest(str(tmp_path / "missing.csv")), notes.append, wants_own=True)
     assert len(notes) == 1
     assert "missing.csv" in notes[0]
     assert not (folder.path / FILE).exists()
@@ -114,14 +114,14 @@ def test_examples_that_cannot_be_made_do_not_fail_the_run(tmp_path: Path, monkey
         raise DataError("no")
 
     monkeypatch.setattr(answers, "DEPLOY_TASKS", {"ratings": replace(DEPLOY_TASKS["ratings"], examples=refuse)})
-    add_examples(result, folder, DataRequest("demo:0-6"), notes.append, own=True)
+    add_examples(result, folder, DataRequest("demo:0-6"), notes.append, wants_own=True)
     assert notes[1:] == ["no examples: no"]
 
 
 def test_a_task_of_a_package_needs_no_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result, folder = train(tmp_path, "ratings")
     monkeypatch.setattr(answers, "DEPLOY_TASKS", {"ratings": replace(DEPLOY_TASKS["ratings"], everybody=None)})
-    add_examples(result, folder, DataRequest(), print, own=True)
+    add_examples(result, folder, DataRequest(), print, wants_own=True)
     monkeypatch.setattr(answers, "DEPLOY_TASKS", {})
-    add_examples(result, folder, DataRequest(), print, own=True)
+    add_examples(result, folder, DataRequest(), print, wants_own=True)
     assert not (folder.path / FILE).exists()

@@ -124,7 +124,9 @@ def test_the_command_names_its_output(fake_run: MakeRun, tmp_path: Path, monkeyp
 def test_a_missing_package_is_named(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(ConfigError, match="install it with: pip install tensorboardX prometheus-client"):
-        exporters.TensorBoard(tmp_path, "r1") if module == "tensorboardX" else exporters.Prometheus(tmp_path / "p")
+        exporters.open_tensorboard(tmp_path / "r1") if module == "tensorboardX" else exporters.Prometheus(
+            tmp_path / "p"
+        )
 
 
 def test_an_interrupted_run_is_no_longer_followed(

@@ -8,30 +8,21 @@ from deploy.pages.terminal import summary_lines
 from deploy.pages.view import FALLS_BACK, HEADING, measure, noise_cost, privacy, statement_of
 from server.record.result import Privacy, Result
 from server.record.verdict import floor_of
+from tests.deploy.pages.test_summary import RESULT as PLAIN
 
 NOISED = Privacy(
     unit="client", mechanism="Gaussian noise", epsilon_spent_max=1.9, delta=1e-5, epsilon=2.0, account="zcdp"
 )
 EXACT = Privacy(unit="none", mechanism="none", epsilon_spent_max=None, delta=None)
 METRICS = {"hr20": 0.3, "hr20_history": 0.5}
-RESULT = Result(
-    run="r1",
+RESULT = replace(
+    PLAIN,
     method="fedga",
     task="sessions",
-    model="default",
-    seed=0,
-    rounds=1,
-    rounds_done=1,
-    status="completed",
     metrics=METRICS,
     best=None,
     clients={},
-    seconds=1.0,
-    bytes_down=1,
-    bytes_up=1,
     privacy=NOISED,
-    model_sha256="",
-    versions={},
     floor_metric="hr20_history",
     floor_value=0.5,
 )

@@ -9,10 +9,11 @@ from common.options import Scalar
 from deploy.federation.runs import Origin, origin_of, remember
 from deploy.pages.report import command, lacks
 from deploy.pages.view import RunRecord
+from server.record.folder import RunDirectory
 
 
 def history(origin: Origin | None = None, **config: object) -> RunRecord:
-    return RunRecord("r1", config, (), "unfinished", "", None, None, origin)
+    return RunRecord(RunDirectory(Path(), "r1"), config, (), "unfinished", "", None, None, origin)
 
 
 def resolved(**options: Scalar) -> dict[str, object]:

@@ -108,7 +108,7 @@ def test_a_failed_run_without_anything() -> None:
 
 def test_spread_is_over_the_clients_that_have_the_metric() -> None:
     assert spread(RESULT, measure("auc")) == pytest.approx((0.91, 0.925, 0.94))
-    assert spread(RESULT, measure("mr0")) is None
+    assert spread(RESULT, measure("mr0")) == (None, None, None)
 
 
 def test_a_log_gets_the_plain_lines_and_a_terminal_a_table() -> None:

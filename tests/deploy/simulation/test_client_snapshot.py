@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from client.training import snapshot as stored_state
 from common.config.run import RunConfig
 from common.errors import StateError
 from deploy.simulation import state as client_snapshot
@@ -103,16 +104,15 @@ def test_a_full_disk_stops_no_training(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     through = simulated(settings("fedrule"), tmp_path / "through")
-    write = client_snapshot.state_files
+    write = stored_state.write_state
 
-    def fail(state: Any) -> Any:
-        def no_room(folder: Path) -> Any:
-            write(state)(folder)
+    def fail(folder: Path, state: Any) -> Any:
+        files = write(folder, state)
+        if state.bytes:
             raise OSError(28, "No space left on device")
+        return files
 
-        return no_room if state.bytes else write(state)
-
-    monkeypatch.setattr(client_snapshot, "state_files", fail)
+    monkeypatch.setattr(stored_state, "write_state", fail)
     assert simulated(settings("fedrule"), tmp_path, state=KEPT).model_sha256 == through.model_sha256
     assert [path.name for path in (tmp_path / "toy" / "clients").iterdir()] == ["0"], "the older one stays"
     assert caplog.text.count("no snapshot of the clients' state (No space left on device); training goes on") == 1

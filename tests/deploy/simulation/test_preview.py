@@ -11,15 +11,15 @@ from flwr.app import ConfigRecord, RecordDict
 from typer.testing import CliRunner
 
 from client.checks import write_about
+from client.data.dataset import fingerprint
 from client.data.read import read_all
-from client.data.sources import fingerprint
 from client.owner.policy import Policy
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.records import Slot
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Ratings, write_raters
 from common.privacy.accounts import Pure
-from common.privacy.mechanisms.vector import Laplace
+from common.privacy.mechanisms import Laplace
 from common.tasks.ratings.vocabulary import demo_products
 from common.tasks.registry import TASKS
 from common.wire.codec import arrays_of, decode

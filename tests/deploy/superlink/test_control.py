@@ -30,7 +30,7 @@ def test_a_control_port_where_nothing_answers_is_named(tmp_path: Path) -> None:
     make_node_key(tmp_path / "node.key")
     for call in (
         lambda: control.register(tmp_path / "node.key.pub"),
-        lambda: control.submit(make_app(tmp_path / "app", RunConfig()), {}),
+        lambda: control.submit(make_app(tmp_path / "app", RunConfig())),
         lambda: control.status(1),
         lambda: control.stop(1),
     ):

@@ -28,7 +28,7 @@ from deploy.federation.processes import Processes
 from deploy.keys.certificates import ensure_certificates
 from deploy.keys.nodes import make_node_key
 from deploy.superlink.control import Control
-from deploy.superlink.guard import REFUSAL
+from deploy.superlink.guarded_superlink import REFUSAL
 from deploy.superlink.superlink import SuperLinkSettings, free_port, is_healthy, start_superlink
 from studies.harness.noop_federation import APP as NOOP
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from deploy.superlink import guard as socket_owner
-from deploy.superlink.guard import TABLES, Endpoint, ask_kernel, find_user, search_tables
+from deploy.superlink import guarded_superlink as socket_owner
+from deploy.superlink.guarded_superlink import TABLES, Endpoint, ask_kernel, find_user, search_tables
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 Find = Callable[[Endpoint, Endpoint], int | None]

@@ -1,4 +1,4 @@
-"""Start, health and control of a SuperLink."""
+"""Start, health, ports and control of a SuperLink."""
 
 import os
 import socket
@@ -7,18 +7,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from common.errors import ConfigError, RunError
 from deploy.federation.fork_server import flower_environment
-from deploy.federation.launch import superlink_of
 from deploy.federation.processes import Processes
-from deploy.keys.certificates import Certificates
 from deploy.keys.nodes import make_node_key, public_path
 from deploy.superlink import superlink
 from deploy.superlink.control import Control
-from deploy.superlink.superlink import SuperLinkSettings, free_port, is_healthy, start_superlink
+from deploy.superlink.superlink import (
+    PORTS,
+    SuperLinkSettings,
+    free_port,
+    is_healthy,
+    require_free_port,
+    start_superlink,
+)
 
 
 @pytest.fixture
@@ -58,7 +64,6 @@ def test_state_is_in_memory_unless_a_database_is_wanted(settings: SuperLinkSetti
     assert "--database" not in superlink._command(settings)
     command = superlink._command(replace(settings, database=True))
     assert command[command.index("--database") + 1] == settings.folder / "superlink.sqlite"
-    assert not superlink_of(settings.folder, Certificates(settings.folder), 1, 2).database
 
 
 @pytest.fixture
@@ -104,8 +109,6 @@ def test_a_superlink_is_controlled_by_its_command_line(settings: SuperLinkSettin
         assert None not in first
         assert control.register(public_path(keys[0])) is None
 
-        with pytest.raises(ConfigError, match=r"declares no run configuration 'unknown-key'"):
-            control.submit(app, {"unknown-key": 1, "deep.er": 2})
         run = control.submit(app, {"out": str(tmp_path / "out")})
         while (status := control.status(run)) in ("pending", "starting", "running"):
             pass
@@ -121,7 +124,7 @@ def _app(folder: Path) -> Path:
         '[project]\nname = "probe"\nversion = "1.0.0"\ndescription = ""\nlicense = "Apache-2.0"\n'
         '[tool.flwr.app]\npublisher = "fedloom"\n'
         '[tool.flwr.app.components]\nserverapp = "probe:server"\nclientapp = "probe:client"\n'
-        '[tool.flwr.app.config]\nout = ""\n[tool.flwr.app.config.deep]\ner = 1\n'
+        '[tool.flwr.app.config]\nout = ""\n'
     )
     (folder / "probe.py").write_text(
         "import os, pathlib\n"
@@ -133,3 +136,24 @@ def _app(folder: Path) -> Path:
         "    pathlib.Path(context.run_config['out']).write_text(os.environ['FEDLOOM_RUNS'])\n"
     )
     return folder
+
+
+def test_a_free_port_is_none_that_systems_give_to_outgoing_connections() -> None:
+    found = {free_port() for _ in range(50)}
+    assert len(found) > 40
+    assert all(port in PORTS for port in found)
+    with (
+        socket.create_server(("127.0.0.1", free_port())) as server,
+        socket.create_connection(server.getsockname()) as out,
+    ):
+        assert out.getsockname()[1] not in PORTS
+
+
+def test_a_taken_port_is_not_free_and_its_option_is_named() -> None:
+    other = free_port()
+    with socket.create_server(("127.0.0.1", free_port())) as server:
+        taken = server.getsockname()[1]
+        with patch.object(superlink, "PORTS", [taken] * 9 + [other]):
+            assert free_port() == other
+        with pytest.raises(ConfigError, match=f"port {taken} of 127.0.0.1: .*choose another with --port"):
+            require_free_port("127.0.0.1", taken, "--port")

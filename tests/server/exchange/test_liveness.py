@@ -3,8 +3,7 @@
 import pytest
 from flwr.proto.node_pb2 import NodeInfo
 
-from common.heartbeat import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
-from common.wire.messages import HelperRequest
+from common.wire.messages import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS, HelperRequest
 from server.exchange.grid import Liveness, PollingGrid
 from server.secure.helpers import HelperExchange
 from tests.server.fake_grid import LIMITS, Clock, FakeGrid, instruction

@@ -4,7 +4,7 @@ Hashing needs no vocabulary. Every client computes the same vector for the same 
 scikit-learn takes 60 MB, so it is imported where items have texts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
 
-from client.data.partition import own_rng
+from client.data.dataset import own_rng
 from common.arrays import Floats32, Ints
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -50,7 +50,7 @@ def hashed_texts(texts: Sequence[str], width: int) -> Floats32:
     projection = _projection(width)
     blocks = [
         projection.transform(hstack([words.transform(some), letters.transform(some)], format="csr"))
-        for some in _runs(texts)
+        for some in (texts[first : first + AT_ONCE] for first in range(0, len(texts), AT_ONCE))
     ]
     return _unit(np.concatenate([block.toarray() for block in blocks]))
 
@@ -58,8 +58,8 @@ def hashed_texts(texts: Sequence[str], width: int) -> Floats32:
 def hashed_ids(ids: Sequence[str], width: int) -> Floats32:
     """Return random directions, V × width, each drawn from an id alone."""
     drawn = np.zeros((len(ids), width), np.float32)
-    for place, name in enumerate(ids):
-        drawn[place] = own_rng(SEED, name).standard_normal(width, np.float32)
+    for row, name in enumerate(ids):
+        drawn[row] = own_rng(SEED, name).standard_normal(width, np.float32)
     return _unit(drawn)
 
 
@@ -97,11 +97,6 @@ def _projection(width: int) -> Any:
     from sklearn.random_projection import SparseRandomProjection
 
     return SparseRandomProjection(width, random_state=SEED).fit(np.zeros((1, 2 * BUCKETS), np.float32))
-
-
-def _runs(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    for first in range(0, len(texts), AT_ONCE):
-        yield texts[first : first + AT_ONCE]
 
 
 def _unit(rows: NDArray[Any]) -> Floats32:

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from client.data.dataset import Dataset
-from client.data.tables.cells import combine_codes
 from client.data.tables.files import TABLES, Content, files_in, plain_name, suffix_of, write_private_csv
-from client.data.tables.schema import Column, TableSchema
-from client.tasks.lists import TITLE_COLUMNS
+from client.data.tables.schema import TITLE_COLUMNS, Column, TableSchema, combine_codes
 from common.arrays import Ints
 from common.errors import DataError
 from common.tasks.markets.vocabulary import MarketCatalogue

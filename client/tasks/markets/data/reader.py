@@ -8,14 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 
-from client.data.partition import floor_share
-from client.data.summary import DataSummary, find_repeated
-from client.data.tables.cells import index_names, recode
+from client.data.dataset import DataSummary, floor_share
 from client.data.tables.files import TABLES, load, plain_name, stem_of, suffix_of, tables_in
 from client.data.tables.reader import detect_cells, read_table, to_table
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect, find_names
-from client.data.tables.table import Table, to_codes
-from client.tasks.markets.data.graph import graph_of
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect, find_names, index_names, recode
+from client.data.tables.table import Table, find_repeated, to_codes
+from client.tasks.markets.data.graph import graph_of, least_users
 from client.tasks.markets.data.markets import (
     CATALOGUE,
     FIRST,
@@ -38,7 +36,6 @@ from client.tasks.markets.data.markets import (
     no_rows,
     read_metadata,
 )
-from client.tasks.markets.data.split import least_users
 from common.arrays import Flags, Ints
 from common.errors import DataError
 from common.tasks.markets.options import MarketsOptions
@@ -97,9 +94,9 @@ def to_records(table: Table, name: str) -> dict[str, Records]:
 
     found = {}
     order = np.argsort(market, kind="stable")
-    for place, rows in enumerate(np.split(order, np.cumsum(np.bincount(market))[:-1])):
+    for number, rows in enumerate(np.split(order, np.cumsum(np.bincount(market))[:-1])):
         ratings, pairs = rows[is_rating[rows]], rows[is_pair[rows]]
-        found[markets[place]] = Records(
+        found[markets[number]] = Records(
             np.stack([user[ratings], item[ITEM][ratings]], axis=1) if rated else no_rows(),
             np.stack([item[FIRST][pairs], item[SECOND][pairs]], axis=1) if paired else no_rows(),
             users,
@@ -127,22 +124,18 @@ def to_dataset(
 ) -> Markets:
     """Return the markets under the catalogue `goods`; None for the catalogue of all their items.
 
-    Args:
-        markets: By name.
-        goods: The catalogue.
-        described: What published metadata say of items.
-        path: Named in errors.
+    `described` is what published metadata say of items; errors name `path`.
 
     Raises:
         DataError: A market has no row whose items the catalogue knows.
     """
     goods = goods or _catalogue(markets, described)
-    place = {item: k for k, item in enumerate(goods.items)}
+    index = {item: k for k, item in enumerate(goods.items)}
     numbered, notes = [], []
     for name, records in sorted(markets.items()):
-        market, own = _numbered(name, records, place, path)
+        market, market_notes = _numbered(name, records, index, path)
         numbered.append(market)
-        notes += own
+        notes += market_notes
     return Markets(tuple(numbered), goods, (*notes, *_rated(numbered), *_alone(numbered)))
 
 
@@ -169,10 +162,10 @@ def goods_of(items: Sequence[str], texts: Sequence[tuple[str, str]]) -> MarketCa
     return MarketCatalogue(items=tuple(items), titles=titles, descriptions=descriptions)
 
 
-def _numbered(name: str, records: Records, place: Mapping[str, int], path: Path) -> tuple[Market, list[str]]:
+def _numbered(name: str, records: Records, index: Mapping[str, int], path: Path) -> tuple[Market, list[str]]:
     places = np.full(len(records.items), ABSENT)
     for code in np.unique(np.concatenate([records.ratings[:, 1], records.pairs.ravel()])).tolist():
-        places[code] = place.get(records.items[code], ABSENT)
+        places[code] = index.get(records.items[code], ABSENT)
     ratings = np.stack([_by_appearance(records.ratings[:, 0]), places[records.ratings[:, 1]]], axis=1)
     rated, linked = _inside(ratings), _inside(places[records.pairs])
     rows = len(ratings) + len(records.pairs)
@@ -185,8 +178,8 @@ def _numbered(name: str, records: Records, place: Mapping[str, int], path: Path)
 
 def _by_appearance(code: Ints) -> Ints:
     """Return codes numbered in the order of their first appearance."""
-    _, first, place = np.unique(code, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[place], np.int64)
+    _, first, group = np.unique(code, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[group], np.int64)
 
 
 def _inside(rows: Pairs) -> Pairs:
@@ -252,8 +245,8 @@ def read_markets(
         raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
     dialect.check(SCHEMA, CATALOGUE)
     markets, described = _folder(path, dialect) if path.is_dir() else _file(path, _market_of(path), dialect)
-    own = catalogue_of(path) if path.is_dir() else None
-    return to_dataset(markets, goods or (read_catalogue(own, dialect) if own else None), described, path)
+    catalogue = catalogue_of(path) if path.is_dir() else None
+    return to_dataset(markets, goods or (read_catalogue(catalogue, dialect) if catalogue else None), described, path)
 
 
 def read_catalogue(path: Path, dialect: Dialect = DEFAULT_DIALECT) -> MarketCatalogue:
@@ -267,15 +260,12 @@ def read_catalogue(path: Path, dialect: Dialect = DEFAULT_DIALECT) -> MarketCata
     if len(items) < len(code):
         first = np.unique(code, return_index=True)[1]
         again = np.isin(np.arange(len(code)), first, invert=True)
-        place = table.cells.place_of(int(table.rows[first[code[again.argmax()]]]))
-        raise table.error(ITEM, again, f"is listed twice, first in {table.cells.unit} {place}", "keep one of the two")
+        first_row = table.cells.place_of(int(table.rows[first[code[again.argmax()]]]))
+        raise table.error(
+            ITEM, again, f"is listed twice, first in {table.cells.unit} {first_row}", "keep one of the two"
+        )
     texts = (table.columns[name].fill_null("").to_pylist() if name in table else [""] * len(table) for name in TEXTS)
     return goods_of(items, list(zip(*texts, strict=True)))
-
-
-def tables_of(folder: Path) -> list[Path]:
-    """Return the tables of a folder that are markets, by name."""
-    return [file for file in tables_in(folder) if not is_catalogue(file)]
 
 
 def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:
@@ -292,7 +282,9 @@ def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], 
 def _folder(path: Path, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:
     """Read all markets of a folder, and the products that its metadata describe."""
     ratings, metadata = named(path, RATINGS), named(path, METADATA)
-    files = [*ratings.items(), *metadata.items()] or [(stem_of(file), file) for file in tables_of(path)]
+    files = [*ratings.items(), *metadata.items()] or [
+        (stem_of(file), file) for file in tables_in(path) if not is_catalogue(file)
+    ]
     if not files:
         raise DataError(
             f"the folder holds no market ({', '.join(TABLES)}, or XMarket's files); name a file in it", path

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from client.data.partition import own_rng
+from client.data.dataset import own_rng
 from client.tasks.ratings.data.raters import Rater
 from common.arrays import Floats
 from common.tasks.ratings.vocabulary import demo_products

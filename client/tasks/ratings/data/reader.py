@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.summary import DataSummary, find_repeated
-from client.data.tables.cells import Codes, combine_codes, index_names, recode
+from client.data.dataset import DataSummary
 from client.data.tables.files import TEST as TEST_SPLIT
 from client.data.tables.files import split_files
 from client.data.tables.reader import read_table
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect
-from client.data.tables.table import Table
+from client.data.tables.schema import DEFAULT_DIALECT, Codes, Dialect, combine_codes, index_names, join_rows
+from client.data.tables.table import Table, find_repeated
 from client.tasks.ratings.data.raters import (
     FREE,
     ITEM,
@@ -31,8 +30,8 @@ from client.tasks.ratings.data.raters import (
     Scale,
     files_of,
     form_of,
+    split_sizes,
 )
-from client.tasks.ratings.data.split import split_sizes
 from common.arrays import Floats
 from common.errors import DataError, NothingYetError
 from common.tasks.ratings.options import RatingsOptions
@@ -110,20 +109,6 @@ def to_people(table: Table) -> RatingRows:
     return RatingRows(nothing, nothing, np.zeros(0), np.zeros(0), nothing, list(users), [])
 
 
-def join_rows(parts: Sequence[RatingRows]) -> RatingRows:
-    """Return several files' rows as one; equal names are the same user, and the same product."""
-    users, items = index_names([part.users for part in parts]), index_names([part.items for part in parts])
-    return RatingRows(
-        np.concatenate([recode(part.user, part.users, users) for part in parts]),
-        np.concatenate([recode(part.item, part.items, items) for part in parts]),
-        np.concatenate([part.rating for part in parts]),
-        np.concatenate([part.time for part in parts]),
-        np.concatenate([part.split for part in parts]),
-        list(users),
-        list(items),
-    )
-
-
 def find_latest(rows: RatingRows) -> Codes:
     """Return the rows that count where a person rated a product more than once.
 
@@ -176,8 +161,11 @@ def read_raters(
     form = form_of(path)
     scale = (products.low, products.high) if products else None
     dialect.check(SCHEMA)
-    rows = join_rows(_read(path, form, scale, dialect))
-    return _dataset(rows, products or _vocabulary(rows, find_scale(rows, form.scale if form else None, path)), path)
+    rows = join_rows(_read(path, form, scale, dialect), {"user": "users", "item": "items"})
+    if products is None:
+        low, high = find_scale(rows, form.scale if form else None, path)
+        products = ProductCatalogue(items=tuple(sorted(rows.items)), low=low, high=high)
+    return _dataset(rows, products, path)
 
 
 def _read(path: Path, form: PublishedRatings | None, scale: Scale | None, dialect: Dialect) -> list[RatingRows]:
@@ -189,11 +177,6 @@ def _read(path: Path, form: PublishedRatings | None, scale: Scale | None, dialec
         to_rows(read_table(file, SCHEMA, dialect), scale, code) for file, code in zip(ratings, codes, strict=True)
     ]
     return tables + [to_people(read_table(file, PEOPLE)) for file in named]
-
-
-def _vocabulary(rows: RatingRows, scale: Scale) -> ProductCatalogue:
-    low, high = scale
-    return ProductCatalogue(items=tuple(sorted(rows.items)), low=low, high=high)
 
 
 def _dataset(rows: RatingRows, products: ProductCatalogue, path: Path) -> Ratings:

@@ -101,11 +101,7 @@ LARGEST = 40
 def demo_homes(start: int, stop: int, seed: int, specialisation: float = 1.0) -> tuple[Home, ...]:
     """Generate homes number start … stop−1; home k depends on (seed, k) only.
 
-    Args:
-        start: Number of the first home.
-        stop: Number after that of the last home.
-        seed: Seed of all homes.
-        specialisation: Exponent of the preferences of a household; at 0 households do not differ.
+    `specialisation` is an exponent of the preferences of a household; at 0 households do not differ.
     """
     return tuple(_home(k, np.random.default_rng([seed, k]), specialisation) for k in range(start, stop))
 
@@ -126,10 +122,10 @@ def _devices(kind: int, count: int, rng: np.random.Generator, specialisation: fl
     return tuple(Device(name, entity) for name, entity in sorted(names))
 
 
-def _name(kind: str, taken: set[tuple[str, int]], rng: np.random.Generator) -> str:
+def _name(kind: str, named: set[tuple[str, int]], rng: np.random.Generator) -> str:
     places = PLACES[kind]
-    used = {name for name, _ in taken}
-    nouns = [f"{place} {kind.lower()}" for place in places] + [f"{kind} {k}" for k in range(2, len(taken) + 3)]
+    used = {name for name, _ in named}
+    nouns = [f"{room} {kind.lower()}" for room in places] + [f"{kind} {k}" for k in range(2, len(named) + 3)]
     free = [noun for noun in nouns if noun not in used]
     return free[min(int(rng.geometric(0.5)), len(free)) - 1]
 

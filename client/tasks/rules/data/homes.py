@@ -1,4 +1,7 @@
-"""Home as a graph of devices and rules, and its table with one rule a row."""
+"""Home as a graph of devices and rules; its table with one rule a row, and its split (§1.3).
+
+Training and held-out rules depend on (seed, user) alone.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.dataset import Dataset
+from client.data.dataset import Dataset, floor_share, own_rng
 from client.data.tables.files import write_private_csv
 from client.data.tables.schema import Column, TableSchema
+from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import SEPARATOR, Edges, RuleCatalogue, relation_parts
 
 USER, TRIGGER, TRIGGER_ID, STATE, VERB, ACTION, ACTION_ID = COLUMNS = (
@@ -74,16 +78,16 @@ def as_edges(rules: Iterable[tuple[int, int, int]]) -> Edges:
 
 def describe(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> str:
     """Return a rule as a sentence: `when Front door contact sensor opens, turn on Hall light`."""
-    event, act = _parts(home, rule, catalogue)
+    event, act = _event_and_action(home, rule, catalogue)
     return f"when {event}, {act}"
 
 
 def describe_shortly(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> str:
     """Return a rule as event and action: `Front door contact sensor opens → turn on Hall light`."""
-    return SEPARATOR.join(_parts(home, rule, catalogue))
+    return SEPARATOR.join(_event_and_action(home, rule, catalogue))
 
 
-def _parts(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> tuple[str, str]:
+def _event_and_action(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> tuple[str, str]:
     trigger, action, relation = rule
     state, verb = relation_parts(catalogue.relations[relation])
     event, act = (
@@ -114,3 +118,90 @@ def _rows(home: Home, catalogue: RuleCatalogue) -> Iterator[tuple[str, ...]]:
         yield (home.name, *names[trigger], *relation_parts(catalogue.relations[relation]), *names[action])
     for idle in sorted(set(range(len(names))) - set(home.rules[:, :2].ravel().tolist())):
         yield (home.name, *names[idle], "", "", "", "")
+
+
+def sample_pool(home: Home, relations: int, rng: np.random.Generator) -> Edges:
+    """Sample one pool of negatives: distinct triples that are no rules of the home; none without rules.
+
+    (a) Every ordered pair of different nodes without a rule, with a random relation; (b) for every rule, its pair with
+    a random relation not on that pair. A pair that holds all relations adds nothing.
+    """
+    if not len(home.rules):
+        return home.rules.copy()
+    nodes, rules = range(len(home.devices)), home.rules.tolist()
+    relations_of: dict[tuple[int, int], set[int]] = {}
+    for u, v, r in rules:
+        relations_of.setdefault((u, v), set()).add(r)
+
+    empty = [(u, v) for u in nodes for v in nodes if u != v and (u, v) not in relations_of]
+    relation = rng.integers(relations, size=len(empty)).tolist()
+    unlike = [(u, v, r) for (u, v), r in zip(empty, relation, strict=True)]
+    for u, v, _ in rules:
+        absent = [r for r in range(relations) if r not in relations_of[u, v]]
+        if absent:
+            unlike.append((u, v, absent[rng.integers(len(absent))]))
+    return rng.permutation(as_edges(unlike))
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Rules and sampled non-rules of one home."""
+
+    positives: Edges
+    negatives: Edges
+
+
+@dataclass(frozen=True, eq=False)
+class SplitHome:
+    """A home's examples; messages pass along `train.positives` only."""
+
+    home: Home
+    train: Examples
+    """Its negatives are those of all pools."""
+    validation: Examples
+    test: Examples
+
+
+def split_homes(homes: Iterable[Home], relations: int, options: RulesOptions, seed: int) -> tuple[SplitHome, ...]:
+    """Split every home; omit complete graphs and, depending on `small_users`, homes without a test rule."""
+    splits = (split_home(home, relations, options, seed) for home in homes)
+    return tuple(
+        split
+        for split in splits
+        if not (_is_complete(split) or (options.small_users == "drop" and not len(split.test.positives)))
+    )
+
+
+def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> SplitHome:
+    """Shuffle, then take the first share for test, the next for validation, the rest for training.
+
+    Held-out negatives come from the first pool alone, and before anything that depends on the number of pools or the
+    validation share is drawn: a home's test examples are the same whatever these are.
+    """
+    rng = own_rng(seed, home.name)
+    rules, pool = rng.permutation(home.rules), sample_pool(home, relations, rng)[: len(home.rules)]
+    test = floor_share(options.test_share, len(rules))
+    held = test + floor_share(options.validation_share, len(rules) - test)
+
+    more = [_another_pool(home, relations, pool[:held], len(rules) - held, rng) for _ in range(options.negatives - 1)]
+    return SplitHome(
+        home,
+        train=Examples(rules[held:], np.concatenate([pool[held:], *more])),
+        validation=Examples(rules[test:held], pool[test:held]),
+        test=Examples(rules[:test], pool[:test]),
+    )
+
+
+def _another_pool(home: Home, relations: int, held_out: Edges, size: int, rng: np.random.Generator) -> Edges:
+    """Return up to `size` further training negatives, none of them held out."""
+    pool = sample_pool(home, relations, rng)
+    reserved = set(map(tuple, held_out.tolist()))
+    fresh = np.array([tuple(edge) not in reserved for edge in pool.tolist()], dtype=bool)
+    chosen: Edges = pool[fresh][:size]
+    return chosen
+
+
+def _is_complete(split: SplitHome) -> bool:
+    return bool(len(split.home.rules)) and not sum(
+        len(p.negatives) for p in (split.train, split.validation, split.test)
+    )

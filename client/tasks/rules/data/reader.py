@@ -12,20 +12,19 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyarrow
 
-from client.data.partition import floor_share
-from client.data.summary import DataSummary, find_repeated
+from client.data.dataset import DataSummary, floor_share
 from client.data.tables.files import TABLES, find_tables, load, suffix_of
 from client.data.tables.reader import read_table
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect
-from client.data.tables.table import Table
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect, join_rows
+from client.data.tables.table import Table, find_repeated
 from client.tasks.rules.data.home_assistant.reader import is_home_assistant, read_home_assistant
 from client.tasks.rules.data.homes import COLUMNS, SCHEMA, STATE, VERB, Homes
 from client.tasks.rules.data.rows import (
+    CODED,
     RuleRows,
     check_vocabulary,
     derive_catalogue,
     encode_rows,
-    join_rows,
     to_dataset,
     to_rows,
 )
@@ -161,7 +160,7 @@ def read_homes(
         check_vocabulary(rows, catalogue or derive_catalogue(rows))
         homes = to_dataset(rows, catalogue or derive_catalogue(rows))
         return replace(homes, notes=(*notes, *homes.notes))
-    rows = join_rows(list(_rows(path, setup, dialect, catalogue)))
+    rows = join_rows(list(_rows(path, setup, dialect, catalogue)), CODED)
     return to_dataset(rows, catalogue or derive_catalogue(rows))
 
 

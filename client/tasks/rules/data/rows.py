@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute as pc
 
-from client.data.tables.cells import Codes, combine_codes, index_names, recode, sort_unique
+from client.data.tables.schema import Codes, combine_codes, sort_unique
 from client.data.tables.table import Table, to_codes, to_flags
 from client.tasks.rules.data.homes import (
     ACTION,
@@ -30,6 +30,9 @@ from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_nam
 
 NONE = -1
 """Code of a relation or device that a row does not name."""
+
+CODED = {"user": "users", "trigger": "devices", "action": "devices", "relation": "relations"}
+"""Columns of codes in rows, and the names for which they stand."""
 
 Key = tuple[str, str]
 """Name and type of a device."""
@@ -88,21 +91,6 @@ def encode_rows(columns: Mapping[str, Any]) -> RuleRows:
     return RuleRows(user, device[: len(user)], device[len(user) :], relation, users, devices, names)
 
 
-def join_rows(parts: Sequence[RuleRows]) -> RuleRows:
-    """Return several files' rows as one; equal names are the same."""
-    users, relations = index_names([part.users for part in parts]), index_names([part.relations for part in parts])
-    devices = index_names([part.devices for part in parts])
-    return RuleRows(
-        np.concatenate([recode(part.user, part.users, users) for part in parts]),
-        np.concatenate([recode(part.trigger, part.devices, devices) for part in parts]),
-        np.concatenate([recode(part.action, part.devices, devices) for part in parts]),
-        np.concatenate([recode(part.relation, part.relations, relations) for part in parts]),
-        list(users),
-        list(devices),
-        list(relations),
-    )
-
-
 def derive_catalogue(rows: RuleRows) -> RuleCatalogue:
     """Return the vocabulary that the rows use, in alphabetical order.
 
@@ -154,17 +142,17 @@ def check_vocabulary(rows: RuleRows, catalogue: RuleCatalogue, table: Table | No
     )
     if table is None:
         raise VocabularyError(message)
-    place = table.cells.place_of(int(table.rows[row]))
-    raise VocabularyError(message, table.path, place, column, unit=table.cells.unit)
+    line = table.cells.place_of(int(table.rows[row]))
+    raise VocabularyError(message, table.path, line, column, unit=table.cells.unit)
 
 
 def _pairs(first: Codes, second: Codes, names: Sequence[str], others: Sequence[str]) -> tuple[Codes, list[Key]]:
     """Return codes of pairs of names, `NONE` where either is, and the pairs."""
     pair = np.where((first < 0) | (second < 0), NONE, first * len(others) + second)
-    distinct, place = np.unique(pair, return_inverse=True)
+    distinct, index = np.unique(pair, return_inverse=True)
     absent = int((distinct == NONE).any())
     found = [divmod(code, len(others)) for code in distinct[absent:].tolist()]
-    return place.astype(np.int64) - absent, [(names[a], others[b]) for a, b in found]
+    return index.astype(np.int64) - absent, [(names[a], others[b]) for a, b in found]
 
 
 def to_dataset(rows: RuleRows, catalogue: RuleCatalogue) -> Homes:

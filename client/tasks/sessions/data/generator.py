@@ -69,8 +69,8 @@ def _visitor(number: int, rng: np.random.Generator) -> Visitor:
     habits = rng.dirichlet(np.full(ERRANDS, 0.7), size=len(departments))
     sessions = []
     for _ in range(int(rng.integers(8, 13))):
-        place = int(rng.choice(len(departments), p=love))
-        sessions.append(_session(int(departments[place]), int(rng.choice(ERRANDS, p=habits[place])), rng))
+        choice = int(rng.choice(len(departments), p=love))
+        sessions.append(_session(int(departments[choice]), int(rng.choice(ERRANDS, p=habits[choice])), rng))
     return Visitor(f"visitor-{number:05d}", tuple(sessions))
 
 

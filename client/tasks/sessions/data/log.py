@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from client.data.tables.cells import Codes, combine_codes, index_names, recode
+from client.data.tables.schema import Codes, combine_codes, join_rows
 from client.data.tables.table import Table, to_codes
 from client.tasks.sessions.data.visitors import ITEM, ITEMS, SCHEMA, SESSION, SPLIT, TIME, USER
 from common.arrays import Flags, Floats
@@ -64,9 +64,9 @@ class Log:
         last: Flags = np.diff(self.session, append=-1) != 0
         return last
 
-    def where(self, kept: Flags) -> "Log":
-        """Return the clicks for which `kept`, C, is true."""
-        columns = {name: getattr(self, name)[kept] for name in ("session", "item", "part", "user", "time")}
+    def where(self, chosen: Flags) -> "Log":
+        """Return the clicks for which `chosen`, C, is true."""
+        columns = {name: getattr(self, name)[chosen] for name in ("session", "item", "part", "user", "time")}
         return replace(self, **columns)
 
     def long_enough(self) -> "Log":
@@ -92,18 +92,10 @@ def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequenc
 
 def join_logs(logs: Sequence[Log]) -> Log:
     """Return several logs as one; a user's sessions come in the order of the logs."""
-    names, users = index_names([log.names for log in logs]), index_names([log.users for log in logs])
     firsts = np.cumsum([0, *(int(log.session.max(initial=-1)) + 1 for log in logs)])
-    return Log(
-        session=np.concatenate([log.session + first for log, first in zip(logs, firsts, strict=False)]),
-        item=np.concatenate([recode(log.item, log.names, names) for log in logs]),
-        part=np.concatenate([log.part for log in logs]),
-        user=np.concatenate([recode(log.user, log.users, users) for log in logs]),
-        time=np.concatenate([log.time for log in logs]),
-        names=list(names),
-        users=list(users),
-        notes=tuple(note for log in logs for note in log.notes),
-    )
+    numbered = [replace(log, session=log.session + first) for log, first in zip(logs, firsts, strict=False)]
+    joined = join_rows(numbered, {"item": "names", "user": "users"})
+    return replace(joined, notes=tuple(note for log in logs for note in log.notes))
 
 
 Seconds = Floats
@@ -139,12 +131,10 @@ def sessions_by_name(owner: Codes, name: Codes, part: Codes, time: Seconds) -> t
 def sessions_by_cut(owner: Codes, part: Codes, time: Seconds, cut: Cut) -> tuple[Codes, Codes]:
     """Return the same for sessions without names: a new one after a gap, or in another window."""
     order = np.lexsort((time, combine_codes(owner, part)))
-    window = np.floor(time / cut.seconds)[order] if cut.by == "window" else np.cumsum(_after_gap(time[order], cut))
+    ordered = time[order]
+    after_gap = np.diff(ordered, prepend=ordered[:1]) > cut.seconds
+    window = np.floor(ordered / cut.seconds) if cut.by == "window" else np.cumsum(after_gap)
     return order, _numbered(owner[order], part[order], window)
-
-
-def _after_gap(time: Seconds, cut: Cut) -> Flags:
-    return np.diff(time, prepend=time[:1]) > cut.seconds
 
 
 def _numbered(*columns: NDArray[np.generic]) -> Codes:
@@ -213,7 +203,7 @@ def order_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> Ordered
     clicks.require(*names, remedy="fill it, or leave the row out")
     if time is None:
         time = clicks.numbers(TIME) if TIME in clicks else np.zeros(len(clicks))
-    part = _parts(clicks)
+    part = _splits(clicks)
     if SESSION in clicks:
         order, session = sessions_by_name(user[is_click], clicks.codes(SESSION)[0], part, time)
     else:
@@ -221,7 +211,7 @@ def order_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> Ordered
     return OrderedClicks(clicks, users, np.flatnonzero(is_click), user[is_click], part, time, order, session)
 
 
-def _parts(clicks: Table) -> Codes:
+def _splits(clicks: Table) -> Codes:
     if SPLIT not in clicks:
         return np.full(len(clicks), TRAIN)
     code, texts = clicks.codes(SPLIT)

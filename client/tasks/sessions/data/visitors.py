@@ -1,17 +1,19 @@
-"""Visitors and their sessions: columns, table, and the split by (seed, name)."""
+"""Visitors and their sessions: columns, table, split by (seed, name), graphs (§2.5–2.6).
+
+Importing it must not import torch.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
 
-from client.data.dataset import Dataset
-from client.data.partition import floor_share, own_rng
+from client.data.dataset import Dataset, floor_share, own_rng
 from client.data.tables.files import write_private_csv
 from client.data.tables.schema import Column, TableSchema
-from common.arrays import Ints
+from common.arrays import Array, Arrays, Ints
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Clicks, Items
 
@@ -82,11 +84,11 @@ def split_visitor(visitor: Visitor, options: SessionsOptions, seed: int) -> Spli
     """
     order = own_rng(seed, visitor.name).permutation(len(visitor.sessions))
     test = 0 if visitor.test else floor_share(options.test_share, len(order))
-    kept = test + floor_share(options.validation_share, len(order) - test)
+    held = test + floor_share(options.validation_share, len(order) - test)
     return SplitVisitor(
         visitor,
-        train=_chosen(visitor, order[kept:]),
-        validation=_all_cases(_chosen(visitor, order[test:kept])),
+        train=_chosen(visitor, order[held:]),
+        validation=_all_cases(_chosen(visitor, order[test:held])),
         test=visitor.test or _all_cases(_chosen(visitor, order[:test])),
     )
 
@@ -116,13 +118,60 @@ def write_visitors(path: Path, dataset: Visits) -> None:
 
 def _rows(visitor: Visitor, items: Items) -> Iterator[tuple[str | int, ...]]:
     clock = count()
-    for number, (split, clicks) in enumerate(_sessions(visitor), start=1):
+    cases = (("case", np.append(case.prefix, case.target)) for case in visitor.test)
+    for number, (split, clicks) in enumerate(
+        chain((("train", session) for session in visitor.sessions), cases), start=1
+    ):
         for item in clicks.tolist():
             yield visitor.name, items.items[item], next(clock), number, split
     if not (visitor.sessions or visitor.test):
         yield visitor.name, "", "", "", ""
 
 
-def _sessions(visitor: Visitor) -> Iterator[tuple[str, Clicks]]:
-    yield from (("train", session) for session in visitor.sessions)
-    yield from (("case", np.append(case.prefix, case.target)) for case in visitor.test)
+GRAPH = ("nodes", "edges", "w_in", "w_out", "clicks", "owner", "last")
+"""Inputs of the networks, in their order."""
+
+
+def graph_arrays(prefixes: Sequence[Clicks], max_length: int) -> Arrays:
+    """Return the arrays that `GRAPH` names; of a longer prefix, the last `max_length` clicks count."""
+    shortened = [prefix[-max_length:] for prefix in prefixes]
+    items, lengths = _padded(shortened), np.array([len(prefix) for prefix in shortened], np.int64)
+    nodes, alias = _distinct(items)
+    edges = _edges(alias, items > 0, len(nodes))
+    arriving, leaving = (np.bincount(ends, minlength=len(nodes))[ends] for ends in (edges[1], edges[0]))
+    return {
+        "nodes": nodes,
+        "edges": edges,
+        "w_in": (1 / arriving).astype(np.float32),
+        "w_out": (1 / leaving).astype(np.float32),
+        "clicks": alias[items > 0],
+        "owner": np.repeat(np.arange(1, len(shortened) + 1), lengths),
+        "last": alias[np.arange(len(shortened)), np.maximum(lengths - 1, 0)],
+    }
+
+
+def _padded(prefixes: Sequence[Clicks]) -> Array:
+    """Return rows of the embedding, E × L, zeros after the last click; L is at least 1."""
+    lengths = np.array([len(prefix) for prefix in prefixes], np.int64)
+    clicks = np.zeros((len(prefixes), lengths.max(initial=1)), np.int64)
+    if len(prefixes):
+        clicks[np.arange(clicks.shape[1]) < lengths[:, None]] = np.concatenate(prefixes) + 1
+    return clicks
+
+
+def _distinct(clicks: Array) -> tuple[Array, Array]:
+    """Return 0 and each row's distinct items, ascending, and each click's place among them, E × L."""
+    order = np.argsort(clicks, axis=1, kind="stable")
+    ascending = np.take_along_axis(clicks, order, axis=1)
+    new = (ascending > 0) & (np.diff(ascending, axis=1, prepend=0) > 0)
+    node = np.cumsum(new).reshape(new.shape)
+    alias = np.zeros_like(clicks)
+    np.put_along_axis(alias, order, node, axis=1)
+    return np.concatenate([np.zeros(1, np.int64), ascending[new]]), np.where(clicks > 0, alias, 0)
+
+
+def _edges(alias: Array, mask: Array, nodes: int) -> Array:
+    """Return the distinct pairs of consecutively clicked nodes, 2 × K, ascending."""
+    follows = mask[:, 1:]
+    pairs = np.unique(alias[:, :-1][follows] * nodes + alias[:, 1:][follows])
+    return np.stack(np.divmod(pairs, nodes))

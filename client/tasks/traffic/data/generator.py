@@ -75,7 +75,9 @@ def _site(number: int, world: World, rng: np.random.Generator) -> Series:
     kind = KINDS[number % len(KINDS)]
     level = kind.level * rng.lognormal(0, 0.5)
     usual = _profile(kind, rng)[world.shape].ravel()
-    log = _hourly(kind.weather * world.weather + _drift(DAYS, 0.8, 0.08, rng)) + _drift(HOURS, 0.9, 0.05, rng)
+    daily = kind.weather * world.weather + _drift(DAYS, 0.8, 0.08, rng)
+    hourly = np.interp(np.arange(HOURS), 24 * np.arange(DAYS) + 12, daily)  # between the noons of days
+    log = hourly + _drift(HOURS, 0.9, 0.05, rng)
     volume = rng.poisson(level * usual * np.exp(log) * _incidents(rng)).astype(np.float64)
     return Series(f"site-{number:05d}", START, volume[:, None], np.ones((HOURS, 1), bool))
 
@@ -97,11 +99,6 @@ def _drift(length: int, keep: float, std: float, rng: np.random.Generator) -> Fl
     memory = keep ** np.arange(int(np.ceil(-7 / np.log(keep))))
     fresh = rng.normal(0, std * np.sqrt(1 - keep**2), length + len(memory) - 1)
     return np.convolve(fresh, memory, "valid")
-
-
-def _hourly(daily: Floats) -> Floats:
-    """Return hourly values by linear interpolation between the noons of days."""
-    return np.interp(np.arange(HOURS), 24 * np.arange(DAYS) + 12, daily)
 
 
 def _incidents(rng: np.random.Generator) -> Floats:

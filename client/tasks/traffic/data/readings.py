@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from client.data.tables.cells import Codes, combine_codes, index_names, recode, sort_unique
 from client.data.tables.files import stem_of
+from client.data.tables.schema import Codes, combine_codes, sort_unique
 from client.data.tables.table import Table
 from client.tasks.traffic.data.series import SITE, TIME
 from common.arrays import Flags, Floats, Ints
@@ -56,24 +56,11 @@ def to_seconds(table: Table, name: str) -> Ints:
     return np.floor(table.numbers(name)).astype(np.int64)
 
 
-def join_readings(parts: Sequence[Readings]) -> Readings:
-    """Return readings of the same variables as one; sites of the same name are the same site."""
-    sites = index_names([part.sites for part in parts])
-    return Readings(
-        np.concatenate([recode(part.site, part.sites, sites) for part in parts]),
-        np.concatenate([part.time for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        list(sites),
-        parts[0].variables,
-        tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-    )
-
-
 def find_last(*keys: Codes) -> tuple[Codes, int]:
     """Return the rows, in order, that are the last with their keys, R each; and how many are not."""
     backwards = combine_codes(*keys)[::-1]
-    _, place = np.unique(backwards, return_index=True)
-    return np.sort(len(backwards) - 1 - place), len(backwards) - len(place)
+    _, last = np.unique(backwards, return_index=True)
+    return np.sort(len(backwards) - 1 - last), len(backwards) - len(last)
 
 
 def order_variables(readings: Readings, variables: tuple[str, ...], path: Path) -> Readings:
@@ -162,8 +149,8 @@ def intervals(rows: Tidy, sites: int) -> Intervals:
     """Return the spacing of the readings of `sites` sites."""
     same = np.diff(rows.site) == 0
     site, apart = rows.site[1:][same], np.diff(rows.time)[same]
-    parts = np.split(apart, np.searchsorted(site, np.arange(1, sites)))
-    return Intervals(np.array([_spacing(part) for part in parts], np.int64), _spacing(apart))
+    of_sites = np.split(apart, np.searchsorted(site, np.arange(1, sites)))
+    return Intervals(np.array([_spacing(part) for part in of_sites], np.int64), _spacing(apart))
 
 
 def coarser(rows: Tidy, each: Ints, step: int, summed: Flags) -> Tidy:
@@ -190,14 +177,14 @@ def coarser(rows: Tidy, each: Ints, step: int, summed: Flags) -> Tidy:
     values = np.where(summed, added, means)
 
     part = (2 * counts >= whole) & (counts + 1 <= whole)
-    kept = replace(rows, site=rows.site[first], time=number[first], values=values)
-    return replace(kept, rescaled=int(part.any(axis=1).sum()))
+    steps = replace(rows, site=rows.site[first], time=number[first], values=values)
+    return replace(steps, rescaled=int(part.any(axis=1).sum()))
 
 
 def adds_up(variables: tuple[str, ...]) -> Flags:
     """Return D flags: True for variables that `SUMMED` names."""
     words = [name.lower().replace("-", "_").replace(" ", "_").split("_") for name in variables]
-    return np.array([not SUMMED.isdisjoint(parts) for parts in words])
+    return np.array([not SUMMED.isdisjoint(name) for name in words])
 
 
 def _spacing(apart: Ints) -> int:

@@ -61,11 +61,7 @@ VEHICLES = (
 def record_sumo(out: Path, *, edges: int = 100, seconds: int = 3600, seed: int = 0) -> None:
     """Simulate and write `timestamp,site,<six measures>`, a row for each second and edge.
 
-    Args:
-        out: CSV to write; `MEASURES` go beside it, as JSON.
-        edges: The busiest that many, by their mean number of vehicles.
-        seconds: Steps recorded.
-        seed: Seed of network, traffic and driving.
+    Recorded are the busiest edges, by their mean number of vehicles. `MEASURES` go beside `out`, as JSON.
 
     Raises:
         ConfigError: SUMO is not installed.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from client.data.sources import Source
+from client.data.dataset import Source
 from client.data.tables.reader import read_table
 from client.data.tables.schema import TableSchema
 from client.data.tables.table import Table

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from client.data.sources import Source
+from client.data.dataset import Source
 from client.data.tables.files import LINE_LIMIT, load, plain_name, stem_of, suffix_of, tables_in
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import DataError

@@ -11,9 +11,9 @@ import pytest
 
 from client.data.tables import files as formats
 from client.data.tables import reader as parquet
-from client.data.tables.cells import CellError
 from client.data.tables.files import load
 from client.data.tables.reader import read_table
+from client.data.tables.schema import CellError
 from client.data.tables.table import LONG, convert_distinct, to_numbers
 from client.tasks.ratings.data.raters import SCHEMA
 from common.errors import DataError

@@ -5,9 +5,8 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pyarrow
 import pytest
 
-from client.data.tables.cells import CellError
-from client.data.tables.schema import Dates
-from client.data.tables.times import Clock, to_times
+from client.data.tables.schema import CellError, Dates
+from client.data.tables.table import Clock, to_times
 
 NOON = 1717156800
 """12:00 of 31 May 2024 in UTC, by `date -u -d @1717156800`."""

@@ -7,9 +7,8 @@ import numpy as np
 import pyarrow
 import pytest
 
-from client.data.tables.cells import CellError, combine_codes, index_names, recode, sort_unique
 from client.data.tables.files import write_private_csv
-from client.data.tables.schema import Decimal
+from client.data.tables.schema import CellError, Decimal, combine_codes, index_names, recode, sort_unique
 from client.data.tables.table import to_codes, to_numbers, to_text
 
 

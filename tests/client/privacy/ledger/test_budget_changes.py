@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.privacy.claim import read_statements
-from client.privacy.ledger.accounts import increase_budget
-from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
+from client.privacy.ledger.database import Slot
+from client.privacy.ledger.ledger import Ledger, increase_budget
 from common.errors import ConfigError
 from common.privacy.accounts import Account, Pure, Zcdp
 from common.privacy.claims import LIMITED, LOWERED, RAISED, UNBOUNDED
-from common.privacy.mechanisms.vector import Laplace
+from common.privacy.mechanisms import Laplace
 from common.privacy.options import Unit
 from tests.support import ledgers
 from tests.support.ledgers import record_of

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
 from common.errors import RefusedError
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from tests.support.ledgers import EPSILON, Maker, opened, terms_of
 
 

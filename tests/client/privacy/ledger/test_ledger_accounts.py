@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from client.privacy.claim import read_statements
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
 from common.errors import RefusedError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import UNBOUNDED
-from common.privacy.mechanisms.dp_sgd import DpSgd
-from common.privacy.mechanisms.vector import Gaussian, Laplace
+from common.privacy.mechanisms import DpSgd, Gaussian, Laplace
 from tests.support.ledgers import DELTA, EPSILON, Maker, opened, record_of, terms_of
 
 

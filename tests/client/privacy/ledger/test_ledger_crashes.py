@@ -23,7 +23,7 @@ from client.privacy.ledger.ledger import Ledger, Slot
 from client.privacy.ledger.roll_back import RollbackRecord
 from common.errors import RefusedError
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 
 folder, run, first, last = Path(sys.argv[1]), sys.argv[2], 0, int(sys.argv[3])
 sent = os.open(folder / f"sent-{run}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)

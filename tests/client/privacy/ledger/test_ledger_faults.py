@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from client.privacy.ledger.records import Slot
+from client.privacy.ledger.database import Slot
 from common.errors import LedgerError, StateError
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from tests.support.ledgers import opened, spend
 
 

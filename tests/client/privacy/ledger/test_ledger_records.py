@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.privacy.ledger import records
-from client.privacy.ledger.database import MEMORY
+from client.privacy.ledger import database
+from client.privacy.ledger.database import MEMORY, Slot, Terms
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot, Terms
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from tests.support.ledgers import DELTA, Maker, opened, terms_of
 
 
@@ -37,7 +36,7 @@ def test_a_clock_that_goes_backwards_does_not_matter(tmp_path: Path, monkeypatch
         def now(cls, tz: datetime.tzinfo | None = None) -> Any:
             return datetime.datetime(next(years), 1, 1, tzinfo=tz)
 
-    monkeypatch.setattr(records, "datetime", Clock)
+    monkeypatch.setattr(database, "datetime", Clock)
     ledger = opened(tmp_path)
     for number in range(3):
         ledger.release(Slot("run", number), terms_of(ledger), Maker())

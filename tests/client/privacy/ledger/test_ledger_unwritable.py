@@ -39,9 +39,9 @@ def test_files_are_their_owner_s_only(folder: Path) -> None:
 RELEASE = """
 import os, resource, sys
 from pathlib import Path
-from client.privacy.ledger.records import Slot
+from client.privacy.ledger.database import Slot
 from common.errors import StateError
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from tests.support.ledgers import opened
 {before}
 try:

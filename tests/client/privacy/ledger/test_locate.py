@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
 from client.privacy.claim import read_statements
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.locate import ledger_path, rollback_path
-from client.privacy.ledger.records import Slot
 from common.errors import LedgerError
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from tests.support.ledgers import ledger_of, spend_on
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from client.privacy.claim import read_statements
-from client.privacy.ledger.database import PLAIN, create
+from client.privacy.ledger.database import PLAIN, Slot, Terms, create, new_entry
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot, Terms, new_entry
 from common.errors import RefusedError
 from common.privacy.accounts import rho_of
 from tests.support.accountants import closed_epsilon, closed_rho

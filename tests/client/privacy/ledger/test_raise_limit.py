@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from client.privacy.claim import read_statements
-from client.privacy.ledger.accounts import increase_budget
-from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
+from client.privacy.ledger.database import Slot
+from client.privacy.ledger.ledger import Ledger, increase_budget
 from common.errors import ConfigError, LedgerError, RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
-from common.privacy.mechanisms.vector import Gaussian, Laplace
+from common.privacy.mechanisms import Gaussian, Laplace
 from common.privacy.options import Unit
 from tests.support import ledgers
 from tests.support.ledgers import record_of

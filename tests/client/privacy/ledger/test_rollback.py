@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
 from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord
 from common.errors import LedgerError
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.vector import Gaussian
+from common.privacy.mechanisms import Gaussian
 from tests.support.ledgers import opened, record_of, spend
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from client.privacy.claim import read_statements
-from client.privacy.ledger.accounts import increase_budget
-from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot, Terms
+from client.privacy.ledger.database import Slot, Terms
+from client.privacy.ledger.ledger import Ledger, increase_budget
 from common.errors import LedgerError, RefusedError
 from tests.support.ledgers import EPSILON, Maker, opened, record_of, spend, terms_of
 

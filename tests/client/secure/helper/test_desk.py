@@ -26,7 +26,7 @@ def vectors(number: int, size: int = 6) -> list[np.ndarray[Any, Any]]:
 
 def noise_of(desk: HelperService, about: SumTerms) -> np.ndarray[Any, Any]:
     """Return the noise that a desk has booked for a sum."""
-    with desk.book._writing() as db:
+    with desk.state._writing() as db:
         [key] = db.execute("SELECT noise_key FROM sums WHERE round = ? AND channel = ?", (about.round, about.channel))
     return discrete_gaussian(about.noise, about.size, Stream(key[0]))
 

@@ -40,6 +40,6 @@ def test_mutated_payloads_are_typed_errors_and_open_one_sum_a_round() -> None:
             send(desk, replace(request, **{field: mutated(chance, getattr(request, field))}))
             if chance.random() < 0.2:
                 send(desk, good[1])
-    with desk.book._writing() as db:
+    with desk.state._writing() as db:
         rows = db.execute("SELECT COUNT(*), COUNT(DISTINCT run || '/' || round || '/' || channel) FROM sums").fetchone()
     assert rows[0] == rows[1] > 0

@@ -86,7 +86,7 @@ def refused(room: Helpers, change: str) -> None:
         case "terms":
             desk.open(OpenRequest("{}", names))
         case "large":
-            HelperService("helper-0", desk._node_key, desk.book, most_numbers=5).prepare(
+            HelperService("helper-0", desk._node_key, desk.state, most_numbers=5).prepare(
                 PrepareRequest(text, names, sealed)
             )
         case "run without a name":
@@ -116,6 +116,6 @@ def test_a_bad_request_is_refused_and_nothing_is_booked(change: str, kind: type[
     room = Helpers()
     with pytest.raises(kind, match=reason):
         refused(room, change)
-    with room.desks[0].book._writing() as db:
+    with room.desks[0].state._writing() as db:
         assert db.execute("SELECT COUNT(*) FROM sums").fetchone() == (0,)
         assert db.execute("SELECT sequence FROM head").fetchone() == (1,)

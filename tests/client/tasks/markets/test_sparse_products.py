@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from client.tasks.markets import baseline as multiplying
-from client.tasks.markets.baseline import passed, product, tiles
+from client.tasks.markets.baseline import product, tiles, times_transposed
 from client.tasks.markets.data.graph import Sparse
 
 
@@ -38,4 +38,4 @@ def test_rows_pass_through_all_tiles(tile: int, monkeypatch: pytest.MonkeyPatch)
     rows, matrix = drawn(4, 12, 0.7, 2).toarray(), drawn(12, 12, 0.4, 3)
     cut = tiles(matrix)
     assert [one.shape[1] for one in cut] == [min(tile, 12 - first) for first in range(0, 12, tile)]
-    np.testing.assert_array_equal(passed(cut, rows), rows @ matrix.toarray().T)
+    np.testing.assert_array_equal(times_transposed(cut, rows), rows @ matrix.toarray().T)

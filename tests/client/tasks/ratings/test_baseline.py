@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.linear_model import Ridge
 
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
-from client.tasks.ratings.data.split import Rated
+from client.tasks.ratings.data.raters import Rated
 from common.privacy.accounts import rho_of
 from common.privacy.options import MechanismName, PrivacyOptions
 from common.tasks.ratings.options import RatingsOptions

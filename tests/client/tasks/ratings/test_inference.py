@@ -7,8 +7,7 @@ import torch
 from client.inference.model_choice import fit_client_only
 from client.tasks.lists import ItemFilter
 from client.tasks.ratings.baseline import own_mean
-from client.tasks.ratings.data.raters import Rater
-from client.tasks.ratings.data.split import Rated
+from client.tasks.ratings.data.raters import Rated, Rater
 from client.tasks.ratings.inference import suggestions
 from common.config.parse import parse
 from common.models import parameters, tensors

@@ -8,9 +8,8 @@ from torch.func import grad
 from client.tasks.learner import HasCounts, HasProperty
 from client.tasks.ratings.baseline import normal_scores, own_mean, predict, report
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Rater
+from client.tasks.ratings.data.raters import Rater, arrived
 from client.tasks.ratings.data.reader import read_raters
-from client.tasks.ratings.data.split import arrived
 from client.tasks.ratings.learner import RatingsLearner
 from common.arrays import Arrays
 from common.config.parse import parse

@@ -4,8 +4,7 @@ import numpy as np
 import torch
 
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Device, Home, as_edges
-from client.tasks.rules.data.split import Examples, SplitHome, split_homes
+from client.tasks.rules.data.homes import Device, Examples, Home, SplitHome, as_edges, split_homes
 from client.tasks.rules.learner import collate
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import demo_catalogue

@@ -7,9 +7,8 @@ from torch.func import grad
 
 from client.privacy.dp_sgd import CHUNK, DpSgdNoise, private_gradient, sample_private_inputs
 from client.tasks.sessions.baseline import FeatureRows
-from client.tasks.sessions.blend import features_of_split, pad_features
 from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
-from client.tasks.sessions.learner import SessionsLearner
+from client.tasks.sessions.learner import SessionsLearner, features_of_split, pad_features
 from client.training.stacks import Tensors, row, stack
 from common.arrays import Arrays
 from common.config.parse import parse

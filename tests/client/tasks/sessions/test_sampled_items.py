@@ -6,9 +6,8 @@ import torch
 from torch.func import grad
 
 from client.tasks.learner import GatheredBatch
-from client.tasks.sessions.blend import WEIGHTS
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
-from client.tasks.sessions.learner import SessionsLearner
+from client.tasks.sessions.learner import WEIGHTS, SessionsLearner
 from client.training.stacks import Tensors, row, stack
 from common.config.parse import parse
 from common.models import parameters, tensors

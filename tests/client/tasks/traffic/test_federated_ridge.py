@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from client.owner.policy import Policy
-from client.tasks.traffic.federated_ridge import compute_sums, with_federated_ridge
 from client.tasks.traffic.inference import forecast
-from client.tasks.traffic.sensor import prepare
+from client.tasks.traffic.sensor import compute_sums, prepare, with_federated_ridge
 from common.arrays import add
 from common.errors import ConfigError, WireError
 from common.options import Scalar

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from client.tasks.traffic.federated_ridge import OwnRidge
 from client.tasks.traffic.inference import forecast, held_later
 from client.tasks.traffic.metrics import forecast_error
-from client.tasks.traffic.sensor import is_cold_start
+from client.tasks.traffic.sensor import OwnRidge, is_cold_start
 from common.errors import ConfigError, DataError
 from common.models import parameters
 from common.tasks.traffic.properties import POOLED

@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from client.tasks.traffic.intervals import MAX_EARLIER, bounds, coverage, earlier_windows
+from client.tasks.traffic.metrics import MAX_EARLIER, bounds, coverage, earlier_windows
 from client.tasks.traffic.sensor import Sensor
 from common.tasks.traffic.vocabulary import HOUR
 

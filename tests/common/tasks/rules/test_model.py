@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+import torch_geometric.nn
 from torch import Tensor
 
 from common.models import parameters, tensors
-from common.tasks.rules.model import RuleRecommender
+from common.tasks.rules.model import DenseSAGEConv, RuleRecommender
 from common.tasks.rules.options import RulesOptions
 from tests.support.build import task_model
 from tests.support.toys import CATALOGUE, configured
@@ -29,6 +30,23 @@ def homes() -> tuple[Tensor, Tensor, Tensor]:
     x = torch.nn.functional.one_hot(torch.randint(F, (H, N), generator=generator), F).float()
     adj = torch.randint(3, (H, N, N), generator=generator).float()
     return x, adj, torch.randn((2, F, R), generator=generator)
+
+
+def test_the_layer_is_that_of_pyg() -> None:
+    x, adj, _ = homes()
+
+    def trained(kind: type[torch.nn.Module]) -> dict[str, Tensor]:
+        """Return initial draws, outputs, gradients and the generator's state by name."""
+        torch.manual_seed(3)
+        layer = kind(F, HIDDEN)
+        out = layer(x, adj)
+        out.square().sum().backward()
+        gradients = {f"gradient of {name}": value.grad for name, value in layer.named_parameters()}
+        return {**layer.state_dict(), **gradients, "out": out, "generator": torch.get_rng_state()}
+
+    ours, theirs = trained(DenseSAGEConv), trained(torch_geometric.nn.DenseSAGEConv)
+    assert [*ours] == [*theirs]
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 @both_decoders

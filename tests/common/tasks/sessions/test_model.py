@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy, pad
 
-from client.tasks.sessions.data.graph import GRAPH
+from client.tasks.sessions.data.visitors import GRAPH
 from client.tasks.sessions.learner import ExampleBatch, collate
 from common.tasks.sessions.model import SRGNN, build_session_model
 from common.tasks.sessions.options import SessionsOptions

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from common.logic.inference import infer_intra_task
+from common.logic.inference import infer_intra_task, intra_task
 from common.logic.semantics import satisfied
-from common.logic.templates import intra_task
 from common.tasks.traffic.properties import Differences, Ranges, groups_of, infer, satisfaction, to_differences
 from tests.common.logic.drawn import closest
 
@@ -46,7 +45,7 @@ def test_inference_is_the_lower_side_of_the_ranges_of_the_difference() -> None:
     ranges = infer(values[:, [1]] - values[:, [0]], rows, groups_of("hourly", 7))
     inferred = to_differences(ranges, (1, 0))
     weekend = torch.from_numpy(values[rows >= 5])
-    expected = infer_intra_task(weekend[:, 1, None], weekend[:, 0, None], [(0, 0)], "x", "y").bound
+    expected = infer_intra_task(weekend[:, 1, None], weekend[:, 0, None], [(0, 0)], "x", "y").parameters["bound"]
     np.testing.assert_allclose(inferred.low[6, 0], float(expected[0]))
     assert not inferred.excess(values, rows).any()
     assert Differences(inferred.low + 2e-6, inferred.high, (1, 0)).excess(values, rows).any()

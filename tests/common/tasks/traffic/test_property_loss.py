@@ -6,7 +6,7 @@ import torch
 from torch.func import grad, vmap
 
 from client.tasks.traffic.data.series import Series
-from common.logic.templates import intra_task
+from common.logic.inference import intra_task
 from common.tasks.traffic.model import violation
 from common.tasks.traffic.properties import Differences
 from common.tasks.traffic.vocabulary import SensorVariables

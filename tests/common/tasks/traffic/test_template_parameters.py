@@ -5,10 +5,7 @@ import pytest
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.logic import inference as properties
 from common.tasks.traffic.properties import (
-    WEAKER_DOWN,
-    WEAKER_UP,
     check_parameters,
     is_alike,
     pool_parameters,
@@ -84,9 +81,3 @@ def test_properties_are_found_among_stored_arrays() -> None:
     memory = {name: {"ann": array} for name, array in existence().items()}
     assert templates_of(memory, ["ann", "ben"]).keys() == {"ann"}
     assert templates_of({}, ["ann"]) == {}
-
-
-def test_directions_are_those_of_the_properties() -> None:
-    kinds = properties.Property.__subclasses__()
-    assert {name for kind in kinds for name in kind.weaker_up} == set(WEAKER_UP)
-    assert {name for kind in kinds for name in kind.weaker_down} == set(WEAKER_DOWN)

@@ -52,7 +52,7 @@ def state_name(kind: str, state: str) -> str | None:
 
 def state_value(kind: str, name: str) -> str | None:
     """Return the state of Home Assistant that a name stands for; None if it is none."""
-    return next((value for value, own in _states(kind).items() if own == name), None)
+    return next((value for value, name_of_value in _states(kind).items() if name_of_value == name), None)
 
 
 def action_name(entity: str, service: str) -> str | None:
@@ -64,7 +64,7 @@ def service_name(entity: str, action: str) -> str | None:
     """Return the service that an action stands for; None if it is none, or needs a value besides."""
     if action in table()["incomplete"]:
         return None
-    return next((service for service, own in _services(entity).items() if own == action), None)
+    return next((service for service, name in _services(entity).items() if name == action), None)
 
 
 def triggered_state(domain: str, kind: str) -> str:

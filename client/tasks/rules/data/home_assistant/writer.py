@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from client.tasks.rules.data.home_assistant.automations import ENTITY
+from client.tasks.rules.data.home_assistant.reader import ENTITY
 from client.tasks.rules.data.home_assistant.registry import CHANGES, SUN, domain_of, service_name, state_value
 from common.text import printable
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from client.tasks.markets.data.graph import SplitMarket, split_market
 from client.tasks.markets.data.markets import Market, as_pairs, as_ratings, no_rows
-from client.tasks.markets.data.split import SplitMarket, split_market
 from common.errors import DataError
 from common.tasks.markets.options import MarketsOptions
 

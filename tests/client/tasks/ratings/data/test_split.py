@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.tasks.ratings.data.raters import Rater
-from client.tasks.ratings.data.split import SplitRater, arrived, split_rater
+from client.tasks.ratings.data.raters import Rater, SplitRater, arrived, split_rater
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.vocabulary import ProductCatalogue
 

@@ -1,17 +1,15 @@
-"""Written tables are read back; partitions of a source add up to the source."""
+"""What is written is read back, also splits and people without a rating."""
 
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from client.data.dataset import AnyDataset
-from client.data.read import demo_partition, read_all, read_partition
-from client.tasks.ratings.data.generator import demo_raters
+from client.data.read import read_all
 from client.tasks.ratings.data.raters import FREE, TEST, TRAIN, VALIDATION, Rater, Ratings, write_raters
 from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.task import TASK
-from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 PRODUCTS = ProductCatalogue(items=("cup, blue", 'the "best" cup', "7"), low=-1, high=1)
 
@@ -50,25 +48,3 @@ def test_somebody_without_a_rating_alone_takes_part(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     TASK.write(path, Ratings((Rater("bob", np.zeros(0, np.int64), np.zeros(0)),), PRODUCTS))
     assert plain(read_all("ratings", str(path), vocabulary=PRODUCTS)) == [("bob", [], [])]
-
-
-def test_a_folder_of_written_parts_is_the_whole(tmp_path: Path) -> None:
-    raters = demo_raters(0, 30, seed=1)
-    for number in range(3):
-        write_raters(tmp_path / f"client-{number}.csv", Ratings(raters[number::3], demo_products()))
-    assert plain(read_raters(tmp_path, demo_products())) == plain(Ratings(raters, demo_products()))
-
-
-@pytest.mark.parametrize("parts", [1, 3, 7])
-def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
-    whole = plain(read_all("ratings", "demo:10-31"))
-    shares = [plain(read_partition("ratings", "demo:10-31", (k, parts))) for k in range(parts)]
-    assert [rater for share in shares for rater in share] == whole
-    assert demo_partition("ratings", "demo", (0, 4)) == f"demo:0-{TASK.demo_units // 4}"
-
-
-def test_the_parts_of_a_file_are_its_raters(tmp_path: Path) -> None:
-    path = tmp_path / "ratings.csv"
-    write_raters(path, Ratings(demo_raters(0, 9, 0), demo_products()))
-    shares = [plain(read_partition("ratings", str(path), (k, 2), 0, demo_products())) for k in range(2)]
-    assert sorted(rater for share in shares for rater in share) == plain(Ratings(demo_raters(0, 9, 0), demo_products()))

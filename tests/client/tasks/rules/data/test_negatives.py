@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.tasks.rules.data.homes import Device, Home, as_edges
-from client.tasks.rules.data.split import sample_pool
+from client.tasks.rules.data.homes import Device, Home, as_edges, sample_pool
 
 RELATIONS = 4
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from client.data.tables.reader import read_table
+from client.data.tables.schema import join_rows
 from client.tasks.rules.data.homes import SCHEMA, Homes
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.rows import RuleRows, derive_catalogue, join_rows, to_dataset, to_rows
+from client.tasks.rules.data.rows import CODED, RuleRows, derive_catalogue, to_dataset, to_rows
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.vocabulary import RuleCatalogue
 
@@ -81,7 +82,7 @@ def test_rows_without_rule_declare_devices(table: TableWriter) -> None:
 
 def test_rows_of_several_files_are_joined_by_name(table: TableWriter) -> None:
     first, second = rows(table(*LINES[:1], name="a.csv")), rows(table(*LINES[1:], name="b.csv"))
-    joined = join_rows([first, second])
+    joined = join_rows([first, second], CODED)
     whole = homes(table(*LINES, name="c.csv"))
     for ours, theirs in zip(to_dataset(joined, derive_catalogue(joined)).units, whole.units, strict=True):
         assert (ours.name, ours.devices) == (theirs.name, theirs.devices)

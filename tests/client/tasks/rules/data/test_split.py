@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Device, Home, as_edges
+from client.tasks.rules.data.homes import Device, Home, as_edges, split_home, split_homes
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.split import split_home, split_homes
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import Edges, demo_catalogue
 from studies.rules.isolation import isolated

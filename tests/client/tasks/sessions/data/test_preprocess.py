@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from client.tasks.sessions.data.log import TEST, Log, log_of_sessions
-from client.tasks.sessions.data.public_sets import Recipe, active_users, prepare
+from client.tasks.sessions.data.reader import Recipe, active_users, prepare
 
 
 def log(*sessions: str, users: tuple[str, ...] = (), days: tuple[float, ...] = ()) -> Log:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from client.tasks.sessions.data.log import CASE, TEST, TRAIN
-from client.tasks.sessions.data.public_sets import is_published, parts_of
+from client.tasks.sessions.data.reader import is_published, parts_of
 
 
 def folder(at: Path, *names: str) -> Path:

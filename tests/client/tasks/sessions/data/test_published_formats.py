@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.tasks.sessions.data.public_sets import (
+from client.tasks.sessions.data.reader import (
     DIGINETICA,
     GOWALLA,
     LASTFM,
@@ -13,8 +13,8 @@ from client.tasks.sessions.data.public_sets import (
     YOOCHOOSE,
     Layout,
     layout_of,
+    read_visitors,
 )
-from client.tasks.sessions.data.reader import read_visitors
 from client.tasks.sessions.data.visitors import Visits
 from common.errors import DataError
 

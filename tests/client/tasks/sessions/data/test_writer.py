@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from client.tasks.sessions.data.generator import demo_visitors
 from client.tasks.sessions.data.reader import read_visitors
 from client.tasks.sessions.data.visitors import Visitor, Visits, as_clicks, cases_of, write_visitors
-from common.tasks.sessions.vocabulary import Items, demo_items
+from common.tasks.sessions.vocabulary import Items
 
 ITEMS = Items(items=("cup, blue", 'the "best" cup', "7"))
 
@@ -35,11 +34,3 @@ def test_sessions_test_cases_and_visitors_with_nothing_survive(tmp_path: Path) -
 def test_a_visitor_with_nothing_alone_takes_part(tmp_path: Path) -> None:
     write_visitors(tmp_path / "bob.csv", Visits((Visitor("bob", ()),), ITEMS))
     assert [plain(visitor) for visitor in read_visitors(tmp_path / "bob.csv", ITEMS).units] == [("bob", [], [])]
-
-
-def test_a_folder_of_written_parts_is_the_whole(tmp_path: Path) -> None:
-    visitors = demo_visitors(0, 30, seed=1)
-    for number in range(3):
-        write_visitors(tmp_path / f"client-{number}.csv", Visits(visitors[number::3], demo_items()))
-    again = read_visitors(tmp_path, demo_items()).units
-    assert [plain(visitor) for visitor in again] == [plain(visitor) for visitor in visitors]

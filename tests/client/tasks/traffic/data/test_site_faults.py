@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from client.data.dataset import split_variant
 from client.data.read import demo_partition, read_all, read_partition
-from client.data.sources import split_variant
 from client.tasks.traffic.data.generator import (
     END_OF_TRAINING,
     FAULTY,
@@ -16,7 +16,7 @@ from client.tasks.traffic.data.generator import (
     breaking_series,
     demo_series,
 )
-from client.tasks.traffic.data.split import split_series
+from client.tasks.traffic.data.series import split_series
 from client.tasks.traffic.task import TASK
 from common.errors import DataError
 from common.tasks.traffic.options import TrafficOptions

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.tasks.traffic.data.series import Series
-from client.tasks.traffic.data.split import Scaler, split_series
+from client.tasks.traffic.data.series import Scaler, Series, split_series
 from common.tasks.traffic.options import TrafficOptions
 
 MONDAY = "2024-01-01T00:00"

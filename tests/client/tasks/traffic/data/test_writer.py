@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import Sensors, Series, write_series
 from common.tasks.traffic.vocabulary import SensorVariables, demo_variables
@@ -20,14 +19,6 @@ def same(first: Series, second: Series) -> bool:
         and np.array_equal(first.values, second.values)
         and np.array_equal(first.observed, second.observed)
     )
-
-
-def test_demo_sites_survive(tmp_path: Path) -> None:
-    sites = demo_series(2, 5, seed=1)
-    write_series(tmp_path / "a.csv", Sensors(sites, demo_variables()))
-    again = read_series(tmp_path / "a.csv", demo_variables())
-    assert all(map(same, sites, again.units))
-    assert again.notes == ()
 
 
 @pytest.mark.parametrize("step", [15, 60])

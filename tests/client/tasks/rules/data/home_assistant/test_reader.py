@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.data.sources import fingerprint
+from client.data.dataset import fingerprint
 from client.tasks.rules.data.home_assistant.reader import is_home_assistant
 from client.tasks.rules.data.homes import Home, Homes
 from client.tasks.rules.data.reader import read_homes

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kstest, norm
 
 from common.arrays import Floats
-from common.privacy.mechanisms.vector import PrivUnit, log_bias
+from common.privacy.mechanisms import PrivUnit, log_bias
 
 
 def released(mechanism: PrivUnit, vector: Floats, count: int) -> Floats:

@@ -15,6 +15,7 @@ import shutil
 import socket
 import struct
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -33,6 +34,7 @@ from flwr.supercore import sql_mixin
 from flwr.supercore.state.schema.corestate_models import Fab
 from flwr.superlink import extensions
 from flwr.superlink.cli import flower_superlink
+from flwr.superlink.servicer.control import control_handlers
 from sqlalchemy import delete
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware import Middleware
@@ -57,7 +59,7 @@ HEADER, REQUEST, ANSWER = struct.Struct("=IHHII"), struct.Struct("=BBBxI"), stru
 """Message header; the request up to the connection; state, user and inode in the answer."""
 
 
-def find_user(peer: Endpoint, own: Endpoint, tables: Iterable[Path] = TABLES) -> int | None:
+def find_user(peer: Endpoint, local: Endpoint, tables: Iterable[Path] = TABLES) -> int | None:
     """Return the user id of the process at the other end of a connection; None if there is none here.
 
     A socket that its process has closed has no inode, and its user would be reported as 0. Reading a table takes Linux
@@ -65,23 +67,23 @@ def find_user(peer: Endpoint, own: Endpoint, tables: Iterable[Path] = TABLES) ->
 
     Args:
         peer: The other end.
-        own: This end.
+        local: This end.
         tables: Files in the form of `/proc/net/tcp`.
     """
     try:
-        return ask_kernel(peer, own)
+        return ask_kernel(peer, local)
     except (AttributeError, OSError):  # no netlink, or no such connection
-        return search_tables(peer, own, tables)
+        return search_tables(peer, local, tables)
 
 
-def ask_kernel(peer: Endpoint, own: Endpoint) -> int | None:
+def ask_kernel(peer: Endpoint, local: Endpoint) -> int | None:
     """Ask for the user id of an open connection's other end by sock_diag(7); None if it is not open.
 
     Raises:
         OSError: The kernel knows no such connection, or does not answer such questions.
     """
     family, address = _pack(peer[0])
-    ends = struct.pack("!HH", peer[1], own[1]) + address.ljust(16, b"\0") + _pack(own[0])[1].ljust(16, b"\0")
+    ends = struct.pack("!HH", peer[1], local[1]) + address.ljust(16, b"\0") + _pack(local[0])[1].ljust(16, b"\0")
     any_device_and_cookie = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
     question = REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << ESTABLISHED) + ends + any_device_and_cookie
     header = HEADER.pack(HEADER.size + len(question), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 0, 0)
@@ -96,14 +98,14 @@ def ask_kernel(peer: Endpoint, own: Endpoint) -> int | None:
     return int(user) if state == ESTABLISHED and inode else None
 
 
-def search_tables(peer: Endpoint, own: Endpoint, tables: Iterable[Path]) -> int | None:
+def search_tables(peer: Endpoint, local: Endpoint, tables: Iterable[Path]) -> int | None:
     """Search tables for the user id of an open connection's other end; None if it is in none."""
-    ends = _encode(*peer), _encode(*own)
+    ends = _encode(*peer), _encode(*local)
     for table in tables:
         for line in table.read_text("ascii").splitlines()[1:] if table.exists() else ():
             fields = line.split()
-            local, remote, state, user, inode = fields[1], fields[2], fields[3], fields[7], fields[9]
-            if int(state, 16) == ESTABLISHED and inode != "0" and (_plain(local), _plain(remote)) == ends:
+            local_end, remote, state, user, inode = fields[1], fields[2], fields[3], fields[7], fields[9]
+            if int(state, 16) == ESTABLISHED and inode != "0" and (_plain(local_end), _plain(remote)) == ends:
                 return int(user)
     return None
 
@@ -140,12 +142,7 @@ log = logging.getLogger("flwr")
 
 
 class BoundedFleet(FleetServicer):
-    """Fleet API that stores no more than so many bytes of a message.
-
-    Args:
-        most: Bytes of all objects of a message.
-        options: Arguments of Flower's servicer.
-    """
+    """Fleet API that stores no more than so many bytes of a message."""
 
     def __init__(self, most: int, **options: Any) -> None:
         super().__init__(**options)
@@ -198,11 +195,7 @@ REFUSAL = "this SuperLink answers processes of its own user on its own machine o
 
 
 class OwnUserOnly:
-    """Middleware that refuses requests of other users of the machine, and of other machines.
-
-    Args:
-        app: Application that answers.
-    """
+    """Middleware that refuses requests of other users of the machine, and of other machines."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -216,14 +209,29 @@ class OwnUserOnly:
         log.warning("refused %s %s of another user or machine", scope.get("method", ""), scope.get("path", ""))
         await PlainTextResponse(REFUSAL, 403)(scope, receive, send)
 
-    def _is_own(self, peer: Endpoint | None, own: Endpoint | None) -> bool:
-        if peer is None or own is None:
+    def _is_own(self, peer: Endpoint | None, local: Endpoint | None) -> bool:
+        if peer is None or local is None:
             return False
-        return find_user(peer, own) in self._users
+        return find_user(peer, local) in self._users
 
 
 SEARCH_SECONDS = 0.5
 """Seconds between two searches for ended runs."""
+
+STARTS = threading.Lock()
+"""Held while a run starts, whose app is stored first, and while the apps of ended runs are erased."""
+
+
+def start_runs_alone() -> None:
+    """Let no run start while the app of ended runs is erased; it would wait for an app that is gone."""
+    handlers: Any = control_handlers
+    start = handlers.start_run
+
+    def start_run(*arguments: Any, **options: Any) -> Any:
+        with STARTS:
+            return start(*arguments, **options)
+
+    handlers.start_run = start_run
 
 
 def overwrite_deleted() -> None:
@@ -243,48 +251,43 @@ async def erasing(superlink: FastAPI) -> AsyncIterator[None]:
     if not isinstance(state, SqlLinkState):
         yield
         return
-    watch = asyncio.create_task(_watch(RunErasure(state)))
+    watch = asyncio.create_task(_watch(state))
     try:
         yield
     finally:
         watch.cancel()
 
 
-async def _watch(erasure: "RunErasure") -> None:
+async def _watch(state: SqlLinkState) -> None:
+    erased = set[int]()
     while True:
         try:
-            await asyncio.to_thread(erasure.erase_ended)
+            await asyncio.to_thread(erase_ended, state, erased)
         except (SQLAlchemyError, OSError) as error:  # a busy database or a full disk; the next search tries again
             log.warning("ended runs are not erased yet: %s", type(error).__name__)
         await asyncio.sleep(SEARCH_SECONDS)
 
 
-class RunErasure:
-    """Erasure of ended runs.
+def erase_ended(state: SqlLinkState, erased: set[int]) -> None:
+    """Erase messages, objects and app of each newly ended run, while no run starts."""
+    with STARTS:
+        _erase_ended(state, erased)
 
-    Args:
-        state: State of the SuperLink.
-    """
 
-    def __init__(self, state: SqlLinkState) -> None:
-        self._state = state
-        self._erased: set[int] = set()
-
-    def erase_ended(self) -> None:
-        """Erase the messages, objects and app of each run that has ended since the last call."""
-        runs = self._state.get_run_info()
-        used = {run.fab_hash for run in runs if run.status.status != Status.FINISHED}
-        ended = [run for run in runs if run.status.status == Status.FINISHED and run.run_id not in self._erased]
-        if not ended:
-            return
-        for run in ended:
-            self._state.cleanup_run(run.run_id)
-            if run.fab_hash not in used:
-                with self._state.session() as session:
-                    session.execute(delete(Fab).where(Fab.fab_hash == run.fab_hash))
-                shutil.rmtree(get_project_dir(run.fab_id, run.fab_version, run.fab_hash), ignore_errors=True)
-        if not self._state.query("PRAGMA wal_checkpoint(TRUNCATE)")[0]["busy"]:
-            self._erased |= {run.run_id for run in ended}
+def _erase_ended(state: SqlLinkState, erased: set[int]) -> None:
+    runs = state.get_run_info()
+    used = {run.fab_hash for run in runs if run.status.status != Status.FINISHED}
+    ended = [run for run in runs if run.status.status == Status.FINISHED and run.run_id not in erased]
+    if not ended:
+        return
+    for run in ended:
+        state.cleanup_run(run.run_id)
+        if run.fab_hash not in used:
+            with state.session() as session:
+                session.execute(delete(Fab).where(Fab.fab_hash == run.fab_hash))
+            shutil.rmtree(get_project_dir(run.fab_id, run.fab_version, run.fab_hash), ignore_errors=True)
+    if not state.query("PRAGMA wal_checkpoint(TRUNCATE)")[0]["busy"]:
+        erased |= {run.run_id for run in ended}
 
 
 def main() -> None:
@@ -295,6 +298,7 @@ def main() -> None:
     else:
         log.warning("this system does not list connections: any user of this machine can call the control port")
     overwrite_deleted()
+    start_runs_alone()
     extensions.get_lifespan_contexts = lambda: (erasing,)
     module: Any = importlib.import_module(flower_superlink.__module__)
     limit_uploads(module)

@@ -1,23 +1,62 @@
-"""Mechanisms for one vector: Gaussian, Laplace, PrivUnitG (algorithms.md §4.8)."""
+"""Built-in mechanisms of privacy: Gaussian, Laplace, PrivUnitG (algorithms.md §4.8), DP-SGD.
+
+Noise is drawn and added in float64, whose numbers are not evenly spaced.
+The set of possible outputs therefore depends slightly on the private vector (Mironov 2012).
+Every claim names this limit: the guarantee is that of real-valued noise.
+Philox passes public tests of randomness but is not a certified cipher; each release takes a new key.
+
+Opacus and SciPy are imported inside the functions that need them: the imports take seconds, and most runs do not need them.
+"""
 
 import functools
 import math
+import secrets
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from common.arrays import Floats
-from common.privacy.accounts import PrivacyCost, Pure, Zcdp, sigma_of
-from common.privacy.mechanisms.base import MechanismSpec, check_positive
+from common.errors import RefusedError
+from common.privacy.accounts import (
+    Account,
+    AccountedMechanism,
+    Mechanism,
+    MechanismSpec,
+    PrivacyCost,
+    Pure,
+    Rdp,
+    Zcdp,
+    check_positive,
+    fixed_order,
+    sigma_of,
+)
+from common.privacy.options import PrivacyOptions
 from common.privacy.vectors import blocks, clip
+from common.secure.noise import DISCRETE_GAUSSIAN
+
+
+def fresh_generator() -> np.random.Generator:
+    """Return a new generator for one release, keyed with 256 bits of the operating system's entropy."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(secrets.randbits(256))))
+
+
+class _Clipped:
+    """Mechanism that clips one vector to norm C; neighbours replace it by any other (replace-one)."""
+
+    clip: float
+
+    @property
+    def sensitivity(self) -> float:
+        """Sensitivity 2C, in the norm that is clipped."""
+        return 2 * self.clip
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Clipped):
     """Gaussian mechanism: L2 clip to C, then N(0, σ²) on every coordinate; ρ-zCDP.
 
-    It is unbiased for vectors within the clip. Neighbours replace the vector by any other (replace-one).
+    It is unbiased for vectors within the clip.
     """
 
     rho: float
@@ -32,11 +71,6 @@ class Gaussian:
     def privacy_cost(self) -> PrivacyCost:
         """Cost ρ of zCDP."""
         return PrivacyCost.of_zcdp(self.rho)
-
-    @property
-    def sensitivity(self) -> float:
-        """L2 sensitivity 2C."""
-        return 2 * self.clip
 
     @property
     def noise(self) -> float:
@@ -62,7 +96,6 @@ class Gaussian:
 GAUSSIAN = MechanismSpec(
     name=Gaussian.name,
     summary="Gaussian noise on {what}, as one vector of Euclidean norm at most {clip:g}",
-    units=frozenset({"client"}),
     account=lambda options: Zcdp(),
     calibrate=lambda options, rho, size: Gaussian(rho, options.clip),
     cost_power=2,
@@ -70,10 +103,10 @@ GAUSSIAN = MechanismSpec(
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(_Clipped):
     """Laplace mechanism: L1 clip of the whole vector to C, then Laplace(b) on every coordinate; pure ε-DP.
 
-    It is unbiased for vectors within the clip. Neighbours replace the vector by any other (replace-one).
+    It is unbiased for vectors within the clip.
     """
 
     epsilon: float
@@ -88,11 +121,6 @@ class Laplace:
     def privacy_cost(self) -> PrivacyCost:
         """Cost ε of pure DP."""
         return PrivacyCost.of_pure(self.epsilon)
-
-    @property
-    def sensitivity(self) -> float:
-        """L1 sensitivity 2C."""
-        return 2 * self.clip
 
     @property
     def noise(self) -> float:
@@ -118,7 +146,6 @@ class Laplace:
 LAPLACE = MechanismSpec(
     name=Laplace.name,
     summary="Laplace noise on {what}, as one vector of absolute sum at most {clip:g}",
-    units=frozenset({"client"}),
     account=lambda options: Pure(),
     calibrate=lambda options, epsilon, size: Laplace(epsilon, options.clip),
     cost_power=1,
@@ -126,7 +153,7 @@ LAPLACE = MechanismSpec(
 
 
 @dataclass(frozen=True)
-class PrivUnit:
+class PrivUnit(_Clipped):
     """PrivUnitG mechanism: a Gaussian vector that is biased towards the direction v of the private vector.
 
     V ~ N(0, I) given ⟨V, v⟩ ≥ t with probability p, given ⟨V, v⟩ < t otherwise; q = P(⟨V, v⟩ ≥ t). The density of an
@@ -147,11 +174,6 @@ class PrivUnit:
     def privacy_cost(self) -> PrivacyCost:
         """Cost ε of pure DP."""
         return PrivacyCost.of_pure(self.epsilon)
-
-    @property
-    def sensitivity(self) -> float:
-        """L2 sensitivity 2C, replace-one."""
-        return 2 * self.clip
 
     @property
     def noise(self) -> float:
@@ -232,8 +254,137 @@ def threshold(epsilon: float, dimension: int) -> float:
 PRIVUNIT = MechanismSpec(
     name=PrivUnit.name,
     summary="PrivUnitG on the direction of {what}, as one vector",
-    units=frozenset({"client"}),
     account=lambda options: Pure(),
     calibrate=lambda options, epsilon, size: PrivUnit(epsilon, options.clip, size),
     cost_power=1,
 )
+
+
+MAX_MULTIPLIER = 1e6
+"""Largest noise multiplier of the search."""
+
+MIN_MULTIPLIER = 0.05
+"""Smallest noise multiplier of the search.
+
+Below it the finite sums overflow, and there is no protection.
+"""
+
+
+@dataclass(frozen=True)
+class DpSgd:
+    """DP-SGD of `steps` steps: Poisson sampling, gradients clipped to C, N(0, (zC)²) on their sum.
+
+    For unit `record`. It is the Poisson-subsampled Gaussian mechanism (Mironov, Talwar and Zhang 2019), accounted by Opacus.
+    Neighbours add or remove one record, so the sum's sensitivity is C.
+    """
+
+    multiplier: float
+    """Noise multiplier z: the noise's standard deviation over the clip norm."""
+    sample: float
+    """Sampling probability q."""
+    steps: int
+    clip: float
+
+    def __post_init__(self) -> None:
+        check_positive(multiplier=self.multiplier, sample=self.sample, steps=self.steps, clip=self.clip)
+        if self.sample > 1:
+            raise RefusedError(f"privacy: sample must be a probability, not {self.sample}")
+
+    @property
+    def name(self) -> str:
+        """Name in ledgers, with q and the number of steps, on which the cost depends."""
+        return f"dp-sgd q={self.sample!r} steps={self.steps}"
+
+    @property
+    def sensitivity(self) -> float:
+        """L2 sensitivity C of one step's sum of gradients."""
+        return self.clip
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation zC on one step's sum of gradients."""
+        return self.multiplier * self.clip
+
+    @property
+    def privacy_cost(self) -> PrivacyCost:
+        """Rényi divergences of all steps together; sampled steps have no finite ρ and no pure ε."""
+        return PrivacyCost.of_rdp(functools.partial(rdp, self.multiplier, self.sample, self.steps))
+
+
+def rdp(multiplier: float, sample: float, steps: int, order: int) -> float:
+    """Return the Rényi divergence of order α of `steps` steps."""
+    from opacus.accountants.analysis.rdp import compute_rdp
+
+    return float(compute_rdp(q=sample, noise_multiplier=multiplier, steps=steps, orders=float(order)))
+
+
+@functools.lru_cache(maxsize=256)
+def multiplier_for(cost: float, sample: float, steps: int, order: int) -> float:
+    """Return the least noise multiplier z at which `steps` steps cost at most `cost` at that order.
+
+    Raises:
+        RefusedError: The cost is not a positive number, or too small for any noise.
+    """
+    from scipy.optimize import brentq
+
+    check_positive(cost=cost)
+    if rdp(MAX_MULTIPLIER, sample, steps, order) > cost:
+        raise RefusedError(f"privacy: no noise reduces the cost of {steps} steps to {cost}")
+    if rdp(MIN_MULTIPLIER, sample, steps, order) <= cost:
+        return MIN_MULTIPLIER
+    bounds = MIN_MULTIPLIER, MAX_MULTIPLIER
+    root = float(brentq(lambda z: rdp(z, sample, steps, order) - cost, *bounds, xtol=1e-12, rtol=1e-12))
+    while rdp(root, sample, steps, order) > cost:
+        root *= 1 + 1e-12
+    return root
+
+
+def _record_account(options: PrivacyOptions) -> Rdp:
+    return Rdp(fixed_order(options.epsilon, options.delta))
+
+
+def _calibrate_steps(options: PrivacyOptions, cost: float, steps: int) -> DpSgd:
+    multiplier = multiplier_for(cost, options.sample, steps, _record_account(options).order)
+    return DpSgd(multiplier, options.sample, steps, options.clip)
+
+
+DP_SGD = MechanismSpec(
+    name="dp-sgd",
+    summary="Gaussian noise on sums of gradients of norm at most {clip:g}, of records drawn with probability {sample:g}",
+    account=_record_account,
+    calibrate=_calibrate_steps,
+    cost_power=2,
+)
+
+
+VECTOR_MECHANISMS: tuple[MechanismSpec[Mechanism], ...] = (GAUSSIAN, LAPLACE, PRIVUNIT)
+"""Mechanisms for one vector, by `privacy.mechanism`."""
+
+
+def select_spec(options: PrivacyOptions) -> MechanismSpec[AccountedMechanism]:
+    """Return the spec of the mechanism that protects the unit of a run."""
+    if options.unit == "record":
+        return DP_SGD
+    return DISCRETE_GAUSSIAN if options.trust == "helpers" else _vector_spec(options)
+
+
+def build_account(options: PrivacyOptions) -> Account:
+    """Return the account in which a run with these options is cheapest.
+
+    Raises:
+        ConfigError: ε is too small for the account at that δ.
+    """
+    return select_spec(options).account(options)
+
+
+def build_mechanism(options: PrivacyOptions, cost: float, dimension: int) -> Mechanism:
+    """Return the mechanism of `privacy.mechanism` that has that cost in its account.
+
+    Raises:
+        RefusedError: The cost is zero, negative, NaN or infinite, or the dimension is 0.
+    """
+    return _vector_spec(options).calibrate(options, cost, dimension)
+
+
+def _vector_spec(options: PrivacyOptions) -> MechanismSpec[Mechanism]:
+    return next(spec for spec in VECTOR_MECHANISMS if spec.name == options.mechanism)

@@ -6,7 +6,7 @@ import pytest
 
 from common.errors import ConfigError
 from deploy.cli.options import RunRequest
-from deploy.federation.launch import start_or_continue
+from deploy.commands.serve import start_or_continue
 from tests.support.run_folders import MakeRun
 
 REQUEST = RunRequest(run_id="r1", rounds=3, seed=5)

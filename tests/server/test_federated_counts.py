@@ -13,8 +13,8 @@ from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.codec import encode
 from common.wire.messages import CountsReply
 from server.clients.roster import EnrolledClient, Roster
-from server.round.counts import sum_counts
 from server.round.state import RunState
+from server.run import sum_counts
 
 ONES = np.ones((2, 3, 4), np.float32)
 NAMES = RuleCatalogue(entities=("a", "b", "c"), relations=tuple(f"on → {r}" for r in "wxyz"))

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import kstest, laplace, norm
 
 from common.arrays import Floats
 from common.errors import RefusedError
-from common.privacy.mechanisms.base import Mechanism, fresh_generator
-from common.privacy.mechanisms.registry import build_mechanism
-from common.privacy.mechanisms.vector import Gaussian, Laplace, PrivUnit
+from common.privacy.accounts import Mechanism
+from common.privacy.mechanisms import Gaussian, Laplace, PrivUnit, build_mechanism, fresh_generator
 from common.privacy.options import PrivacyOptions
 
 MECHANISMS: list[Mechanism] = [Gaussian(2.0, 1.5), Laplace(4.0, 1.5), PrivUnit(4.0, 1.5, 5)]
@@ -76,3 +76,21 @@ def test_nan_is_refused_before_noise_is_drawn(mechanism: Mechanism) -> None:
 def test_noise_is_new_each_time() -> None:
     draws = [fresh_generator().standard_normal(4).tolist() for _ in range(50)]
     assert len({tuple(d) for d in draws}) == 50
+
+
+def test_gaussian_noise_has_its_distribution() -> None:
+    noise = Gaussian(0.5, 1.0).release(np.zeros(50_000), np.random.default_rng(1))
+    assert kstest(noise, norm(scale=2.0).cdf).pvalue > 1e-3
+    assert Gaussian(0.5, 1.0).noise == 2.0
+
+
+def test_laplace_noise_has_its_distribution() -> None:
+    noise = Laplace(0.5, 1.0).release(np.zeros(50_000), np.random.default_rng(1))
+    assert kstest(noise, laplace(scale=4.0).cdf).pvalue > 1e-3
+    assert Laplace(0.5, 1.0).noise == 4.0
+
+
+def test_the_deviation_is_relative_to_vectors_of_equal_entries() -> None:
+    """Four equal entries of L1 norm C have the L2 norm C/2."""
+    assert Laplace(0.5, 1.0).standard_deviation() == pytest.approx(4 * np.sqrt(2))
+    assert Laplace(0.5, 1.0).standard_deviation(4) == pytest.approx(8 * np.sqrt(2))

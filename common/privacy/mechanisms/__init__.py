@@ -1,1 +1,0 @@
-"""Mechanisms of differential privacy."""
