@@ -221,7 +221,9 @@ def _limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     form, sections = TASKS[task].closed_form, tree.get("algorithm", {})
     options = sections.get(method, {}) if isinstance(sections, Mapping) else sections
     strength = options.get("strength", 0) if isinstance(options, Mapping) else getattr(options, "strength", 0)
-    sums = form.sums - bool(strength) if form else 1
+    privacy = tree.get("privacy", {})
+    unit = privacy.get("unit", "none") if isinstance(privacy, Mapping) else getattr(privacy, "unit", "none")
+    sums = (form.sums - bool(strength) if unit == "none" else form.noised_sums) if form else 1
     return {**tree, "rounds": sums, "evaluate-every": sums}
 
 

@@ -19,7 +19,8 @@ class ClosedForm(Generic[VocabularyT]):
 
     Args:
         sums: Number of sums; one less if λ is given.
-        start: Vocabulary -> what is known before the first sum, such as sizes.
+        noised_sums: Number of sums in runs with noise, among which the budget is divided.
+        start: (vocabulary, True in runs with noise) -> what is known before the first sum, such as sizes.
         template: What is solved so far -> zeros of the names, shapes and dtypes of a client's next statistics. Tables may be
             sent as rows.
         solve: (what is solved so far, next sums in float64, strength λ of the ridge or 0 if clients choose it) -> what is
@@ -27,7 +28,8 @@ class ClosedForm(Generic[VocabularyT]):
     """
 
     sums: int
-    start: Callable[[VocabularyT], Arrays]
+    noised_sums: int
+    start: Callable[[VocabularyT, bool], Arrays]
     template: Callable[[Arrays], Arrays]
     solve: Callable[[Arrays, Arrays, float], Arrays]
 

@@ -105,6 +105,7 @@ class RulesLearner:
 
     def __init__(self, run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> None:
         self._options, self._catalogue = run.options, run.vocabulary
+        self._noised = run.privacy.unit != "none"
         self.splits = split_homes(dataset.units, len(run.vocabulary.relations), self._options, run.seed)
         self.module = shell(TASK, run)
         self._batch = collate(self.splits, len(run.vocabulary.entities))
@@ -193,7 +194,7 @@ class RulesLearner:
 
     def scores(self, params: Tensors, statics: Arrays, home: SplitHome) -> np.ndarray:
         """Return logits of every possible rule of one home, N × N × R; its own counts stay in the sums."""
-        if ease.VECTORS in statics:
+        if ease.is_solved(statics):
             return self._closed_scores(statics, home)
         statics = {name: a for name, a in statics.items() if name != OWN}
         batch = {**vars(collate([home], len(self._catalogue.entities)))}
@@ -229,7 +230,7 @@ class RulesLearner:
         Raises:
             WireError: What is solved is not of this vocabulary.
         """
-        ease.check(solved, self._catalogue)
+        ease.check(solved, self._catalogue, noised=self._noised)
         total = ease.template(solved)
         for home in self.splits:
             possible = self._triples(home)

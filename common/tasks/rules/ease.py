@@ -4,6 +4,9 @@ A home has x ∈ {0,1}^V over the V triples that some home uses. With w = x/√|
 P = (G + λI)⁻¹, and the score of a triple j that a home lacks is −(Px)_j / P_jj. The server sends the eigenvectors of G,
 of which there are at most as many as homes, so that a client can use any λ. A home has length 1 in G, whatever its number
 of rules.
+
+Under noise there is one sum: that of w, over all F²·R triples. A triple's score is its sum; the sum of products of so many
+pairs would be noise alone.
 """
 
 from dataclasses import dataclass
@@ -14,14 +17,17 @@ from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
 from common.tasks.rules.vocabulary import RuleCatalogue
 
-USED, GRAM, HITS = "ease_used", "ease_gram", "ease_hits"
-"""Statistics of a client: its triples, its part of G, and its hits by λ."""
+USED, GRAM, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_hits", "ease_weights"
+"""Statistics of a client: its triples, its part of G, its hits by λ; w in runs with noise."""
 
 SIZES, TRIPLES, VALUES, VECTORS, STRENGTH = (
     *("ease_sizes", "ease_triples", "ease_values"),
     *("ease_vectors", "ease_strength"),
 )
-"""What is solved: F and R, ids of the V triples, eigenvalues and eigenvectors of G, and λ."""
+"""What is solved: F, R and 1 under noise; ids of the V triples, eigenvalues and eigenvectors of G, and λ."""
+
+POPULARITY = "ease_popularity"
+"""What is solved under noise: the sum of w, F² × R."""
 
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 """Values of λ from which clients choose, relative to homes of length 1."""
@@ -45,18 +51,23 @@ OUTSIDE = -10.0
 """Log-odds of rules that no home of the sum uses."""
 
 
-def start(catalogue: RuleCatalogue) -> Arrays:
+def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
-    return {SIZES: np.array([len(catalogue.entities), len(catalogue.relations)], np.int64)}
+    return {SIZES: np.array([len(catalogue.entities), len(catalogue.relations), noised], np.int64)}
 
 
-def check(solved: Arrays, catalogue: RuleCatalogue) -> None:
+def is_solved(solved: Arrays) -> bool:
+    """Return True if rules can be scored."""
+    return VECTORS in solved or POPULARITY in solved
+
+
+def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
     """Check that what a server has solved belongs to a vocabulary.
 
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    known = start(catalogue)[SIZES]
+    known = start(catalogue, noised)[SIZES]
     if SIZES not in solved or not np.array_equal(solved[SIZES], known):
         raise WireError("the server's sums are not of this vocabulary")
     triples = solved.get(TRIPLES, np.zeros(0, np.int64))
@@ -72,8 +83,8 @@ def check(solved: Arrays, catalogue: RuleCatalogue) -> None:
 def template(solved: Arrays) -> Arrays:
     """Return zeros of a client's next statistics: F² × R triples, V × V products, then hits by λ and number of tries."""
     if TRIPLES not in solved:
-        entities, relations = solved[SIZES].tolist()
-        return {USED: np.zeros((entities**2, relations), np.float32)}
+        entities, relations, noised = solved[SIZES].tolist()
+        return {WEIGHTS if noised else USED: np.zeros((entities**2, relations), np.float32)}
     if VECTORS not in solved:
         size = len(solved[TRIPLES])
         return {GRAM: np.zeros((size, size), np.float32)}
@@ -92,6 +103,10 @@ def add_home(total: Arrays, solved: Arrays, possible: Ints, rules: Ints) -> None
     if USED in total:
         total[USED].reshape(-1)[np.unique(rules)] += 1
         return
+    if WEIGHTS in total:
+        mine = np.unique(rules)
+        total[WEIGHTS].reshape(-1)[mine] += np.float32(1 / np.sqrt(max(len(mine), 1)))
+        return
     mine = _known(solved, rules)
     if GRAM in total and len(mine):
         total[GRAM][np.ix_(mine, mine)] += np.float32(1 / len(mine))
@@ -105,6 +120,8 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
     Raises:
         DataError: No home has a rule.
     """
+    if WEIGHTS in sums:
+        return {**solved, POPULARITY: sums[WEIGHTS].astype(np.float32)}
     if USED in sums:
         return {**solved, TRIPLES: _choose_triples(sums[USED].ravel())}
     if GRAM in sums:
@@ -121,6 +138,9 @@ def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
         possible: Ids of the triples of the rules.
         rules: Ids of the triples of the home's training rules.
     """
+    if POPULARITY in solved:
+        homes = solved[POPULARITY].reshape(-1)[possible]
+        return np.asarray(homes - solved[POPULARITY].max(), np.float32)
     x, place = np.zeros(len(solved[TRIPLES])), _positions(solved, possible)
     x[_known(solved, rules)] = 1
     scores = Precision.of(solved, float(solved[STRENGTH].item())).scores(x)

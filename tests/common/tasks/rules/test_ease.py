@@ -1,0 +1,102 @@
+"""EASE over triples: sums, solution, scores, and what a client refuses."""
+
+import numpy as np
+import pytest
+
+from common.arrays import Arrays, Floats, Ints
+from common.errors import DataError, WireError
+from common.tasks.rules import ease
+from common.tasks.rules.vocabulary import RuleCatalogue
+
+CATALOGUE = RuleCatalogue(entities=("lamp", "door"), relations=("opens → turn on", "closes → turn off"))
+HOMES = [np.array(home) for home in ([0, 1, 5], [0, 1], [1, 5, 7], [0, 5], [3], [0, 1, 5, 7])]
+POSSIBLE = np.arange(8)
+
+
+def solution(homes: list[Ints], strength: float = 0.0) -> Arrays:
+    """Return what the sums of all homes give."""
+    solved = ease.start(CATALOGUE, False)
+    while ease.STRENGTH not in solved or (not strength and "asked" not in solved):
+        total = ease.template(solved)
+        if ease.HITS in total:
+            solved = {**solved, "asked": np.zeros(1)}
+        for home in homes:
+            ease.add_home(total, solved, POSSIBLE, home)
+        solved = ease.solve(solved, {name: a.astype(np.float64) for name, a in total.items()}, strength)
+    return solved
+
+
+def precision(homes: list[Ints], size: int, strength: float) -> Floats:
+    """Return (Σ wwᵀ + λI)⁻¹ directly."""
+    rows = [np.isin(np.arange(size), home) / np.sqrt(len(home)) for home in homes]
+    inverse: Floats = np.linalg.inv(np.array(rows).T @ np.array(rows) + strength * np.eye(size))
+    return inverse
+
+
+def test_the_catalogue_is_what_some_home_uses() -> None:
+    assert solution(HOMES, 1.0)[ease.TRIPLES].tolist() == [0, 1, 3, 5, 7]
+
+
+def test_scores_are_those_of_the_inverse() -> None:
+    solved, known = solution(HOMES, 1.0), [0, 1, 3, 5, 7]
+    position = {triple: k for k, triple in enumerate(known)}
+    homes = [np.array([position[t] for t in home]) for home in HOMES]
+    inverse, x = precision(homes, 5, 1.0), np.isin(np.arange(5), homes[0]).astype(float)
+    expected = -(x @ inverse) / np.diag(inverse)
+    found = ease.Precision.of(solved, 1.0).scores(x)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    order = np.argsort(ease.logits(solved, np.array(known), HOMES[0]))
+    assert (np.diff(expected[order]) > -1e-6).all(), "the order is that of the scores"
+
+
+def test_a_rule_that_no_home_uses_comes_last() -> None:
+    logits = ease.logits(solution(HOMES, 1.0), POSSIBLE, HOMES[0])
+    assert (logits[[2, 4, 6]] == ease.OUTSIDE).all()
+    assert (logits[[0, 1, 3, 5, 7]] > ease.OUTSIDE).all()
+
+
+def test_hidden_rules_are_scored_without_the_home() -> None:
+    solved, size = solution(HOMES, 1.0), 5
+    position = {triple: k for k, triple in enumerate([0, 1, 3, 5, 7])}
+    homes = [np.array([position[t] for t in home]) for home in HOMES]
+    inverse = precision(homes[1:], size, 1.0)
+    found = ease.Precision.of(solved, 1.0).hidden_scores(homes[0])
+    for k, hidden in enumerate(homes[0]):
+        x = np.isin(np.arange(size), np.delete(homes[0], k)).astype(float)
+        np.testing.assert_allclose(found[k], -(x @ inverse) / np.diag(inverse), atol=1e-5, err_msg=f"without {hidden}")
+
+
+def test_clients_choose_the_strength_with_most_hits() -> None:
+    solved = solution(HOMES, 1.0)
+    hits = np.array([1.0, 4.0, 2.0, 2.0, 0.0, 9.0])
+    assert ease.solve(solved, {ease.HITS: hits}, 0.0)[ease.STRENGTH].tolist() == pytest.approx([ease.STRENGTHS[1]])
+    assert float(solution(HOMES)[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
+
+
+def test_a_home_has_length_one_under_noise() -> None:
+    total = ease.template(ease.start(CATALOGUE, True))
+    ease.add_home(total, ease.start(CATALOGUE, True), POSSIBLE, HOMES[0])
+    assert np.linalg.norm(total[ease.WEIGHTS]) == pytest.approx(1)
+    solved = ease.solve(ease.start(CATALOGUE, True), {ease.WEIGHTS: np.arange(8.0).reshape(4, 2)}, 0.0)
+    assert ease.logits(solved, np.array([7, 2]), HOMES[0]).tolist() == [0, -5]
+
+
+def test_homes_without_rules_have_nothing_to_solve() -> None:
+    with pytest.raises(DataError, match="no home of this run has a rule"):
+        ease.solve(ease.start(CATALOGUE, False), {ease.USED: np.zeros((4, 2))}, 0.0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {ease.SIZES: np.array([3, 2, 0])},
+        {ease.SIZES: np.array([2, 2, 1])},
+        {ease.TRIPLES: np.array([5, 1])},
+        {ease.TRIPLES: np.array([1, 8])},
+        {ease.TRIPLES: np.array([1.0])},
+        {ease.VECTORS: np.zeros((2, 3), np.float32)},
+    ],
+)
+def test_sums_of_another_vocabulary_are_refused(changed: Arrays) -> None:
+    with pytest.raises(WireError):
+        ease.check({**solution(HOMES, 1.0), **changed}, CATALOGUE, noised=False)

@@ -1,0 +1,89 @@
+"""Method ridge: rules in closed form have one solution over single replies, hubs and secure sums."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.tasks.registry import build_learner
+from common.arrays import Arrays
+from common.config.parse import parse
+from common.errors import ConfigError
+from common.tasks.rules import ease
+from deploy.simulation.grid import simulate
+from server.record.folder import RunDirectory
+from server.run import run
+from tests.support.hubs import NodeGrid, settings, split
+from tests.support.owners import SHARING, owners
+from tests.support.sum_runs import POLICY, SumFederation, noised, summed
+from tests.support.toys import CATALOGUE, configured, toy_dataset
+
+ALLOWED = {"methods": ("ridge",)}
+
+
+def solution(folder: Path) -> Arrays:
+    """Return what the run `toy` has solved."""
+    checkpoint = RunDirectory(folder, "toy").checkpoints.load_latest()
+    assert checkpoint is not None
+    return checkpoint.groups["statics"]
+
+
+def gram(solved: Arrays) -> np.ndarray:
+    """Return G of a solution, whose eigenvectors have no sign."""
+    vectors = solved[ease.VECTORS].astype(np.float64)
+    product: np.ndarray = (vectors.T * solved[ease.VALUES]) @ vectors
+    return product
+
+
+def test_a_run_ends_with_its_last_sum(tmp_path: Path) -> None:
+    (tmp_path / "catalogue.json").write_text(CATALOGUE.to_json(), "utf-8")
+    config = configured("ridge", rounds=30, catalogue=str(tmp_path / "catalogue.json"))
+    result = simulate(config, toy_dataset(12), tmp_path)
+    assert (result.status, result.rounds_done) == ("completed", 3)
+    solved = solution(tmp_path)
+    homes = build_learner(config, toy_dataset(12)).examples  # each has length 1 in G
+    assert np.trace(gram(solved)) == pytest.approx(homes, rel=1e-5)
+    assert float(solved[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
+
+
+def test_hubs_have_the_solution_of_single_replies(tmp_path: Path) -> None:
+    found = {}
+    for answer in ("sums", "replies"):
+        hub, others = split(owners(5, SHARING.model_copy(update=ALLOWED)))
+        folder = tmp_path / answer
+        folder.mkdir()
+        config = settings(folder, "ridge", federation__answer=answer)
+        assert run(NodeGrid({**others, 8: hub.respond}), config, folder).status == "completed"
+        found[answer] = solution(folder)
+    np.testing.assert_array_equal(found["sums"][ease.TRIPLES], found["replies"][ease.TRIPLES])
+    np.testing.assert_allclose(gram(found["sums"]), gram(found["replies"]), atol=1e-5)
+
+
+def test_secure_sums_have_the_solution_of_plaintext(tmp_path: Path) -> None:
+    found = {}
+    for trust in ("helpers", "local"):
+        SumFederation(tmp_path / trust, policy=POLICY.model_copy(update=ALLOWED)).run(summed("ridge", trust))
+        found[trust] = solution(tmp_path / trust)
+    np.testing.assert_array_equal(found["helpers"][ease.TRIPLES], found["local"][ease.TRIPLES])
+    np.testing.assert_allclose(gram(found["helpers"]), gram(found["local"]), atol=1e-4)
+
+
+def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
+    result = SumFederation(tmp_path, policy=POLICY.model_copy(update=ALLOWED)).run(noised(method="ridge"))
+    assert (result.status, result.rounds_done) == ("completed", 1)
+    solved = solution(tmp_path)
+    entities, relations, noised_run = solved[ease.SIZES].tolist()
+    assert (solved[ease.POPULARITY].shape, noised_run) == ((entities**2, relations), 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"task": "sessions"}, "task 'sessions' lacks"),
+        ({"task": "rules", "training.weighting": "examples"}, "remove training.weighting=examples"),
+        ({"task": "rules", "tasks.rules.count-offset": True}, "remove tasks.rules.count-offset=true"),
+    ],
+)
+def test_what_a_closed_form_cannot_do_is_refused(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse({"method": "ridge", **options})
