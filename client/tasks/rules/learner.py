@@ -205,7 +205,12 @@ class RulesLearner:
     def _closed_scores(self, solved: Arrays, home: SplitHome) -> np.ndarray:
         """Return log-odds by EASE; rules outside the triples of all homes are the least likely."""
         possible = self._triples(home)
-        return ease.logits(solved, possible, possible[tuple(home.train.positives.T)])
+        logits = ease.logits(solved, possible, possible[tuple(home.train.positives.T)])
+        types = np.array([device.entity for device in home.home.devices], np.int64)
+        triggers, actions = (mask[types] for mask in self._catalogue.possible())
+        able = triggers[:, None] & actions[None]
+        logits[~able] = logits.min(initial=0.0) + ease.OUTSIDE  # what no device of these types can do comes last
+        return logits
 
     def _triples(self, home: SplitHome) -> Ints:
         """Return the id of the triple of each possible rule of a home, N × N × R."""
