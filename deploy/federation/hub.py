@@ -65,7 +65,7 @@ def train_in_copies(
 
     model = sum(a.nbytes for a in participants[0][0].request.model.values())
     # new memory for each request: states of the last one stay whole if a copy ends early
-    trained = Workers(workers).train(participants, train_block, STATE_VECTORS * model)
+    trained = Workers(workers).train_each(participants, train_block, STATE_VECTORS * model)
     return (block.replies for block in trained)
 
 

@@ -93,7 +93,7 @@ def test_a_message_beyond_the_limit_is_refused_unread(federation: Federation) ->
 @pytest.mark.system
 def test_a_client_reconnects_to_a_restarted_server(federation: Federation, node: list[str]) -> None:
     assert federation.play(rounds=1) == 1
-    federation.processes.stop(federation.superlink)
+    federation.processes.kill(federation.superlink)
     end = time.monotonic() + 10
     while not any("does not answer" in event for event in node):
         assert time.monotonic() < end

@@ -27,10 +27,7 @@ CLIENTS, LIAR = 7, 7
 
 
 def robust(variant: str, rule: str) -> Server:
-    server = Server(variant)
-    federation = server.config.federation.model_copy(update={"robust": rule})
-    server.strategy.config = server.config.model_copy(update={"federation": federation})
-    return server
+    return Server(variant, robust=rule)
 
 
 @every_strategy

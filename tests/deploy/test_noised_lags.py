@@ -37,7 +37,7 @@ def test_noised_autocovariances_are_one_unit_vector_a_sensor(tmp_path: Path, mon
         seen.append({**sums, NOISE: noise})
         return linear_forecast(sums, history, horizon, noise)
 
-    monkeypatch.setattr("client.tasks.traffic.federated_ridge.linear_forecast", forecast)
+    monkeypatch.setattr("client.tasks.traffic.sensor.linear_forecast", forecast)
     config = parse(counting("traffic", "helpers", **noise))
     assert simulate(config, SENSORS, tmp_path, noise_seed=1).status == "completed"
     model = RunDirectory(tmp_path, "toy").load_model()[0]

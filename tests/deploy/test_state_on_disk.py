@@ -11,9 +11,9 @@ from client.data.read import partition, read_all
 from common.config.parse import parse
 from common.errors import RunError
 from deploy.simulation import blocks as population
-from deploy.simulation import workers as processes
+from deploy.simulation import shared_state
+from deploy.simulation.shared_state import SharedMemory
 from deploy.simulation.state import KeptState, simulate_measured
-from deploy.simulation.workers import SharedMemory
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -22,13 +22,13 @@ def test_the_model_has_the_same_bits_and_no_file_stays(
 ) -> None:
     monkeypatch.setattr(population, "FOLDED_BYTES", 0)
     folders = list[Path]()
-    map_file = processes._map_file
+    map_file = shared_state._map_file
 
     def noted(size: int, folder: Path) -> torch.Tensor:
         folders.append(folder)
         return map_file(size, folder)
 
-    monkeypatch.setattr(processes, "_map_file", noted)
+    monkeypatch.setattr(shared_state, "_map_file", noted)
 
     def trained(runs: Path, count: int, *, on_disk: bool) -> str:
         flat = {"run-id": "homes", "rounds": 4, "privacy.unit": "none", "federation.norm-bound": 2.0}

@@ -43,8 +43,9 @@ every_strategy = pytest.mark.parametrize("variant", VARIANTS)
 class Server:
     """Strategy with enrolled clients, and its reported results."""
 
-    def __init__(self, variant: str, min_replies: int = 1) -> None:
-        federation = VARIANTS[variant].federation.model_copy(update={"min_replies": min_replies})
+    def __init__(self, variant: str, min_replies: int = 1, robust: str = "none") -> None:
+        update = {"min_replies": min_replies, "robust": robust}
+        federation = VARIANTS[variant].federation.model_copy(update=update)
         self.config = VARIANTS[variant].model_copy(update={"federation": federation})
         self.enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
         for name, node in NODES.items():
