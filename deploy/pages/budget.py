@@ -231,7 +231,7 @@ def _mark_stages(axes: Axes, plans: Sequence[BudgetHistory]) -> None:
         begin = next(members)[0] - 0.5
         axes.axvline(begin, color=FAINT, linewidth=1.0)
         at_top = axes.get_xaxis_transform()
-        axes.text(begin, 1.0, f" {stage}", transform=at_top, va="top", color=INK, fontsize=8.5)
+        axes.text(begin + 0.1, 1.0, stage, transform=at_top, va="top", color=INK, fontsize=8.5)
 
 
 def budget(histories: Sequence[RunRecord]) -> Section:
