@@ -23,7 +23,7 @@ flower-stop:  ## stop the SuperLink that `flwr run` leaves on this machine
 	pkill -f 'flower-superlink --insecure --simulation'
 
 test: .venv/dev  ## all tests; those that need a Docker engine or the real data say why they skip
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=30
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=30
 
 studies-test: .venv/dev  ## all tests of the studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests

@@ -173,7 +173,7 @@ AnyDataset = Dataset[Any, Any]
 """Data set of any task."""
 
 
-def own_rng(seed: int, name: str) -> np.random.Generator:
+def own_rng(seed: int, name: str) -> "np.random.Generator":
     """Return the generator of a unit, seeded by (seed, name); it is the same on every machine."""
     return np.random.default_rng([seed, int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])])
 

@@ -273,7 +273,8 @@ class Mechanism(AccountedMechanism, Protocol):
             entries: Number of equal non-zero entries of the vectors, where the norm that is clipped is not L2.
         """
 
-    def release(self, vector: Floats, rng: np.random.Generator, normalise: bool = False) -> Floats:
+    # The annotation is text, since numpy loads numpy.random (3 MB) on first use and `status` has no use for it.
+    def release(self, vector: Floats, rng: "np.random.Generator", normalise: bool = False) -> Floats:
         """Return the clipped vector with noise.
 
         With `normalise`, shorter vectors are scaled up to the clip norm.

@@ -230,8 +230,8 @@ def _mark_stages(axes: Axes, plans: Sequence[BudgetHistory]) -> None:
     for stage, members in groupby(zip(plan.numbers, plan.stages, strict=True), key=lambda pair: pair[1]):
         begin = next(members)[0] - 0.5
         axes.axvline(begin, color=FAINT, linewidth=1.0)
-        at_top = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "top"}
-        axes.annotate(stage, (begin, 1.0), (3, -2), color=INK, fontsize=8.5, **at_top)  # type: ignore[arg-type]
+        at_top = axes.get_xaxis_transform()
+        axes.text(begin + 0.1, 1.0, stage, transform=at_top, va="top", color=INK, fontsize=8.5)
 
 
 def budget(histories: Sequence[RunRecord]) -> Section:

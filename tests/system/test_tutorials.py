@@ -1,4 +1,4 @@
-"""Tutorials and notebooks run as they are written, but for the number of steps, and the pages show them."""
+"""Tutorials and notebooks run as they are written, and the pages show them."""
 
 import importlib.util
 import runpy
@@ -6,29 +6,14 @@ from pathlib import Path
 
 import jupytext
 import nbclient
-import nbformat
 import pytest
 
-import fedloom
 from tests.system.desk import ROOT
 
 pytestmark = pytest.mark.system
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.py"))
 MOST_LINES, SECONDS = 80, 300
-SHORT = """
-import fedloom
-train = fedloom.simulate
-
-def short(task, **options):
-    settings = {**options.pop("settings", {}), "training.local-steps": 1}
-    if task == "traffic":
-        settings["tasks.traffic.history"] = 30
-    return train(task, **{**options, "rounds": 2, "settings": settings})
-
-fedloom.simulate = short
-"""
-"""First cell: two rounds of one step train."""
 BY_NAME = pytest.mark.parametrize("script", TUTORIALS, ids=lambda path: path.stem)
 
 
@@ -38,8 +23,6 @@ def test_a_tutorial_runs(
 ) -> None:
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fedloom, "simulate", fedloom.simulate)  # restored after the test
-    exec(SHORT, {})
     runpy.run_path(str(script), run_name="__main__")
     printed = capfd.readouterr()
     assert printed.out
@@ -63,7 +46,6 @@ def test_a_notebook_runs(script: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = jupytext.read(script)
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(SHORT))
     client = nbclient.NotebookClient(
         notebook,
         timeout=SECONDS,

@@ -18,7 +18,7 @@ def test_demo_data_survive_the_file(task: str, tmp_path: Path) -> None:
     kind.write(path, demo)
     again = read_all(task, str(path), vocabulary=demo.vocabulary)
     assert digest(again) == digest(demo)
-    assert not again.notes or task == "markets"  # which are told what an edge is
+    assert not again.notes or task == "markets"  # their readers note the meaning of an edge
     shares = [read_partition(task, str(path), (k, 2), 0, demo.vocabulary) for k in range(2)]
     units = sorted((unit for share in shares for unit in share.units), key=lambda unit: str(unit.name))
     assert digest(replace(demo, units=tuple(units))) == digest(demo)

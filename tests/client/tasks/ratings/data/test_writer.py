@@ -1,4 +1,4 @@
-"""What is written is read back, also splits and people without a rating."""
+"""Written files are read back with their splits, and with people who have no rating."""
 
 from pathlib import Path
 
