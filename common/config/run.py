@@ -429,10 +429,6 @@ class RunConfig(Options):
             raise ValueError(
                 f"method {name} needs a closed form, which task '{self.task}' lacks; tasks with one: {able}"
             )
-        if self.method_options.weighting != "uniform":
-            raise ValueError(
-                f"method {name} adds up statistics; remove training.weighting={self.method_options.weighting}"
-            )
         if self.task_options.count_offset is True:
             raise ValueError(f"method {name} has sums of its own; remove tasks.{self.task}.count-offset=true")
 

@@ -1,8 +1,8 @@
 """Options of ridge regression in closed form, from sums of statistics."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from common.methods.base import MethodOptions, MethodSpec
 from common.tasks.options import Capabilities
@@ -22,8 +22,18 @@ class Ridge(MethodOptions):
     )
 
     strength: float = Field(0.0, ge=0)
-    """Strength λ of the ridge, in the units of the task's statistics; 0: clients choose it by rules that they
-    hide from themselves, through one more sum."""
+    """Strength λ of the ridge, in the units of the task's statistics; 0: clients choose it.
+
+    They choose by data that they hide from themselves, through one more sum of hits.
+    """
+
+    @field_validator("weighting")
+    @classmethod
+    def _check_weighting(cls, weighting: Literal["uniform", "examples"]) -> Literal["uniform", "examples"]:
+        """Refuse weights: statistics are added up."""
+        if weighting == "examples":
+            raise ValueError("statistics are added up without weights; remove training.weighting=examples")
+        return weighting
 
 
 METHOD = MethodSpec(

@@ -12,7 +12,7 @@ VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
 @dataclass(frozen=True)
 class ClosedForm(Generic[VocabularyT]):
-    """Closed form of a task: a few sums over the clients, each of which may depend on what the earlier ones gave.
+    """Closed form of a task: a few sums over the clients, each of which may depend on the earlier ones.
 
     A client's statistics are arrays of fixed names and shapes. What was solved so far is sent to the clients with the next
     request, and is the model in the end.

@@ -1,4 +1,6 @@
-"""Rules in closed form: EASE over triples of trigger type, action type and relation (Steck 2019, arXiv 1905.03375).
+"""Rules in closed form: EASE (Steck 2019, arXiv 1905.03375) over triples.
+
+A triple is a trigger type, an action type and a relation.
 
 A home has x ∈ {0,1}^V over the V triples that some home uses. With w = x/√|x| and G = Σ w wᵀ over the homes,
 P = (G + λI)⁻¹, and the score of a triple j that a home lacks is −(Px)_j / P_jj. The server sends the eigenvectors of G,
@@ -24,10 +26,10 @@ SIZES, TRIPLES, VALUES, VECTORS, STRENGTH = (
     *("ease_sizes", "ease_triples", "ease_values"),
     *("ease_vectors", "ease_strength"),
 )
-"""What is solved: F, R and 1 under noise; ids of the V triples, eigenvalues and eigenvectors of G, and λ."""
+"""Solution: F, R and 1 under noise; ids of the V triples; eigenvalues and eigenvectors of G; λ."""
 
 POPULARITY = "ease_popularity"
-"""What is solved under noise: the sum of w, F² × R."""
+"""Solution under noise: the sum of w, F² × R."""
 
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 """Values of λ from which clients choose, relative to homes of length 1."""
@@ -67,21 +69,24 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    known = start(catalogue, noised)[SIZES]
-    if SIZES not in solved or not np.array_equal(solved[SIZES], known):
+    sizes = start(catalogue, noised)[SIZES]
+    if SIZES not in solved or not np.array_equal(solved[SIZES], sizes):
         raise WireError("the server's sums are not of this vocabulary")
     triples = solved.get(TRIPLES, np.zeros(0, np.int64))
     vectors, values = solved.get(VECTORS), solved.get(VALUES)
     inside = triples.dtype == np.int64 and triples.ndim == 1 and len(triples) <= MOST_TRIPLES
     inside = inside and bool((np.diff(triples) > 0).all() and (triples >= 0).all())
-    if not inside or (triples >= known[0] ** 2 * known[1]).any():
+    if not inside or (triples >= sizes[0] ** 2 * sizes[1]).any():
         raise WireError("the server's triples are out of order, or not of this vocabulary")
     if vectors is not None and (values is None or vectors.shape != (len(values), len(triples))):
         raise WireError("the server's solution does not fit its triples")
 
 
 def template(solved: Arrays) -> Arrays:
-    """Return zeros of a client's next statistics: F² × R triples, V × V products, then hits by λ and number of tries."""
+    """Return zeros of a client's next statistics.
+
+    They are F² × R triples, then V × V products, then hits by λ and the number of tries.
+    """
     if TRIPLES not in solved:
         entities, relations, noised = solved[SIZES].tolist()
         return {WEIGHTS if noised else USED: np.zeros((entities**2, relations), np.float32)}
@@ -141,12 +146,12 @@ def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
     if POPULARITY in solved:
         homes = solved[POPULARITY].reshape(-1)[possible]
         return np.asarray(homes - solved[POPULARITY].max(), np.float32)
-    x, place = np.zeros(len(solved[TRIPLES])), _positions(solved, possible)
+    x, positions = np.zeros(len(solved[TRIPLES])), _positions(solved, possible)
     x[_known(solved, rules)] = 1
     scores = Precision.of(solved, float(solved[STRENGTH].item())).scores(x)
     share = np.clip(scores, LEAST_SHARE, 1 - LEAST_SHARE)
     odds = np.log(share / (1 - share)) + scores  # the second term keeps the order where shares are cut
-    return np.where(place >= 0, odds[place], OUTSIDE).astype(np.float32)
+    return np.where(positions >= 0, odds[positions], OUTSIDE).astype(np.float32)
 
 
 def _choose_triples(homes: Floats) -> Ints:
@@ -160,7 +165,7 @@ def _choose_triples(homes: Floats) -> Ints:
 
 
 def _decompose(gram: Array) -> Arrays:
-    """Return eigenvalues, descending, and eigenvectors, r × V, of a sum of products; symmetric up to rounding."""
+    """Return eigenvalues, descending, and eigenvectors, r × V, of a matrix symmetric up to rounding."""
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)
     order = np.flatnonzero(values > LEAST_EIGENVALUE)[::-1]
     return {VALUES: values[order].astype(np.float32), VECTORS: vectors[:, order].T.astype(np.float32)}
@@ -169,18 +174,18 @@ def _decompose(gram: Array) -> Arrays:
 def _positions(solved: Arrays, ids: Ints) -> Ints:
     """Return the position of each triple in the solution; −1 if it is not in it."""
     triples = solved[TRIPLES]
-    place = np.searchsorted(triples, ids).clip(max=len(triples) - 1)
-    return np.where(triples[place] == ids, place, -1)
+    nearest = np.searchsorted(triples, ids).clip(max=len(triples) - 1)
+    return np.where(triples[nearest] == ids, nearest, -1)
 
 
 def _known(solved: Arrays, ids: Ints) -> Ints:
     """Return the positions of those triples that are in the solution, ascending, each once."""
-    place = _positions(solved, ids)
-    return np.unique(place[place >= 0])
+    positions = _positions(solved, ids)
+    return np.unique(positions[positions >= 0])
 
 
 def _count_hits(solved: Arrays, possible: Ints, mine: Ints) -> Floats:
-    """Return by λ how many of a home's triples are in the list if each is hidden in turn, and their number.
+    """Return the hits by λ if each of a home's triples is hidden in turn, and the number of tries.
 
     The home is not in the sum from which it is judged. Only its other triples are left out of the list.
     """
