@@ -19,7 +19,7 @@ from client.session import Session
 from client.trainers.registry import build_trainer
 from client.training.local_round import train
 from client.training.participant import Participant, split_cohort
-from common.arrays import norm
+from common.arrays import Arrays, norm
 from common.config.run import RunConfig, reason_for_replies
 from common.contribution import (
     GRADIENT,
@@ -37,7 +37,7 @@ from common.wire.codec import encode
 from common.wire.encodings import unpack_reply
 from common.wire.hubs import Answer, SumBlob, addressees, asks_for_sums, join_answers, write_sum
 from common.wire.messages import LOCAL, EnrolReply, HelperReply, HelperRequest, Payload, TrainReply, TrainRequest
-from common.wire.sparse_rows import expand_reply
+from common.wire.sparse_rows import expand_reply, numbers_of
 
 Cohort = Sequence[tuple[str, Participant]]
 """Clients that train together, with their names."""
@@ -83,8 +83,10 @@ class HubSum:
             config.federation.encoding,
             build_trainer(config.method_options).template(config.task, self._request),
         )
-        whole = {name: expand_reply(unpack_reply(reply, encoding), like) for name, reply in replies.items()}
-        lengths = {UPDATE: np.array([norm(reply.update) for reply in whole.values()])}
+        whole = {name: unpack_reply(reply, encoding) for name, reply in replies.items()}
+        if not config.keeps_rows:
+            whole = {name: expand_reply(reply, like) for name, reply in whole.items()}
+        lengths = {UPDATE: np.array([norm(numbers_of(reply.update)) for reply in whole.values()])}
         if any(reply.gradient for reply in whole.values()):
             lengths[GRADIENT] = np.array([norm(reply.gradient) for reply in whole.values()])
         limits = np.full(len(whole), config.federation.norm_bound)
@@ -97,7 +99,7 @@ class HubSum:
             if k in doubtful:
                 sent[name] = ALONE if name in self._sums_only else replies[name]
             else:
-                self._add(config, name, reply, lengths_of_reply)
+                self._add(config, like, name, reply, lengths_of_reply)
                 sent[name] = replace(reply, update={}, gradient={})
         return sent
 
@@ -115,10 +117,12 @@ class HubSum:
             return None
         return SumBlob(tuple(member.name for member in self._total.members), write_sum(self._total))
 
-    def _add(self, config: RunConfig, name: str, reply: TrainReply, lengths: Lengths) -> None:
+    def _add(self, config: RunConfig, like: Arrays, name: str, reply: TrainReply, lengths: Lengths) -> None:
         if not self._total:
-            capabilities = config.capabilities
-            self._total = Contribution(per_step=capabilities.per_step, magnitude=capabilities.needs_magnitude)
+            capabilities, tables = config.capabilities, like if config.keeps_rows else None
+            self._total = Contribution(
+                per_step=capabilities.per_step, magnitude=capabilities.needs_magnitude, tables=tables
+            )
         weight = config.method_options.weight(reply.examples)
         self._total.add(Member(name, weight, reply.steps, reply.loss, lengths), reply.update, reply.gradient)
 

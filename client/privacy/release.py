@@ -41,12 +41,12 @@ DrawCounts = Callable[[float, np.random.Generator], Arrays]
 """(σ, generator) -> counts with N(0, σ²) on each, of which one record changes at most an L2 norm of 1."""
 
 
-def restore_tables(model: Arrays, work: Work) -> Work:
-    """Return work with the model's whole tables in place of gathered rows; other rows are zero."""
+def restore_tables(template: Callable[[], Arrays], work: Work) -> Work:
+    """Return work with whole tables of this template in place of rows; other rows are zero."""
 
     def whole() -> Update:
         update = work()
-        tables = add_prefix("update", expand(group("update", update.arrays), model))
+        tables = add_prefix("update", expand(group("update", update.arrays), template()))
         others = {n: a for n, a in update.arrays.items() if not n.startswith("update/")}
         return replace(update, arrays={**tables, **others})
 
@@ -112,7 +112,7 @@ def draw_items(rated: Ints, items: int, count: int, rng: np.random.Generator) ->
 
 
 def select_steps(
-    config: RunConfig, participant: Participant, generator: Callable[[], np.random.Generator]
+    config: RunConfig, trainer: Trainer, participant: Participant, generator: Callable[[], np.random.Generator]
 ) -> tuple[Select, ...]:
     """Return the steps on exact values: zeros for failed work, full tables, pseudo items, blocks of a sum."""
     select: list[Select] = []
@@ -121,8 +121,8 @@ def select_steps(
         zeros = partial(zero_reply, config.method_options, learner, request, participant.steps)
         failures = DivergedError if config.privacy.unit == "record" else Exception
         select.append(ZerosOnFailure(lambda: update_of(zeros()), failures))
-    if config.task_options.gathers_rows and not names_rows(config):
-        select.append(partial(restore_tables, request.model))
+    if config.keeps_rows and not names_rows(config):
+        select.append(partial(restore_tables, partial(trainer.template, learner.task, request)))
     rows = config.task_options.named_rows
     if rows and isinstance(learner, HasItemRows):
         select.append(AddPseudoItems(learner, request.round, rows.pseudo, generator))
@@ -242,7 +242,7 @@ class Releaser:
         if participant.part:
             internal = privatize.mechanism if isinstance(privatize, InternalNoise) else None
             privatize = participant.part.privatize(reservation, self.generator, internal)
-        select = select_steps(config, participant, self.generator)
+        select = select_steps(config, trainer, participant, self.generator)
         chain = UpdateChain(select, privatize, encode_steps(config, trainer, participant))
         released = chain(lambda: update_of(work()))
         if reservation:

@@ -109,8 +109,11 @@ class Trainer(Protocol):
         """
         return request.model
 
-    def statistics(self, participant: Participant) -> Tensors:
-        """Return the statistics of a client, without scalars; see `measures`. Empty if clients train."""
+    def statistics(self, participant: Participant) -> Arrays:
+        """Return the statistics of a client, without scalars; see `measures`. Empty if clients train.
+
+        Tables may be rows with their ids, as `named_rows` returns them.
+        """
         return {}
 
     def upload(self, displacement: Tensors) -> Tensors:

@@ -1,12 +1,9 @@
 """Client side of ridge regression in closed form: statistics of the client's data."""
 
-import torch
-
 from client.tasks.learner import HasStatistics
 from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
 from client.training.participant import Participant
-from client.training.stacks import Tensors
 from common.arrays import Arrays
 from common.errors import RefusedError
 from common.methods import ridge
@@ -23,12 +20,12 @@ class RidgeTrainer(FedAvgTrainer):
         """Return zeros of the form of the next statistics."""
         return closed_form_of(task).template(request.statics)
 
-    def statistics(self, participant: Participant) -> Tensors:
+    def statistics(self, participant: Participant) -> Arrays:
         """Return the statistics of the participant's data for the next sum."""
         learner = participant.learner
         if not isinstance(learner, HasStatistics):
             raise RefusedError(f"task '{learner.task}' has no closed form; choose another method")
-        return {name: torch.from_numpy(a) for name, a in learner.statistics(participant.request.statics).items()}
+        return learner.statistics(participant.request.statics)
 
 
 METHOD = ClientMethod(ridge.METHOD, RidgeTrainer)

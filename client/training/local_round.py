@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from client.tasks.learner import GathersRows, Learner
+from client.tasks.learner import GatheredBatch, GathersRows, Learner
 from client.trainers.base import Trainer
 from client.trainers.registry import build_trainer
 from client.training.participant import Participant, build_generator
@@ -22,7 +22,7 @@ from common.methods.base import MethodOptions
 from common.models import tensors
 from common.tasks.registry import TASKS
 from common.wire.messages import LOCAL, TrainReply, TrainRequest
-from common.wire.sparse_rows import named_rows
+from common.wire.sparse_rows import named_rows, numbers_of, rows_of
 
 USE = "rows"
 """Name of the random generator of gathered rows."""
@@ -181,7 +181,12 @@ def train_together(
 
 def _measure(trainer: Trainer, participants: Sequence[Participant]) -> TrainedCohort:
     """Return statistics in place of updates; such clients have no state."""
-    statistics = stack([trainer.statistics(participant) for participant in participants])
+    measured = [trainer.statistics(participant) for participant in participants]
+    participants = [
+        replace(participant, gathered=GatheredBatch(rows_of(arrays), {}))
+        for participant, arrays in zip(participants, measured, strict=True)
+    ]
+    statistics = stack([tensors(numbers_of(arrays)) for arrays in measured])
     counted = [k for k, is_finite in enumerate(are_finite(statistics)) if is_finite]
     losses = np.zeros(len(participants))
     return TrainedCohort(trainer.options, participants, statistics, {}, losses, counted, lambda *_, **__: None)

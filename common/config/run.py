@@ -29,8 +29,8 @@ from common.tasks.vocabulary import Vocabulary
 
 
 def names_rows(config: "RunConfig") -> bool:
-    """Return True if updates hold the gathered rows with their ids; noise and masks cover all rows."""
-    return bool(config.task_options.gathers_rows) and _is_plain(config)
+    """Return True if updates hold rows of tables with their ids; noise and masks cover all rows."""
+    return config.keeps_rows and _is_plain(config)
 
 
 def check_rows(config: "RunConfig") -> None:

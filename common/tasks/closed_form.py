@@ -1,11 +1,14 @@
 """Models that follow from sums over clients in closed form, as methods without training use them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from common.arrays import Arrays
+import numpy as np
+
+from common.arrays import Arrays, Floats, Ints
 from common.tasks.vocabulary import Vocabulary
+from common.wire.sparse_rows import named_rows
 
 VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
@@ -36,3 +39,25 @@ class ClosedForm(Generic[VocabularyT]):
 
 AnyClosedForm = ClosedForm[Any]
 """Closed form of any vocabulary."""
+
+
+def sum_entries(table: str, entries: Sequence[tuple[Ints, float]]) -> Arrays:
+    """Return the sum of values at ids of a table of one column, as its rows with their ids."""
+    ids, column = np.unique(np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in entries)]), return_inverse=True)
+    values = np.concatenate([np.zeros(0), *(np.full(len(ids), value) for ids, value in entries)])
+    return named_rows(table, ids, np.bincount(column, values, len(ids)).astype(np.float32)[:, None])
+
+
+def pairs_of(positions: Ints) -> Ints:
+    """Return the ids of all pairs i ≤ j of ascending positions: j(j + 1)/2 + i, the lower triangle by rows."""
+    large, small = np.tril_indices(len(positions))
+    return np.asarray(positions[large] * (positions[large] + 1) // 2 + positions[small], np.int64)
+
+
+def symmetric(pairs: Floats) -> Floats:
+    """Return the symmetric matrix, V × V, of the values of its V(V + 1)/2 pairs; see `pairs_of`."""
+    size = int(np.sqrt(2 * len(pairs)))
+    matrix = np.zeros((size, size))
+    matrix[np.tri(size, dtype=bool)] = pairs
+    matrix += np.tril(matrix, -1).T
+    return matrix

@@ -73,7 +73,7 @@ def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
     assert (result.status, result.rounds_done) == ("completed", 1)
     solved = solution(tmp_path)
     entities, relations, noised_run = solved[ease.SIZES].tolist()
-    assert (solved[ease.POPULARITY].shape, noised_run) == ((entities**2, relations), 1)
+    assert (solved[ease.POPULARITY].shape, noised_run) == ((entities**2 * relations,), 1)
 
 
 @pytest.mark.parametrize(

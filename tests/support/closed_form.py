@@ -8,7 +8,6 @@ import torch
 from client.trainers.base import ClientMethod
 from client.trainers.fedavg import FedAvgTrainer
 from client.training.participant import Participant
-from client.training.stacks import Tensors
 from common.arrays import Arrays
 from common.methods.base import Capabilities, MethodOptions, MethodSpec
 from common.wire.messages import TrainRequest
@@ -34,9 +33,9 @@ class LabelMomentsTrainer(FedAvgTrainer):
     def template(self, task: str, request: TrainRequest) -> Arrays:
         return {STATISTIC: np.zeros(3, np.float32)}
 
-    def statistics(self, participant: Participant) -> Tensors:
+    def statistics(self, participant: Participant) -> Arrays:
         labels = participant.batch()["labels"].flatten().float()
-        return {STATISTIC: torch.stack([torch.ones_like(labels).sum(), labels.sum(), labels.square().sum()])}
+        return {STATISTIC: torch.stack([torch.ones_like(labels).sum(), labels.sum(), labels.square().sum()]).numpy()}
 
 
 SPEC = MethodSpec(LabelMoments, "Moments of labels, in closed form")

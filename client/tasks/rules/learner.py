@@ -236,11 +236,10 @@ class RulesLearner:
             WireError: What is solved is not of this vocabulary.
         """
         ease.check(solved, self._catalogue, noised=self._noised)
-        total = ease.template(solved)
-        for home in self.splits:
-            possible = self._triples(home)
-            ease.add_home(total, solved, possible, possible[tuple(home.train.positives.T)])
-        return total
+        possible = ((home, self._triples(home)) for home in self.splits)
+        return ease.statistics(
+            solved, [(triples, triples[tuple(home.train.positives.T)]) for home, triples in possible]
+        )
 
     def _without_own(self, statics: Arrays) -> Arrays:
         """Return the sums without this client's counts; unchanged if its reply came too late to be summed.

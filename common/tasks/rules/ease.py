@@ -11,12 +11,14 @@ Under noise there is one sum: that of w, over all F²·R triples. A triple's sco
 pairs would be noise alone.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from common.arrays import Array, Arrays, Floats, Floats32, Ints
+from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
+from common.tasks.closed_form import pairs_of, sum_entries, symmetric
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 USED, GRAM, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_hits", "ease_weights"
@@ -29,7 +31,7 @@ SIZES, TRIPLES, VALUES, VECTORS, STRENGTH = (
 """Solution: F, R and 1 under noise; ids of the V triples; eigenvalues and eigenvectors of G; λ."""
 
 POPULARITY = "ease_popularity"
-"""Solution under noise: the sum of w, F² × R."""
+"""Solution under noise: the sum of w, F²·R."""
 
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 """Values of λ from which clients choose, relative to homes of length 1."""
@@ -85,38 +87,37 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
 def template(solved: Arrays) -> Arrays:
     """Return zeros of a client's next statistics.
 
-    They are F² × R triples, then V × V products, then hits by λ and the number of tries.
+    They are F²·R triples, then the V(V + 1)/2 pairs of V triples, then hits by λ and the number of tries. Triples and pairs
+    are tables of one column, of which a client sends the rows that it has.
     """
     if TRIPLES not in solved:
         entities, relations, noised = solved[SIZES].tolist()
-        return {WEIGHTS if noised else USED: np.zeros((entities**2, relations), np.float32)}
+        return {WEIGHTS if noised else USED: np.zeros((entities**2 * relations, 1), np.float32)}
     if VECTORS not in solved:
         size = len(solved[TRIPLES])
-        return {GRAM: np.zeros((size, size), np.float32)}
+        return {GRAM: np.zeros((size * (size + 1) // 2, 1), np.float32)}
     return {HITS: np.zeros(len(STRENGTHS) + 1, np.float32)}
 
 
-def add_home(total: Arrays, solved: Arrays, possible: Ints, rules: Ints) -> None:
-    """Add a home to a client's statistics, in place.
+def statistics(solved: Arrays, homes: Iterable[tuple[Ints, Ints]]) -> Arrays:
+    """Return a client's next statistics, of the form of `template`; tables as the rows of its homes.
 
     Args:
-        total: Statistics so far, of the form of `template`.
         solved: What is solved.
-        possible: Ids of the triples of all rules that the home can have.
-        rules: Ids of the triples of its training rules.
+        homes: Of each home, the ids of the triples of all rules that it can have, and those of its training rules.
     """
-    if USED in total:
-        total[USED].reshape(-1)[np.unique(rules)] += 1
-        return
-    if WEIGHTS in total:
-        mine = np.unique(rules)
-        total[WEIGHTS].reshape(-1)[mine] += np.float32(1 / np.sqrt(max(len(mine), 1)))
-        return
-    mine = _known(solved, rules)
-    if GRAM in total and len(mine):
-        total[GRAM][np.ix_(mine, mine)] += np.float32(1 / len(mine))
-    elif HITS in total and len(mine) > 1:
-        total[HITS] += _count_hits(solved, _known(solved, possible), mine)
+    if TRIPLES not in solved:
+        triples = [np.unique(rules) for _, rules in homes]
+        if solved[SIZES][2]:
+            return sum_entries(WEIGHTS, [(home, 1 / np.sqrt(len(home))) for home in triples if len(home)])
+        return sum_entries(USED, [(home, 1.0) for home in triples])
+    if VECTORS not in solved:
+        triples = [_positions_of(solved[TRIPLES], rules) for _, rules in homes]
+        return sum_entries(GRAM, [(pairs_of(home), 1 / len(home)) for home in triples if len(home)])
+    hits = np.zeros(len(STRENGTHS) + 1, np.float32)
+    for possible, rules in homes:
+        hits += _count_hits(solved, possible, rules)
+    return {HITS: hits}
 
 
 def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
@@ -126,11 +127,15 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         DataError: No home has a rule.
     """
     if WEIGHTS in sums:
-        return {**solved, POPULARITY: sums[WEIGHTS].astype(np.float32)}
+        return {**solved, POPULARITY: sums[WEIGHTS].ravel().astype(np.float32)}
     if USED in sums:
         return {**solved, TRIPLES: _choose_triples(sums[USED].ravel())}
     if GRAM in sums:
-        return {**solved, **_decompose(sums[GRAM]), STRENGTH: np.array([strength or MIDDLE], np.float32)}
+        return {
+            **solved,
+            **_decompose(symmetric(sums[GRAM].ravel())),
+            STRENGTH: np.array([strength or MIDDLE], np.float32),
+        }
     best = STRENGTHS[int(np.argmax(sums[HITS][:-1]))]
     return {**solved, STRENGTH: np.array([best], np.float32)}
 
@@ -144,14 +149,17 @@ def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
         rules: Ids of the triples of the home's training rules.
     """
     if POPULARITY in solved:
-        homes = solved[POPULARITY].reshape(-1)[possible]
+        homes = solved[POPULARITY][possible]
         return np.asarray(homes - solved[POPULARITY].max(), np.float32)
-    x, positions = np.zeros(len(solved[TRIPLES])), _positions(solved, possible)
-    x[_known(solved, rules)] = 1
-    scores = Precision.of(solved, float(solved[STRENGTH].item())).scores(x)
+    columns = _positions_of(solved[TRIPLES], possible)
+    triples = solved[TRIPLES][columns]
+    precision = Precision.of(solved, float(solved[STRENGTH].item()), columns)
+    scores = precision.scores(_positions_of(triples, rules))
     share = np.clip(scores, LEAST_SHARE, 1 - LEAST_SHARE)
     odds = np.log(share / (1 - share)) + scores  # the second term keeps the order where shares are cut
-    return np.where(positions >= 0, odds[positions], OUTSIDE).astype(np.float32)
+    logits, is_inside = np.full(possible.shape, OUTSIDE, np.float32), np.isin(possible, triples)
+    logits[is_inside] = odds[np.searchsorted(triples, possible[is_inside])]
+    return logits
 
 
 def _choose_triples(homes: Floats) -> Ints:
@@ -164,36 +172,32 @@ def _choose_triples(homes: Floats) -> Ints:
     return chosen.astype(np.int64)
 
 
-def _decompose(gram: Array) -> Arrays:
-    """Return eigenvalues, descending, and eigenvectors, r × V, of a matrix symmetric up to rounding."""
-    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+def _decompose(gram: Floats) -> Arrays:
+    """Return eigenvalues, descending, and eigenvectors, r × V, of a symmetric matrix."""
+    values, vectors = np.linalg.eigh(gram)
     order = np.flatnonzero(values > LEAST_EIGENVALUE)[::-1]
     return {VALUES: values[order].astype(np.float32), VECTORS: vectors[:, order].T.astype(np.float32)}
 
 
-def _positions(solved: Arrays, ids: Ints) -> Ints:
-    """Return the position of each triple in the solution; −1 if it is not in it."""
-    triples = solved[TRIPLES]
-    nearest = np.searchsorted(triples, ids).clip(max=len(triples) - 1)
-    return np.where(triples[nearest] == ids, nearest, -1)
+def _positions_of(ids: Ints, wanted: Ints) -> Ints:
+    """Return the positions in `ids`, ascending, of those wanted ids that are in it."""
+    return np.flatnonzero(np.isin(ids, wanted))
 
 
-def _known(solved: Arrays, ids: Ints) -> Ints:
-    """Return the positions of those triples that are in the solution, ascending, each once."""
-    positions = _positions(solved, ids)
-    return np.unique(positions[positions >= 0])
-
-
-def _count_hits(solved: Arrays, possible: Ints, mine: Ints) -> Floats:
+def _count_hits(solved: Arrays, possible: Ints, rules: Ints) -> Floats:
     """Return the hits by λ if each of a home's triples is hidden in turn, and the number of tries.
 
     The home is not in the sum from which it is judged. Only its other triples are left out of the list.
     """
     hits = np.zeros(len(STRENGTHS) + 1)
+    columns = _positions_of(solved[TRIPLES], possible)
+    mine = _positions_of(solved[TRIPLES][columns], rules)
+    if len(mine) < 2:
+        return hits
     hits[-1] = len(mine)
-    rivals = np.setdiff1d(possible, mine)
+    rivals = np.setdiff1d(np.arange(len(columns)), mine)
     for k, strength in enumerate(STRENGTHS):
-        scores = Precision.of(solved, strength).hidden_scores(mine)
+        scores = Precision.of(solved, strength, columns).hidden_scores(mine)
         hidden = scores[np.arange(len(mine)), mine]
         hits[k] = ((scores[:, rivals] > hidden[:, None]).sum(1) < TOP).sum()
     return hits
@@ -201,13 +205,13 @@ def _count_hits(solved: Arrays, possible: Ints, mine: Ints) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """P = (G + λI)⁻¹ in the form I/λ + Uᵀ·diag(s)·U.
+    """Rows and columns of P = (G + λI)⁻¹ for C of the V triples, in the form I/λ + Uᵀ·diag(s)·U.
 
     Args:
         strength: λ.
-        vectors: U, r × V.
+        vectors: U, r × C.
         spread: s, 1/(value + λ) − 1/λ for each eigenvalue of G, r.
-        diagonal: Diagonal of P, V.
+        diagonal: Diagonal of P, C.
     """
 
     strength: float
@@ -216,20 +220,21 @@ class Precision:
     diagonal: Floats
 
     @classmethod
-    def of(cls, solved: Arrays, strength: float) -> "Precision":
-        """Return P of a solution and λ."""
-        vectors = solved[VECTORS].astype(np.float64)
+    def of(cls, solved: Arrays, strength: float, columns: Ints) -> "Precision":
+        """Return P of a solution and λ for the triples at these positions, such as all that a home can have."""
+        vectors = solved[VECTORS][:, columns].astype(np.float64)
         spread = 1 / (solved[VALUES].astype(np.float64) + strength) - 1 / strength
         return cls(strength, vectors, spread, 1 / strength + spread @ vectors**2)
 
-    def times(self, x: Floats) -> Floats:
-        """Return xP for rows x, … × V."""
-        product: Floats = x / self.strength + ((x @ self.vectors.T) * self.spread) @ self.vectors
-        return product
+    def rows(self, mine: Ints) -> Floats:
+        """Return the rows of P at these positions, |mine| × C."""
+        rows: Floats = (self.vectors[:, mine].T * self.spread) @ self.vectors
+        rows[np.arange(len(mine)), mine] += 1 / self.strength
+        return rows
 
-    def scores(self, x: Floats) -> Floats:
-        """Return the scores of all triples for a home, V; those of triples that it has mean nothing."""
-        scores: Floats = -self.times(x) / self.diagonal
+    def scores(self, mine: Ints) -> Floats:
+        """Return the scores for a home with triples at these positions, C; those of its triples mean nothing."""
+        scores: Floats = -self.rows(mine).sum(0) / self.diagonal
         return scores
 
     def hidden_scores(self, mine: Ints) -> Floats:
@@ -241,11 +246,9 @@ class Precision:
             mine: Positions of the home's triples, at least 2.
 
         Returns:
-            Row k: scores of all triples for the home without `mine[k]`.
+            Row k: scores of the C triples for the home without `mine[k]`.
         """
-        unit, root = np.zeros((len(mine), self.vectors.shape[1])), np.sqrt(len(mine))
-        unit[np.arange(len(mine)), mine] = 1
-        rows = self.times(unit)
+        rows, root = self.rows(mine), np.sqrt(len(mine))
         u = rows.sum(0) / root
         factor = 1 / (1 - u[mine].sum() / root)
         others = rows.sum(0) - rows

@@ -7,6 +7,7 @@ from common.arrays import Arrays, Floats, Ints
 from common.errors import DataError, WireError
 from common.tasks.rules import ease
 from common.tasks.rules.vocabulary import RuleCatalogue
+from common.wire.sparse_rows import expand
 
 CATALOGUE = RuleCatalogue(entities=("lamp", "door"), relations=("opens → turn on", "closes → turn off"))
 HOMES = [np.array(home) for home in ([0, 1, 5], [0, 1], [1, 5, 7], [0, 5], [3], [0, 1, 5, 7])]
@@ -17,11 +18,10 @@ def solution(homes: list[Ints], strength: float = 0.0) -> Arrays:
     """Return what the sums of all homes give."""
     solved = ease.start(CATALOGUE, False)
     while ease.STRENGTH not in solved or (not strength and "asked" not in solved):
-        total = ease.template(solved)
-        if ease.HITS in total:
+        template = ease.template(solved)
+        if ease.HITS in template:
             solved = {**solved, "asked": np.zeros(1)}
-        for home in homes:
-            ease.add_home(total, solved, POSSIBLE, home)
+        total = expand(ease.statistics(solved, [(POSSIBLE, home) for home in homes]), template)
         solved = ease.solve(solved, {name: a.astype(np.float64) for name, a in total.items()}, strength)
     return solved
 
@@ -43,7 +43,7 @@ def test_scores_are_those_of_the_inverse() -> None:
     homes = [np.array([position[t] for t in home]) for home in HOMES]
     inverse, x = precision(homes, 5, 1.0), np.isin(np.arange(5), homes[0]).astype(float)
     expected = -(x @ inverse) / np.diag(inverse)
-    found = ease.Precision.of(solved, 1.0).scores(x)
+    found = ease.Precision.of(solved, 1.0, np.arange(5)).scores(homes[0])
     np.testing.assert_allclose(found, expected, atol=1e-5)
     order = np.argsort(ease.logits(solved, np.array(known), HOMES[0]))
     assert (np.diff(expected[order]) > -1e-6).all(), "the order is that of the scores"
@@ -60,7 +60,7 @@ def test_hidden_rules_are_scored_without_the_home() -> None:
     position = {triple: k for k, triple in enumerate([0, 1, 3, 5, 7])}
     homes = [np.array([position[t] for t in home]) for home in HOMES]
     inverse = precision(homes[1:], size, 1.0)
-    found = ease.Precision.of(solved, 1.0).hidden_scores(homes[0])
+    found = ease.Precision.of(solved, 1.0, np.arange(size)).hidden_scores(homes[0])
     for k, hidden in enumerate(homes[0]):
         x = np.isin(np.arange(size), np.delete(homes[0], k)).astype(float)
         np.testing.assert_allclose(found[k], -(x @ inverse) / np.diag(inverse), atol=1e-5, err_msg=f"without {hidden}")
@@ -74,16 +74,16 @@ def test_clients_choose_the_strength_with_most_hits() -> None:
 
 
 def test_a_home_has_length_one_under_noise() -> None:
-    total = ease.template(ease.start(CATALOGUE, True))
-    ease.add_home(total, ease.start(CATALOGUE, True), POSSIBLE, HOMES[0])
+    start = ease.start(CATALOGUE, True)
+    total = expand(ease.statistics(start, [(POSSIBLE, HOMES[0])]), ease.template(start))
     assert np.linalg.norm(total[ease.WEIGHTS]) == pytest.approx(1)
-    solved = ease.solve(ease.start(CATALOGUE, True), {ease.WEIGHTS: np.arange(8.0).reshape(4, 2)}, 0.0)
+    solved = ease.solve(start, {ease.WEIGHTS: np.arange(8.0)[:, None]}, 0.0)
     assert ease.logits(solved, np.array([7, 2]), HOMES[0]).tolist() == [0, -5]
 
 
 def test_homes_without_rules_have_nothing_to_solve() -> None:
     with pytest.raises(DataError, match="no home of this run has a rule"):
-        ease.solve(ease.start(CATALOGUE, False), {ease.USED: np.zeros((4, 2))}, 0.0)
+        ease.solve(ease.start(CATALOGUE, False), {ease.USED: np.zeros((8, 1))}, 0.0)
 
 
 @pytest.mark.parametrize(
