@@ -22,7 +22,7 @@ class SharingPolicy(Options):
     """Counts, metrics and secure sums that the owner of the data allows."""
 
     allow_counts: Literal["never", "summed", "clear"] = "never"
-    """Counts over this client's data, for a model's offset.
+    """Counts and other statistics of this client's data, for a model's offset or a closed form.
 
     They are `never` sent without noise, `summed` inside secure sums only, or sent in plaintext too: `clear`. `false` and
     `true` stand for `never` and `clear`.
@@ -188,13 +188,15 @@ class Policy(SharingPolicy):
             raise RefusedError(
                 f"the policy requires differential privacy; task '{config.task}' sends row ids in plaintext under these options"
             )
-        options = config.task_options
+        options, is_summed = config.task_options, config.privacy.resolved_trust == "helpers"
+        if config.capabilities.closed_form and config.privacy.unit == "none":
+            self.check_counts(summed=is_summed)
         if config.count_cost:
             self._check_noise(config.privacy if config.privacy.unit != "none" else options.count_privacy)
         elif options.count_offset is True:  # with `auto`, a run trains without the counts of this client
             self._check_noise(options.count_privacy)
             if options.count_privacy.unit == "none":
-                self.check_counts(summed=config.privacy.resolved_trust == "helpers")
+                self.check_counts(summed=is_summed)
 
     def check_names(self, task: str, method: str, inner: str) -> None:
         """Refuse a task or a method by its name, before it is imported.

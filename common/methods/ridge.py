@@ -7,6 +7,12 @@ from pydantic import Field, field_validator
 from common.methods.base import MethodOptions, MethodSpec
 from common.tasks.options import Capabilities
 
+STATISTICS = (
+    "exact sums of statistics: a pair of things that one client alone has together stands in the sum, and the solution that"
+    " clients get is computed from it; in plaintext, the row ids of each client name its pairs"
+)
+"""Uncovered channel of sums without noise."""
+
 
 class Ridge(MethodOptions):
     """Ridge regression in closed form: clients send statistics, the server solves, nothing is trained."""
@@ -26,6 +32,10 @@ class Ridge(MethodOptions):
 
     They choose by data that they hide from themselves, through one more sum of hits.
     """
+
+    def uncovered(self) -> tuple[str, ...]:
+        """Return the uncovered channels under these options."""
+        return (STATISTICS,)
 
     @field_validator("weighting")
     @classmethod

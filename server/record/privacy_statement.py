@@ -87,7 +87,7 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
     if options.unit == "none":
         task, method = config.task_options, config.method_options
         plaintext = [ITEM_IDS] if task.named_rows else []
-        plaintext += [GATHERED_ROWS] if names_rows(config) else []
+        plaintext += [GATHERED_ROWS] if task.gathers_rows and names_rows(config) else []
         plaintext += [channel for channel in method.uncovered() if channel not in task.not_sent()]
         has_counts = task.count_offset is True or (is_summed and task.count_offset == "auto")
         is_exact = has_counts and task.count_privacy.unit == "none"

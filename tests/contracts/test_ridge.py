@@ -8,7 +8,7 @@ import pytest
 from client.tasks.registry import build_learner
 from common.arrays import Arrays
 from common.config.parse import parse
-from common.errors import ConfigError
+from common.errors import ConfigError, QuorumError
 from common.tasks.rules import ease
 from deploy.simulation.grid import simulate
 from server.record.folder import RunDirectory
@@ -18,7 +18,7 @@ from tests.support.owners import SHARING, owners
 from tests.support.sum_runs import POLICY, SumFederation, noised, summed
 from tests.support.toys import CATALOGUE, configured, toy_dataset
 
-ALLOWED = {"methods": ("ridge",)}
+ALLOWED = {"methods": ("ridge",), "allow_counts": "clear"}
 
 
 def solution(folder: Path) -> Arrays:
@@ -66,6 +66,24 @@ def test_secure_sums_have_the_solution_of_plaintext(tmp_path: Path) -> None:
         found[trust] = solution(tmp_path / trust)
     np.testing.assert_array_equal(found["helpers"][ease.TRIPLES], found["local"][ease.TRIPLES])
     np.testing.assert_allclose(gram(found["helpers"]), gram(found["local"]), atol=1e-4)
+
+
+def test_owners_opt_in_to_statistics_in_plaintext(tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match=r"sending counts in plaintext \(allow-counts = summed\)"):
+        SumFederation(tmp_path, policy=POLICY).run(summed("ridge", "local"))
+
+
+def test_a_run_stopped_between_two_sums_ends_with_the_same_solution(tmp_path: Path) -> None:
+    found = {}
+    for stops in ((3,), (1, 2, 3)):
+        federation = SumFederation(tmp_path / str(len(stops)), policy=POLICY.model_copy(update=ALLOWED))
+        for sums in stops:
+            config = summed("ridge", "local").model_copy(update={"rounds": sums})
+            federation.run(config, resume=sums != stops[0])
+        found[len(stops)] = solution(tmp_path / str(len(stops)))
+    assert found[1].keys() == found[3].keys()
+    for name, array in found[1].items():
+        np.testing.assert_array_equal(found[3][name], array)
 
 
 def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
