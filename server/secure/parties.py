@@ -16,7 +16,7 @@ from common.privacy.options import ResolvedTrust
 from common.secure.cards import HelperCard, HelperRoster
 from common.secure.quantisation import integer_clip, noise_scale
 from common.secure.terms import MOST_NUMBERS
-from common.tasks.registry import TASKS
+from common.tasks.registry import TASKS, closed_form_of
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from common.wire.messages import HelperRequest
@@ -229,6 +229,12 @@ def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
     from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
 
     spec, capabilities = TASKS[config.task], config.capabilities
+    if capabilities.closed_form:
+        form = closed_form_of(config.task)
+        first = form.template(form.start(vocabulary, config.privacy.unit != "none"))
+        if (numbers := sum(a.size for a in first.values())) > MOST_NUMBERS:
+            return f"statistics of {numbers:,} numbers exceed the {MOST_NUMBERS:,} of a secure sum"
+        return ""
     model = parameters(build_model(spec, config.task_run(spec, vocabulary)))
     private = spec.private(model, capabilities)
     shared = sum(a.size for name, a in model.items() if name not in private)

@@ -43,6 +43,9 @@ RULE_BEHIND_SERVER: Settings = {**BEHIND_SERVER, "control": "eq3", "server-optim
 CLEAR, SUMMED, NOISED = "default-counts", "default-summed", "default-summed-8"
 """Rows with counts in plaintext, with counts and updates in sums, and with noise on these counts."""
 
+RIDGE = "ridge"
+"""Row of the closed form in plaintext."""
+
 
 def _row(
     key: str,
@@ -74,6 +77,11 @@ def _row(
     }
     points = tuple(method_options(method, point) for point in grid)
     return Experiment(key, title, settings, points, central=central, tuned_as=tuned_as)
+
+
+def _closed(key: str, title: str, privacy: Settings = MappingProxyType({})) -> Experiment:
+    """Return a row of the closed form, which has as many rounds as sums and no point to tune."""
+    return _row(key, title, "ridge", ({},), {}, model="default", privacy=privacy)
 
 
 EXPERIMENTS = (
@@ -123,6 +131,16 @@ EXPERIMENTS = (
         counts=True,
         epsilon=8.0,
         privacy={"trust": "helpers"},
+    ),
+    _closed(RIDGE, "closed form: EASE over triples"),
+    _closed("ridge-summed", "closed form in sums of two helpers", {"trust": "helpers"}),
+    *(
+        _closed(
+            f"ridge-{epsilon:g}",
+            f"closed form, one sum of two helpers at ε = {epsilon:g}",
+            {"unit": "client", "epsilon": epsilon, "trust": "helpers"},
+        )
+        for epsilon in (8.0, 2.0, 1.0)
     ),
 )
 

@@ -10,12 +10,12 @@ from torch import Generator
 
 from client.data.dataset import AnyDataset
 from client.data.read import read_all
+from client.inference.model_choice import split_statics
 from client.tasks.rules.data.homes import SplitHome, split_homes
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays
 from common.models import tensors
-from common.tasks.rules.counts import STATICS
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
 from studies.harness.bench import Bench, FinishedRun
@@ -101,7 +101,7 @@ def _read(data: Path, setup: Setup) -> AnyDataset:
 def _trial_of(run: FinishedRun) -> Trial:
     """Measure the saved model: validation loss by round while tuning, else all metrics on the test rules."""
     learner = RulesLearner(run.config.task_run(TASK, run.dataset.vocabulary), run.dataset)
-    params, statics = split_model(run.folder.load_model()[0])
+    params, statics = split_model(run.folder.load_model()[0], learner)
     score = partial(learner.scores, tensors(params), statics)
     if not run.tunes:
         return Trial(_all_metrics(run.dataset, learner.splits, score))
@@ -121,10 +121,10 @@ def _ends(run: FinishedRun) -> Trial:
     return replace(_trace(run), curve={})
 
 
-def split_model(saved: Arrays) -> tuple[Arrays, Arrays]:
-    """Return the parameters of a saved model, and its counts with their noise."""
-    statics = {name: saved[name] for name in STATICS if name in saved}
-    return {name: array for name, array in saved.items() if name not in statics}, statics
+def split_model(saved: Arrays, learner: RulesLearner) -> tuple[Arrays, Arrays]:
+    """Return the parameters of a saved model, and its summed statistics."""
+    [model], statics = split_statics(saved, {name for name, _ in learner.module.named_parameters()})
+    return model, statics
 
 
 @dataclass

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from client.tasks.registry import build_learner
+from client.tasks.rules.inference import recommend
+from client.tasks.rules.lists import ListOptions
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.errors import ConfigError, QuorumError
@@ -44,6 +46,25 @@ def test_a_run_ends_with_its_last_sum(tmp_path: Path) -> None:
     homes = build_learner(config, toy_dataset(12)).examples  # each has length 1 in G
     assert np.trace(gram(solved)) == pytest.approx(homes, rel=1e-5)
     assert float(solved[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
+
+
+def test_recommendations_come_from_the_solution(tmp_path: Path) -> None:
+    (tmp_path / "catalogue.json").write_text(CATALOGUE.to_json(), "utf-8")
+    config = configured("ridge", rounds=3, catalogue=str(tmp_path / "catalogue.json"))
+    simulate(config, toy_dataset(12), tmp_path)
+    saved, solved = RunDirectory(tmp_path, "toy").load_model()[0], solution(tmp_path)
+    home = toy_dataset(12).units[2]
+    answers, _ = recommend(config, CATALOGUE, saved, home, ListOptions(10_000))
+    devices, triples = {device.name: device.entity for device in home.devices}, []
+    for answer in answers:
+        relation = CATALOGUE.relations.index(f"{answer.trigger_state} → {answer.action}")
+        pair = devices[answer.trigger_device_id] * len(CATALOGUE.entities) + devices[answer.action_device_id]
+        triples.append(pair * len(CATALOGUE.relations) + relation)
+    types = [devices[device.name] for device in home.devices]
+    mine = [(types[u] * len(CATALOGUE.entities) + types[v]) * len(CATALOGUE.relations) + r for u, v, r in home.rules]
+    found = ease.logits(solved, np.array(triples), np.array(mine))
+    assert len(set(found.tolist())) > 5
+    assert found[0] == found.max(), "the best of the solution comes first; the list is spread over devices after it"
 
 
 def test_hubs_have_the_solution_of_single_replies(tmp_path: Path) -> None:

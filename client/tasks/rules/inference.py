@@ -12,7 +12,7 @@ from client.tasks.rules.data.homes import Examples, Home, Homes, SplitHome, as_e
 from client.tasks.rules.lists import Abilities, ListOptions, shown
 from common.arrays import Array, Arrays, Flags, Ints
 from common.config.run import RunConfig
-from common.tasks.rules.counts import COUNTS, STATICS, offset_of
+from common.tasks.rules.counts import COUNTS, offset_of
 from common.tasks.rules.task import TASK
 from common.tasks.rules.vocabulary import RuleCatalogue, relation_parts
 
@@ -155,6 +155,7 @@ def recommend(
 
     The baseline ranks relations by their frequency in the home's own rules; it shows no others.
     """
+    from client.inference.model_choice import split_statics
     from client.tasks.rules.learner import RulesLearner
     from common.models import tensors
 
@@ -165,8 +166,7 @@ def recommend(
         has = np.isin(np.arange(len(catalogue.relations)), home.rules[:, 2])
         rules, _ = list_rules(np.where(has, learner.own_scores(whole), np.nan), home, catalogue, options, None)
         return rules, "" if rules else NONE_OWN
-    model = {name: a for name, a in trained.items() if name not in STATICS}
-    statics = {name: a for name, a in trained.items() if name in STATICS}
+    [model], statics = split_statics(trained, {name for name, _ in learner.module.named_parameters()})
     logits = learner.scores(tensors(model), statics, whole)
     return list_rules(logits, home, catalogue, options, statics.get(COUNTS))
 

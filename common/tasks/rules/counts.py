@@ -103,9 +103,6 @@ NOISE = "counts_noise"
 OWN = "counts_own"
 """Name of a client's own part of noised sums, on that client alone."""
 
-STATICS = (COUNTS, NOISE)
-"""Names of the untrained inputs of a model."""
-
 
 def check_counts(counts: Arrays, catalogue: RuleCatalogue) -> None:
     """Check a client's counts.

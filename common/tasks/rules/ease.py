@@ -42,8 +42,11 @@ MIDDLE = 1.0
 TOP = 20
 """Length of the list in which a hidden rule counts as a hit."""
 
-MOST_TRIPLES = 4000
-"""Largest number V of triples; of more, those that most homes use. The solve takes 24·V² bytes."""
+MOST_TRIPLES = 2800
+"""Largest number V of triples; of more, those that most homes use.
+
+Their V(V + 1)/2 pairs fit a secure sum, and the solve takes 200 MB.
+"""
 
 LEAST_EIGENVALUE = 1e-6
 """Eigenvalue below which a direction is one that no home has."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from client.tasks.rules.learner import RulesLearner
 from common.tasks.rules.task import TASK
 from studies.harness.claim import Comparison
 from studies.rules.claims import helper_claims, sum_claims, trained_claims
@@ -9,6 +10,7 @@ from studies.rules.experiments import CLEAR, SUMMED, SUMS
 from studies.rules.runs import split_model
 from studies.rules.summed_counts import _splits, measure_counts, measure_visible
 from tests.support.study_rows import row
+from tests.support.toys import CATALOGUE, configured, toy_dataset
 
 
 def test_noise_costs_hits_of_few_homes_and_equal_seeds_measure_the_same() -> None:
@@ -27,9 +29,12 @@ def test_a_share_of_the_exact_hits_is_required() -> None:
 
 
 def test_noise_on_counts_is_an_input_of_the_saved_model() -> None:
-    saved = {name: np.ones(2, np.float32) for name in ("encoder.w", "counts", "counts_noise")}
-    params, statics = split_model(saved)
-    assert (params.keys(), statics.keys()) == ({"encoder.w"}, {"counts", "counts_noise"})
+    learner = RulesLearner(configured("fedavg", rounds=1).task_run(TASK, CATALOGUE), toy_dataset(3))
+    names = {name for name, _ in learner.module.named_parameters()}
+    params, statics = split_model(
+        {name: np.ones(2, np.float32) for name in (*names, "counts", "counts_noise")}, learner
+    )
+    assert (params.keys(), statics.keys()) == (names, {"counts", "counts_noise"})
 
 
 def test_sums_must_train_the_model_of_counts_in_clear() -> None:
