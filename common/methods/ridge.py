@@ -14,6 +14,10 @@ STATISTICS = (
 """Uncovered channel of sums without noise."""
 
 
+LEAST_STRENGTH = 1e-3
+"""Smallest λ other than 0."""
+
+
 class Ridge(MethodOptions):
     """Ridge regression in closed form: clients send statistics, the server solves, nothing is trained."""
 
@@ -36,6 +40,14 @@ class Ridge(MethodOptions):
     def uncovered(self) -> tuple[str, ...]:
         """Return the uncovered channels under these options."""
         return (STATISTICS,)
+
+    @field_validator("strength")
+    @classmethod
+    def _check_strength(cls, strength: float) -> float:
+        """Refuse a λ with which matrices in float32 are singular."""
+        if 0 < strength < LEAST_STRENGTH:
+            raise ValueError(f"a ridge of {strength:g} leaves singular matrices; set 0, or at least {LEAST_STRENGTH:g}")
+        return strength
 
     @field_validator("weighting")
     @classmethod

@@ -49,7 +49,7 @@ def sum_entries(table: str, entries: Sequence[tuple[Ints, float]]) -> Arrays:
 
 
 def pairs_of(positions: Ints) -> Ints:
-    """Return the ids of all pairs i ≤ j of ascending positions: j(j + 1)/2 + i, the lower triangle by rows."""
+    """Return the ids j(j + 1)/2 + i of all pairs i ≤ j of ascending positions."""
     large, small = np.tril_indices(len(positions))
     return np.asarray(positions[large] * (positions[large] + 1) // 2 + positions[small], np.int64)
 

@@ -119,6 +119,10 @@ def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
     ("options", "reason"),
     [
         ({"task": "sessions"}, "task 'sessions' lacks"),
+        (
+            {"task": "rules", "algorithm.ridge.strength": 1e-9},
+            "1e-09 leaves singular matrices; set 0, or at least 0.001",
+        ),
         ({"task": "rules", "training.weighting": "examples"}, "remove training.weighting=examples"),
         ({"task": "rules", "tasks.rules.count-offset": True}, "remove tasks.rules.count-offset=true"),
     ],

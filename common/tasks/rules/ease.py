@@ -48,6 +48,9 @@ MOST_TRIPLES = 2800
 Their V(V + 1)/2 pairs fit a secure sum, and the solve takes 200 MB.
 """
 
+MOST_POSSIBLE = 50_000_000
+"""Largest number F²·R of triples of a vocabulary: their sum takes 400 MB."""
+
 LEAST_EIGENVALUE = 1e-6
 """Eigenvalue below which a direction is one that no home has."""
 
@@ -59,8 +62,18 @@ OUTSIDE = -10.0
 
 
 def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:
-    """Return what is known before the first sum."""
-    return {SIZES: np.array([len(catalogue.entities), len(catalogue.relations), noised], np.int64)}
+    """Return what is known before the first sum.
+
+    Raises:
+        DataError: The vocabulary has too many triples.
+    """
+    entities, relations = len(catalogue.entities), len(catalogue.relations)
+    if (triples := entities**2 * relations) > MOST_POSSIBLE:
+        raise DataError(
+            f"{entities:,} device types and {relations:,} relations have {triples:,} triples, of which a sum has at most"
+            f" {MOST_POSSIBLE:,}; merge device types or relations of the vocabulary, or train with another method"
+        )
+    return {SIZES: np.array([entities, relations, noised], np.int64)}
 
 
 def is_solved(solved: Arrays) -> bool:

@@ -86,6 +86,23 @@ def test_homes_without_rules_have_nothing_to_solve() -> None:
         ease.solve(ease.start(CATALOGUE, False), {ease.USED: np.zeros((8, 1))}, 0.0)
 
 
+def test_a_vocabulary_with_too_many_triples_is_refused() -> None:
+    large = RuleCatalogue(entities=tuple(map(str, range(1000))), relations=tuple(f"opens → {k}" for k in range(60)))
+    with pytest.raises(DataError, match="1,000 device types and 60 relations have 60,000,000 triples"):
+        ease.start(large, False)
+
+
+def test_a_client_without_rules_adds_nothing() -> None:
+    for homes in ([], [np.zeros(0, np.int64)]):
+        assert_equal_solutions(solution(HOMES), solution([*HOMES, *homes]))
+
+
+def assert_equal_solutions(first: Arrays, second: Arrays) -> None:
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        np.testing.assert_array_equal(second[name], array)
+
+
 @pytest.mark.parametrize(
     "changed",
     [
