@@ -39,7 +39,8 @@ def judged(sensor: Sensor, first: Ints) -> Flags:
 def correct(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
     """Return the closest satisfying forecasts, N × P × D; unchanged where they are not judged."""
     if not sensor.stated:
-        return sensor.ranges.project(forecasts, sensor.clock[first[:, None] + np.arange(forecasts.shape[1])])
+        clock = sensor.clock[first[:, None] + np.arange(forecasts.shape[1])]
+        return sensor.ranges.project(forecasts, clock, sensor.enforced_margins(first))
     corrected, counts = forecasts.astype(np.float64), judged(sensor, first)
     if counts.any():
         corrected[counts] = sensor.stated.correct(forecasts[counts])
@@ -49,7 +50,8 @@ def correct(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
 def excess(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
     """Return the distance of each judged forecast to the closest satisfying one, at most N × P × D."""
     if not sensor.stated:
-        return sensor.ranges.excess(forecasts, sensor.clock[first[:, None] + np.arange(forecasts.shape[1])])
+        clock = sensor.clock[first[:, None] + np.arange(forecasts.shape[1])]
+        return sensor.ranges.excess(forecasts, clock, sensor.margins(first))
     counts = judged(sensor, first)
     return np.abs(correct(sensor, forecasts[counts], first[counts]) - forecasts[counts])
 
@@ -59,7 +61,8 @@ def limits(sensor: Sensor, forecast: Floats, first: int) -> tuple[Floats, Floats
     if sensor.stated:
         nothing = np.full_like(forecast, np.nan)
         return nothing, nothing
-    return sensor.ranges.limits(forecast, sensor.clock[first : first + len(forecast)])
+    clock, margins = sensor.clock[first : first + len(forecast)], sensor.margins(np.array([first]))[0]
+    return sensor.ranges.reading_limits(forecast, clock, margins)
 
 
 def forecast_metrics(sensor: Sensor, forecast: Floats, first: Ints, weight: float) -> Metrics:
