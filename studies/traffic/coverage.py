@@ -1,4 +1,4 @@
-"""Coverage of calibrated ranges: share of true windows that satisfy them, over rolling origins and short histories.
+"""Share of true windows that satisfy calibrated ranges, over rolling origins and short histories.
 
 `python -m studies.traffic.coverage DATA` prints a table. DATA is the folder of the data sets.
 """
@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from client.tasks.traffic.data.series import Sensors, Series
-from client.tasks.traffic.metrics import correct, excess
+from client.tasks.traffic.metrics import excess
 from client.tasks.traffic.sensor import Sensor, prepare
 from common.arrays import Ints
 from common.tasks.traffic.options import TrafficOptions
 from studies.traffic.data import cut_end, read
 from studies.traffic.sets import BOROONDARA, TEN, Setting
 
-HISTORIES = (0, 7, 9, 14, 28)
+HISTORIES = (0, 5, 7, 9, 14, 28)
 """Numbers of days from which the ranges are inferred; 0 is the training part of the set's protocol."""
 
 LONGEST = 37
@@ -27,18 +27,20 @@ LONGEST = 37
 
 
 def origins(setting: Setting, whole: Sensors, history: int) -> Iterator[tuple[Sensors, TrafficOptions]]:
-    """Yield the data of each origin, `setting.back` days apart, as far as they reach back; with their split."""
+    """Yield the data and the split of each origin, `setting.back` days apart."""
     longest = max(len(series.values) for series in whole.units) * whole.vocabulary.step_seconds // 86400
     test = min(LONGEST, setting.back)
     days = history + test if history else setting.days or longest
     split = {"validation_share": 0.0, "test_share": test / days} if history else {}
-    for back in range(0, longest - days + 1 if history or setting.days else setting.origins * setting.back, setting.back):
+    for back in range(
+        0, longest - days + 1 if history or setting.days else setting.origins * setting.back, setting.back
+    ):
         ended = cut_end(whole, back, days if history or setting.days else 0)
         yield ended, TrafficOptions.model_validate({"ridge": "none", **split})
 
 
 def measure(series: Series, dataset: Sensors, options: TrafficOptions) -> list[float]:
-    """Return satisfied shares of true windows and readings, width, and the teacher's change of the profile's MSE."""
+    """Return the shares of true windows and readings inside, and the width; nothing without a window."""
     sensor = prepare(series, dataset.vocabulary, options, residual=True)
     first = _tested(sensor, options)
     if not len(first):
@@ -46,22 +48,25 @@ def measure(series: Series, dataset: Sensors, options: TrafficOptions) -> list[f
     truth, places = sensor.targets(first, options.horizon)
     distance = excess(sensor, truth, first).max(axis=2)
     low, high = sensor.ranges.limits(sensor.clock[places], sensor.margins(first))
-    usual = sensor.profile[places]
-    errors = [float(np.square(forecast - truth).mean()) for forecast in (correct(sensor, usual, first), usual)]
-    change = errors[0] / errors[1] - 1 if errors[1] else 0.0
-    return [float((distance.max(axis=1) <= 0).mean()), float((distance <= 0).mean()), float((high - low).mean()), change]
+    return [float((distance.max(axis=1) <= 0).mean()), float((distance <= 0).mean()), float((high - low).mean())]
 
 
 def _tested(sensor: Sensor, options: TrafficOptions) -> Ints:
     """Return the first targets of the fully observed windows of the test part."""
-    begin = sensor.past if options.validation_share == 0 else int(sensor.test[0]) if len(sensor.test) else len(sensor.values)
+    begin = (
+        sensor.past
+        if options.validation_share == 0
+        else int(sensor.test[0])
+        if len(sensor.test)
+        else len(sensor.values)
+    )
     first = np.arange(begin, len(sensor.values) - options.horizon + 1)
     return np.asarray(first[sensor.observed[first[:, None] + np.arange(options.horizon)].all(axis=(1, 2))])
 
 
 def main(data: Path) -> None:
     """Print the coverage of both development sets."""
-    print("set, days, origins, sensors, windows, readings, width, teacher")
+    print("set, days, origins, sensors, windows, readings, width")
     with TemporaryDirectory() as cache:
         for setting in (BOROONDARA, TEN):
             whole = read(replace(setting, days=0), data, Path(cache))
@@ -71,7 +76,7 @@ def main(data: Path) -> None:
                     for ended, options in origins(setting, whole, history)
                 ]
                 means = np.mean([np.mean(rows, axis=0) for rows in found if rows], axis=0)
-                shares = f"{means[0]:.1%}, {means[1]:.2%}, {means[2]:.2f}, {means[3]:+.2%}"
+                shares = f"{means[0]:.1%}, {means[1]:.2%}, {means[2]:.2f}"
                 print(f"{setting.key}, {history or 'all'}, {len(found)}, {len(whole.units)}, {shares}", flush=True)
 
 

@@ -1,14 +1,14 @@
 """Adaptive conformal ranges: bounds by the hour that hold on whole windows as often as stated.
 
-A window's score is its largest distance to the middle of the ranges, in spreads of its hour. A window satisfies the ranges if its
-score is at most the threshold, and a threshold is a rank among scores of earlier windows (split conformal prediction, Vovk et al.
-2005; one score a window: Lindemann et al. 2023). The level of that rank follows the violations (Gibbs and Candès 2021).
+The score of a window is its largest distance to the middle of the ranges, in spreads of the hour. A window satisfies the
+ranges if its score is at most the threshold, a rank among the scores of earlier windows (conformal prediction, Vovk et al.
+2005, with one score for all steps as in Lindemann et al. 2023). The level of the rank follows the violations (Gibbs and
+Candès 2021).
 """
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -19,13 +19,10 @@ from common.tasks.traffic.properties import Ranges
 RATE = 0.05
 """Change γ of the level by a violation (Gibbs and Candès 2021, Eq 2)."""
 
-ENFORCED = 0.1
-"""Share of the violations that the enforced bounds leave."""
-
-SHRINKAGE = 10.0
+SHRINKAGE = 5.0
 """Number of readings by which an hour's spread is shrunk to the mean spread."""
 
-SMALLEST = 0.5
+SMALLEST = 0.2
 """Term in every spread, as a share of the mean spread."""
 
 TINY = 1e-9
@@ -34,12 +31,12 @@ TINY = 1e-9
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Property of a sensor's past with its levels.
+    """Property of a sensor's past, with its margins after it.
 
     Args:
         ranges: Ranges at the end of the past.
         margins: Change of the bounds since the end of the past, in spreads, for windows that begin at each reading, T.
-        slack: Distance of the enforced bounds to the ranges, in spreads.
+        weight: Share of the way to the closest satisfying forecast that the teacher goes.
         held: Share of past windows that satisfy the ranges, each tested without itself; NaN if not tested.
         seen: Share of observed readings of the tested windows, 1 if all are complete; NaN if not tested.
         windows: Number of tested windows.
@@ -47,7 +44,7 @@ class Calibrated:
 
     ranges: Ranges
     margins: Floats
-    slack: float = 0.0
+    weight: float = 1.0
     held: float = float("nan")
     seen: float = float("nan")
     windows: int = 0
@@ -87,7 +84,7 @@ def adapt(scores: Iterable[float], coverage: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class Readings:
+class WindowedReadings:
     """Readings of a sensor in windows that do not overlap.
 
     Args:
@@ -107,7 +104,7 @@ class Readings:
     length: int
 
 
-def calibrate(readings: Readings, groups: Ints, coverage: float, *, one_sided: bool = False) -> Calibrated:
+def calibrate(readings: WindowedReadings, groups: Ints, coverage: float, *, one_sided: bool = False) -> Calibrated:
     """Infer ranges that a window satisfies with probability `coverage`; the past has an observed reading.
 
     Complete windows are tested if they suffice for the coverage, else all.
@@ -126,88 +123,100 @@ def calibrate(readings: Readings, groups: Ints, coverage: float, *, one_sided: b
         windows, numbers = windows[is_complete], numbers[is_complete]
     later, count = np.unique(readings.window[readings.past :][readings.observed[readings.past :]], return_counts=True)
     later = later[count == readings.length]
-    scores = _scores(-distances if one_sided else np.abs(distances), readings, np.concatenate([windows, later]))
-    thresholds = adapt(scores, coverage)
-    tested, end = np.sort(scores[: len(windows)]), thresholds[len(windows)]
-    margins = np.zeros(len(readings.values))
+    distances = -distances if one_sided else np.abs(distances)
+    scores = _scores(distances, readings.window, usable, windows)
+    thresholds = adapt([*scores, *_scores(distances, readings.window, readings.observed, later)], coverage)
+    end, margins = thresholds[len(windows)], np.zeros(len(readings.values))
     ends = np.searchsorted(readings.window, later, side="right")
     for first, bound in zip(ends, thresholds[len(windows) + 1 :], strict=True):
         margins[first:] = bound - end
     return Calibrated(
         Ranges(middle - end * spread, middle + end * spread, spread=spread),
         margins,
-        max(0.0, _enforced(tested, coverage) - end),
-        float(np.mean(tested <= end)),
+        coverage,
+        float(np.mean(scores <= end)),
         float(numbers.mean() / readings.length),
         len(windows),
     )
 
 
-def _enforced(scores: Floats, coverage: float) -> float:
-    """Return the threshold of the enforced bounds: at most the largest score if it guarantees the coverage."""
-    level = 1 - ENFORCED * (1 - coverage)
-    if len(scores) < fewest_windows(coverage):
-        return threshold(scores.tolist(), coverage)
-    return threshold(scores.tolist(), min(level, len(scores) / (len(scores) + 1)))
-
-
-def _fit(readings: Readings, usable: Flags, groups: Ints) -> tuple[Floats, Floats, Floats]:
+def _fit(readings: WindowedReadings, usable: Flags, groups: Ints) -> tuple[Floats, Floats, Floats]:
     """Return middle and spread of the ranges, W × D, and the distance of each reading in spreads, T × D.
 
-    Middle and spread are means of values and of absolute distances over the usable readings of a group. The distances of a
-    past window use the means of the other windows and of a new one at the middle, as in full conformal prediction.
+    Middle and spread are means of values and of absolute departures over the usable readings of a group. A past reading has
+    those of the other windows. A middle of n windows lets independent departures vary √(1 + 1/n) times as much.
     """
-    values = _Means(readings, usable, groups, readings.values)
-    departures = readings.values - values.by_reading()
-    distances = _Means(readings, usable, groups, np.abs(departures), SHRINKAGE, SMALLEST)
-    return values.by_row(), np.maximum(distances.by_row(), TINY), departures / np.maximum(distances.by_reading(), TINY)
+    overall = readings.values[usable].mean(axis=0)
+    values = _Means(readings, usable, groups, readings.values, overall)
+    departures = (readings.values - values.by_reading()) / values.errors_by_reading()
+    widest = np.abs(readings.values[usable] - overall).mean(axis=0)
+    spreads = _Means(readings, usable, groups, np.abs(departures), widest, shrinkage=SHRINKAGE, share=SMALLEST)
+    spread = np.maximum(spreads.by_row() * values.errors_by_row(), TINY)
+    return values.by_row(), spread, departures / np.maximum(spreads.by_reading(), TINY)
 
 
 class _Means:
-    """Means of the usable readings of each group, shrunk to the mean of all.
+    """Means of the usable readings of each group, shrunk to the mean of all, with and without a window.
 
     Args:
         readings: Readings in windows.
         usable: True for the readings that count, T.
         groups: Index of the group of each row of the week, W.
         values: Values that are averaged, T × D.
+        empty: Mean of a group without readings, D.
         shrinkage: Number of readings at the mean of all that each group has in addition.
         share: Share of the mean of all that is added.
     """
 
     def __init__(
-        self, readings: Readings, usable: Flags, groups: Ints, values: Floats, shrinkage: float = 0, share: float = 0
+        self,
+        readings: WindowedReadings,
+        usable: Flags,
+        groups: Ints,
+        values: Floats,
+        empty: Floats,
+        *,
+        shrinkage: float = 0.0,
+        share: float = 0.0,
     ) -> None:
         self._groups, self._group, self._usable = groups, groups[readings.rows], usable
         self._window = readings.window - readings.window[0]
         shape, at = (int(self._window[-1]) + 1, int(groups.max()) + 1), (self._window[usable], self._group[usable])
-        self._sums, self._counts = np.zeros((*shape, values.shape[1])), np.zeros((*shape, 1))
-        np.add.at(self._sums, at, values[usable])
-        np.add.at(self._counts, at, 1)
-        self._overall, self._shrinkage, self._share = values[usable].mean(axis=0), shrinkage, share
+        sums, counts = np.zeros((*shape, values.shape[1])), np.zeros((*shape, 1))
+        np.add.at(sums, at, values[usable])
+        np.add.at(counts, at, 1)
+        self._empty, self._shrinkage, self._share = empty, shrinkage, share
+        self._windows = (counts > 0).sum(axis=0)
+        self._whole = self._means(sums.sum(axis=0), counts.sum(axis=0))
+        self._apart = self._means(sums.sum(axis=0) - sums, counts.sum(axis=0) - counts)
 
     def by_row(self) -> Floats:
         """Return the mean of each row of the week, W × D."""
-        return np.asarray((self._means + self._share * self._overall)[self._groups])
+        return self._whole[self._groups]
 
     def by_reading(self) -> Floats:
-        """Return the mean for each reading, T × D; for a usable one, its window is replaced by the means."""
-        apart = self._means + (self._counts * self._means - self._sums) / np.maximum(self._weights, 1)
-        means = np.where(self._usable[:, None], apart[self._window, self._group], self._means[self._group])
-        return np.asarray(means + self._share * self._overall)
+        """Return the mean for each reading, T × D; for a usable one, without its window."""
+        apart = self._apart[self._window, self._group]
+        return np.asarray(np.where(self._usable[:, None], apart, self._whole[self._group]))
 
-    @cached_property
-    def _weights(self) -> Floats:
-        return np.asarray(self._counts.sum(axis=0) + self._shrinkage)
+    def errors_by_row(self) -> Floats:
+        """Return √(1 + 1/n) of each row of the week, W × 1."""
+        return np.asarray(np.sqrt(1 + 1 / np.maximum(self._windows, 1)))[self._groups]
 
-    @cached_property
-    def _means(self) -> Floats:
-        sums = self._sums.sum(axis=0) + self._shrinkage * self._overall
-        return np.where(self._weights > 0, sums / np.maximum(self._weights, 1), self._overall)
+    def errors_by_reading(self) -> Floats:
+        """Return √(1 + 1/n) for each reading, T × 1; n of a usable one is without its window."""
+        windows = self._windows[self._group] - self._usable[:, None]
+        return np.asarray(np.sqrt(1 + 1 / np.maximum(windows, 1)))
+
+    def _means(self, sums: Floats, counts: Floats) -> Floats:
+        """Return the shrunk means of groups, … × G × D."""
+        overall = sums.sum(axis=-2, keepdims=True) / np.maximum(counts.sum(axis=-2, keepdims=True), 1)
+        means = (sums + self._shrinkage * overall) / np.maximum(counts + self._shrinkage, 1)
+        return np.asarray(np.where(counts > 0, means, self._empty) + self._share * overall)
 
 
-def _scores(distances: Floats, readings: Readings, windows: Ints) -> Floats:
-    """Return the largest distance of the observed readings of each window, N."""
-    worst, seen = np.full(int(readings.window[-1] - readings.window[0]) + 1, -np.inf), readings.observed
-    np.maximum.at(worst, readings.window[seen] - readings.window[0], distances[seen].max(axis=1))
-    return worst[windows - readings.window[0]]
+def _scores(distances: Floats, window: Ints, tested: Flags, windows: Ints) -> Floats:
+    """Return the largest distance of the tested readings of each of some windows, N."""
+    worst = np.full(int(window[-1] - window[0]) + 1, -np.inf)
+    np.maximum.at(worst, window[tested] - window[0], distances[tested].max(axis=1))
+    return worst[windows - window[0]]

@@ -135,7 +135,7 @@ def faulty(sensor: Sensor, options: TrafficOptions) -> str:
     A sensor is stuck if one reading lasts for three hours, and longer than ever in its training split or half of the time
     against its property. A sensor is faulty if all readings of the last six hours violate its property.
     """
-    outside = sensor.ranges.excess(sensor.values, sensor.clock, sensor.calibrated.slack) > 0
+    outside = sensor.ranges.excess(sensor.values, sensor.clock) > 0
     past = split_series(sensor.series, options, sensor.step).train_end
     for d in range(sensor.values.shape[1]):
         column = sensor.series.values[:, d]

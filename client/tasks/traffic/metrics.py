@@ -37,10 +37,14 @@ def judged(sensor: Sensor, first: Ints) -> Flags:
 
 
 def correct(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
-    """Return the closest satisfying forecasts, N × P × D; unchanged where they are not judged."""
+    """Return the teacher's forecasts, N × P × D; unchanged where they are not judged.
+
+    They are the closest satisfying ones. Under ranges that hold with a probability p, a forecast goes the share p of the way.
+    """
     if not sensor.stated:
         clock = sensor.clock[first[:, None] + np.arange(forecasts.shape[1])]
-        return sensor.ranges.project(forecasts, clock, sensor.enforced_margins(first))
+        projected = sensor.ranges.project(forecasts, clock, sensor.margins(first))
+        return projected + (1 - sensor.calibrated.weight) * (forecasts - projected)
     corrected, counts = forecasts.astype(np.float64), judged(sensor, first)
     if counts.any():
         corrected[counts] = sensor.stated.correct(forecasts[counts])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from client.tasks.traffic.baseline import Windows, fit_ridge, profile
-from client.tasks.traffic.calibration import Calibrated, Readings, calibrate
+from client.tasks.traffic.calibration import Calibrated, WindowedReadings, calibrate
 from client.tasks.traffic.data.series import Scaler, Series, split_series
 from client.tasks.traffic.formula_property import Stated, state_formula
 from common.arrays import Arrays, Flags, Floats, Ints
@@ -104,12 +104,8 @@ class Sensor:
         return self.calibrated.ranges
 
     def margins(self, first: Ints) -> Floats:
-        """Return the margins of the property for windows whose first targets are at `first`, N × 1, in spreads."""
+        """Return the property's margins for windows with first targets at `first`, N × 1, in spreads."""
         return self.calibrated.margins[first, None]
-
-    def enforced_margins(self, first: Ints) -> Floats:
-        """Return the margins of the bounds that the teacher enforces on these windows, N × 1, in spreads."""
-        return np.maximum(self.margins(first), self.calibrated.slack)
 
     @property
     def observed(self) -> Flags:
@@ -150,7 +146,9 @@ def prepare(
     usable = (np.arange(len(values)) < past) & series.observed.all(axis=1)
     weekly_profile = profile(values, slots, usable, 7 * DAY // step)
     base = weekly_profile if residual else np.zeros_like(weekly_profile)
-    readings = Readings(values, clock, series.observed.all(axis=1), past, seconds // (options.horizon * step), options.horizon)
+    readings = WindowedReadings(
+        values, clock, series.observed.all(axis=1), past, seconds // (options.horizon * step), options.horizon
+    )
     calibrated = _property(readings, variables, options)
     bounded = usable.any() and options.property != "difference"
     if bounded and series.values[usable].min() >= 0:  # non-negative readings stay non-negative
@@ -158,7 +156,8 @@ def prepare(
         calibrated = replace(calibrated, ranges=calibrated.ranges.above(least))
     days, inputs = int(usable.sum()) * step // DAY, values
     if (options.repair == "property" or (options.repair == "auto" and residual)) and days >= REPAIRED_DAYS:
-        inputs = np.where(calibrated.ranges.excess(values, clock, calibrated.slack) > 0, weekly_profile, values)
+        forbidden = calibrated.ranges.excess(values, clock, calibrated.margins) > 0
+        inputs = np.where(forbidden & ~usable[:, None], weekly_profile, values)
     return Sensor(
         series,
         step,
@@ -181,7 +180,7 @@ def prepare(
     )
 
 
-def _property(readings: Readings, variables: SensorVariables, options: TrafficOptions) -> Calibrated:
+def _property(readings: WindowedReadings, variables: SensorVariables, options: TrafficOptions) -> Calibrated:
     """Infer the property of a sensor's past."""
     is_difference = options.property == "difference"
     pair = compared_variables(options, variables) if is_difference else (0, 0)
@@ -235,7 +234,7 @@ def with_pooled_property(sensor: Sensor, statics: Arrays, options: TrafficOption
         return sensor
     clock, readings = sensor.clock[sensor.usable], ranges.bounded_values(sensor.values[sensor.usable])
     j = int(np.argmin([np.square(readings - table[clock]).mean() for table in middle(low, high)]))
-    weakest = Calibrated(ranges.weaken(low[j], high[j]), np.zeros(len(sensor.values)), sensor.calibrated.slack)
+    weakest = Calibrated(ranges.weaken(low[j], high[j]), np.zeros(len(sensor.values)), sensor.calibrated.weight)
     return replace(sensor, calibrated=weakest, pooled=True)
 
 

@@ -72,7 +72,10 @@ class Ranges:
         """
         if self.spread is None:
             return self.low[rows], self.high[rows]
-        low, more = self.low if self.unclipped is None else self.unclipped, np.asarray(margin)[..., None] * self.spread[rows]
+        low, more = (
+            self.low if self.unclipped is None else self.unclipped,
+            np.asarray(margin)[..., None] * self.spread[rows],
+        )
         low, high = low[rows] - more, self.high[rows] + more
         return (low if self.least is None else np.maximum(low, self.least)), high
 
