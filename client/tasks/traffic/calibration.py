@@ -219,4 +219,4 @@ def _scores(distances: Floats, window: Ints, tested: Flags, windows: Ints) -> Fl
     """Return the largest distance of the tested readings of each of some windows, N."""
     worst = np.full(int(window[-1] - window[0]) + 1, -np.inf)
     np.maximum.at(worst, window[tested] - window[0], distances[tested].max(axis=1))
-    return worst[windows - window[0]]
+    return np.asarray(worst[windows - window[0]], np.float64)

@@ -149,12 +149,17 @@ def errors_of(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
 
 
 def bounds(errors: Floats) -> tuple[Floats, Floats]:
-    """Return the lower and upper bound of the next error at each step, P × D; NaN with too few errors."""
-    enough = np.isfinite(errors).sum(axis=0) >= MIN_ERRORS
+    """Return the lower and upper bound of the next error at each step, P × D; NaN with too few errors.
+
+    They are ranks among n errors and the next one, (n + 1)·q of n (conformal prediction).
+    """
+    counts = np.isfinite(errors).sum(axis=0)
+    enough = counts >= MIN_ERRORS
     if not enough.any():
         nothing = np.full(errors.shape[1:], np.nan)
         return nothing, nothing
-    low, high = np.nanquantile(np.where(enough, errors, 0.0), TAILS, axis=0)
+    upper = TAILS[1] * (counts.max() + 1) / counts.max()
+    low, high = np.nanquantile(np.where(enough, errors, 0.0), (1 - upper, upper), axis=0)
     return np.where(enough, low, np.nan), np.where(enough, high, np.nan)
 
 

@@ -143,12 +143,11 @@ def prepare(
     seconds = (series.times(step).astype("datetime64[s]") - MONDAY).astype(np.int64)
     slots, clock = seconds % (7 * DAY) // step, seconds % (7 * DAY) // (7 * DAY // rows_per_week(step))
     past = len(values) if whole else split.train_end
-    usable = (np.arange(len(values)) < past) & series.observed.all(axis=1)
+    observed, windows = np.asarray(series.observed.all(axis=1)), seconds // (options.horizon * step)
+    usable = (np.arange(len(values)) < past) & observed
     weekly_profile = profile(values, slots, usable, 7 * DAY // step)
     base = weekly_profile if residual else np.zeros_like(weekly_profile)
-    readings = WindowedReadings(
-        values, clock, series.observed.all(axis=1), past, seconds // (options.horizon * step), options.horizon
-    )
+    readings = WindowedReadings(values, clock, observed, past, windows, options.horizon)
     calibrated = _property(readings, variables, options)
     bounded = usable.any() and options.property != "difference"
     if bounded and series.values[usable].min() >= 0:  # non-negative readings stay non-negative
@@ -182,21 +181,24 @@ def prepare(
 
 def _property(readings: WindowedReadings, variables: SensorVariables, options: TrafficOptions) -> Calibrated:
     """Infer the property of a sensor's past."""
-    is_difference = options.property == "difference"
-    pair = compared_variables(options, variables) if is_difference else (0, 0)
-    if is_difference:
-        values = readings.values[:, [pair[0]]] - readings.values[:, [pair[1]]]
-        readings = replace(readings, values=values)
-    week, groups = rows_per_week(variables.step_seconds), "paper" if options.property == "paper" else "hourly"
+    if options.property == "difference":
+        first, second = compared_variables(options, variables)
+        values = readings.values[:, [first]] - readings.values[:, [second]]
+        found = _ranges(replace(readings, values=values), variables.step_seconds, options)
+        return replace(found, ranges=to_differences(found.ranges, (first, second)))
+    return _ranges(readings, variables.step_seconds, options)
+
+
+def _ranges(readings: WindowedReadings, step: int, options: TrafficOptions) -> Calibrated:
+    week = rows_per_week(step)
+    groups = groups_of("paper" if options.property == "paper" else "hourly", week)
     usable, none = np.flatnonzero(readings.observed[: readings.past]), np.zeros(len(readings.values))
     if not len(usable):
         zeros = np.zeros((week, readings.values.shape[1]))
-        found = Calibrated(Ranges(zeros - np.inf, zeros + np.inf), none)
-    elif options.property in ("weekday", "paper"):
-        found = Calibrated(infer(readings.values[usable], readings.rows[usable], groups_of(groups, week)), none)
-    else:
-        found = calibrate(readings, groups_of("hourly", week), options.coverage, one_sided=is_difference)
-    return replace(found, ranges=to_differences(found.ranges, pair)) if is_difference else found
+        return Calibrated(Ranges(zeros - np.inf, zeros + np.inf), none)
+    if options.property in ("weekday", "paper"):
+        return Calibrated(infer(readings.values[usable], readings.rows[usable], groups), none)
+    return calibrate(readings, groups, options.coverage, one_sided=options.property == "difference")
 
 
 def warn_too_short(options: TrafficOptions) -> None:
