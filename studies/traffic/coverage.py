@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from client.tasks.traffic.data.series import Sensors, Series
+from client.tasks.traffic.data.series import Sensors, Series, split_series
 from client.tasks.traffic.metrics import excess
-from client.tasks.traffic.sensor import Sensor, prepare
-from common.arrays import Ints
+from client.tasks.traffic.sensor import prepare
 from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.vocabulary import DAY
 from studies.traffic.data import cut_end, read
 from studies.traffic.sets import BOROONDARA, TEN, Setting
 
@@ -27,41 +27,35 @@ LONGEST = 37
 
 
 def origins(setting: Setting, whole: Sensors, history: int) -> Iterator[tuple[Sensors, TrafficOptions]]:
-    """Yield the data and the split of each origin, `setting.back` days apart."""
-    longest = max(len(series.values) for series in whole.units) * whole.vocabulary.step_seconds // 86400
+    """Yield the data and the split of each origin, `setting.back` days apart.
+
+    Args:
+        setting: The set and its protocol.
+        whole: All of its data.
+        history: Number of days before the test part; 0 for the protocol's own split, at its own origins.
+    """
+    length = max(len(series.values) for series in whole.units) * whole.vocabulary.step_seconds // DAY
     test = min(LONGEST, setting.back)
-    days = history + test if history else setting.days or longest
+    days = history + test if history else setting.days
     split = {"validation_share": 0.0, "test_share": test / days} if history else {}
-    for back in range(
-        0, longest - days + 1 if history or setting.days else setting.origins * setting.back, setting.back
-    ):
-        ended = cut_end(whole, back, days if history or setting.days else 0)
+    count = (length - days) // setting.back + 1 if days else setting.origins
+    for k in range(count):
+        ended = cut_end(whole, k * setting.back, days)
         yield ended, TrafficOptions.model_validate({"ridge": "none", **split})
 
 
 def measure(series: Series, dataset: Sensors, options: TrafficOptions) -> list[float]:
     """Return the shares of true windows and readings inside, and the width; nothing without a window."""
     sensor = prepare(series, dataset.vocabulary, options, residual=True)
-    first = _tested(sensor, options)
+    begin = split_series(series, options, sensor.step).validation_end
+    first = np.arange(begin, len(sensor.values) - options.horizon + 1)
+    first = first[sensor.observed[first[:, None] + np.arange(options.horizon)].all(axis=(1, 2))]
     if not len(first):
         return []
     truth, places = sensor.targets(first, options.horizon)
     distance = excess(sensor, truth, first).max(axis=2)
     low, high = sensor.ranges.limits(sensor.clock[places], sensor.margins(first))
     return [float((distance.max(axis=1) <= 0).mean()), float((distance <= 0).mean()), float((high - low).mean())]
-
-
-def _tested(sensor: Sensor, options: TrafficOptions) -> Ints:
-    """Return the first targets of the fully observed windows of the test part."""
-    begin = (
-        sensor.past
-        if options.validation_share == 0
-        else int(sensor.test[0])
-        if len(sensor.test)
-        else len(sensor.values)
-    )
-    first = np.arange(begin, len(sensor.values) - options.horizon + 1)
-    return np.asarray(first[sensor.observed[first[:, None] + np.arange(options.horizon)].all(axis=(1, 2))])
 
 
 def main(data: Path) -> None:

@@ -85,7 +85,9 @@ def learning(histories: Sequence[RunRecord]) -> Section:
         return {}
     figures = [
         figure_of(measure(key), by_round(histories, key, reference, name), f"{measure(key).meaning}{more}")
-        for (key, reference, name), more in zip(_REFERENCES, ("", " The teacher always satisfies a formula."), strict=True)
+        for (key, reference, name), more in zip(
+            _REFERENCES, ("", " The teacher always satisfies a formula."), strict=True
+        )
     ]
     note = "Student: forecast of a client's model. Teacher: the same, moved to the client's own property."
     if len(histories) > 1:
