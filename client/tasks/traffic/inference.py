@@ -46,7 +46,7 @@ class Forecast:
         fault: Fault at the end of the data, in words; empty if there is none.
         times: Times of the P steps by the sensor's own clock.
         student: Forecast of the model; the profile if the end of the data is faulty.
-        corrected: Forecast of the teacher: the closest one that satisfies the property.
+        corrected: Forecast of the teacher, moved towards the property.
         low: Lower bounds of the property; NaN where it bounds no single variable.
         high: Upper bounds.
         profile: Weekly profile at these times.
