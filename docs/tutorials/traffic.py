@@ -21,7 +21,8 @@ print(f"model {run.metrics['mse']:.3f}, weekly profile {run.metrics['profile_mse
 # %% [markdown]
 # ## Forecast
 #
-# The interval covers 80 % of the sensor's own past errors. `corrected` satisfies the property of the sensor's past.
+# The interval covers 80 % of the sensor's own past errors. `low` and `high` hold for the whole day on nine days of ten;
+# `corrected` goes nine tenths of the way to them.
 
 # %%
 for row in run.forecast(data="demo", site="site-00003", horizon=6):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from client.tasks.traffic.metrics import correct, excess
 from client.tasks.traffic.sensor import Sensor
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.properties import satisfaction
@@ -45,6 +46,5 @@ def _metrics_of(sensor: Sensor, weights: np.ndarray, options: TrafficOptions) ->
     x, _ = _rows(sensor, sensor.test, options)
     _, places = sensor.targets(sensor.test, options.horizon)
     forecast = (x @ weights).reshape(*places.shape, -1) + sensor.profile[places]
-    corrected = sensor.ranges.project(forecast, sensor.clock[places])
-    satisfied = satisfaction(sensor.ranges.excess(forecast, sensor.clock[places]))
+    corrected, satisfied = correct(sensor, forecast, sensor.test), satisfaction(excess(sensor, forecast, sensor.test))
     return {"mse": sensor.error(forecast, places), "teacher_mse": sensor.error(corrected, places), **satisfied}

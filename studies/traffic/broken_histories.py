@@ -7,7 +7,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from client.tasks.traffic.sensor import Sensor
-from common.arrays import Floats, Ints
+from common.arrays import Flags, Floats, Ints
 
 Break = Callable[[Floats, Sensor, np.random.Generator], Floats]
 """(histories N × H × D in standard deviations, the sensor, generator) -> broken histories."""
@@ -76,8 +76,13 @@ BREAKS: dict[str, Break] = {
 }
 
 
+def _forbidden(past: Floats, sensor: Sensor, places: Ints) -> Flags:
+    """Return True for each reading that the sensor's property forbids, N × H × D."""
+    return sensor.ranges.excess(past, sensor.clock[places], sensor.calibrated.margins[places]) > 0
+
+
 def _by_property(past: Floats, sensor: Sensor, places: Ints) -> Floats:
-    return np.where(sensor.ranges.excess(past, sensor.clock[places]) > 0, sensor.profile[places], past)
+    return np.where(_forbidden(past, sensor, places), sensor.profile[places], past)
 
 
 def _by_z(past: Floats, sensor: Sensor, places: Ints) -> Floats:
@@ -93,7 +98,7 @@ def _by_hampel(past: Floats, sensor: Sensor, places: Ints) -> Floats:
 
 
 def _by_last_week(past: Floats, sensor: Sensor, places: Ints) -> Floats:
-    forbidden = sensor.ranges.excess(past, sensor.clock[places]) > 0
+    forbidden = _forbidden(past, sensor, places)
     return np.where(forbidden, sensor.values[np.maximum(places - sensor.week, 0)], past)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch.func import functional_call
 
 from client.tasks.traffic.baseline import PENALTIES, Windows, complete_windows, ridge_weights
+from client.tasks.traffic.metrics import correct
 from client.tasks.traffic.sensor import Sensor, prepare
 from common.arrays import Floats, Ints
 from common.models import build_model, tensors
@@ -90,13 +91,13 @@ def _errors(student: Answer, ridge: Answer, sensors: dict[str, Sensor], break_: 
     guess = student(broken, first)
     found = {"student": sound.error(guess, places), "ridge": sound.error(ridge(broken, first), places)}
     for kind, sensor in sensors.items():
-        found[kind] = sound.error(sensor.ranges.project(guess, sensor.clock[places]), places)
+        found[kind] = sound.error(correct(sensor, guess, first), places)
     for name, repair in REPAIRS.items():
         mended = repair(broken, sound, before)
         found[f"ridge_{name}"] = sound.error(ridge(mended, first), places)
         guess = student(mended, first)
         found[f"student_{name}"] = sound.error(guess, places)
         if name == "property":
-            found["both"] = sound.error(sound.ranges.project(guess, sound.clock[places]), places)
+            found["both"] = sound.error(correct(sound, guess, first), places)
             found["flagged"] = float((mended != broken).mean())
     return found

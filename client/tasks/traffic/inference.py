@@ -46,7 +46,7 @@ class Forecast:
         fault: Fault at the end of the data, in words; empty if there is none.
         times: Times of the P steps by the sensor's own clock.
         student: Forecast of the model; the profile if the end of the data is faulty.
-        corrected: Forecast of the teacher: the closest one that satisfies the property.
+        corrected: Forecast of the teacher, moved towards the property.
         low: Lower bounds of the property; NaN where it bounds no single variable.
         high: Upper bounds.
         profile: Weekly profile at these times.
@@ -156,7 +156,8 @@ def held_later(sensor: Sensor) -> tuple[float, int]:
     """
     seen = sensor.past + np.flatnonzero(sensor.observed[sensor.past :].all(axis=1))
     days = sensor.series.times(sensor.step)[seen].astype("datetime64[D]")
-    satisfied = sensor.ranges.excess(sensor.values[seen], sensor.clock[seen]).max(axis=1) <= 0
+    margins = sensor.calibrated.margins[seen]
+    satisfied = sensor.ranges.excess(sensor.values[seen], sensor.clock[seen], margins).max(axis=1) <= 0
     names, readings = np.unique(days, return_counts=True)
     complete = [bool(satisfied[days == day].all()) for day in names[readings == DAY // sensor.step]]
     return (float(np.mean(complete)) if complete else float("nan")), len(complete)
@@ -188,8 +189,10 @@ def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Senso
     base, inputs = usual if residual else np.zeros_like(usual), np.concatenate([sensor.inputs, np.zeros(more)])
     ridge = fit_ridge(inputs - base, usable, options) if residual else sensor.ridge
     ridge = average_forecasts(ridge, inputs - base, sensor.shared, options) if sensor.shared.size else ridge
+    margins = np.concatenate([sensor.calibrated.margins, np.zeros(options.horizon)])
     longer = replace(sensor, series=unseen, values=values, inputs=inputs, profile=usual, base=base, ridge=ridge)
-    return replace(longer, slots=slots, clock=clock, usable=usable)
+    calibrated = replace(sensor.calibrated, margins=margins)
+    return replace(longer, slots=slots, clock=clock, usable=usable, calibrated=calibrated)
 
 
 def _longest_run(column: Floats) -> int:

@@ -37,9 +37,14 @@ def judged(sensor: Sensor, first: Ints) -> Flags:
 
 
 def correct(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
-    """Return the closest satisfying forecasts, N × P × D; unchanged where they are not judged."""
+    """Return the teacher's forecasts, N × P × D; unchanged where they are not judged.
+
+    They are the closest satisfying ones. Under ranges that hold with a probability p, a forecast goes the share p of the way.
+    """
     if not sensor.stated:
-        return sensor.ranges.project(forecasts, sensor.clock[first[:, None] + np.arange(forecasts.shape[1])])
+        clock = sensor.clock[first[:, None] + np.arange(forecasts.shape[1])]
+        projected = sensor.ranges.project(forecasts, clock, sensor.margins(first))
+        return projected + (1 - sensor.calibrated.weight) * (forecasts - projected)
     corrected, counts = forecasts.astype(np.float64), judged(sensor, first)
     if counts.any():
         corrected[counts] = sensor.stated.correct(forecasts[counts])
@@ -49,7 +54,8 @@ def correct(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
 def excess(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
     """Return the distance of each judged forecast to the closest satisfying one, at most N × P × D."""
     if not sensor.stated:
-        return sensor.ranges.excess(forecasts, sensor.clock[first[:, None] + np.arange(forecasts.shape[1])])
+        clock = sensor.clock[first[:, None] + np.arange(forecasts.shape[1])]
+        return sensor.ranges.excess(forecasts, clock, sensor.margins(first))
     counts = judged(sensor, first)
     return np.abs(correct(sensor, forecasts[counts], first[counts]) - forecasts[counts])
 
@@ -59,7 +65,8 @@ def limits(sensor: Sensor, forecast: Floats, first: int) -> tuple[Floats, Floats
     if sensor.stated:
         nothing = np.full_like(forecast, np.nan)
         return nothing, nothing
-    return sensor.ranges.limits(forecast, sensor.clock[first : first + len(forecast)])
+    clock, margins = sensor.clock[first : first + len(forecast)], sensor.margins(np.array([first]))[0]
+    return sensor.ranges.reading_limits(forecast, clock, margins)
 
 
 def forecast_metrics(sensor: Sensor, forecast: Floats, first: Ints, weight: float) -> Metrics:
@@ -142,12 +149,17 @@ def errors_of(sensor: Sensor, forecasts: Floats, first: Ints) -> Floats:
 
 
 def bounds(errors: Floats) -> tuple[Floats, Floats]:
-    """Return the lower and upper bound of the next error at each step, P × D; NaN with too few errors."""
-    enough = np.isfinite(errors).sum(axis=0) >= MIN_ERRORS
+    """Return the lower and upper bound of the next error at each step, P × D; NaN with too few errors.
+
+    They are ranks among n errors and the next one, (n + 1)·q of n (conformal prediction).
+    """
+    counts = np.isfinite(errors).sum(axis=0)
+    enough = counts >= MIN_ERRORS
     if not enough.any():
         nothing = np.full(errors.shape[1:], np.nan)
         return nothing, nothing
-    low, high = np.nanquantile(np.where(enough, errors, 0.0), TAILS, axis=0)
+    upper = TAILS[1] * (counts.max() + 1) / counts.max()
+    low, high = np.nanquantile(np.where(enough, errors, 0.0), (1 - upper, upper), axis=0)
     return np.where(enough, low, np.nan), np.where(enough, high, np.nan)
 
 

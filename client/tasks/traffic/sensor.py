@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from client.tasks.traffic.baseline import Windows, fit_ridge, profile
+from client.tasks.traffic.calibration import Calibrated, WindowedReadings, calibrate
 from client.tasks.traffic.data.series import Scaler, Series, split_series
 from client.tasks.traffic.formula_property import Stated, state_formula
 from common.arrays import Arrays, Flags, Floats, Ints
@@ -13,10 +14,7 @@ from common.tasks.traffic.counts import LAGS, PAIRS, SUMS, check_lags, lag_sums,
 from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.properties import (
     POOLED,
-    TWO_WEEKS,
-    Calibrated,
     Ranges,
-    calibrate,
     groups_of,
     infer,
     middle,
@@ -48,9 +46,7 @@ class Sensor:
         ridge: Ridge forecast of residuals for the window at each first target, T × P × D; empty without ridge.
         slots: Slot of the week of each reading, T.
         clock: Row of the property's tables of each reading, T.
-        ranges: Property of the training part.
-        held: Share of past days that satisfy the property, each tested without its week; NaN if not tested.
-        seen: Share of observed readings of the tested days; below 1 if there were too few complete days.
+        calibrated: Property of the training part, with its margins after it.
         past: Number of readings before the end of the training part, or of all readings used for fitting.
         usable: True for readings used for fitting: observed and in the past, T.
         days: Number of days of usable readings, rounded down.
@@ -72,9 +68,7 @@ class Sensor:
     ridge: Floats
     slots: Ints
     clock: Ints
-    ranges: Ranges
-    held: float
-    seen: float
+    calibrated: Calibrated
     past: int
     usable: Flags
     days: int
@@ -103,6 +97,15 @@ class Sensor:
         """Compute the MSE of repeating the week before; NaN if a window has no such week."""
         before = places - self.week
         return self.error(self.values[before], places) if before.min(initial=0) >= 0 else float("nan")
+
+    @property
+    def ranges(self) -> Ranges:
+        """Property at the end of the training part."""
+        return self.calibrated.ranges
+
+    def margins(self, first: Ints) -> Floats:
+        """Return the property's margins for windows with first targets at `first`, N × 1, in spreads."""
+        return self.calibrated.margins[first, None]
 
     @property
     def observed(self) -> Flags:
@@ -140,16 +143,20 @@ def prepare(
     seconds = (series.times(step).astype("datetime64[s]") - MONDAY).astype(np.int64)
     slots, clock = seconds % (7 * DAY) // step, seconds % (7 * DAY) // (7 * DAY // rows_per_week(step))
     past = len(values) if whole else split.train_end
-    usable = (np.arange(len(values)) < past) & series.observed.all(axis=1)
+    observed, windows = np.asarray(series.observed.all(axis=1)), seconds // (options.horizon * step)
+    usable = (np.arange(len(values)) < past) & observed
     weekly_profile = profile(values, slots, usable, 7 * DAY // step)
     base = weekly_profile if residual else np.zeros_like(weekly_profile)
-    ranges, held, seen = _property(values[usable], clock[usable], seconds[usable] // DAY, variables, options)
+    readings = WindowedReadings(values, clock, observed, past, windows, options.horizon)
+    calibrated = _property(readings, variables, options)
     bounded = usable.any() and options.property != "difference"
     if bounded and series.values[usable].min() >= 0:  # non-negative readings stay non-negative
-        ranges = Ranges(np.maximum(ranges.low, split.scaler.scale(np.zeros((1, values.shape[1])))), ranges.high)
+        least = split.scaler.scale(np.zeros((1, values.shape[1])))
+        calibrated = replace(calibrated, ranges=calibrated.ranges.above(least))
     days, inputs = int(usable.sum()) * step // DAY, values
-    if (options.repair == "property" or (options.repair == "auto" and residual)) and days >= TWO_WEEKS:
-        inputs = np.where(ranges.excess(values, clock) > 0, weekly_profile, values)
+    if (options.repair == "property" or (options.repair == "auto" and residual)) and days >= REPAIRED_DAYS:
+        forbidden = calibrated.ranges.excess(values, clock, calibrated.margins) > 0
+        inputs = np.where(forbidden & ~usable[:, None], weekly_profile, values)
     return Sensor(
         series,
         step,
@@ -161,9 +168,7 @@ def prepare(
         fit_ridge(inputs - base, usable, options) if residual else np.zeros((0, 0, 0)),
         slots,
         clock,
-        ranges,
-        held,
-        seen,
+        calibrated,
         past,
         usable,
         days,
@@ -174,26 +179,26 @@ def prepare(
     )
 
 
-def _property(
-    values: Floats, clock: Ints, days: Ints, variables: SensorVariables, options: TrafficOptions
-) -> Calibrated:
-    """Infer the property of readings, T × D, and the share of days that satisfy it."""
-    if options.property != "difference":
-        return _ranges(values, clock, days, variables.step_seconds, options)
-    first, second = compared_variables(options, variables)
-    calibrated = _ranges(values[:, [first]] - values[:, [second]], clock, days, variables.step_seconds, options)
-    return calibrated._replace(ranges=to_differences(calibrated.ranges, (first, second)))
+def _property(readings: WindowedReadings, variables: SensorVariables, options: TrafficOptions) -> Calibrated:
+    """Infer the property of a sensor's past."""
+    if options.property == "difference":
+        first, second = compared_variables(options, variables)
+        values = readings.values[:, [first]] - readings.values[:, [second]]
+        found = _ranges(replace(readings, values=values), variables.step_seconds, options)
+        return replace(found, ranges=to_differences(found.ranges, (first, second)))
+    return _ranges(readings, variables.step_seconds, options)
 
 
-def _ranges(values: Floats, clock: Ints, days: Ints, step: int, options: TrafficOptions) -> Calibrated:
-    week, nan = rows_per_week(step), float("nan")
-    if not len(values):
-        zeros = np.zeros((week, values.shape[1]))
-        return Calibrated(Ranges(zeros - np.inf, zeros + np.inf), nan, nan)
-    if options.property not in ("weekday", "paper"):
-        return calibrate(values, clock, days, groups_of("hourly", week), options.coverage, DAY // step)
+def _ranges(readings: WindowedReadings, step: int, options: TrafficOptions) -> Calibrated:
+    week = rows_per_week(step)
     groups = groups_of("paper" if options.property == "paper" else "hourly", week)
-    return Calibrated(infer(values, clock, groups), nan, nan)
+    usable, none = np.flatnonzero(readings.observed[: readings.past]), np.zeros(len(readings.values))
+    if not len(usable):
+        zeros = np.zeros((week, readings.values.shape[1]))
+        return Calibrated(Ranges(zeros - np.inf, zeros + np.inf), none)
+    if options.property in ("weekday", "paper"):
+        return Calibrated(infer(readings.values[usable], readings.rows[usable], groups), none)
+    return calibrate(readings, groups, options.coverage, one_sided=options.property == "difference")
 
 
 def warn_too_short(options: TrafficOptions) -> None:
@@ -231,7 +236,8 @@ def with_pooled_property(sensor: Sensor, statics: Arrays, options: TrafficOption
         return sensor
     clock, readings = sensor.clock[sensor.usable], ranges.bounded_values(sensor.values[sensor.usable])
     j = int(np.argmin([np.square(readings - table[clock]).mean() for table in middle(low, high)]))
-    return replace(sensor, ranges=ranges.weaken(low[j], high[j]), held=float("nan"), pooled=True)
+    weakest = Calibrated(ranges.weaken(low[j], high[j]), np.zeros(len(sensor.values)), sensor.calibrated.weight)
+    return replace(sensor, calibrated=weakest, pooled=True)
 
 
 REPAIRED_DAYS = 14

@@ -57,9 +57,9 @@ class TrafficOptions(TaskOptions):
     property: Literal[StatedKind, TemplateKind] = "calibrated"
     """STL property of forecasts: inferred by each client from its past, or a formula for all clients.
 
-    `calibrated`: hourly ranges for working days and weekends, widened until the share `coverage` of past days satisfies them.
-    `weekday`: these ranges without widening. `paper`: the paper's twelve two-hour ranges. `difference`: hourly lower bounds
-    of the difference of two variables (template 4), calibrated too. `formula`: the text `formula`; it is public.
+    `calibrated`: hourly ranges for working days and weekends, which the share `coverage` of windows satisfies (conformal).
+    `weekday`: the tightest such ranges of the past. `paper`: the paper's twelve two-hour ranges. `difference`: hourly
+    lower bounds of the difference of two variables (template 4), calibrated too. `formula`: the text `formula`; it is public.
     `existence`, `until`, `implication`, `nested`, `eventualities`: templates 2, 3, 5, 6 and 7, which all past days satisfy.
     `mined`: the tightest property of any template and width of windows (template 8).
     """
@@ -90,7 +90,11 @@ class TrafficOptions(TaskOptions):
     """Quantile of all readings that triggers a response in templates 5 and 6."""
 
     coverage: float = Field(0.9, gt=0, lt=1)
-    """Share of past days that satisfy a calibrated property; each day is tested without its own week."""
+    """Probability that a whole forecast window satisfies a calibrated property.
+
+    The teacher moves forecasts by this share of their distance to it. 0.9 needs 9 past windows; with fewer, the ranges are
+    widened without a guarantee.
+    """
 
     repair: Literal["auto", "property", "none"] = "auto"
     """Repair of the histories that forecasts read.
@@ -100,10 +104,11 @@ class TrafficOptions(TaskOptions):
     paper's. True readings, to which forecasts are compared, never change.
     """
 
-    newcomer_days: int = Field(14, ge=0)
+    newcomer_days: int = Field(9, ge=0)
     """Number of days of training readings below which FedSTL pools a sensor's property.
 
-    The pool consists of at least five clients with similar properties. 0: every sensor keeps its own property.
+    The pool consists of at least five clients with similar properties. With 9 days, ranges of its own hold
+    on nine days of ten. 0: every sensor keeps its own property.
     """
 
     property_weight: float = Field(1.0, ge=0)

@@ -6,8 +6,8 @@ midnight, or a step if steps are longer than an hour.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from common.errors import WireError
 from common.logic.formula import STRICT
 from common.tasks.traffic.vocabulary import DAY, HOUR
 
-TWO_HOURS, WORKING_DAYS, TWO_WEEKS = 2 * HOUR, 5, 14
+TWO_HOURS, WORKING_DAYS = 2 * HOUR, 5
 PAIR = 2
 """Number of readings of a window in `rho_window`."""
 POOLED = "property.low", "property.high"
@@ -28,62 +28,79 @@ They serve cold-start clients.
 
 @dataclass(frozen=True)
 class Ranges:
-    """Range property ⋀_w □_[w,w] (low_w ≤ x ≤ high_w)."""
+    """Range property ⋀_w □_[w,w] (low_w ≤ x ≤ high_w).
+
+    Calibrated ranges move with a margin in spreads of their row (`client.tasks.traffic.calibration`).
+
+    Args:
+        low: Lower bounds, W × D.
+        high: Upper bounds, W × D.
+        spread: Spread of each row, W × D; None if the bounds do not move.
+        least: Smallest lower bound of each variable, 1 × D; None without one.
+        unclipped: Lower bounds before they were raised to `least`, W × D; None if they are those of `low`.
+    """
 
     low: Floats
     high: Floats
+    spread: Floats | None = field(default=None, kw_only=True)
+    least: Floats | None = field(default=None, kw_only=True)
+    unclipped: Floats | None = field(default=None, kw_only=True)
 
     @property
     def width(self) -> float:
         """Mean of high − low, in standard deviations; NaN for one-sided bounds."""
         return float(np.mean(self.high - self.low))
 
-    def widen(self, margin: float) -> Self:
-        """Return the property with both bounds moved outwards by a margin."""
-        return replace(self, low=self.low - margin, high=self.high + margin)
+    def above(self, least: Floats) -> Self:
+        """Return the property with lower bounds of at least `least`, 1 × D."""
+        return replace(self, low=np.maximum(self.low, least), least=least, unclipped=self.low)
 
     def weaken(self, low: Floats, high: Floats) -> Self:
         """Return the tightest property that allows all traces of this one and of other bounds."""
-        return replace(self, low=np.minimum(self.low, low), high=np.maximum(self.high, high))
+        return replace(self, low=np.minimum(self.low, low), high=np.maximum(self.high, high), unclipped=None)
 
     def bounded_values(self, traces: Floats) -> Floats:
         """Return the values that the bounds restrict: the readings, … × D."""
         return traces
 
-    def excess(self, traces: Floats, rows: Ints) -> Floats:
+    def limits(self, rows: Ints, margin: Floats | float = 0.0) -> tuple[Floats, Floats]:
+        """Return lower and upper bounds of the bounded values of readings, … × D.
+
+        Args:
+            rows: Row of the week of each reading, ….
+            margin: Distance by which both bounds move outwards, in spreads, of the shape of `rows` or one that fits it.
+        """
+        if self.spread is None:
+            return self.low[rows], self.high[rows]
+        low, more = (
+            self.low if self.unclipped is None else self.unclipped,
+            np.asarray(margin)[..., None] * self.spread[rows],
+        )
+        low, high = low[rows] - more, self.high[rows] + more
+        return (low if self.least is None else np.maximum(low, self.least)), high
+
+    def excess(self, traces: Floats, rows: Ints, margin: Floats | float = 0.0) -> Floats:
         """Return the distance of each reading to the closest satisfying trace, … × D; 0 if it is satisfied.
 
         Args:
             traces: Readings, … × D.
             rows: Row of the week of each reading, ….
+            margin: Distance by which the bounds move outwards, as in `limits`.
         """
-        return np.maximum(np.maximum(self.low[rows] - traces, traces - self.high[rows]), 0)
+        low, high = self.limits(rows, margin)
+        return np.maximum(np.maximum(low - traces, traces - high), 0)
 
-    def project(self, traces: Floats, rows: Ints) -> Floats:
+    def project(self, traces: Floats, rows: Ints, margin: Floats | float = 0.0) -> Floats:
         """Return the closest satisfying traces in L1 and L2, the teacher's forecasts (§3.4)."""
-        return np.clip(traces, self.low[rows], self.high[rows])
+        return np.clip(traces, *self.limits(rows, margin))
 
-    def limits(self, traces: Floats, rows: Ints) -> tuple[Floats, Floats]:
+    def reading_limits(self, traces: Floats, rows: Ints, margin: Floats | float = 0.0) -> tuple[Floats, Floats]:
         """Return lower and upper bounds of each single reading, … × D; NaN without bounds."""
-        return self.low[rows], self.high[rows]
+        return self.limits(rows, margin)
 
     def arrays(self) -> Arrays:
         """Return the arrays of a message."""
         return {"low": self.low.astype(np.float32), "high": self.high.astype(np.float32)}
-
-
-class Calibrated(NamedTuple):
-    """Widened ranges and the share of past days that satisfied them.
-
-    Args:
-        ranges: Widened ranges.
-        held: Share of tested days that satisfied them, each without its own week; NaN if no day was tested.
-        seen: Share of observed readings of the tested days, 1 for complete days; NaN if no day was tested.
-    """
-
-    ranges: Ranges
-    held: float
-    seen: float
 
 
 def rows_per_week(step: int) -> int:
@@ -122,47 +139,6 @@ def infer(values: Floats, rows: Ints, groups: Ints) -> Ranges:
     np.maximum.at(high, groups_of_values, values)
     low, high = np.where(low > high, values.min(0), low), np.where(low > high, values.max(0), high)
     return Ranges(low[groups], high[groups])
-
-
-def calibrate(
-    values: Floats,
-    rows: Ints,
-    days: Ints,
-    groups: Ints,
-    coverage: float,
-    day_readings: int,
-) -> Calibrated:
-    """Widen ranges by one margin until the share `coverage` of past days satisfies them.
-
-    Each day is tested without its own week. Complete days are tested if there are two weeks of them. Otherwise all days are
-    tested; an incomplete day violates ranges less often, the margin is then too small, and `seen` is below 1. With less than
-    two weeks of readings the ranges are not widened.
-
-    Args:
-        values: Readings, T × D.
-        rows: Row of the week of each reading, T.
-        days: Day of each reading, T; days 7k to 7k + 6 are a week.
-        groups: Index of the range of each row, W.
-        coverage: Share of days.
-        day_readings: Number of readings of a complete day.
-    """
-    plain = infer(values, rows, groups)
-    if len(values) < TWO_WEEKS * day_readings:  # a part of a week may have no weekend
-        return Calibrated(plain, float("nan"), float("nan"))
-    tested_days, readings = np.unique(days, return_counts=True)
-    if (readings == day_readings).sum() >= TWO_WEEKS:
-        tested_days, readings = tested_days[readings == day_readings], readings[readings == day_readings]
-    worst: list[float] = []
-    for week in np.unique(tested_days // 7):
-        inside = days // 7 == week
-        other_weeks = infer(values[~inside], rows[~inside], groups)
-        excess = other_weeks.excess(values[inside], rows[inside]).max(axis=1)
-        worst += [float(excess[days[inside] == day].max()) for day in tested_days[tested_days // 7 == week]]
-    rank = min(len(worst), int(np.ceil(coverage * (len(worst) + 1))))
-    margin = float(np.sort(worst)[rank - 1])
-    return Calibrated(
-        plain.widen(margin), float(np.mean(np.array(worst) <= margin)), float(readings.mean() / day_readings)
-    )
 
 
 def middle(low: Floats, high: Floats) -> Floats:
@@ -208,21 +184,21 @@ class Differences(Ranges):
         first, second = self.pair
         return traces[..., first, None] - traces[..., second, None]
 
-    def excess(self, traces: Floats, rows: Ints) -> Floats:
+    def excess(self, traces: Floats, rows: Ints, margin: Floats | float = 0.0) -> Floats:
         """Return the distances to the closest satisfying trace, … × D.
 
         Each of the two variables has half of the missing difference. The total does not depend on this split.
         """
-        return np.abs(self._moves(traces, rows))
+        return np.abs(self._moves(traces, rows, margin))
 
-    def project(self, traces: Floats, rows: Ints) -> Floats:
+    def project(self, traces: Floats, rows: Ints, margin: Floats | float = 0.0) -> Floats:
         """Return the closest satisfying traces in L1 and L2.
 
         Each of the two variables moves by half of the missing difference.
         """
-        return traces + self._moves(traces, rows)
+        return traces + self._moves(traces, rows, margin)
 
-    def limits(self, traces: Floats, rows: Ints) -> tuple[Floats, Floats]:
+    def reading_limits(self, traces: Floats, rows: Ints, margin: Floats | float = 0.0) -> tuple[Floats, Floats]:
         """Return NaN bounds, since single variables have none."""
         nan = np.full_like(traces, np.nan)
         return nan, nan
@@ -232,16 +208,17 @@ class Differences(Ranges):
         low = self.low.astype(np.float32)
         return {"low": low, "high": low}
 
-    def _moves(self, traces: Floats, rows: Ints) -> Floats:
-        gap, moves = self.bounded_values(traces), np.zeros_like(traces)
-        missing = np.where(gap > self.low[rows], 0.0, self.low[rows] + STRICT - gap)[..., 0] / 2
+    def _moves(self, traces: Floats, rows: Ints, margin: Floats | float) -> Floats:
+        (low, _), gap = self.limits(rows, margin), self.bounded_values(traces)
+        missing = np.where(gap > low, 0.0, low + STRICT - gap)[..., 0] / 2
+        moves = np.zeros_like(traces)
         moves[..., self.pair[0]], moves[..., self.pair[1]] = missing, -missing
         return moves
 
 
 def to_differences(ranges: Ranges, pair: tuple[int, int]) -> Differences:
     """Convert ranges of x₁ − x₂ to template 4: their lower side as a strict bound."""
-    return Differences(ranges.low - STRICT, np.full_like(ranges.low, np.inf), pair)
+    return Differences(ranges.low - STRICT, np.full_like(ranges.low, np.inf), pair, spread=ranges.spread)
 
 
 WEAKER_UP, WEAKER_DOWN = ("upper", "held", "met", "trigger"), ("lower", "bound", "response")

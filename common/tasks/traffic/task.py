@@ -105,7 +105,7 @@ TASK = TaskSpec(
             "rho_trace",
             "ρ.trace",
             "Rule satisfaction, traces",
-            "Share of whole forecasts that satisfy the property; compare with the share of true days.",
+            "Share of whole forecasts that satisfy the property; of the truth itself, the achieved coverage.",
         ),
         MetricSpec(
             "coverage80",

@@ -21,7 +21,7 @@ def properties(source: o.DataRequest, sensor: SensorRequest, sets: o.Sets = None
     Prints formulas of signal temporal logic, and sentences, by time of the day. Formulas refer to the readings of a day; the
     one at midnight is number 0. Nothing leaves this machine, and no run is needed.
 
-    A sensor with less than two weeks of training data takes the pooled property of similar clients from a finished FedSTL run.
+    A sensor with less than nine days of training data takes the pooled property of similar clients from a finished FedSTL run.
     """
     from deploy.cli.output import print_object, say
     from deploy.tasks.traffic.forecast import infer_property

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from client.tasks.traffic.calibration import fewest_windows
 from client.tasks.traffic.formula_property import Stated, past_days
 from client.tasks.traffic.formula_targets import JudgedWindows, judge_windows
 from client.tasks.traffic.inference import held_later
-from client.tasks.traffic.sensor import Sensor, is_cold_start
+from client.tasks.traffic.sensor import Sensor
 from common.errors import DataError
 from common.logic.formula import Always, And, Atom, Formula, Variable, with_digits
 from common.logic.mining import mine
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.properties import Differences
-from common.tasks.traffic.vocabulary import SensorVariables, duration
+from common.tasks.traffic.vocabulary import DAY, SensorVariables, duration
 from deploy.tasks.traffic.words import (
     FloatTable,
     Stretch,
@@ -251,7 +252,7 @@ def as_json(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) 
     """
     if sensor.stated:
         return {"property": options.property, **stated_json(sensor, sensor.stated)}
-    later, days = held_later(sensor)
+    (later, days), tested = held_later(sensor), sensor.calibrated
     ranges: list[dict[str, Any]] = []
     for c in by_clock(sensor, measures.variables):
         when = {"days": c.stretch.days, "from": c.stretch.clock[0], "to": c.stretch.clock[1], "variable": c.variable}
@@ -261,8 +262,8 @@ def as_json(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) 
         "site": sensor.series.name,
         "property": options.property,
         "pooled": sensor.pooled,
-        "held": None if math.isnan(sensor.held) else sensor.held,
-        "held_seen": None if math.isnan(sensor.held) else sensor.seen,
+        "held": None if math.isnan(tested.held) else tested.held,
+        "held_seen": None if math.isnan(tested.held) else tested.seen,
         "held_later": None if math.isnan(later) else later,
         "later_days": days,
         "ranges": ranges,
@@ -273,23 +274,14 @@ def describe_satisfaction(sensor: Sensor, options: TrafficOptions) -> list[str]:
     """Return sentences, without full stops, on the share of days that satisfy the property."""
     if sensor.stated:
         return describe_stated(sensor, sensor.stated)
-    later, days = held_later(sensor)
+    (later, days), tested = held_later(sensor), sensor.calibrated
     if sensor.pooled:
         lines = [
             "pooled from similar clients of the federation,"
             f" because it has fewer than {options.newcomer_days} days of readings of its own"
         ]
-    elif not math.isnan(sensor.held) and sensor.seen == 1:
-        lines = [f"satisfied on {percent(sensor.held)} of complete past days, each tested without its own week"]
-    elif not math.isnan(sensor.held):
-        missing = "less than 1 %" if sensor.seen > 0.99 else percent(1 - sensor.seen)
-        lines = [
-            f"satisfied on {percent(sensor.held)} of past days, each tested without its own week",
-            f"these days lacked {missing} of their readings, because fewer than two weeks were complete;"
-            " the share of complete days is lower",
-        ]
-    elif options.property in ("calibrated", "difference") or is_cold_start(sensor, options):
-        lines = ["not calibrated: less than two weeks of readings in training; later days may violate it"]
+    elif tested.windows:
+        lines = list(_describe_calibration(sensor, options))
     else:
         lines = [
             "all past days satisfy it, because it was inferred from them;"
@@ -301,3 +293,22 @@ def describe_satisfaction(sensor: Sensor, options: TrafficOptions) -> list[str]:
     elif sensor.past < len(sensor.values):
         lines.append("no day after its training part is complete, so none was tested")
     return lines
+
+
+def _describe_calibration(sensor: Sensor, options: TrafficOptions) -> Iterator[str]:
+    """Yield sentences on the past windows by which ranges were calibrated."""
+    tested, fewest = sensor.calibrated, fewest_windows(options.coverage)
+    windows = "days" if options.horizon * sensor.step == DAY else f"windows of {options.horizon} readings"
+    complete = "complete " if tested.seen == 1 else ""
+    yield f"satisfied on {percent(tested.held)} of {tested.windows} {complete}past {windows}, each tested without itself"
+    if tested.seen < 1:
+        missing = "less than 1 %" if tested.seen > 0.99 else percent(1 - tested.seen)
+        yield (
+            f"these {windows} lacked {missing} of their readings, because fewer than {fewest} were complete;"
+            f" the share of complete {windows} is lower"
+        )
+    if tested.windows < fewest:
+        yield (
+            f"{percent(options.coverage)} needs {fewest} past {windows}:"
+            f" the ranges are widened, but later {windows} may violate them more often"
+        )

@@ -85,9 +85,11 @@ def learning(histories: Sequence[RunRecord]) -> Section:
         return {}
     figures = [
         figure_of(measure(key), by_round(histories, key, reference, name), f"{measure(key).meaning}{more}")
-        for (key, reference, name), more in zip(_REFERENCES, ("", " The teacher always satisfies it."), strict=True)
+        for (key, reference, name), more in zip(
+            _REFERENCES, ("", " The teacher always satisfies a formula."), strict=True
+        )
     ]
-    note = "Student: forecast of a client's model. Teacher: closest forecast that satisfies the client's own property."
+    note = "Student: forecast of a client's model. Teacher: the same, moved to the client's own property."
     if len(histories) > 1:
         note += " Solid: students. Dotted: their teachers."
     elif formula := histories[0].config.get("tasks.traffic.formula"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.data.series import Series
+from client.tasks.traffic.metrics import correct
 from client.training.stacks import Tensors
 from common.tasks.traffic.properties import satisfaction
 from common.wire.messages import TrainRequest
@@ -39,13 +40,28 @@ def test_metrics_are_errors_and_satisfaction_before_and_after_the_teacher() -> N
     assert of.evaluate(model, {}, "validation")[0].keys() == expected.keys() | {"coverage80"}
 
 
+def test_the_teacher_goes_nine_tenths_of_the_way_to_ranges_that_hold_on_nine_windows_of_ten() -> None:
+    of, model = learner(series_with_gaps()), random_model(CONFIG)
+    [prepared] = of.sensors
+    first, places = prepared.test, prepared.test[:, None] + np.arange(HORIZON)
+    forecasts = np.array([forecast_of(of, model, prepared, int(begin)) for begin in first])
+    margins = prepared.margins(first)
+    nearest = prepared.ranges.project(forecasts, prepared.slots[places], margins)
+    np.testing.assert_allclose(correct(prepared, forecasts, first), 0.9 * nearest + 0.1 * forecasts)
+    metrics, _ = of.evaluate(model, {}, "test")
+    distances = prepared.ranges.excess(forecasts, prepared.slots[places], margins)
+    assert metrics["teacher_rho_trace"] == metrics["rho_trace"] == satisfaction(distances)["rho_trace"] < 1
+    assert metrics["teacher_mse"] < metrics["mse"]
+
+
 def test_baselines_and_satisfaction_by_the_truth_do_not_depend_on_the_model() -> None:
     of = learner(series_with_gaps())
     [prepared] = of.sensors
     metrics, weights = of.baselines("test", {})
     places = prepared.test[:, None] + np.arange(HORIZON)
     seen, truth = prepared.observed[places], prepared.values[places]
-    satisfied = satisfaction(prepared.ranges.excess(truth, prepared.slots[places]) * seen)
+    whole, margins = seen.all(axis=(1, 2)), prepared.margins(prepared.test)
+    satisfied = satisfaction(prepared.ranges.excess(truth, prepared.slots[places], margins)[whole])
     assert metrics == pytest.approx(
         {
             **{f"truth_{name}": share for name, share in satisfied.items()},

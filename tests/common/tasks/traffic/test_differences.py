@@ -1,6 +1,7 @@
 """Difference of two variables by hour: template 4, reading by reading."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,13 +55,16 @@ def test_inference_is_the_lower_side_of_the_ranges_of_the_difference() -> None:
 def test_width_and_bounds_of_single_variables_are_nan() -> None:
     inferred = of(np.zeros((7, 1)))
     assert np.isnan(inferred.width)
-    assert all(np.isnan(end).all() for end in inferred.limits(np.zeros((4, 3)), ROWS[0]))
+    assert all(np.isnan(end).all() for end in inferred.reading_limits(np.zeros((4, 3)), ROWS[0]))
 
 
-def test_weaken_and_widen_keep_the_pair() -> None:
-    inferred = of(np.zeros((7, 1)))
-    wider = inferred.widen(0.5).weaken(np.full((7, 1), -0.2), inferred.high)
+def test_a_margin_moves_the_lower_bound_and_weakening_keeps_the_pair() -> None:
+    inferred = to_differences(Ranges(np.zeros((7, 1)), np.ones((7, 1)), spread=np.full((7, 1), 2.0)), (2, 0))
+    traces = np.zeros((1, 3))
+    traces[0, 0] = 1.0  # x₁ − x₂ = −1
+    assert inferred.excess(traces, ROWS[:1, 0], 0.5).max() == pytest.approx(0.0, abs=2e-6)
+    assert inferred.excess(traces, ROWS[:1, 0], 0.25).max() == pytest.approx(0.25, abs=2e-6)
+    wider = inferred.weaken(np.full((7, 1), -0.5), inferred.high)
     assert isinstance(wider, Differences)
     assert wider.pair == (2, 0)
     np.testing.assert_array_equal(wider.low, -0.5)
-    assert isinstance(Ranges(inferred.low, inferred.high).widen(1.0), Ranges)

@@ -1,4 +1,4 @@
-"""Ranges by hour of the week: tightest, weakest of several, calibrated, projection."""
+"""Ranges by hour of the week: tightest, weakest of several, moved by margins, projection."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from common.tasks.traffic.properties import Ranges, calibrate, groups_of, infer, satisfaction
+from common.tasks.traffic.properties import Ranges, groups_of, infer, satisfaction
 from server.aggregation.clusters import pool_ranges
 
 WEEK = 168
@@ -62,7 +62,7 @@ def test_readings_of_a_group_share_a_range_and_an_empty_group_has_the_range_of_a
     ranges = infer(np.array([[1.0], [5.0], [3.0]]), np.array([0, 4, 2]), DAILY)
     assert ranges.low.tolist() == [[1.0]] * 7
     assert ranges.high.tolist() == [[5.0]] * 7
-    assert (ranges.width, ranges.widen(0.5).width) == (4.0, 5.0)
+    assert ranges.width == 4.0
     with pytest.raises(ValueError, match="without readings"):
         infer(np.zeros((0, 1)), np.zeros(0, np.int64), DAILY)
 
@@ -77,86 +77,16 @@ def test_the_weakest_of_the_members_properties_is_the_property_of_their_pooled_d
     assert not any(Ranges(**pooled_bounds).excess(values, places).any() for values, places, _ in members)
 
 
-def test_the_margin_by_hand() -> None:
-    """Check two weeks of daily readings, 0 and then 1, but 3 on the second Saturday.
-
-    Each week is tested by the other. All days of the first week lie 1 below the range of the second. Those of the second lie 1
-    above, its Saturday 3. The worst of 14 days is 3, the other 13 are 1.
-    """
-    values = np.repeat([0.0, 1.0], 7)[:, None]
-    values[12] = 3.0
-    places, days = np.tile(np.arange(7), 2), np.arange(14)
-    calibrated, held, seen = calibrate(values, places, days, DAILY, 0.8, 1)  # the ⌈.8·15⌉ = 12th of 14
-    assert (held, seen) == (13 / 14, 1.0)
-    assert calibrated.low[:, 0].tolist() == [-1.0] * 7
-    assert calibrated.high[:, 0].tolist() == [2.0] * 5 + [4.0] * 2
-    widest, held, _ = calibrate(values, places, days, DAILY, 0.99, 1)
-    assert (held, widest.high[:, 0].tolist()) == (1.0, [4.0] * 5 + [6.0] * 2)
-
-
-def test_new_days_of_the_same_distribution_satisfy_calibrated_ranges_as_often_as_stated() -> None:
-    """Check hundreds of new days per seed; the final ranges are a little wider than the tested ones."""
-    for coverage in (0.8, 0.9):
-        shares = []
-        for seed in range(6):
-            values, places, days = sample_hours(12, seed)
-            ranges, held, _ = calibrate(values, places, days, HOURLY, coverage, 24)
-            later, at, _ = sample_hours(60, 100 + seed)
-            shares.append(np.mean(~(ranges.excess(later, at) > 0).reshape(-1, 24).any(axis=1)))
-            assert coverage <= held <= coverage + 2 / 84
-        assert coverage - 0.04 <= np.mean(shares) <= coverage + 0.06
-
-
-@given(hn.arrays(np.float64, (21, 1), elements=numbers), st.floats(0.05, 0.95))
-def test_the_margin_is_never_negative_and_grows_with_the_coverage(values: np.ndarray, coverage: float) -> None:
-    places, days = np.tile(np.arange(7), 3), np.arange(21)
-    plain = infer(values, places, DAILY)
-    ranges, held, _ = calibrate(values, places, days, DAILY, coverage, 1)
-    wider, more, _ = calibrate(values, places, days, DAILY, (1 + coverage) / 2, 1)
-    assert np.all(ranges.low <= plain.low)
-    assert np.all(ranges.high >= plain.high)
-    assert wider.width >= ranges.width
-    assert more >= held
-
-
-def test_incomplete_days_do_not_count_as_satisfied() -> None:
-    """Check four complete weeks and forty weeks with 5 of 24 readings a day, with far smaller excess."""
-    shares, seen = [], []
-    for seed in range(6):
-        values, places, days = sample_hours(44, seed)
-        observed = (days < 28) | (
-            np.random.default_rng(seed).permuted(np.tile(np.arange(24), (308, 1)), axis=1).ravel() < 5
-        )
-        calibrated = calibrate(values[observed], places[observed], days[observed], HOURLY, 0.9, 24)
-        later, at, _ = sample_hours(60, 100 + seed)
-        shares.append(np.mean(~(calibrated.ranges.excess(later, at) > 0).reshape(-1, 24).any(axis=1)))
-        seen.append(calibrated.seen)
-    assert seen == [1.0] * 6
-    assert np.mean(shares) >= 0.9
-
-
-def test_complete_days_set_the_margin_if_there_are_two_weeks_of_them() -> None:
-    """Check days of two readings: fourteen at 0, one at 1, and half a day at 9.
-
-    Tested by the other weeks, their excess is 0, 1 and 9.
-    """
-    values = np.repeat([0.0] * 14 + [1.0, 9.0], 2)[:-1, None]
-    days, rows, groups = np.repeat(np.arange(16), 2)[:-1], np.zeros(31, np.int64), np.zeros(7, np.int64)
-    calibrated = calibrate(values, rows, days, groups, 0.99, 2)
-    assert (calibrated.held, calibrated.seen, calibrated.ranges.high.max()) == (1.0, 1.0, 10.0)
-    few = calibrate(values[3:], rows[3:], days[3:], groups, 0.99, 2)
-    assert (few.held, few.seen, few.ranges.high.max()) == (1.0, 28 / 30, 18.0), "13 complete days and two halves"
-
-
-@pytest.mark.parametrize("rows", [np.arange(24 * 7), np.arange(24 * 20)[np.arange(24 * 20) % 24 < 16]])
-def test_less_than_two_weeks_of_readings_are_not_tested(rows: np.ndarray) -> None:
-    """Check a week, and twenty days of 16 hours."""
-    values, places, days = (table[rows] for table in sample_hours(3, 0))
-    ranges, held, seen = calibrate(values, places, days, HOURLY, 0.9, 24)
-    plain = infer(values, places, HOURLY)
-    assert np.isnan([held, seen]).all()
-    np.testing.assert_array_equal(ranges.low, plain.low)
-    np.testing.assert_array_equal(ranges.high, plain.high)
+def test_bounds_move_by_a_margin_in_spreads_and_stay_above_the_least() -> None:
+    """Check bounds −1 and 3 of spread 2, with a least reading of 0, for two windows of other margins."""
+    table, rows = np.ones((7, 1)), np.zeros((2, 3), np.int64)
+    ranges = Ranges(-table, 3 * table, spread=2 * table).above(np.zeros((1, 1)))
+    assert (ranges.low[0, 0], ranges.high[0, 0]) == (0.0, 3.0)
+    low, high = ranges.limits(rows, np.array([[0.5], [-1.0]]))
+    assert low[:, 0, 0].tolist() == [0.0, 1.0], "a margin of −1 spread moves −1, not the raised bound 0"
+    assert high[:, 0, 0].tolist() == [4.0, 1.0]
+    fixed = Ranges(-table, 3 * table)
+    np.testing.assert_array_equal(fixed.limits(rows, 5.0)[1], 3.0)
 
 
 def test_satisfaction_by_hand() -> None:
