@@ -19,6 +19,7 @@ from deploy.federation.runs import Origin, origin_of
 from server.record.events import Finish, Metrics, RoundEvent, Start
 from server.record.folder import RunDirectory
 from server.record.result import Privacy, Result
+from server.record.verdict import Outcome, outcome_of
 
 _HEADLINE_CUT = "20"  # the cut-off that represents a metric with several
 
@@ -253,10 +254,11 @@ FALLS_BACK = "; recommend and forecast answer by that baseline where a client's 
 
 USES = "; {value} as clients use it, each by the better of both on its own validation data"
 
-_JUDGED = {
-    1: "training gained more than its noise cost",
-    0: "noise cost all that training gained",
-    -1: "noise cost more than training gained; this model is worse than what every client has without the federation",
+_JUDGED: dict[Outcome, str] = {
+    "few": "too few units to say if training gained more than its noise cost",
+    "better": "training gained more than its noise cost",
+    "level": "noise cost all that training gained",
+    "worse": "noise cost more than training gained; this model is worse than what every client has without the federation",
 }
 
 
@@ -272,15 +274,17 @@ def noise_cost(result: Result) -> str:
     comparison = TASKS[result.task].comparison if result.task in TASKS else None
     if comparison is None or result.floor_value is None or not (result.privacy.counts or result.privacy.epsilon):
         return ""
-    m, final, floor = measure(comparison.metric), _final(result, comparison.metric), result.floor_value
+    task = TASKS[result.task]
+    m, final, floor = measure(task.objective.metric), _final(result, task.objective.metric), result.floor_value
     if math.isnan(final) or math.isnan(floor):
         return ""
     shown = [format_value(m, value) for value in (final, floor)]
-    gain = 0 if shown[0] == shown[1] else 1 if (final > floor) == comparison.higher_is_better else -1
-    used = _final(result, f"{USED.prefix}{comparison.metric}")
-    rest = FALLS_BACK * (gain < 1 and comparison.answers)
+    outcome: Outcome = "better" if (final > floor) == task.higher_is_better else "worse"
+    outcome = outcome_of(result.verdict) if result.verdict else "level" if shown[0] == shown[1] else outcome
+    used = _final(result, f"{USED.prefix}{m.key}")
+    rest = FALLS_BACK * (outcome != "better" and comparison.answers)
     rest = rest if math.isnan(used) else USES.format(value=f"{m.short} {format_value(m, used)}")
-    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {_JUDGED[gain]}{rest}"
+    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {_JUDGED[outcome]}{rest}"
 
 
 def _final(result: Result, metric: str) -> float:
