@@ -153,7 +153,7 @@ def summarize(root: Path, run: str) -> Json | None:
     status, reason = _status(root, run, last)
     rounds = tuple(event for event in reversed(last) if isinstance(event, RoundEvent))
     record = RunRecord(RunDirectory(root, run), config, rounds, "unfinished", reason, first, None)
-    shown = headlines(record.final, baselines=False)
+    shown = headlines(record.final, baselines=False, first=view.objective_of(record.task))
     headline = next((m for m in shown if m.key != "loss"), next(iter(shown), None))
     group = (first.task, first.fingerprint, first.split, str(first.seed)) if first and first.fingerprint else ()
     return {
@@ -243,6 +243,7 @@ def read_detail(root: Path, run: str) -> Json | None:
         "result": shown,
         "privacy": _privacy_as_json(config, result),
         "origin": origin if isinstance(origin, dict) else None,
+        "objective": view.objective_of(str(config.get("task", ""))),
         "has_examples": read_file(root, run, "examples.json", MAX_EXAMPLES) is not None,
     }
 
@@ -425,4 +426,7 @@ def _describe(events: Sequence[Event], described: set[str]) -> Mapping[str, Any]
     new = sorted(keys - described)[: max(MAX_METRICS - len(described), 0)]
     described.update(new)
     fields = ("label", "short", "better", "digits", "meaning", "headline", "baseline")
-    return {key: {name: getattr(measure(key), name) for name in fields} for key in new}
+    found = {key: {name: getattr(measure(key), name) for name in fields} for key in new}
+    for key in {key for key in new if f"{key}_shown" in keys}:
+        found[key]["headline"] = False  # people see the list of the other
+    return found

@@ -102,7 +102,8 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     if not spent and (start is None or view.is_error(start.task, start.model)):
         line.append(f" train loss {format_value(view.measure('loss'), event.loss)} ")
     line.append(f" {event.split}:" if event.split else "", "cyan")
-    for m in headlines(event.metrics.keys() - {"loss"})[:MAX_METRICS]:
+    first = view.objective_of(start.task) if start else ""
+    for m in headlines(event.metrics.keys() - {"loss"}, first=first)[:MAX_METRICS]:
         line.append(f" {m.short} ").append(f"{format_value(m, event.metrics[m.key])} ", "bold")
     if spent:
         line.append(
@@ -300,7 +301,7 @@ def _cells(record: RunRecord) -> Iterator[str]:
     yield f"{record.epsilon or 0:g}" if record.noisy else "–"
     yield time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started)) if record.started else "–"
     short = [m.key for m in brief(record.final, record.task)]
-    specs = headlines(short, baselines=False)[:SHOWN_METRICS]
+    specs = headlines(short, baselines=False, first=view.objective_of(record.task))[:SHOWN_METRICS]
     yield ", ".join(f"{m.label} {format_value(m, record.final[m.key])}" for m in specs)
 
 

@@ -46,9 +46,22 @@ def brief(keys: Iterable[str], task: str) -> list[MetricSpec]:
     return [m for m in in_order(keys) if _describe(m.key, metrics, families).short_table]
 
 
-def headlines(keys: Iterable[str], *, baselines: bool = True) -> list[MetricSpec]:
-    """Return the metrics of progress lines and curves, in order, with those of baselines if wanted."""
-    return [m for m in in_order(keys) if m.headline and (baselines or not m.baseline)]
+def headlines(keys: Iterable[str], *, baselines: bool = True, first: str = "") -> list[MetricSpec]:
+    """Return the metrics of progress lines and curves, in order, with those of baselines if wanted.
+
+    A metric of lists as people see them replaces that of all candidates. `first` is the key of the metric that leads.
+    """
+    keys = set(keys)
+    found = [m for m in in_order(keys) if m.headline and (baselines or not m.baseline) and f"{m.key}_shown" not in keys]
+    return sorted(found, key=lambda m: m.key != first)
+
+
+def objective_of(task: str) -> str:
+    """Return the key of the metric that decides on models of a task; empty if it cannot be imported."""
+    try:
+        return TASKS[task].objective.metric
+    except ConfigError:
+        return ""
 
 
 def is_error(task: str, model: str) -> bool:
@@ -368,6 +381,17 @@ class RunRecord:
         values = [(r.round, r.metrics[key]) for r in self.rounds if key in r.metrics]
         values = values[:-1] if self.tested and len(values) > 1 else values
         return [x for x, _ in values], [y for _, y in values]
+
+    @property
+    def best_round(self) -> int:
+        """Number of the best round by the task's objective, so far or of the result; 0 without any."""
+        if self.result and self.result.best:
+            return self.result.best.round
+        key = objective_of(self.task)
+        rounds = [r for r in self.rounds if r.split != "test" and not math.isnan(r.metrics.get(key, math.nan))]
+        sign = -1 if measure(key).better == "higher" else 1
+        values = {r.round: sign * (r.metrics[key] if math.isnan(r.selection) else r.selection) for r in rounds}
+        return min(values, key=values.__getitem__, default=0)
 
     @property
     def noisy(self) -> bool:
