@@ -19,7 +19,6 @@ from common.arrays import Arrays
 from common.config.parse import configure_alone, is_comparable
 from common.config.run import RunConfig
 from common.errors import FedloomError, RunError
-from common.methods.ridge import Ridge
 from common.models import build_model, parameters
 from common.tasks.registry import TASKS, closed_form_of
 from common.tasks.spec import ALONE_PREFIX
@@ -128,7 +127,7 @@ def measure_alone(
 
 
 def _train(config: RunConfig, clients: Sequence[Participant], is_late: Callable[[], bool]) -> None:
-    """Train clients stacked for all steps of the run; one whose training diverges stays at its last finite model."""
+    """Train clients stacked for all steps of the run; a diverged one stays at its last finite model."""
     remaining, number = config.rounds * clients[0].steps if clients else 0, 0
     while remaining and clients:
         if is_late():
@@ -143,11 +142,10 @@ def _train(config: RunConfig, clients: Sequence[Participant], is_late: Callable[
 def _solve(config: RunConfig, vocabulary: Vocabulary, client: Participant) -> Participant:
     """Return the client with the solution of the task's closed form by its own statistics alone."""
     form, options = closed_form_of(config.task), config.method_options
-    strength = options.strength if isinstance(options, Ridge) else 0.0
     trainer, solved = build_trainer(options), form.start(vocabulary, False)
     for _ in range(config.rounds):
         asked = replace(client, request=replace(client.request, statics=solved))
         found = expand(trainer.statistics(asked), form.template(solved))
         sums: Arrays = {name: np.asarray(a, np.float64) for name, a in found.items()}
-        solved = form.solve(solved, sums, strength)
+        solved = form.solve(solved, sums, float(getattr(options, "strength", 0.0)))
     return replace(client, request=replace(client.request, statics=solved))

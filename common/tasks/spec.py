@@ -65,9 +65,10 @@ class TaskRun(Generic[OptionsT, VocabularyT]):
 
 @dataclass(frozen=True)
 class Objective:
-    """Metric that decides: the best round, early stopping, rewards of planners, the verdict, marks on pages.
+    """Metric that decides on models.
 
-    Its `MetricSpec` says if lower or higher values are better.
+    The best round, early stopping, rewards of planners, the verdict and marks on pages follow it. Its `MetricSpec` says if
+    lower or higher values are better.
     """
 
     metric: str
@@ -126,7 +127,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     records_per_example: int = 1
 
     def __post_init__(self) -> None:
-        """Check that the objective is a metric of the model with a direction, and that its baseline has the same.
+        """Check that the objective is a metric of the model with a direction, which its baseline shares.
 
         Raises:
             ConfigError: It is not.

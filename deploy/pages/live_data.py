@@ -23,6 +23,7 @@ from common.config.parse import parse
 from common.errors import ConfigError, DataError, FedloomError
 from common.options import leaves
 from deploy.pages import view
+from deploy.pages.noise_cost import statement_of
 from deploy.pages.terminal import POLL_SECONDS
 from deploy.pages.view import RunRecord, first_line, format_value, headlines, measure
 from server.record.events import Event, Finish, RoundEvent, Start, event_from_line, event_to_line
@@ -254,7 +255,7 @@ def _privacy_as_json(config: Mapping[str, Any], result: Result | None) -> Json |
     `exact` is True if updates are sent without noise. None if a package or an option of the run is missing here.
     """
     if result:
-        privacy, (claim, terms) = result.privacy, view.statement_of(result)
+        privacy, (claim, terms) = result.privacy, statement_of(result)
     else:
         try:
             privacy = statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)

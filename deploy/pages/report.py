@@ -25,6 +25,7 @@ from deploy.pages import figures as plots
 from deploy.pages import view
 from deploy.pages.budget import budget
 from deploy.pages.figures import MEDIAN_RATE
+from deploy.pages.noise_cost import statement_of
 from deploy.pages.view import (
     RunRecord,
     Section,
@@ -150,7 +151,7 @@ def page(runs: Sequence[Path]) -> str:
         comparison=[] if single else view.compare_runs(histories),
         sections=[section for section in _sections(histories) if section],
         statements=[
-            (label, *view.statement_of(history.result))
+            (label, *statement_of(history.result))
             for label, history in zip(labels(histories), histories, strict=True)
             if history.result
         ],

@@ -27,6 +27,7 @@ from common.metrics import MetricSpec
 from common.text import count, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
+from deploy.pages.noise_cost import statement_of
 from deploy.pages.view import COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
 from server.clients.roster import REVOKED
 from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Sum, Waiting, event_from_line
@@ -251,7 +252,7 @@ def _grid(result: Result) -> list[Sequence[str]]:
 
 
 def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
-    claim, terms = view.statement_of(result)
+    claim, terms = statement_of(result)
     facts = {
         "note" if result.status == "completed" else "reason": result.reason,
         "metrics": view.unmeasured(result),

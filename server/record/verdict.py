@@ -100,7 +100,7 @@ def judge(units: int, mean: float | None, standard_error: float | None, better: 
 
 
 def outcome_of(verdict: Verdict) -> Outcome:
-    """Return the outcome against whatever a client has without the federation: the worst of the comparisons."""
+    """Return the worst outcome against what a client has without the federation."""
     outcomes = [outcome for _, outcome, _ in _comparisons(verdict)]
     return next((each for each in _WORST_FIRST if each in outcomes), "few")
 
@@ -115,7 +115,10 @@ _SAYS: dict[Outcome, str] = {
 
 
 def describe(verdict: Verdict, task: str, best: Best | None, note: str = "") -> str:
-    """Return the verdict in a sentence, and that on the best round. The value after ± is two standard errors."""
+    """Return the verdict in a sentence, and that on the best round.
+
+    The value after ± is two standard errors.
+    """
     sentences = [_sentence(verdict, task, note)] if verdict.simple is not None or verdict.alone is not None else []
     if best is not None and best.test:
         goal = _short(task, TASKS[task].objective.metric)
