@@ -127,9 +127,8 @@ def prefers_baseline(config: RunConfig, learner: Learner, model: Arrays, statics
             if split == "test" and config.task_options.validation_share:
                 return True
             difference = float((units - simple)[measured].mean())
-            return (
-                not (difference if TASKS[config.task].higher_is_better else -difference) > 0
-            )  # NaN: the model diverged
+            gain = difference if TASKS[config.task].higher_is_better else -difference
+            return not gain > 0  # NaN: the model diverged
     return False
 
 

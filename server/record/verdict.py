@@ -252,6 +252,7 @@ def _judge(config: RunConfig, used: Evaluation, best: Best | None) -> Verdict | 
     verdict = judge_run(config.task, used.metrics, best, used.paired.get(SIMPLE, PairedSums()))
     if verdict is None or verdict.metric not in used.alone or not {ALONE, BOTH} <= used.paired.keys():
         return verdict
-    if used.paired[ALONE].units < verdict.units:
-        return verdict
+    if missing := max(verdict.units - used.paired[ALONE].units, 0):
+        note = f"; not compared with alone, unfinished for {missing:,} of {verdict.units:,} {verdict.unit_name}"
+        return replace(verdict, text=describe(verdict, config.task, best, note))
     return compare_alone(verdict, config.task, best, used.alone[verdict.metric], used.paired)

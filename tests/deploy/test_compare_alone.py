@@ -75,8 +75,9 @@ def test_a_client_that_could_not_compare_leaves_the_others_uncompared(
         return measure(config, vocabulary, learners, *rest)
 
     monkeypatch.setattr(alone, "measure_alone", fail_once)
-    assert verdict_of(simulated(tmp_path, "rules", True)).alone is None
-    assert len(failed) == 1
+    found = verdict_of(simulated(tmp_path, "rules", True))
+    assert (found.alone, len(failed)) == (None, 1)
+    assert f"; not compared with alone, unfinished for 1 of {found.units} homes" in found.text
 
 
 @pytest.fixture
