@@ -177,8 +177,7 @@ def compute_reward(config: RunConfig, evaluation: Evaluation, length: float, ref
     remaining = trim({name: now[name][0] - earlier[name] for name in now if name in earlier})
     both = {name: now[name] for name in now if name in remaining}
     then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
-    before, after = (pool(metric, then), pool(metric, both)) if both else (0.0, 0.0)
-    reward = improvement(before, after, task.higher_is_better)
+    reward = improvement(pool(metric, then), pool(metric, both), task.higher_is_better) if both else 0.0
     return reward, pack_values({**earlier, **{name: value for name, (value, _) in now.items()}})
 
 
