@@ -15,7 +15,8 @@ from client.secure.terms import Pins
 from client.secure.upload import join_training, upload_counts, upload_metrics, with_own_part
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
-from client.training.evaluation import assess_models, choose_cluster, evaluate_models, with_alone
+from client.training.alone import with_alone
+from client.training.evaluation import assess_models, choose_cluster, evaluate_models
 from client.training.local_round import train
 from client.training.participant import ADAPT, Participant
 from client.training.state import keep_round

@@ -14,7 +14,7 @@ from common.arrays import Array, Arrays, Floats
 from common.config.run import RunConfig
 from common.metrics import USED
 from common.tasks.registry import TASKS
-from common.tasks.spec import SIMPLE
+from common.tasks.spec import ALONE, BOTH, SIMPLE
 from common.wire.messages import EvaluateReply, Metrics
 
 MEASURED = "measured.json"
@@ -55,10 +55,33 @@ def paired_sums(first: Floats, other: Floats, *, higher_is_better: bool) -> Arra
 
 def to_paired(task: str, units: Floats, simple: Floats) -> Arrays:
     """Return the sums that a reply has; empty if the task compares no units."""
-    comparison = TASKS[task].comparison
-    if comparison is None or not len(units):
+    spec = TASKS[task]
+    if spec.comparison is None or not len(units):
         return {}
-    return {SIMPLE: paired_sums(units, simple, higher_is_better=comparison.higher_is_better)}
+    return {SIMPLE: paired_sums(units, simple, higher_is_better=spec.higher_is_better)}
+
+
+def pair_with_alone(task: str, shared: Measured, alone: Measured) -> Arrays:
+    """Return the sums of differences to a model trained alone, and to the better of it and the baseline.
+
+    They are empty if no unit has both values.
+    """
+    units, other, simple = values(shared.units), values(alone.units), values(shared.simple)
+    if units.shape != other.shape or not np.isfinite(units - other).any():
+        return {}
+    higher_is_better = TASKS[task].higher_is_better
+    simple = simple if simple.shape == other.shape else np.full_like(other, np.nan)
+    better = np.fmax(other, simple) if higher_is_better else np.fmin(other, simple)
+    better[~np.isfinite(other)] = np.nan
+    return {
+        key: paired_sums(units, each, higher_is_better=higher_is_better)
+        for key, each in ((ALONE, other), (BOTH, better))
+    }
+
+
+def has_units(measured: Measured) -> bool:
+    """Return True if a unit has held-out data."""
+    return any(value is not None for value in measured.units)
 
 
 def to_document(reply: EvaluateReply, units: Floats, simple: Floats) -> bytes:
@@ -96,8 +119,7 @@ def prefers_baseline(config: RunConfig, learner: Learner, model: Arrays, statics
     Validation data decide, and the baseline answers a client that has none; test data decide where the run held out no
     validation data. The choice never leaves the client, so it costs no privacy.
     """
-    comparison = TASKS[config.task].comparison
-    if not offers_baseline(config) or comparison is None:
+    if not offers_baseline(config):
         return False
     for split in ("validation", "test"):
         units, simple = measure_units(learner, model, statics, split)
@@ -105,25 +127,25 @@ def prefers_baseline(config: RunConfig, learner: Learner, model: Arrays, statics
             if split == "test" and config.task_options.validation_share:
                 return True
             difference = float((units - simple)[measured].mean())
-            return not (difference if comparison.higher_is_better else -difference) > 0  # NaN: the model diverged
+            gain = difference if TASKS[config.task].higher_is_better else -difference
+            return not gain > 0  # NaN: the model diverged
     return False
 
 
 def measure_used(
     config: RunConfig, learner: Learner, model: Arrays, statics: Arrays, measured: tuple[Metrics, Metrics]
 ) -> tuple[Metrics, Metrics]:
-    """Return the metric of what the client uses, and its weight; empty unless validation data decide.
+    """Return the metrics of what the client uses, and their weights; empty unless validation data decide.
 
     `measured` are the metrics of model and baseline on test data, and their weights.
     """
     task, (metrics, weights) = TASKS[config.task], measured
-    if not offers_baseline(config) or task.comparison is None or not config.task_options.validation_share:
+    if not offers_baseline(config) or not config.task_options.validation_share:
         return {}, {}
-    metric = task.comparison.metric
-    used = task.simple[metric] if prefers_baseline(config, learner, model, statics) else metric
-    if used not in metrics:
-        return {}, {}
-    return {f"{USED.prefix}{metric}": metrics[used]}, {f"{USED.prefix}{metric}": weights[used]}
+    by_baseline = prefers_baseline(config, learner, model, statics)
+    pairs = {f"{USED.prefix}{key}": simple if by_baseline else key for key, simple in task.simple.items()}
+    pairs = {key: used for key, used in pairs.items() if used in metrics}
+    return {key: metrics[used] for key, used in pairs.items()}, {key: weights[used] for key, used in pairs.items()}
 
 
 def describe_choice(task: str) -> str:

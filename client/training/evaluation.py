@@ -1,44 +1,24 @@
-"""Evaluation of models on a client's data: metrics, scores, choice of a cluster, training alone."""
+"""Evaluation of models on a client's data: metrics, scores, choice of a cluster."""
 
 import json
 import math
-import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
-from client.enrolment import BuildLearner, EnrolledRun
+from client.enrolment import EnrolledRun
 from client.inference.model_choice import models_of_client
 from client.privacy.transforms import run_or_zeros
-from client.state import MemoryStore, Store
+from client.state import Store
 from client.tasks.learner import HasBaselines, HasProperty, Learner, training_loss
 from client.trainers.registry import build_trainer
-from client.training.comparison import (
-    MEASURED,
-    Measured,
-    from_document,
-    measure_units,
-    measure_used,
-    paired_sums,
-    to_document,
-    to_paired,
-    values,
-)
-from client.training.local_round import train
-from client.training.participant import ADAPT, Participant
+from client.training.comparison import MEASURED, measure_units, measure_used, to_document, to_paired
+from client.training.participant import Participant
 from client.training.state import HEAD, load_group, return_to_round
 from common.arrays import Arrays, check_like, group
-from common.config.parse import configure_alone, is_comparable
 from common.config.run import RunConfig
-from common.errors import FedloomError
 from common.methods.base import choose_lowest
-from common.models import build_model, parameters
-from common.tasks.registry import TASKS
-from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS
+from common.models import parameters
 from common.wire.messages import (
-    LOCAL,
     AssignReply,
     AssignRequest,
     EvaluateReply,
@@ -136,78 +116,3 @@ def choose_cluster(
     if trains:
         store.write(run.run, CLUSTER, json.dumps({"cluster": cluster, "round": request.round}).encode())
     return cluster
-
-
-ALONE_DOCUMENT = "alone.json"
-"""Name of the document in a run's state: metrics of the model trained alone; private."""
-
-DEADLINE_SHARE = 0.5
-"""Share of a round's time limit after which no further round alone begins."""
-
-Steps = Callable[[int], int]
-"""Number of local steps for a requested one, as the owner's policy limits it."""
-
-
-def with_alone(
-    run: EnrolledRun, participant: Participant, build: BuildLearner, steps: Steps, split: str, reply: EvaluateReply
-) -> EvaluateReply:
-    """Return the reply with the differences to a model trained alone; unchanged if the run asks for none.
-
-    The participant has stored its measurement of the finished model; `steps` limits local steps.
-    """
-    comparison = TASKS[run.config.task].comparison
-    if not run.config.federation.compare_alone or comparison is None or not is_comparable(run.config):
-        return reply
-    try:
-        rounds, alone = _measure_once(run, participant, build, steps, split)
-    except FedloomError:
-        return reply
-    shared = values(from_document(participant.store.read(participant.run, MEASURED)).units)
-    other, metric = values(alone.units), comparison.metric
-    if shared.shape != other.shape or not np.isfinite(shared - other).any() or metric not in alone.metrics:
-        return reply
-    sums = paired_sums(shared, other, higher_is_better=comparison.higher_is_better)
-    metrics = {f"{ALONE_PREFIX}{metric}": alone.metrics[metric], ALONE_ROUNDS: float(rounds)}
-    weights = {f"{ALONE_PREFIX}{metric}": alone.weights[metric], ALONE_ROUNDS: 1.0}
-    paired = {**reply.paired, ALONE: sums}
-    return replace(reply, metrics={**reply.metrics, **metrics}, weights={**reply.weights, **weights}, paired=paired)
-
-
-def _measure_once(
-    run: EnrolledRun, participant: Participant, build: BuildLearner, steps: Steps, split: str
-) -> tuple[int, Measured]:
-    """Return the number of rounds alone and the measurement, stored ones if there are any."""
-    asked = {"rounds": run.config.rounds, "split": split}
-    try:
-        stored = json.loads(participant.store.read(participant.run, ALONE_DOCUMENT))
-        if stored["asked"] == asked:
-            return int(stored["done"]), Measured(**stored["measured"])
-    except (ValueError, KeyError, TypeError):
-        pass  # none yet
-    done, measured = _train_alone(run, participant, build, steps, split)
-    document = {"asked": asked, "done": done, "measured": asdict(measured)}
-    participant.store.write(participant.run, ALONE_DOCUMENT, json.dumps(document).encode())
-    return done, measured
-
-
-def _train_alone(
-    run: EnrolledRun, participant: Participant, build: BuildLearner, steps: Steps, split: str
-) -> tuple[int, Measured]:
-    """Train from the run's first model as many rounds as the run has, within half of a round's time limit."""
-    end = time.monotonic() + DEADLINE_SHARE * run.config.federation.deadline
-    config = configure_alone(run.config, run.config.rounds, run.config.catalogue)
-    learner, spec, options = build(config, run.vocabulary), TASKS[config.task], config.method_options
-    model = parameters(build_model(spec, config.task_run(spec, run.vocabulary)))
-    request = TrainRequest(0, participant.request.enrolment, model)
-    alone = replace(
-        participant, learner=learner, store=MemoryStore(), request=request, steps=steps(options.steps(LOCAL))
-    )
-    done = 0
-    while learner.examples and done < config.rounds and time.monotonic() < end:
-        [trained] = train(options, [replace(alone, request=replace(request, round=done + 1))])
-        if isinstance(trained, FedloomError):
-            raise trained
-        done += 1
-    adapt = replace(request, round=done, phase=ADAPT)
-    evaluate_models(config, replace(alone, request=adapt, steps=steps(options.steps(ADAPT))), split, final=True)
-    return done, from_document(alone.store.read(alone.run, MEASURED))

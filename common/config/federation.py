@@ -107,9 +107,10 @@ class Federation(Options):
     without work may notice a round that much later."""
 
     compare_alone: bool = False
-    """True if each client also trains a model on its own data alone after the last round, for at most half
-    of `deadline`. It sends sums of the differences of its units, under the policy for metrics. Runs with
-    noise are not compared."""
+    """True if each client also trains a model on its own data alone after the last round.
+
+    It takes as many steps as the run, and sends sums of the differences of its units, under the policy for metrics.
+    If that takes a client more than half of `deadline`, the run is not compared. Runs with noise are not compared."""
 
     @field_validator("poll_cap")
     @classmethod

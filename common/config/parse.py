@@ -139,16 +139,19 @@ def is_comparable(config: RunConfig) -> bool:
     return config.privacy.unit == "none" and not is_alone and TASKS[config.task].comparison is not None
 
 
-def configure_alone(config: RunConfig, rounds: int, catalogue: str) -> RunConfig:
+def configure_alone(config: RunConfig, rounds: int) -> RunConfig:
     """Return the configuration of the same training without a federation: no noise, no sums of others.
+
+    A closed form stays one, and is solved by own sums.
 
     Raises:
         ConfigError: The method of clients alone does not support the task's options.
     """
-    others = ("algorithm.", "planner.", "federation.")  # local training keeps the section `training`
+    is_closed = config.capabilities.closed_form
+    others = ("planner.", "federation.", *(() if is_closed else ("algorithm.",)))  # the section `training` stays
     flat = {key: value for key, value in flatten(config).items() if not key.startswith(others)}
-    flat |= {"method": ALONE, "rounds": rounds, "evaluate-every": rounds, "run-id": "alone", "resume": False}
+    flat |= {} if is_closed else {"method": ALONE}
+    flat |= {"rounds": rounds, "evaluate-every": rounds, "run-id": "alone", "resume": False}
     flat |= {"privacy.trust": "auto"} if config.privacy.resolved_trust == "helpers" else {}
     flat |= {f"tasks.{config.task}.{kebab(name)}": value for name, value in config.task_options.alone.items()}
-    flat |= {"federation.min-clients": 1, "federation.wait": 1, "catalogue": catalogue}
     return parse(flat)

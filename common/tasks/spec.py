@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from common.arrays import Arrays
-from common.errors import WireError
+from common.errors import ConfigError, WireError
 from common.methods.base import MethodOptions
 from common.metrics import MetricFamily, MetricSpec, find_metric
 from common.options import Scalar
@@ -27,26 +27,22 @@ ALONE = "alone"
 ALONE_PREFIX = "alone_"
 """Prefix of the metrics of these models."""
 
-ALONE_ROUNDS = f"{ALONE_PREFIX}rounds"
-"""Number of rounds that a client trained alone, sent as a metric."""
+BOTH = "both"
+"""Key of the sums of differences to the better of both, unit by unit."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of models unit by unit, for the verdict on a run.
+    """Comparison of models unit by unit for the verdict on a run, by the metric of the task's objective.
 
     Args:
-        metric: Key of the compared metric.
         units: Plural noun of the units of data, such as `homes`.
         baseline: Name of the simple baseline, whose metric is that of `TaskSpec.simple`.
-        higher_is_better: True if higher values of the metric are better.
         answers: True if the baseline answers a client's queries where noise left the model no better.
     """
 
-    metric: str
     units: str
     baseline: str
-    higher_is_better: bool = False
     answers: bool = False
 
 
@@ -69,10 +65,13 @@ class TaskRun(Generic[OptionsT, VocabularyT]):
 
 @dataclass(frozen=True)
 class Objective:
-    """Metric that planners and early stopping optimize."""
+    """Metric that decides on models.
+
+    The best round, early stopping, rewards of planners, the verdict and marks on pages follow it. Its `MetricSpec` says if
+    lower or higher values are better.
+    """
 
     metric: str
-    higher_is_better: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +87,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         build_model: Build the model with parameters from torch's global generator; imports torch inside.
         metrics: Metrics in the order of tables; keys are stable.
         families: Prefixes of derived metrics.
-        objective: Metric that planners and early stopping optimize.
+        objective: Metric that decides on models.
         head: Prefixes of the parameters that form the private head.
         client_only: Prefixes of the parameters that never leave a client, whatever the method.
         record_dp: Model variants whose batches separate records, as DP-SGD needs.
@@ -126,6 +125,34 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     comparison: Comparison | None = None
     remark: Callable[[OptionsT, PrivacyOptions, int], str] = lambda options, privacy, clients: ""
     records_per_example: int = 1
+
+    def __post_init__(self) -> None:
+        """Check that the objective is a metric of the model with a direction, which its baseline shares.
+
+        Raises:
+            ConfigError: It is not.
+        """
+        metric, found = self.objective.metric, self.find_metric(self.objective.metric)
+        if found is None:
+            listed = ", ".join(spec.key for spec in self.metrics)
+            raise ConfigError(f"task '{self.name}': the objective '{metric}' is not one of its metrics: {listed}")
+        if not found.better or found.baseline:
+            lack = "is of a baseline" if found.baseline else "has no better direction"
+            raise ConfigError(
+                f"task '{self.name}': the objective '{metric}' {lack}; name a metric of the model that has one"
+            )
+        simple = self.find_metric(self.simple.get(metric, metric))
+        if simple is None or simple.better != found.better:
+            raise ConfigError(
+                f"task '{self.name}': the baseline '{self.simple[metric]}' of the objective '{metric}' is not a metric with"
+                f" better = {found.better}; correct `simple`"
+            )
+
+    @property
+    def higher_is_better(self) -> bool:
+        """True if higher values of the objective are better."""
+        found = self.find_metric(self.objective.metric)
+        return found is not None and found.better == "higher"
 
     def private(self, names: Collection[str], capabilities: Capabilities) -> frozenset[str]:
         """Return the parameters, among those names, that stay with a client under a method."""

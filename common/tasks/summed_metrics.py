@@ -10,7 +10,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, add_prefix, group
 from common.metrics import power_of
-from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE, AnyTask
+from common.tasks.spec import ALONE, ALONE_PREFIX, BOTH, SIMPLE, AnyTask
 
 VALUES = "metrics"
 """Name of the values and their presence, K × 2."""
@@ -20,9 +20,6 @@ PAIRED = "paired"
 
 PAIRED_SUMS = 5
 """Number of these sums: n, Σd, Σd², wins and losses."""
-
-MOST_ROUNDS = 10_000.0
-"""Largest number of rounds that a client trained alone."""
 
 
 @dataclass(frozen=True)
@@ -84,24 +81,19 @@ class SummedMetrics:
 def summed_metrics(task: AnyTask, *, noised: bool) -> SummedMetrics:
     """Return the metrics of a task that secure sums carry.
 
-    With noise these are the objective, the metric of the verdict, and the simple baseline of both: each further metric adds
-    to the noise of all.
+    With noise these are the objective and its simple baseline: each further metric adds to the noise of all.
     """
     if noised:
-        chosen = [task.objective.metric, *([task.comparison.metric] if task.comparison else [])]
-        keys = dict.fromkeys([*chosen, *(task.simple[key] for key in chosen if key in task.simple)])
-        return SummedMetrics({key: _range_of(task, key) for key in keys})
+        keys = (task.objective.metric, task.simple.get(task.objective.metric))
+        return SummedMetrics({key: _range_of(task, key) for key in keys if key})
     of_model = [key for spec in task.metrics for key in spec.keys]
     prefixes = [family.prefix for family in task.families]
     nested = ["".join(pair) for pair in itertools.permutations(prefixes, 2)]
     ranges = {f"{prefix}{key}": _range_of(task, key) for prefix in ("", *prefixes, *nested) for key in of_model}
     if task.comparison is None:
         return SummedMetrics(ranges)
-    alone = {
-        f"{ALONE_PREFIX}{task.comparison.metric}": ranges[task.comparison.metric],
-        ALONE_ROUNDS: (0.0, MOST_ROUNDS),
-    }
-    return SummedMetrics(ranges | alone, (SIMPLE, ALONE))
+    alone = {f"{ALONE_PREFIX}{task.objective.metric}": ranges[task.objective.metric]}
+    return SummedMetrics(ranges | alone, (SIMPLE, ALONE, BOTH))
 
 
 def _range_of(task: AnyTask, key: str) -> tuple[float, float]:

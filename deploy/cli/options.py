@@ -104,7 +104,7 @@ Epsilon = Annotated[
 Delta = Annotated[float | None, typer.Option(help="Set δ of --epsilon; default: 1e-5.")]
 Alone = Annotated[
     bool,
-    typer.Option(help="Compare with models that up to 2,000 clients train alone here, for a minute or the run's time."),
+    typer.Option(help="Compare with models that up to 2,000 clients train alone here, for as many steps as the run."),
 ]
 Sets = Annotated[
     list[str] | None,

@@ -1,32 +1,34 @@
 """Comparison of a finished run with each client alone, and with what clients of this machine measured."""
 
-import tempfile
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from flwr.app import Message
 
 from client.data.dataset import AnyDataset
-from client.session import Session
-from client.training.comparison import MEASURED, Measured, from_document, paired_sums, values
-from client.training.participant import TOGETHER
+from client.tasks.registry import build_learner
+from client.training.alone import measure_alone
+from client.training.comparison import (
+    MEASURED,
+    Measured,
+    from_document,
+    has_units,
+    pair_with_alone,
+    to_paired,
+    values,
+)
 from common.config.parse import configure_alone
 from common.config.run import RunConfig
-from common.errors import BudgetSpentError, FedloomError
-from common.tasks.registry import TASKS
-from common.tasks.spec import SIMPLE
-from common.wire.messages import TRAIN, EvaluateReply
+from common.errors import FedloomError
+from common.tasks.spec import ALONE, BOTH, SIMPLE
+from common.text import count
+from common.wire.messages import EvaluateReply
 from deploy.cli.output import console
 from deploy.federation.start import ClientSpec
-from deploy.simulation.clients import open_sessions
-from deploy.simulation.grid import InProcessGrid
 from server.aggregation.metrics import Evaluation, PairedSums, pool_sums, summarize
 from server.record.result import Result
 from server.record.verdict import compare_alone, floor_of, judge_run
-from server.run import run
 
 
 def read_measured(specs: Sequence[ClientSpec], run: str) -> dict[str, Measured]:
@@ -51,51 +53,21 @@ def with_local_metrics(result: Result, measured: Mapping[str, Measured]) -> Resu
 
 def pool_measured(task: str, measured: Mapping[str, Measured]) -> Evaluation:
     """Return the means over clients, as the server forms them."""
-    comparison = TASKS[task].comparison
-    higher = comparison is not None and comparison.higher_is_better
-    replies = {}
-    for name, one in measured.items():
-        sums = (
-            {SIMPLE: paired_sums(values(one.units), values(one.simple), higher_is_better=higher)} if one.units else {}
-        )
-        replies[name] = EvaluateReply(0, one.metrics, one.weights, sums)
+    replies = {
+        name: EvaluateReply(0, one.metrics, one.weights, to_paired(task, values(one.units), values(one.simple)))
+        for name, one in measured.items()
+    }
     return summarize(replies)
 
 
-def pair_clients(task: str, measured: Mapping[str, Measured], other: Mapping[str, Measured]) -> PairedSums:
-    """Return the differences between two models over the units of clients that measured both."""
-    comparison = TASKS[task].comparison
-    if comparison is None:
-        return PairedSums()
-    pairs = [(values(measured[name].units), values(other[name].units)) for name in measured if name in other]
-    fitting = [(a, b) for a, b in pairs if a.shape == b.shape]
-    return pool_sums(paired_sums(a, b, higher_is_better=comparison.higher_is_better) for a, b in fitting)
+def pair_clients(task: str, measured: Mapping[str, Measured], alone: Mapping[str, Measured]) -> dict[str, PairedSums]:
+    """Return the differences to models trained alone, and to the better of them and the baseline."""
+    pairs = [pair_with_alone(task, measured[name], alone[name]) for name in measured if name in alone]
+    return {key: pool_sums(sums[key] for sums in pairs if sums) for key in (ALONE, BOTH)}
 
-
-MIN_SECONDS = 60.0
-"""Time that the comparison may take at least; a longer run may be compared for as long as it took."""
 
 MOST_CLIENTS = 2_000
 """Largest number of clients that are compared; of more, as many are drawn."""
-
-
-class TimedGrid(InProcessGrid):
-    """Grid that ends the run after a time."""
-
-    def __init__(self, sessions: Mapping[int, Session], together: int, seconds: float) -> None:
-        super().__init__(sessions, together)
-        self._end = time.monotonic() + seconds
-
-    def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Answer all messages.
-
-        Raises:
-            BudgetSpentError: Another round is requested after the end of the time.
-        """
-        messages = list(messages)
-        if time.monotonic() > self._end and any(message.metadata.message_type == TRAIN for message in messages):
-            raise BudgetSpentError("the time of the comparison is over")
-        return super().push_messages(messages)
 
 
 def with_alone(
@@ -103,52 +75,49 @@ def with_alone(
 ) -> Result:
     """Return the result with the comparison in its verdict, unless it has one or nothing was compared.
 
-    Clients alone have nothing in common: each takes the memory and time of a whole model.
+    Clients without held-out data are left out. The others train stacked, each for as many steps as the run took.
     """
-    verdict = result.verdict
-    if verdict is None or verdict.alone is not None or result.status != "completed" or not measured:
+    verdict, numbers = result.verdict, [k for k in range(len(partitions)) if is_compared(measured, k)]
+    if verdict is None or verdict.alone is not None or result.status != "completed" or not numbers:
         return result
-    seconds, drawn = max(MIN_SECONDS, result.seconds), draw_clients(len(partitions), config.seed)
-    of_all = f" of {len(partitions):,}, drawn by the seed" if len(drawn) < len(partitions) else ""
-    clients = f"{len(drawn):,} clients" if of_all else "each client"
+    drawn = draw_clients(numbers, config.seed)
+    of_all = (
+        f"{len(drawn):,} of {count(len(numbers), 'client')}, drawn by the seed," if len(drawn) < len(numbers) else ""
+    )
     console.print(
-        f"comparing with {clients} alone{of_all}, for at most {seconds:.0f} s; Ctrl-C ends this, --no-alone omits it",
+        f"comparing with {of_all or count(len(drawn), 'client')} alone; Ctrl-C ends this, --no-alone omits it",
         style="dim",
         highlight=False,
         soft_wrap=True,
     )
     try:
-        done, alone = train_alone(config, result.rounds_done, [partitions[k] for k in drawn], seconds)
+        alone = train_alone(config, result.rounds_done, {f"client-{k}": partitions[k] for k in drawn})
     except (FedloomError, KeyboardInterrupt):
         return result
-    alone = {f"client-{k}": alone[f"client-{drawn_as}"] for drawn_as, k in enumerate(drawn)}
-    metric = pool_measured(result.task, alone).metrics.get(verdict.metric)
+    value = pool_measured(result.task, alone).metrics.get(verdict.metric)
     sums = pair_clients(result.task, measured, alone)
-    if metric is None or not sums.units:
+    if value is None or not sums[ALONE].units:
         return result
-    note = f"; alone for {done} of {result.rounds_done} rounds" if done < result.rounds_done else ""
-    note += f"; {len(drawn):,} of {len(partitions):,} clients alone" if of_all else ""
-    return replace(result, verdict=compare_alone(verdict, result.task, result.best, metric, sums, note))
+    note = f"; alone: {of_all.removesuffix(',')}" if of_all else ""
+    return replace(result, verdict=compare_alone(verdict, result.task, result.best, value, sums, note))
 
 
-def draw_clients(clients: int, seed: int) -> list[int]:
+def is_compared(measured: Mapping[str, Measured], number: int) -> bool:
+    """Return True if that client has measured a unit with held-out data."""
+    return has_units(measured.get(f"client-{number}", Measured()))
+
+
+def draw_clients(numbers: Sequence[int], seed: int) -> list[int]:
     """Return the numbers of the clients that are compared, ascending."""
-    return sorted(np.random.default_rng(seed).permutation(clients)[:MOST_CLIENTS].tolist())
+    return sorted(np.random.default_rng(seed).permutation(np.array(numbers))[:MOST_CLIENTS].tolist())
 
 
-def train_alone(
-    config: RunConfig, rounds: int, partitions: Sequence[AnyDataset], seconds: float
-) -> tuple[int, dict[str, Measured]]:
-    """Train every client alone, as in the run; return the number of rounds, and each client's measurement.
+def train_alone(config: RunConfig, rounds: int, partitions: Mapping[str, AnyDataset]) -> dict[str, Measured]:
+    """Train every client alone, for as many rounds as the run had, and return its measurement.
 
     Raises:
         FedloomError: The method does not support the task's options.
     """
-    sessions, _ = open_sessions(partitions)
-    with tempfile.TemporaryDirectory() as folder:
-        own_catalogue = Path(folder) / "catalogue.json"
-        own_catalogue.write_text(partitions[0].vocabulary.to_json(), "utf-8")
-        alone = configure_alone(config, rounds, str(own_catalogue))
-        result = run(TimedGrid(sessions, TOGETHER, seconds), alone, Path(folder))
-    stored = {s.client: from_document(s.store.read(alone.run_id, MEASURED)) for s in sessions.values()}
-    return result.rounds_done, stored
+    alone = configure_alone(config, rounds)
+    learners = {name: build_learner(alone, data) for name, data in partitions.items()}
+    return measure_alone(alone, next(iter(partitions.values())).vocabulary, learners, "test")

@@ -96,7 +96,10 @@ MEDIAN_RATE = "rate_p50"
 
 
 def metric_curves(histories: Sequence[RunRecord], m: MetricSpec) -> str:
-    """Plot the metric of each run's global model per round; for the loss, also the training loss, dashed."""
+    """Plot the metric of each run's global model per round; for the loss, also the training loss, dashed.
+
+    A dot marks the best round by the objective.
+    """
 
     def draw(axes: Axes) -> None:
         for color, history in with_colors(histories):
@@ -108,7 +111,9 @@ def metric_curves(histories: Sequence[RunRecord], m: MetricSpec) -> str:
                 _mark_value(axes, rounds[0], values[0], format_value(m, values[0]), color)
                 continue
             axes.plot(rounds, values, color=color)
-            _mark_best(axes, rounds, values, m, color)
+            if history.best_round in rounds:
+                best = rounds.index(history.best_round)
+                axes.plot(rounds[best], values[best], color=color, marker="o", markersize=5.5)
 
     return svg(draw, f"{m.label} per round", x="round")
 
@@ -189,12 +194,6 @@ def _mark_value(axes: Axes, number: int, value: float, text: str, color: str) ->
     axes.annotate(text, (number, value), xytext=(8, 5), textcoords="offset points", color=INK)
     axes.set_xlim(number - 0.5, number + 0.5)
     axes.margins(y=0.4)
-
-
-def _mark_best(axes: Axes, rounds: list[int], values: list[float], m: MetricSpec, color: str) -> None:
-    if m.better and any(not math.isnan(v) for v in values):
-        best = int(np.nanargmin(values) if m.better == "lower" else np.nanargmax(values))
-        axes.plot(rounds[best], values[best], color=color, marker="o", markersize=5.5)
 
 
 MOST_ROWS = 60

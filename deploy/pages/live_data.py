@@ -23,6 +23,7 @@ from common.config.parse import parse
 from common.errors import ConfigError, DataError, FedloomError
 from common.options import leaves
 from deploy.pages import view
+from deploy.pages.noise_cost import statement_of
 from deploy.pages.terminal import POLL_SECONDS
 from deploy.pages.view import RunRecord, first_line, format_value, headlines, measure
 from server.record.events import Event, Finish, RoundEvent, Start, event_from_line, event_to_line
@@ -153,7 +154,7 @@ def summarize(root: Path, run: str) -> Json | None:
     status, reason = _status(root, run, last)
     rounds = tuple(event for event in reversed(last) if isinstance(event, RoundEvent))
     record = RunRecord(RunDirectory(root, run), config, rounds, "unfinished", reason, first, None)
-    shown = headlines(record.final, baselines=False)
+    shown = headlines(record.final, baselines=False, first=view.objective_of(record.task))
     headline = next((m for m in shown if m.key != "loss"), next(iter(shown), None))
     group = (first.task, first.fingerprint, first.split, str(first.seed)) if first and first.fingerprint else ()
     return {
@@ -243,6 +244,7 @@ def read_detail(root: Path, run: str) -> Json | None:
         "result": shown,
         "privacy": _privacy_as_json(config, result),
         "origin": origin if isinstance(origin, dict) else None,
+        "objective": view.objective_of(str(config.get("task", ""))),
         "has_examples": read_file(root, run, "examples.json", MAX_EXAMPLES) is not None,
     }
 
@@ -253,7 +255,7 @@ def _privacy_as_json(config: Mapping[str, Any], result: Result | None) -> Json |
     `exact` is True if updates are sent without noise. None if a package or an option of the run is missing here.
     """
     if result:
-        privacy, (claim, terms) = result.privacy, view.statement_of(result)
+        privacy, (claim, terms) = result.privacy, statement_of(result)
     else:
         try:
             privacy = statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
@@ -425,4 +427,7 @@ def _describe(events: Sequence[Event], described: set[str]) -> Mapping[str, Any]
     new = sorted(keys - described)[: max(MAX_METRICS - len(described), 0)]
     described.update(new)
     fields = ("label", "short", "better", "digits", "meaning", "headline", "baseline")
-    return {key: {name: getattr(measure(key), name) for name in fields} for key in new}
+    found = {key: {name: getattr(measure(key), name) for name in fields} for key in new}
+    for key in {key for key in new if f"{key}_shown" in keys}:
+        found[key]["headline"] = False  # people see the list of the other
+    return found

@@ -25,6 +25,7 @@ from deploy.pages import figures as plots
 from deploy.pages import view
 from deploy.pages.budget import budget
 from deploy.pages.figures import MEDIAN_RATE
+from deploy.pages.noise_cost import statement_of
 from deploy.pages.view import (
     RunRecord,
     Section,
@@ -150,7 +151,7 @@ def page(runs: Sequence[Path]) -> str:
         comparison=[] if single else view.compare_runs(histories),
         sections=[section for section in _sections(histories) if section],
         statements=[
-            (label, *view.statement_of(history.result))
+            (label, *statement_of(history.result))
             for label, history in zip(labels(histories), histories, strict=True)
             if history.result
         ],
@@ -193,7 +194,9 @@ def _learning(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
     for m in headlines(keys - shown):
         caption = "Solid: evaluation. Dashed: training." if m.key == "loss" and has_loss else m.meaning
         figures.append(figure_of(m, plots.metric_curves(histories, m), caption))
-    note = "Global model after each round; a dot marks the best value."
+    objectives = dict.fromkeys(view.objective_of(history.task) for history in histories)
+    by = " and ".join(view.measure(key).label for key in objectives if key)
+    note = f"Global model after each round; a dot marks the best round by {by}."
     if any(history.tested for history in histories):
         note += " On validation data; the last round is measured on test data and is the result."
     elif any(history.validated for history in histories):

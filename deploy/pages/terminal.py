@@ -27,6 +27,7 @@ from common.metrics import MetricSpec
 from common.text import count, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
+from deploy.pages.noise_cost import statement_of
 from deploy.pages.view import COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
 from server.clients.roster import REVOKED
 from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Sum, Waiting, event_from_line
@@ -102,7 +103,8 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     if not spent and (start is None or view.is_error(start.task, start.model)):
         line.append(f" train loss {format_value(view.measure('loss'), event.loss)} ")
     line.append(f" {event.split}:" if event.split else "", "cyan")
-    for m in headlines(event.metrics.keys() - {"loss"})[:MAX_METRICS]:
+    first = view.objective_of(start.task) if start else ""
+    for m in headlines(event.metrics.keys() - {"loss"}, first=first)[:MAX_METRICS]:
         line.append(f" {m.short} ").append(f"{format_value(m, event.metrics[m.key])} ", "bold")
     if spent:
         line.append(
@@ -250,7 +252,7 @@ def _grid(result: Result) -> list[Sequence[str]]:
 
 
 def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
-    claim, terms = view.statement_of(result)
+    claim, terms = statement_of(result)
     facts = {
         "note" if result.status == "completed" else "reason": result.reason,
         "metrics": view.unmeasured(result),
@@ -300,7 +302,7 @@ def _cells(record: RunRecord) -> Iterator[str]:
     yield f"{record.epsilon or 0:g}" if record.noisy else "–"
     yield time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started)) if record.started else "–"
     short = [m.key for m in brief(record.final, record.task)]
-    specs = headlines(short, baselines=False)[:SHOWN_METRICS]
+    specs = headlines(short, baselines=False, first=view.objective_of(record.task))[:SHOWN_METRICS]
     yield ", ".join(f"{m.label} {format_value(m, record.final[m.key])}" for m in specs)
 
 

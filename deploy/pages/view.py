@@ -45,9 +45,22 @@ def brief(keys: Iterable[str], task: str) -> list[MetricSpec]:
     return [m for m in in_order(keys) if _describe(m.key, metrics, families).short_table]
 
 
-def headlines(keys: Iterable[str], *, baselines: bool = True) -> list[MetricSpec]:
-    """Return the metrics of progress lines and curves, in order, with those of baselines if wanted."""
-    return [m for m in in_order(keys) if m.headline and (baselines or not m.baseline)]
+def headlines(keys: Iterable[str], *, baselines: bool = True, first: str = "") -> list[MetricSpec]:
+    """Return the metrics of progress lines and curves, in order, with those of baselines if wanted.
+
+    A metric of lists as people see them replaces that of all candidates. `first` is the key of the metric that leads.
+    """
+    keys = set(keys)
+    found = [m for m in in_order(keys) if m.headline and (baselines or not m.baseline) and f"{m.key}_shown" not in keys]
+    return sorted(found, key=lambda m: m.key != first)
+
+
+def objective_of(task: str) -> str:
+    """Return the key of the metric that decides on models of a task; empty if it cannot be imported."""
+    try:
+        return TASKS[task].objective.metric
+    except ConfigError:
+        return ""
 
 
 def is_error(task: str, model: str) -> bool:
@@ -247,46 +260,6 @@ def first_line(reason: str, longest: int = 160) -> str:
     return printable(reason.strip().partition("\n")[0], longest)
 
 
-HEADING = "cost of noise"
-
-FALLS_BACK = "; recommend and forecast answer by that baseline where a client's own held-out data agree"
-
-USES = "; {value} as clients use it, each by the better of both on its own validation data"
-
-_JUDGED = {
-    1: "training gained more than its noise cost",
-    0: "noise cost all that training gained",
-    -1: "noise cost more than training gained; this model is worse than what every client has without the federation",
-}
-
-
-def statement_of(result: Result) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """Return the privacy statement as a sentence, and its exact terms by heading, with what noise cost."""
-    claim, terms = privacy(result.privacy)
-    cost = noise_cost(result)
-    return claim, {**terms, HEADING: (cost,)} if cost else terms
-
-
-def noise_cost(result: Result) -> str:
-    """Compare a run with noise with the simple baseline that sends nothing; empty without either."""
-    comparison = TASKS[result.task].comparison if result.task in TASKS else None
-    if comparison is None or result.floor_value is None or not (result.privacy.counts or result.privacy.epsilon):
-        return ""
-    m, final, floor = measure(comparison.metric), _final(result, comparison.metric), result.floor_value
-    if math.isnan(final) or math.isnan(floor):
-        return ""
-    shown = [format_value(m, value) for value in (final, floor)]
-    gain = 0 if shown[0] == shown[1] else 1 if (final > floor) == comparison.higher_is_better else -1
-    used = _final(result, f"{USED.prefix}{comparison.metric}")
-    rest = FALLS_BACK * (gain < 1 and comparison.answers)
-    rest = rest if math.isnan(used) else USES.format(value=f"{m.short} {format_value(m, used)}")
-    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {_JUDGED[gain]}{rest}"
-
-
-def _final(result: Result, metric: str) -> float:
-    return (result.metrics or result.local).get(metric, math.nan)
-
-
 Status = Literal["completed", "failed", "unfinished"]
 
 
@@ -364,6 +337,17 @@ class RunRecord:
         values = [(r.round, r.metrics[key]) for r in self.rounds if key in r.metrics]
         values = values[:-1] if self.tested and len(values) > 1 else values
         return [x for x, _ in values], [y for _, y in values]
+
+    @property
+    def best_round(self) -> int:
+        """Number of the best round by the task's objective, so far or of the result; 0 without any."""
+        if self.result and self.result.best:
+            return self.result.best.round
+        key = objective_of(self.task)
+        rounds = [r for r in self.rounds if r.split != "test" and not math.isnan(r.metrics.get(key, math.nan))]
+        sign = -1 if measure(key).better == "higher" else 1
+        values = {r.round: sign * (r.metrics[key] if math.isnan(r.selection) else r.selection) for r in rounds}
+        return min(values, key=values.__getitem__, default=0)
 
     @property
     def noisy(self) -> bool:

@@ -126,7 +126,7 @@ class Evaluation:
     paired: dict[str, PairedSums] = field(default_factory=dict)
     """Baseline -> differences to it over the units of all clients; for the final model."""
     alone: Metrics = field(default_factory=dict)
-    """Metrics of models that clients trained alone, and the number of their rounds, without the prefix."""
+    """Metrics of models that clients trained alone, without the prefix."""
     dropped: dict[str, str] = field(default_factory=dict)
     """Client -> note on its metrics that are non-finite or implausible; they are left out."""
     diverged: frozenset[str] = frozenset()

@@ -167,17 +167,17 @@ def compute_reward(config: RunConfig, evaluation: Evaluation, length: float, ref
     if planner.observes_norm:
         before = reference.get("norm", np.array(length))
         return improvement(float(before), length), {"norm": np.array(length)}
-    objective = TASKS[config.task].objective
-    now, earlier = limit_weights(evaluation.values_of(objective.metric)), unpack_values(reference)
+    task = TASKS[config.task]
+    metric = task.objective.metric
+    now, earlier = limit_weights(evaluation.values_of(metric)), unpack_values(reference)
     if not now and planner.requires_rewards:
         raise RunError(
-            f"{planner.name} needs the metric '{objective.metric}', which no client reported this round; {METRICS_REMEDY}"
+            f"{planner.name} needs the metric '{metric}', which no client reported this round; {METRICS_REMEDY}"
         )
     remaining = trim({name: now[name][0] - earlier[name] for name in now if name in earlier})
     both = {name: now[name] for name in now if name in remaining}
     then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
-    metric, higher_is_better = objective.metric, objective.higher_is_better
-    reward = improvement(pool(metric, then), pool(metric, both), higher_is_better) if both else 0.0
+    reward = improvement(pool(metric, then), pool(metric, both), task.higher_is_better) if both else 0.0
     return reward, pack_values({**earlier, **{name: value for name, (value, _) in now.items()}})
 
 

@@ -94,9 +94,8 @@ class ModelChoice:
     def __init__(self, folder: RunDirectory, config: RunConfig) -> None:
         self._folder, self._config = folder, config
         spec, federation = TASKS[config.task], config.federation
-        goal = spec.comparison or spec.objective  # a lower loss does not rank better
-        self._metric = goal.metric
-        self.rounds = BestRound(goal.metric, goal.higher_is_better, federation.stop, federation.min_delta)
+        self._metric = spec.objective.metric
+        self.rounds = BestRound(self._metric, spec.higher_is_better, federation.stop, federation.min_delta)
         self.evaluation: Evaluation | None = None
 
     def restore(self, event: RoundEvent) -> None:

@@ -100,7 +100,9 @@ class Verdict:
         se_simple: Standard error of that mean.
         mean_alone: Mean of d against clients alone.
         se_alone: Standard error of that mean.
-        text: Verdict in one or a few sentences.
+        helped: Number of units that do better than alone and than by the baseline, as far as these were measured.
+        helped_of: Number of units compared for that.
+        text: Verdict in a sentence.
     """
 
     metric: str
@@ -117,6 +119,8 @@ class Verdict:
     se_simple: Number | None = None
     mean_alone: Number | None = None
     se_alone: Number | None = None
+    helped: int = 0
+    helped_of: int = 0
     text: str = ""
 
 

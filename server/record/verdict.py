@@ -14,7 +14,7 @@ from common.arrays import sha256
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.tasks.registry import TASKS
-from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE
+from common.tasks.spec import ALONE, BOTH, SIMPLE
 from server.aggregation.metrics import Evaluation, PairedSums
 from server.record.events import Metrics
 from server.record.result import Best, ClientResult, Privacy, Result, Verdict
@@ -36,20 +36,22 @@ def judge_run(task: str, metrics: Metrics, best: Best | None, simple: PairedSums
         simple: Differences to the simple baseline.
     """
     spec = TASKS[task]
-    comparison = spec.comparison
-    if comparison is None or comparison.metric not in metrics or not simple.units:
+    comparison, metric = spec.comparison, spec.objective.metric
+    if comparison is None or metric not in metrics or not simple.units:
         return None
     verdict = Verdict(
-        metric=comparison.metric,
-        better="higher" if comparison.higher_is_better else "lower",
-        final=metrics[comparison.metric],
-        simple=metrics.get(spec.simple.get(comparison.metric, "")),
+        metric=metric,
+        better="higher" if spec.higher_is_better else "lower",
+        final=metrics[metric],
+        simple=metrics.get(spec.simple.get(metric, "")),
         simple_name=comparison.baseline,
         wins_simple=simple.wins,
         units=simple.units,
         unit_name=comparison.units,
         mean_simple=simple.mean,
         se_simple=simple.standard_error,
+        helped=simple.wins,
+        helped_of=simple.units,
     )
     return replace(verdict, text=describe(verdict, task, best))
 
@@ -64,12 +66,12 @@ class Floor(TypedDict, total=False):
 def floor_of(task: str, metrics: Metrics) -> Floor:
     """Return the metric of the simple baseline and its value; empty if it was not measured."""
     spec = TASKS[task]
-    key = spec.simple.get(spec.comparison.metric, "") if spec.comparison else ""
+    key = spec.simple.get(spec.objective.metric, "") if spec.comparison else ""
     return Floor(floor_metric=key, floor_value=metrics[key]) if key in metrics else Floor()
 
 
 def compare_alone(
-    verdict: Verdict, task: str, best: Best | None, value: float, alone: PairedSums, note: str
+    verdict: Verdict, task: str, best: Best | None, value: float, sums: Mapping[str, PairedSums], note: str = ""
 ) -> Verdict:
     """Return the verdict with the comparison with each client alone.
 
@@ -78,11 +80,13 @@ def compare_alone(
         task: Name of the task.
         best: Best round of the run.
         value: Metric of the models that clients trained alone.
-        alone: Differences to these models.
-        note: Addition to the sentence, such as the number of rounds they trained.
+        sums: Differences to these models, and to the better of them and the baseline.
+        note: Addition to the figures, such as the number of clients that were drawn.
     """
+    alone, both = sums[ALONE], sums[BOTH] if verdict.simple is not None else sums[ALONE]
     verdict = replace(verdict, alone=value, wins_alone=alone.wins, mean_alone=alone.mean, se_alone=alone.standard_error)
-    return replace(verdict, text=describe(verdict, task, best, alone, note))
+    verdict = replace(verdict, helped=both.wins, helped_of=both.units)
+    return replace(verdict, text=describe(verdict, task, best, note))
 
 
 def judge(units: int, mean: float | None, standard_error: float | None, better: str) -> Outcome:
@@ -95,47 +99,71 @@ def judge(units: int, mean: float | None, standard_error: float | None, better: 
     return "better" if gain > 0 else "worse"
 
 
-def describe(verdict: Verdict, task: str, best: Best | None, alone: PairedSums | None = None, note: str = "") -> str:
-    """Return the verdict in sentences. The value after ± is two standard errors."""
-    sentences = [_against_alone(verdict, task, alone, note)] if alone is not None and alone.units else []
-    sentences += [_against_simple(verdict)] if verdict.simple is not None else []
+def outcome_of(verdict: Verdict) -> Outcome:
+    """Return the worst outcome against what a client has without the federation."""
+    outcomes = [outcome for _, outcome, _ in _comparisons(verdict)]
+    return next((each for each in _WORST_FIRST if each in outcomes), "few")
+
+
+_WORST_FIRST: tuple[Outcome, ...] = ("few", "worse", "level", "better")
+
+_SAYS: dict[Outcome, str] = {
+    "better": "The federation pays",
+    "level": "The federation makes no clear difference",
+    "worse": "The federation does not pay",
+}
+
+
+def describe(verdict: Verdict, task: str, best: Best | None, note: str = "") -> str:
+    """Return the verdict in a sentence, and that on the best round.
+
+    The value after ± is two standard errors.
+    """
+    sentences = [_sentence(verdict, task, note)] if verdict.simple is not None or verdict.alone is not None else []
     if best is not None and best.test:
-        goal = _short(task, (TASKS[task].comparison or TASKS[task].objective).metric)
+        goal = _short(task, TASKS[task].objective.metric)
         sentences.append(
             f"By validation {goal} round {best.round} was better than the last: `--checkpoint best` is used."
         )
     return " ".join(sentences)
 
 
-def _against_alone(verdict: Verdict, task: str, alone: PairedSums, note: str) -> str:
-    assert verdict.alone is not None  # set with the sums
-    assert alone.mean is not None
-    digits = _digits(verdict.se_alone)
-    figures = f"{_short(task, verdict.metric).upper()} {_number(verdict.final, digits)}"
-    figures += f" against {_number(verdict.alone, digits)}"
-    outcome = judge(alone.units, alone.mean, alone.standard_error, verdict.better)
-    if outcome == "few" or verdict.se_alone is None:
-        return f"Too few {verdict.unit_name} ({alone.units}) to say if they do better than alone ({figures}{note})."
-    figures += f", {_number(alone.mean, digits, signed=True)} ± {_number(2 * verdict.se_alone, digits)}{note}"
-    level = ": level" if outcome == "level" else ""
-    units = f"{alone.units:,} {verdict.unit_name}"
-    do = "does" if alone.wins == 1 else "do"
-    return f"Of {units}, {alone.wins:,} {do} better than alone ({figures}) and {alone.losses:,} worse{level}."
+def _sentence(verdict: Verdict, task: str, note: str) -> str:
+    compared, outcome = _comparisons(verdict), outcome_of(verdict)
+    digits = max(_digits(verdict.se_simple), _digits(verdict.se_alone))
+    first, _, rest = _short(task, verdict.metric).partition(" ")
+    figures = f"{' '.join(filter(None, (first.upper(), rest)))} {_number(verdict.final, digits)}{note}"
+    rivals = " and than ".join(name for name, _, _ in compared)
+    if outcome == "few":
+        few = f"Too few {verdict.unit_name} ({min(verdict.units, verdict.helped_of)})"
+        return f"{few} to say if they do better than {rivals} ({figures})."
+    versus = ", ".join(f"{_range(verdict, name, digits)} against {name}" for name, _, _ in compared)
+    helped = (
+        f"{verdict.helped:,} of {verdict.helped_of:,} {verdict.unit_name} {'does' if verdict.helped == 1 else 'do'}"
+    )
+    advice = " or ".join(remedy for _, each, remedy in compared if each == outcome)
+    advice = "" if outcome == "better" else f"; let more {verdict.unit_name} take part, or {advice}"
+    return f"{_SAYS[outcome]}: {helped} better than {rivals} ({figures}; {versus}){advice}."
 
 
-def _against_simple(verdict: Verdict) -> str:
-    assert verdict.simple is not None  # checked by the caller
-    value = _number(verdict.simple, _digits(verdict.se_simple))
-    name = f"the simple baseline '{verdict.simple_name}' ({value})"
-    match judge(verdict.units, verdict.mean_simple, verdict.se_simple, verdict.better):
-        case "better":
-            return f"Better than {name}."
-        case "worse":
-            return f"Worse than {name}."
-        case "level":
-            return f"Level with {name}."
-        case "few":
-            return f"Too few {verdict.unit_name} ({verdict.units}) to compare with {name}."
+def _comparisons(verdict: Verdict) -> list[tuple[str, Outcome, str]]:
+    """Return name, outcome and remedy of each comparison."""
+    found: list[tuple[str, Outcome, str]] = []
+    if verdict.alone is not None:
+        outcome = judge(verdict.helped_of, verdict.mean_alone, verdict.se_alone, verdict.better)
+        found.append(("alone", outcome, "train each alone with `--method local`"))
+    if verdict.simple is not None:
+        outcome = judge(verdict.units, verdict.mean_simple, verdict.se_simple, verdict.better)
+        found.append((f"'{verdict.simple_name}'", outcome, f"use '{verdict.simple_name}', which sends nothing"))
+    return found
+
+
+def _range(verdict: Verdict, name: str, digits: int) -> str:
+    alone = (verdict.mean_alone, verdict.se_alone)
+    mean, error = alone if name == "alone" else (verdict.mean_simple, verdict.se_simple)
+    assert mean is not None  # else the units are too few
+    assert error is not None
+    return f"{_number(mean, digits, signed=True)} ± {_number(2 * error, digits)}"
 
 
 def _short(task: str, key: str) -> str:
@@ -213,18 +241,18 @@ def build_result(
         model_sha256=sha256(state.model),
         error=type(error).__name__ if error else "",
         summed=last.summed,
-        verdict=_judge(config, used, best, state.round),
+        verdict=_judge(config, used, best),
         **floor_of(config.task, last.metrics),
         versions={**{p: version(p) for p in ("fedloom", "flwr", "torch")}, "python": python_version()},
     )
 
 
-def _judge(config: RunConfig, used: Evaluation, best: Best | None, done: int) -> Verdict | None:
-    """Return the verdict, with the comparison with clients alone if they measured it."""
+def _judge(config: RunConfig, used: Evaluation, best: Best | None) -> Verdict | None:
+    """Return the verdict, with the comparison with clients alone if each that compares has measured it."""
     verdict = judge_run(config.task, used.metrics, best, used.paired.get(SIMPLE, PairedSums()))
-    sums = used.paired.get(ALONE, PairedSums())
-    if verdict is None or not sums.units or verdict.metric not in used.alone:
+    if verdict is None or verdict.metric not in used.alone or not {ALONE, BOTH} <= used.paired.keys():
         return verdict
-    rounds = round(used.alone.get(ALONE_ROUNDS.removeprefix(ALONE_PREFIX), done))
-    note = f"; alone for {rounds} of {done} rounds" if rounds < done else ""
-    return compare_alone(verdict, config.task, best, used.alone[verdict.metric], sums, note)
+    if missing := max(verdict.units - used.paired[ALONE].units, 0):
+        note = f"; not compared with alone, unfinished for {missing:,} of {verdict.units:,} {verdict.unit_name}"
+        return replace(verdict, text=describe(verdict, config.task, best, note))
+    return compare_alone(verdict, config.task, best, used.alone[verdict.metric], used.paired)

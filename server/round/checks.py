@@ -10,7 +10,7 @@ from common.contribution import MAX_PLAUSIBLE, BlockReply
 from common.errors import WireError
 from common.metrics import USED, MetricSpec, find_metric
 from common.tasks.options import ModelVariant
-from common.tasks.spec import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE, AnyTask
+from common.tasks.spec import ALONE, ALONE_PREFIX, BOTH, SIMPLE, AnyTask
 from common.text import printable
 from common.wire.encodings import unpack_reply
 from common.wire.messages import AssignReply, EvaluateReply, TrainReply
@@ -76,15 +76,13 @@ def check_metrics(reply: EvaluateReply, number: int, task: AnyTask, max_weight: 
     if reply.round != number:
         raise WireError(f"reply is of round {reply.round}, not of round {number}")
     for key in (*reply.metrics, *reply.weights):
-        if key != ALONE_ROUNDS and _find(key, task) is None:
+        if _find(key, task) is None:
             raise WireError(f"metric '{printable(key, 40)}' is not one of task '{task.name}'")
     for key, weight in reply.weights.items():
         if not 0 <= weight <= max_weight:
             raise WireError(f"weight {weight:g} of {printable(key, 40)}, at most {max_weight:g} is possible")
     for key, value in reply.metrics.items():
         spec = _find(key, task)
-        if key == ALONE_ROUNDS and value < 0:
-            raise WireError(f"{key} = {value:g} is below 0")
         if spec is not None and abs(value) <= MAX_PLAUSIBLE and not _is_within(value, spec.low, spec.high):
             raise WireError(f"{printable(key, 40)} = {value:g} is outside {spec.low:g} to {spec.high:g}")
 
@@ -97,10 +95,10 @@ def check_paired(paired: Arrays, task: AnyTask, max_units: float) -> None:
     Raises:
         WireError: The comparison is unknown, or has too many units or too large differences.
     """
-    spec = None if task.comparison is None else _find(task.comparison.metric, task)
+    spec = _find(task.objective.metric, task)
     span = math.inf if spec is None else spec.high - spec.low + TOLERANCE
     for key, sums in paired.items():
-        if key not in (SIMPLE, ALONE):
+        if key not in (SIMPLE, ALONE, BOTH):
             raise WireError(f"sums '{printable(key, 40)}' are not of a comparison")
         if is_plausible(sums) and sums[0] > 0:
             n, total, squares = sums[:3].tolist()

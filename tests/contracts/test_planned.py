@@ -20,7 +20,18 @@ from server.record.folder import RunDirectory
 from server.record.journal import Journal
 from server.record.model_choice import BEST_MODEL
 from server.run import run
-from tests.support.owners import PLANNERS, SHARING, Owners, costs_of, listening, model_of, noisy, owners, total_of
+from tests.support.owners import (
+    PLANNERS,
+    SHARING,
+    Owners,
+    costs_of,
+    judge_by_loss,
+    listening,
+    model_of,
+    noisy,
+    owners,
+    total_of,
+)
 from tests.support.sensors import road_config, rounds_of, sensor
 from tests.support.sensors import session as sensor_session
 
@@ -55,7 +66,7 @@ def test_a_run_with_exhausted_budgets_completes_and_stores_its_model(tmp_path: P
         assert sha256(load(store.read("toy", MODEL) or b"")) == sha256(used) != result.model_sha256
     last = rounds_of(tmp_path)[-1].metrics.keys()
     assert last
-    assert result.metrics.keys() == {*last, "used_hr20"}  # a metric of final models alone
+    assert result.metrics.keys() == {*last, "used_hr20", "used_hr20_shown"}  # metrics of final models alone
     assert sorted(result.clients) == ["client-0", "client-1", "client-2"]
 
 
@@ -112,7 +123,7 @@ def test_a_planner_without_shared_metrics_fails_with_a_remedy(tmp_path: Path) ->
     private, config = Policy(), noisy(tmp_path, "bgtplanner")
     clients = owners(policy=private)
     remedy = r'set share-metrics = "always" .* or use a planner without metrics \(algorithm\.bgtplanner\.reward=norm'
-    with pytest.raises(RunError, match=rf"'loss', which none of the 3 enrolled clients shares .*; {remedy}"):
+    with pytest.raises(RunError, match=rf"'hr20_shown', which none of the 3 enrolled clients shares .*; {remedy}"):
         clients.run(config, tmp_path / "metrics")
     assert clients.spent(config) == dict.fromkeys(("client-0", "client-1", "client-2"), 0.0)
     result = RunDirectory(tmp_path / "metrics", "toy").result()
@@ -123,7 +134,8 @@ def test_a_planner_without_shared_metrics_fails_with_a_remedy(tmp_path: Path) ->
     assert any(r.server["reward"] for r in rounds_of(tmp_path / "norm")[1:])
 
 
-def test_metrics_of_one_client_suffice_for_a_planner(tmp_path: Path) -> None:
+def test_metrics_of_one_client_suffice_for_a_planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_by_loss(monkeypatch)
     clients = Owners((Policy(), SHARING, Policy()))
     result = clients.run(noisy(tmp_path, "bgtplanner", **PLANNERS["bgtplanner"]), tmp_path)
     assert result.status == "completed"
@@ -163,7 +175,7 @@ def test_a_client_that_can_pay_only_part_of_a_round_is_left_out(tmp_path: Path) 
 def test_a_planner_without_shared_metrics_sends_no_request(method: str, stop: str, tmp_path: Path) -> None:
     clients = owners(policy=Policy(share_metrics="never"))
     with pytest.raises(
-        RunError, match=f"{method} needs the metric 'loss', which none of the 3 enrolled clients shares"
+        RunError, match=f"{method} needs the metric 'hr20_shown', which none of the 3 enrolled clients shares"
     ):
         clients.run(noisy(tmp_path, method, stop=stop), tmp_path)
     with pytest.raises(ConfigError, match="set evaluate-every=1"):
@@ -183,6 +195,7 @@ def test_a_client_that_misses_an_evaluation_does_not_change_the_reward(
         return measure(session, request)
 
     evaluations: list[Evaluation] = []
+    judge_by_loss(monkeypatch)
     monkeypatch.setattr(Session, "evaluate", silent)
     monkeypatch.setattr(Journal, "record_evaluation", listening(evaluations))
     owners().run(noisy(tmp_path, stop="plateau", rounds=5, tasks__rules__validation_share=0.3), tmp_path)

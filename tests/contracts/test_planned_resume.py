@@ -18,7 +18,7 @@ from server.planning.state import unpack_values
 from server.record.folder import RunDirectory
 from server.record.journal import Journal
 from server.round.round import Round
-from tests.support.owners import PLANNERS, Owners, costs_of, listening, noisy, owners, total_of
+from tests.support.owners import PLANNERS, Owners, costs_of, judge_by_loss, listening, noisy, owners, total_of
 from tests.support.sensors import rounds_of
 
 
@@ -185,6 +185,7 @@ def test_the_test_split_does_not_change_the_plan_of_an_extended_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded: list[Evaluation] = []
+    judge_by_loss(monkeypatch)
     monkeypatch.setattr(Journal, "record_evaluation", listening(recorded))
     owners().run(noisy(tmp_path, stop="plateau", tasks__rules__validation_share=0.3), tmp_path)
     lines = rounds_of(tmp_path)

@@ -7,12 +7,12 @@ from server.aggregation.metrics import Evaluation
 from server.planning.reward import compute_reward
 from server.planning.state import pack_values
 
-CONFIG = parse({"task": "rules", "method": "bgtplanner", "privacy.unit": "client", "privacy.epsilon": 8.0})
+CONFIG = parse({"task": "traffic", "method": "bgtplanner", "privacy.unit": "client", "privacy.epsilon": 8.0})
 
 
 def reported(**losses: float) -> Evaluation:
-    clients = {name: {"loss": loss} for name, loss in losses.items()}
-    return Evaluation({}, clients, weights={name: {"loss": 1.0} for name in clients})
+    clients = {name: {"mse": loss} for name, loss in losses.items()}
+    return Evaluation({}, clients, weights={name: {"mse": 1.0} for name in clients})
 
 
 @pytest.mark.parametrize("lie", [0.0, 1e11])
@@ -33,5 +33,5 @@ def test_one_client_weighs_at_most_ten_times_the_median_in_a_reward() -> None:
     """The ends, ann and dee, do not count; the others' mean loss is (.7 + 10·.79 + .8)/12."""
     before = pack_values(dict.fromkeys(("ann", "bob", "cyd", "dee", "liar"), 1.0))
     now = reported(ann=0.5, bob=0.7, cyd=0.8, dee=0.9, liar=0.79)
-    now.weights["liar"]["loss"] = 1000.0
+    now.weights["liar"]["mse"] = 1000.0
     assert compute_reward(CONFIG, now, 0.0, before)[0] == pytest.approx(1 - 9.4 / 12)

@@ -8,7 +8,7 @@ import pytest
 from client.data.read import partition, read_all
 from client.owner.policy import Policy
 from client.session import Session
-from client.training import evaluation
+from client.training import alone
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import RunError
@@ -55,9 +55,29 @@ def test_the_verdict_is_that_of_a_comparison_in_one_process(task: str, tmp_path:
     assert "alone_" not in events
 
 
-def test_a_comparison_of_fewer_rounds_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "DEADLINE_SHARE", 0.0)
-    assert "; alone for 0 of 2 rounds)" in verdict_of(simulated(tmp_path, "rules", True)).text
+def test_without_time_for_all_steps_there_is_no_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "DEADLINE_SHARE", -1.0)
+    found = verdict_of(simulated(tmp_path, "rules", True))
+    assert (found.alone, "alone" in found.text) == (None, False)
+
+
+def test_a_client_that_could_not_compare_leaves_the_others_uncompared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the slowest clients would be missing in the verdict."""
+    measure = alone.measure_alone
+    failed: list[str] = []
+
+    def fail_once(config: Any, vocabulary: Any, learners: Any, *rest: Any) -> Any:
+        if not failed:
+            failed.extend(learners)
+            raise RunError("late")
+        return measure(config, vocabulary, learners, *rest)
+
+    monkeypatch.setattr(alone, "measure_alone", fail_once)
+    found = verdict_of(simulated(tmp_path, "rules", True))
+    assert (found.alone, len(failed)) == (None, 1)
+    assert f"; not compared with alone, unfinished for 1 of {found.units} homes" in found.text
 
 
 @pytest.fixture
@@ -81,7 +101,7 @@ def refuse_to_train(*_: object) -> None:
 def test_without_the_option_nobody_trains_alone(
     replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "_train_alone", refuse_to_train)
+    monkeypatch.setattr(alone, "measure_alone", refuse_to_train)
     assert verdict_of(simulated(tmp_path, "rules", False)).alone is None
     assert {key for reply in replies for key in reply.paired} == {"simple"}
 
@@ -89,7 +109,7 @@ def test_without_the_option_nobody_trains_alone(
 def test_an_owner_who_shares_no_metrics_sends_no_comparison(
     replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "_train_alone", refuse_to_train)
+    monkeypatch.setattr(alone, "measure_alone", refuse_to_train)
     monkeypatch.setattr(
         simulated_session, "simulated_policy", lambda: Policy(allow_counts="clear", share_metrics="never")
     )
@@ -100,7 +120,7 @@ def test_an_owner_who_shares_no_metrics_sends_no_comparison(
 def test_under_noise_nothing_is_compared_even_where_metrics_are_shared(
     replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "_train_alone", refuse_to_train)
+    monkeypatch.setattr(alone, "measure_alone", refuse_to_train)
     simulated(tmp_path, "rules", True, **{"privacy.unit": "client", "privacy.epsilon": 10.0})
     assert any(reply.metrics for reply in replies)
     assert not any(key.startswith("alone") for reply in replies for key in (*reply.metrics, *reply.paired))
@@ -112,25 +132,25 @@ def test_a_client_that_cannot_train_alone_still_sends_its_metrics(
     def fail(*_: object) -> None:
         raise RunError("no")
 
-    monkeypatch.setattr(evaluation, "_train_alone", fail)
+    monkeypatch.setattr(alone, "measure_alone", fail)
     assert verdict_of(simulated(tmp_path, "rules", True)).alone is None
     assert any(reply.metrics for reply in replies)
 
 
 def test_a_repeated_request_is_answered_without_training_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[str] = []
-    train_alone, evaluate = evaluation._train_alone, Session.evaluate
+    measure_alone, evaluate = alone.measure_alone, Session.evaluate
 
-    def counted(run: Any, participant: Any, *rest: Any) -> Any:
-        trained.append(participant.client)
-        return train_alone(run, participant, *rest)
+    def counted(config: Any, vocabulary: Any, learners: Any, *rest: Any) -> Any:
+        trained.extend(learners)
+        return measure_alone(config, vocabulary, learners, *rest)
 
     def twice(session: Session, request: Any) -> EvaluateReply:
         first, second = evaluate(session, request), evaluate(session, request)
         assert first.metrics == second.metrics
         return second
 
-    monkeypatch.setattr(evaluation, "_train_alone", counted)
+    monkeypatch.setattr(alone, "measure_alone", counted)
     monkeypatch.setattr(Session, "evaluate", twice)
     assert verdict_of(simulated(tmp_path, "rules", True)).alone is not None
     assert len(trained) == len(set(trained)) > 1

@@ -8,7 +8,7 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.metrics import USED
 from common.tasks.registry import TASKS
-from deploy.pages.view import noise_cost
+from deploy.pages.noise_cost import noise_cost
 from deploy.simulation.grid import simulate
 
 
@@ -17,9 +17,7 @@ def test_a_run_with_noise_states_model_floor_and_what_clients_use(tmp_path: Path
     about = {"method": "fedavg", "task": task, "run-id": "r", "rounds": 1, "federation.min-clients": 1}
     noise = {"privacy.unit": "client", "privacy.epsilon": 1.0, f"tasks.{task}.validation-share": 0.3}
     result = simulate(parse({**about, **noise}), read_all(task, data), tmp_path, noise_seed=0)
-    comparison = TASKS[task].comparison
-    assert comparison is not None
-    metric = comparison.metric
+    metric = TASKS[task].objective.metric
     used, floor = f"{USED.prefix}{metric}", TASKS[task].simple[metric]
     measured = [own.metrics for own in result.clients.values() if metric in own.metrics]
     assert measured

@@ -47,8 +47,8 @@ def test_training_returns_the_run_and_prints_nothing(runs: Path, capfd: pytest.C
     assert run.metrics == fedloom.load_run(run.path).metrics == fedloom.load_run(run.id).metrics
     assert {row["client"] for row in run.clients} == set(run.result.clients) != set()
     assert run.privacy.unit == "none"
-    auc, rank, hits = (run.metrics[key] for key in ("auc", "mr0", "hr20"))
-    assert repr(run) == f"<Run {run.id}: completed, 2 rounds, auc={auc:.4g}, mr0={rank:.4g}, hr20={hits:.4g}>"
+    auc, rank, hits = (run.metrics[key] for key in ("auc", "mr0", "hr20_shown"))
+    assert repr(run) == f"<Run {run.id}: completed, 2 rounds, auc={auc:.4g}, mr0={rank:.4g}, hr20_shown={hits:.4g}>"
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
 

@@ -40,7 +40,7 @@ def test_clients_join_by_invitation_and_a_revoked_key_stays_refused_after_a_rest
     assert again.end() == 0, again.error()
     assert sorted(again.result()["clients"]) == ["bob", "shop-1"]
     assert served.result()["verdict"]["alone"] is None
-    assert "better than alone (HR@20 " in again.result()["verdict"]["text"]
+    assert "better than alone and than 'relation frequency' (HR@20 shown " in again.result()["verdict"]["text"]
     ann.wait_for("sums of comparisons with baselines, without noise")
     assert eve.error().count("connected to") == 1
     assert [command.end(signal.SIGTERM) for command in (ann, bob, eve)] == [0, 0, 0]

@@ -85,7 +85,7 @@ def _fill_examples_(batch: HomeBatch, h: int, split: SplitHome) -> None:
     batch.home_mask[h] = True
 
 
-UNIT_METRIC = "hr20"
+UNIT_METRIC = TASK.objective.metric
 """Metric by which homes are compared."""
 
 COUNT_TOLERANCE = 0.5
@@ -111,7 +111,7 @@ class RulesLearner:
         self._batch = collate(self.splits, len(run.vocabulary.entities))
         self.examples = int(self._batch.home_mask.sum())
         self.size, self.rows = self._batch.labels.numel(), len(self._batch.x)
-        self._frequencies: dict[str, Floats] = {}
+        self._by_frequency: dict[str, list[Metrics | None]] = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return all homes, zero-padded (see `HomeBatch`), and `offset`, 2 × F × R.
@@ -165,21 +165,22 @@ class RulesLearner:
         return means(rows)
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
-        """Return HR@20 of relations by frequency in a home's own rules, and its number of homes."""
-        values = self.baseline_values(statics, split)
-        values = values[~np.isnan(values)]
-        return means([{f"{UNIT_METRIC}_frequency": value} for value in values.tolist()])
+        """Return hit rates of relations by frequency in a home's own rules, and their number of homes."""
+        rows = [row for row in self._frequency_rows(split) if row]
+        return means([{baseline: row[key] for key, baseline in TASK.simple.items()} for row in rows])
 
     def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
-        """Return HR@20 of each home."""
+        """Return HR@20 of the list that each home is shown."""
         return np.array([row[UNIT_METRIC] if row else np.nan for row in self.each_home(model, statics, split)])
 
     def baseline_values(self, statics: Arrays, split: str) -> Floats:
-        """Return HR@20 of each home if relations are ranked by their frequency in its own training rules."""
-        if split not in self._frequencies:
-            rows = self._of_each(split, self.own_scores, with_lists=False)
-            self._frequencies[split] = np.array([row[UNIT_METRIC] if row else np.nan for row in rows])
-        return self._frequencies[split]
+        """Return the same if relations are ranked by their frequency in the home's own training rules."""
+        return np.array([row[UNIT_METRIC] if row else np.nan for row in self._frequency_rows(split)])
+
+    def _frequency_rows(self, split: str) -> list[Metrics | None]:
+        if split not in self._by_frequency:
+            self._by_frequency[split] = self._of_each(split, self.own_scores)
+        return self._by_frequency[split]
 
     def own_scores(self, home: SplitHome) -> np.ndarray:
         """Return the log-odds of each relation by its share of a home's training rules, N × N × R."""
@@ -257,26 +258,21 @@ class RulesLearner:
         )
         return logits
 
-    def _of_each(
-        self, split: str, logits_of: Callable[[SplitHome], np.ndarray], *, with_lists: bool = True
-    ) -> list[Metrics | None]:
-        """Return the metrics of every home by its logits; homes without held-out rules need none.
-
-        `with_lists`: also those of the lists that people are shown.
-        """
+    def _of_each(self, split: str, logits_of: Callable[[SplitHome], np.ndarray]) -> list[Metrics | None]:
+        """Return the metrics of every home by its logits; homes without held-out rules need none."""
         held_out = [home.test if split == "test" else home.validation for home in self.splits]
         pairs = zip(self.splits, held_out, strict=True)
         return [
-            self._metrics(home, logits_of(home), examples, with_lists) if len(examples.positives) else None
+            self._metrics(home, logits_of(home), examples) if len(examples.positives) else None
             for home, examples in pairs
         ]
 
-    def _metrics(self, home: SplitHome, logits: np.ndarray, held_out: Examples, with_lists: bool) -> Metrics | None:
+    def _metrics(self, home: SplitHome, logits: np.ndarray, held_out: Examples) -> Metrics | None:
         rules = home.train.positives
         metrics = home_metrics(
             logits, rules, held_out.positives, held_out.negatives, self_pairs=self._options.hit_self_pairs
         )
-        if metrics is None or not with_lists:
-            return metrics
+        if metrics is None:
+            return None
         listed = shown(logits, home.home, rules, shared_abilities(self._catalogue), ListOptions(SHOWN_TOPS[-1]))
         return metrics | shown_metrics(logits, listed, held_out.positives)

@@ -47,7 +47,7 @@ TASK = TaskSpec(
         MetricFamily("shared_", "popularity and other markets", baseline=True),
         MetricFamily("seen_", "items of other markets"),
     ),
-    objective=Objective("ndcg20", higher_is_better=True),
+    objective=Objective("ndcg20"),
     # Link function, prior and clusters (§5.3); last layer; item vectors.
     head=("theta", "alpha", "kappa", "tower.output", "ids"),
     client_only=("ids",),  # vectors of the market's items
@@ -63,5 +63,5 @@ TASK = TaskSpec(
         "tasks.markets.count-epsilon": 8.0,
     },
     simple={"ndcg20": "walk_ndcg20", "mrr20": "walk_mrr20"},
-    comparison=Comparison("ndcg20", "markets", "random walk", higher_is_better=True),
+    comparison=Comparison("markets", "random walk"),
 )

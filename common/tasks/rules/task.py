@@ -90,7 +90,7 @@ TASK = TaskSpec(
                 f"hr@{top} shown",
                 f"Hit rate @{top} of the shown list",
                 f"Share of the held-out rules among the first {top} that are shown: possible ones without contradictions.",
-                headline=False,
+                headline=top == SHOWN_TOPS[-1],
             )
             for top in SHOWN_TOPS
         ),
@@ -102,9 +102,17 @@ TASK = TaskSpec(
             headline=False,
             baseline=True,
         ),
+        share(
+            "hr20_shown_frequency",
+            "hr@20 shown(frequency)",
+            "Hit rate @20 of the list shown by relation frequency",
+            "Baseline: possible rules without contradictions, by the number of their relation in the home's rules.",
+            headline=False,
+            baseline=True,
+        ),
     ),
     families=MODEL_FAMILIES,
-    objective=Objective("loss"),
+    objective=Objective("hr20_shown"),
     head=("predictor.",),
     record_dp=frozenset({"default", "paper"}),
     counts=CountStatistics(
@@ -113,7 +121,7 @@ TASK = TaskSpec(
     closed_form=ClosedForm(3, 1, ease.start, ease.template, ease.solve),
     defaults={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
-    simple={"hr20": "hr20_frequency"},
-    comparison=Comparison("hr20", "homes", "relation frequency", higher_is_better=True, answers=True),
+    simple={"hr20": "hr20_frequency", "hr20_shown": "hr20_shown_frequency"},
+    comparison=Comparison("homes", "relation frequency", answers=True),
     remark=remark,
 )

@@ -86,7 +86,7 @@ TASK = TaskSpec(
         ),
     ),
     families=MODEL_FAMILIES,
-    objective=Objective("loss"),
+    objective=Objective("hr20"),
     head=("scale", "weight"),  # weights of the blend
     record_dp=frozenset({"paper"}),
     counts=replace(
@@ -95,5 +95,5 @@ TASK = TaskSpec(
     ),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},
-    comparison=Comparison("hr20", "visitors", "own history", higher_is_better=True, answers=True),
+    comparison=Comparison("visitors", "own history", answers=True),
 )

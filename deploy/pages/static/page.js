@@ -189,15 +189,16 @@ function perRound(id, key, label, note, run, value, digits, kind) { // one numbe
 const ordered = (run) => [...run.rounds.values()].sort((a, b) => a.round - b.round);
 const total = (run) => run.start?.rounds ?? Math.max(1, ...run.rounds.keys());
 const summary = (run) => page.list.find((one) => one.id === run.id);
-const isDone = (run) => run.finish?.status === "completed";
+const isDone = (run) => run.finish?.status === "completed", objective = (run) => run?.detail?.objective;
 const reason = (run) => run.finish.reason.replace(/^ended early: /, "");
 const latest = (run) => (run.finish && run.detail?.result ? run.detail.result
   : lastOf(ordered(run), (r) => Object.keys(r.metrics).length))?.metrics ?? {};
-const headlines = (keys) => [...metrics.keys()].filter((key) => keys.has(key) && about(key).headline && !about(key).baseline);
+const headlines = (keys, first) => [...metrics.keys()].filter((key) => keys.has(key) && about(key).headline && !about(key).baseline).sort((a, b) => (b === first) - (a === first));
 const nameOf = ({ start, id }) => start ? `${start.method}, seed ${start.seed}` : id;
 const label = (run) => page.chosen.filter((id) => nameOf(runs.get(id)) === nameOf(run)).length > 1 ? run.id : nameOf(run);
-function bestRound(run) { // least loss before the test, as the server chooses it
-  const [best] = ordered(run).filter((r) => r.split !== "test" && is(r.metrics.loss)).sort((a, b) => a.metrics.loss - b.metrics.loss);
+function bestRound(run) { // best value of the task's objective before the test, as the server chooses it
+  const key = objective(run), sign = about(key).better === "higher" ? -1 : 1, value = (r) => sign * (r.selection ?? r.metrics[key]);
+  const [best] = ordered(run).filter((r) => r.split !== "test" && is(r.metrics[key])).sort((a, b) => value(a) - value(b));
   return run.finish && run.detail?.result?.best?.round || best?.round;
 }
 function state(run) { // text and class
@@ -232,7 +233,7 @@ function renderTop(run) {
   write("verdict", (detail?.result?.verdict?.text ?? "").replaceAll("`", ""));
   const isTest = run.finish && ordered(run).some((r) => r.split), split = isTest ? "on test data" : last?.split ? "on validation data" : "";
   const notes = (key) => [is(values[simple[key]]) ? `simple line ${show(key, values[simple[key]])}` : "", split].filter(Boolean).join(", ");
-  refill($("keys"), headlines(new Set(Object.keys(values))).slice(0, 6).map((key) => el("div", null,
+  refill($("keys"), headlines(new Set(Object.keys(values)), objective(run)).slice(0, 6).map((key) => el("div", null,
     el("dt", null, title(key)), el("dd", null, show(key, values[key])), el("dd", null, notes(key)))));
 }
 function curves(run, k, key, xs, isSingle) { // series of one run: its rounds, and the last one on test data
@@ -247,7 +248,7 @@ function references(run, key, xs) { // horizontal lines: untrained baseline, and
   return levels.filter((l) => is(l[1])).map(([label, level, color, dash]) => ({ label, color, dash, values: xs.map(() => level) }));
 }
 function renderCurves(chosen) {
-  const keys = headlines(new Set(chosen.flatMap((run) => ordered(run).flatMap((r) => Object.keys(r.metrics)))));
+  const keys = headlines(new Set(chosen.flatMap((run) => ordered(run).flatMap((r) => Object.keys(r.metrics)))), objective(chosen[0]));
   const rounds = chosen.flatMap(ordered), xs = [...new Set(rounds.map((r) => r.round))].sort((a, b) => a - b);
   const isSingle = chosen.length === 1, has = (split) => rounds.some((r) => r.split === split);
   $("curves").hidden = !keys.length;
@@ -256,13 +257,13 @@ function renderCurves(chosen) {
   for (const key of keys) {
     const [run] = chosen, n = bestRound(run), top = run.rounds.get(n)?.metrics[key], ring = isSingle && is(top) && [n, top];
     const series = chosen.flatMap((one, k) => curves(one, k, key, xs, isSingle)).concat(isSingle ? references(run, key, xs) : []);
-    const note = about(key).meaning + (ring ? ` Ring: round ${n}, the best by loss.` : "");
+    const note = about(key).meaning + (ring ? ` Ring: round ${n}, the best by ${about(objective(run)).label}.` : "");
     figure($("curves-figures"), key, { title: title(key), note, digits: about(key).digits, xs, series, ring,
       range: [1, Math.max(...chosen.map(total))] });
   }
 }
 function renderComparison(chosen) {
-  const values = chosen.map(latest), keys = headlines(new Set(values.flatMap(Object.keys)));
+  const values = chosen.map(latest), keys = headlines(new Set(values.flatMap(Object.keys)), objective(chosen[0]));
   const groups = chosen.map((run) => isDone(run) && summary(run)?.group || run.id);
   const isBest = (key, k) => {
     const rivals = values.filter((v, i) => groups[i] === groups[k]).map((v) => v[key]).filter(is);
@@ -327,8 +328,7 @@ function renderClusters(run) {
   const current = (name) => run.strips.get(name).at(-1)[2], few = (all) => all.slice(0, MAX_STRIPS);
   const names = [...run.strips.keys()].sort((a, b) => current(a) - current(b) || byName(a, b));
   $("clusters").hidden = !names.length;
-  write("clusters-note", `A strip is a client; colour and number are its cluster in each round.${
-    names.length > MAX_STRIPS ? ` The first ${MAX_STRIPS} of ${names.length} clients.` : ""}`);
+  write("clusters-note", `A strip is a client; colour and number are its cluster in each round.${names.length > MAX_STRIPS ? ` The first ${MAX_STRIPS} of ${names.length} clients.` : ""}`);
   const span = (n, j) => el("span", { className: j === "" ? "" : `c${j % 8 + 1}`, style: `flex-grow: ${n}` }, `${j}`);
   const strip = (stays) => stays.flatMap(([from, to, j], i) => [span(from - 1 - (stays[i - 1]?.[1] ?? 0), ""), span(to - from + 1, j)]);
   refill($("clusters-strips"), few(names).map((name) => el("div", null, el("b", null, name), strip(run.strips.get(name)),

@@ -79,6 +79,16 @@ def test_what_a_client_uses_is_chosen_on_validation_data_and_measured_on_test_da
     assert values == ({"used_hr20": used}, {"used_hr20": 5.0})
 
 
+def test_what_is_used_is_measured_by_every_metric_that_the_baseline_has() -> None:
+    """Homes see lists, so their list decides; the rank among all rules is reported beside it."""
+    learner = Measured("rules", ([0.2], [0.4]), ([0.1], [0.9]))
+    of_both = {"hr20": 0.2, "hr20_frequency": 0.1, "hr20_shown": 0.5, "hr20_shown_frequency": 0.6}
+    config = configure("rules", {**NOISE, "tasks.rules.validation-share": 0.2})
+    values, weights = measure_used(config, learner, {}, {}, (of_both, dict.fromkeys(of_both, 3.0)))
+    assert values == {"used_hr20": 0.1, "used_hr20_shown": 0.6}
+    assert weights == {"used_hr20": 3.0, "used_hr20_shown": 3.0}
+
+
 @pytest.mark.parametrize("options", [NOISE, {"tasks.sessions.validation-share": 0.2}], ids=["no split", "no noise"])
 def test_without_noise_or_validation_data_nothing_is_measured(options: dict[str, Scalar]) -> None:
     learner = Measured("sessions", ([0.2], [0.4]), ([0.9], [0.1]))

@@ -91,6 +91,6 @@ def test_other_tasks_have_nothing_to_resolve() -> None:
 
 
 def test_each_client_alone_trains_on_all_items() -> None:
-    alone = configure_alone(parse({**SAMPLED, "tasks.sessions.hidden": 8}), 3, "demo")
+    alone = configure_alone(parse({**SAMPLED, "tasks.sessions.hidden": 8}), 3)
     assert (alone.method, alone.task_options.gathers_rows) == ("local", "")
     assert alone.task_options.model_dump()["hidden"] == 8

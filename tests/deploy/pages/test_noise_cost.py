@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from deploy.pages.noise_cost import FALLS_BACK, HEADING, noise_cost, statement_of
 from deploy.pages.terminal import summary_lines
-from deploy.pages.view import FALLS_BACK, HEADING, measure, noise_cost, privacy, statement_of
+from deploy.pages.view import measure, privacy
 from server.record.result import Privacy, Result
 from server.record.verdict import floor_of
 from tests.deploy.pages.test_summary import RESULT as PLAIN

@@ -1,15 +1,15 @@
 """Verdict in plain words, and the sums behind it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from server.aggregation.metrics import PairedSums, is_plausible, pool_sums
 from server.record.result import Best, Verdict
-from server.record.verdict import compare_alone, judge, judge_run
+from server.record.verdict import compare_alone, judge, judge_run, outcome_of
 
-BEST = Best(round=13, metrics={"loss": 0.2}, split="validation", test={"hr20": 0.54, "hr20_frequency": 0.31})
+BEST = Best(
+    round=13, metrics={"loss": 0.2}, split="validation", test={"hr20_shown": 0.54, "hr20_shown_frequency": 0.31}
+)
 
 
 def sums(units: int, mean: float, standard_error: float, wins: int, losses: int) -> PairedSums:
@@ -20,56 +20,74 @@ def sums(units: int, mean: float, standard_error: float, wins: int, losses: int)
 
 
 def verdict(final: float, simple: PairedSums, best: Best | None = None) -> Verdict:
-    found = judge_run("rules", {"hr20": final, "hr20_frequency": 0.31}, best, simple)
+    found = judge_run("rules", {"hr20_shown": final, "hr20_shown_frequency": 0.31}, best, simple)
     assert found is not None
     return found
 
 
-def test_a_better_run() -> None:
+def compared(
+    against: Verdict, alone: PairedSums, both: PairedSums, note: str = "", best: Best | None = None
+) -> Verdict:
+    return compare_alone(against, "rules", best, 0.39, {"alone": alone, "both": both}, note)
+
+
+def test_a_run_that_pays() -> None:
     against_simple = verdict(0.54, sums(65, 0.23, 0.05, 50, 5), BEST)
-    found = compare_alone(against_simple, "rules", BEST, 0.39, sums(65, 0.15, 0.02, 41, 9), "")
+    found = compared(against_simple, sums(65, 0.15, 0.02, 41, 9), sums(65, 0.12, 0.02, 38, 11), best=BEST)
     assert found.text == (
-        "Of 65 homes, 41 do better than alone (HR@20 .54 against .39, +.15 ± .04) and 9 worse. "
-        "Better than the simple baseline 'relation frequency' (.31). "
-        "By validation hr@20 round 13 was better than the last: `--checkpoint best` is used."
+        "The federation pays: 38 of 65 homes do better than alone and than 'relation frequency' (HR@20 shown .54; "
+        "+.15 ± .04 against alone, +.23 ± .10 against 'relation frequency'). "
+        "By validation hr@20 shown round 13 was better than the last: `--checkpoint best` is used."
     )
+    assert outcome_of(found) == "better"
     assert (found.wins_alone, found.wins_simple, found.units, found.unit_name) == (41, 50, 65, "homes")
+    assert (found.helped, found.helped_of, found.alone) == (38, 65, 0.39)
     assert (found.mean_alone, found.se_alone) == (pytest.approx(0.15), pytest.approx(0.02))
 
 
-def test_a_worse_run() -> None:
+def test_a_run_that_does_not_pay_says_what_to_do() -> None:
     against_simple = verdict(0.20, sums(65, -0.11, 0.03, 9, 40))
-    found = compare_alone(
-        against_simple, "rules", None, 0.39, sums(65, -0.19, 0.03, 6, 48), "; alone for 12 of 30 rounds"
-    )
+    found = compared(against_simple, sums(65, -0.19, 0.03, 6, 48), sums(65, -0.2, 0.03, 1, 50), "; alone: 65 of 90")
     assert found.text == (
-        "Of 65 homes, 6 do better than alone (HR@20 .20 against .39, −.19 ± .06; alone for 12 of 30 rounds) and 48 worse. "
-        "Worse than the simple baseline 'relation frequency' (.31)."
+        "The federation does not pay: 1 of 65 homes does better than alone and than 'relation frequency' "
+        "(HR@20 shown .20; alone: 65 of 90; −.19 ± .06 against alone, −.11 ± .06 against 'relation frequency'); let more "
+        "homes take part, or train each alone with `--method local` or use 'relation frequency', which sends nothing."
     )
+    assert outcome_of(found) == "worse"
 
 
-def test_a_level_run() -> None:
-    found = compare_alone(
-        verdict(0.32, sums(65, 0.01, 0.01, 30, 28)), "rules", None, 0.31, sums(65, 0.01, 0.02, 30, 29), ""
+@pytest.mark.parametrize("other", ["better", "level", "worse"])
+@pytest.mark.parametrize("one", ["better", "level", "worse"])
+def test_both_comparisons_are_in_one_sentence_with_the_worse_outcome(one: str, other: str) -> None:
+    """A run is never level in one line and worse than nothing in the next."""
+    mean = {"better": 0.2, "level": 0.01, "worse": -0.2}
+    found = compared(
+        verdict(0.3, sums(65, mean[one], 0.02, 20, 20)), sums(65, mean[other], 0.02, 20, 20), sums(65, 0, 0.02, 9, 20)
     )
-    assert found.text == (
-        "Of 65 homes, 30 do better than alone (HR@20 .32 against .31, +.01 ± .04) and 29 worse: level. "
-        "Level with the simple baseline 'relation frequency' (.31)."
-    )
+    outcome = next(each for each in ("worse", "level", "better") if each in (one, other))
+    assert outcome_of(found) == outcome
+    says = {"better": "pays", "level": "makes no clear difference", "worse": "does not pay"}
+    assert found.text.startswith(f"The federation {says[outcome]}: 9 of 65 homes do better than alone and than ")
+    assert found.text.count(". ") == 0
+    assert ("let more homes take part" in found.text) == (outcome != "better")
+    assert ("--method local" in found.text) == (outcome == other != "better")
+    assert ("which sends nothing" in found.text) == (outcome == one != "better")
 
 
-def test_one_unit_does_better() -> None:
-    found = compare_alone(verdict(0.2, sums(6, -0.1, 0.03, 1, 5)), "rules", None, 0.3, sums(6, -0.1, 0.03, 1, 5), "")
-    assert found.text.startswith(
-        "Of 6 homes, 1 does better than alone (HR@20 .20 against .30, −.10 ± .06) and 5 worse."
+def test_without_a_comparison_with_alone_the_verdict_is_about_the_baseline() -> None:
+    assert verdict(0.32, sums(65, 0.01, 0.01, 30, 28)).text == (
+        "The federation makes no clear difference: 30 of 65 homes do better than 'relation frequency' (HR@20 shown .32; "
+        "+.01 ± .02 against 'relation frequency'); let more homes take part, or use 'relation frequency', which sends "
+        "nothing."
     )
 
 
 def test_too_few_units_to_say() -> None:
-    found = compare_alone(verdict(0.54, sums(3, 0.2, 0.01, 3, 0)), "rules", None, 0.39, sums(4, 0.1, 0.01, 4, 0), "")
-    assert found.text == (
-        "Too few homes (4) to say if they do better than alone (HR@20 .54 against .39). "
-        "Too few homes (3) to compare with the simple baseline 'relation frequency' (.31)."
+    few = sums(4, 0.1, 0.01, 4, 0)
+    found = compared(verdict(0.54, sums(4, 0.2, 0.01, 3, 0)), few, few)
+    assert (
+        found.text
+        == "Too few homes (4) to say if they do better than alone and than 'relation frequency' (HR@20 shown .54)."
     )
 
 
@@ -77,10 +95,12 @@ def test_errors_are_better_if_lower_and_have_as_many_digits_as_their_uncertainty
     metrics = {"rmse": 0.2043, "rmse_local_mean": 0.2085}
     found = judge_run("ratings", metrics, None, sums(80, -0.0042, 0.0005, 60, 15))
     assert found is not None
-    assert (found.better, found.text) == ("lower", "Better than the simple baseline 'own mean' (.208).")
-    alone = compare_alone(found, "ratings", None, 0.2061, sums(80, -0.0018, 0.0005, 55, 20), "")
-    assert alone.text.startswith(
-        "Of 80 raters, 55 do better than alone (RMSE .204 against .206, −.002 ± .001) and 20 worse."
+    alone = {"alone": sums(80, -0.0018, 0.0005, 55, 20), "both": sums(80, -0.001, 0.0005, 50, 20)}
+    text = compare_alone(found, "ratings", None, 0.2061, alone).text
+    assert found.better == "lower"
+    assert text == (
+        "The federation pays: 50 of 80 raters do better than alone and than 'own mean' "
+        "(RMSE .204; −.002 ± .001 against alone, −.004 ± .001 against 'own mean')."
     )
 
 
@@ -104,14 +124,16 @@ def test_the_outcome_needs_two_standard_errors_and_five_units(
 
 def test_nothing_measured_gives_no_verdict() -> None:
     assert judge_run("rules", {}, None, PairedSums(9)) is None
-    assert judge_run("rules", {"hr20": 0.5}, None, PairedSums()) is None
+    assert judge_run("rules", {"hr20_shown": 0.5}, None, PairedSums()) is None
 
 
-def test_without_a_baseline_the_verdict_is_about_clients_alone() -> None:
-    found = judge_run("rules", {"hr20": 0.5}, None, sums(9, 0.1, 0.01, 9, 0))
+def test_without_a_baseline_the_verdict_awaits_clients_alone() -> None:
+    found = judge_run("rules", {"hr20_shown": 0.5}, None, sums(9, 0.1, 0.01, 9, 0))
     assert found is not None
     assert found.text == ""
-    assert replace(found, text="") == found
+    alone = {"alone": sums(9, 0.1, 0.01, 8, 0), "both": PairedSums()}
+    text = compare_alone(found, "rules", None, 0.4, alone).text
+    assert text == "The federation pays: 8 of 9 homes do better than alone (HR@20 shown .50; +.10 ± .02 against alone)."
 
 
 def test_sums_are_pooled_over_clients_and_have_the_mean_and_error_of_all_units() -> None:

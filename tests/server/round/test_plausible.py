@@ -72,10 +72,9 @@ def test_every_declared_metric_has_a_range_that_holds_zero_or_one() -> None:
 
 
 def test_metrics_of_a_model_trained_alone_have_the_ranges_of_the_task() -> None:
-    check_metrics(reply(alone_hr20=0.5, alone_rounds=12.0), 3, RULES, 1000.0)
+    check_metrics(reply(alone_hr20=0.5, alone_hr20_shown=0.5), 3, RULES, 1000.0)
     for metrics, reason in (
         ({"alone_hr20": 1.5}, "alone_hr20 = 1.5 is outside 0 to 1"),
-        ({"alone_rounds": -1.0}, "alone_rounds = -1 is below 0"),
         ({"alone_mood": 0.5}, "metric 'alone_mood' is not one of task"),
     ):
         with pytest.raises(WireError, match=reason):
@@ -94,6 +93,7 @@ def test_a_loss_that_is_no_error_may_be_negative() -> None:
         ("simple", [2000, 1, 1, 1, 0]),
         ("simple", [10, 11, 13, 10, 0]),
         ("alone", [10, -10.5, 12, 0, 10]),
+        ("both", [10, -10.5, 12, 0, 10]),
         ("friend", [10, 1, 1, 1, 0]),
     ],
 )
