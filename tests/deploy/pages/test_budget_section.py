@@ -9,7 +9,7 @@ import pytest
 
 from common.config.parse import flatten, parse
 from common.options import Scalar
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from deploy.pages.budget import budget, plan_of
 from deploy.pages.report import render
 from deploy.pages.view import RunRecord, read
@@ -53,7 +53,7 @@ def history(fake_planned: MakeRun) -> RunRecord:
 def test_a_plan_is_read_from_the_run_s_folder(history: RunRecord) -> None:
     plan = plan_of(history, "bgt", "blue")
     assert plan is not None
-    assert (plan.account, plan.total) == ("zcdp", pytest.approx(rho_of(5.0, 1e-5)))
+    assert (plan.account, plan.total) == ("gdp", pytest.approx(gdp_of(5.0, 1e-5)))
     assert plan.stages == ("1a",) * 4 + ("1b",) * 2 + ("2",) * 5
     assert plan.scale == 1e-3
     assert plan.left == pytest.approx([100 * (1 - r / 12) for r in range(1, 12)])
