@@ -129,7 +129,7 @@ class SignalPoint:
         value, seeds = fmean(self.row.values(self.setting.metric).values()), len(self.row.trials)
         figures = [f"{self.signal:.2g}", number(value), number(self.gain, "+"), str(seeds)]
         return [
-            f"{self.setting.task}, {self.setting.measure}",
+            f"{self.setting.task}, {parse(self.row.about.config).method}",
             PROTECTIONS[self.protection],
             f"{self.epsilon:g}",
             *figures,
@@ -169,7 +169,8 @@ def section(results: Results) -> Iterator[str]:
 def claims(found: list[SignalPoint]) -> Iterator[Claim]:
     """Yield what each threshold separates."""
     for least, methods in ((LEAST_SIGNAL, "rules and traffic"), (LEAST_SIGNAL_OF_MAGNITUDES, "sessions")):
-        of = [one for one in found if one.training.least == least]
+        if not (of := [one for one in found if one.training.least == least]):
+            continue
         started = [one.signal for one in of if one.signal >= least]
         below = [one.signal for one in of if one.is_below]
         largest = f"; the largest signal below a floor is {max(below):.2g}" if below else ""

@@ -10,6 +10,8 @@ from studies.harness.row import RowKey, Trial
 from studies.privacy.cases import SETTINGS
 from studies.privacy.signal import PROTOCOL, SignalSet, claims, points, section, signal_sets
 
+pytestmark = pytest.mark.usefixtures("refused_noise")
+
 RULES = next(one for one in SETTINGS if one.task == "rules")
 
 
@@ -25,7 +27,7 @@ def results_of(gains: dict[float, float]) -> Results:
     return results
 
 
-@pytest.mark.parametrize("runs", signal_sets(), ids=lambda one: one.name)
+@pytest.mark.parametrize("runs", [*signal_sets()], ids=lambda one: one.name)
 def test_every_row_is_a_run_with_noise_that_is_not_refused(runs: SignalSet) -> None:
     rows = [*runs.experiments(TASKS[runs.setting.task].defaults)]
     assert len({one.key for one in rows}) == len(rows)
