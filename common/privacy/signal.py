@@ -23,7 +23,7 @@ from common.text import count
 LEAST_SIGNAL = 20.0
 """Smallest signal at which training starts, from the stored runs of `studies/privacy`.
 
-Runs of task `rules` ended below their floor at 18 and less, and above it at 26 and more.
+Runs of task `rules` ended below their floor at 19 and less, and above it at 27 and more.
 """
 
 LEAST_SIGNAL_OF_MAGNITUDES = 1.0
