@@ -35,7 +35,7 @@ WIDE_EPSILONS: dict[str, tuple[float, ...]] = {
 }
 """Task -> further ε of training under the noise of two helpers."""
 
-HOMES = (125, 1000)
+HOMES = (1000,)
 """Numbers of homes of the runs in closed form."""
 
 CLOSED_EPSILONS = (0.5, 1.0, 2.0, 8.0)
