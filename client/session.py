@@ -9,6 +9,7 @@ from typing import Any
 from safetensors.numpy import save
 
 from client.enrolment import BuildLearner, EnrolledRun, Enrolments, fingerprint
+from client.privacy.budget import check_remainder
 from client.privacy.release import Releaser, passes_unchanged
 from client.privacy.transforms import run_or_zeros
 from client.secure.terms import Pins
@@ -138,12 +139,15 @@ class Session:
 
         Raises:
             WireError: The model does not match the run's.
-            RefusedError: The cost of the release exceeds a limit, or the terms of the round's sum are not acceptable.
+            RefusedError: The cost of the release exceeds a limit, the terms of the round's sum are not acceptable, or noise
+                would leave nothing of the training.
         """
         run = self.runs.find(request.enrolment)
         models = run.split_models(request.model)
         steps = self.policy.local_steps(run.config.method_options.steps(request.phase))
         reservation = self.releaser.budget.reserve(run.config, request)
+        if reservation and request.round == 1:
+            check_remainder(run.config, models[0], request.clients)
         noise = reservation.noise(steps, self.releaser.generator) if reservation else None
         first = replace(request, model=models[0])
         part = join_training(self.client, run, self.policy, self.store, first, steps) if run.helpers else None

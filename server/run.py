@@ -12,10 +12,11 @@ from typing import Any
 from flwr.app import ArrayRecord, Message
 from flwr.serverapp import Grid
 
-from common.arrays import Arrays
+from common.arrays import Arrays, group
 from common.config.parse import flatten, to_json
 from common.config.run import RunConfig, reason_for_replies, resolve_rows
 from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError, WireError
+from common.privacy.signal import check_signal
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
@@ -24,7 +25,7 @@ from common.wire.messages import COUNTS, CountsReply, CountsRequest, EnrolReques
 from server.clients.enrolment import MAX_REWAIT_SECONDS, SUMS, Enrolment, HubAdmission
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import NameBindings
-from server.clients.roster import Roster
+from server.clients.roster import Roster, cohort_size
 from server.compose import build_round
 from server.exchange.flower import prompt_pull
 from server.exchange.grid import Liveness, PollingGrid, RoundLimits, content_of
@@ -192,6 +193,8 @@ def _run(
         enrolment.assemble(recorded, federation.min_clients)
         journal.start(catalogue)
         has_started = True
+        if not state.round:
+            _check_signal(config, state, quiet, enrolment.roster)
         if config.task_options.count_offset and not state.statics and not (parties.roster and state.round):
             strategy.state = _start_from_counts(quiet, enrolment, strategy.state, sums, config, catalogue)
         early = train(strategy, recorded, journal)
@@ -205,6 +208,13 @@ def _run(
     result = journal.finish(strategy.state, early)
     parties.dismiss()  # afterwards: a run that is killed before its result needs its helpers
     return result
+
+
+def _check_signal(config: RunConfig, state: RunState, grid: PollingGrid, roster: Roster) -> None:
+    """Check that noise leaves something of the training of the clients that are here."""
+    clients, federation = len(roster.select_trainable(grid.get_node_ids())), config.federation
+    asked = cohort_size(clients, federation.cohort, federation.min_replies)
+    check_signal(config, group("0", state.model) or state.model, asked)
 
 
 def _build_round(

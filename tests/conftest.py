@@ -8,8 +8,13 @@ import torch
 from flwr.supercore.task_identity import TaskIdentity
 from hypothesis import settings
 
+from common.privacy import signal
+
 SLOW = tomllib.loads((Path(__file__).parent / "slow.toml").read_text("utf-8"))["slow"]
 """Files and folders of slow tests, which `make quick` leaves out."""
+
+least_signal = signal.least_signal
+"""Smallest signal of training under noise, outside of tests."""
 
 pytest.register_assert_rewrite("tests.support")  # so that a failed check there names what it found
 torch.set_num_threads(1)
@@ -44,3 +49,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _identity(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+@pytest.fixture(autouse=True)
+def _accepted_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Toy federations are smaller than any noise allows: each accepts it, as `privacy.accept-noise=true` does."""
+    monkeypatch.setattr(signal, "least_signal", lambda config: 0.0)
+
+
+@pytest.fixture
+def refused_noise(monkeypatch: pytest.MonkeyPatch, _accepted_noise: None) -> None:
+    """Refuse training that noise would drown, as outside of tests."""
+    monkeypatch.setattr(signal, "least_signal", least_signal)

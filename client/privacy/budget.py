@@ -12,11 +12,12 @@ from client.privacy.ledger.database import LOCAL_TRUST, Slot
 from client.privacy.ledger.ledger import Ledger, Limits
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
-from common.errors import RefusedError, StateError
-from common.privacy.accounts import Account, AccountedMechanism, Mechanism, Rdp
+from common.errors import ConfigError, RefusedError, StateError
+from common.privacy.accounts import Account, AccountedMechanism, Mechanism, Rdp, serves
 from common.privacy.claims import SAME_ITEMS
 from common.privacy.mechanisms import DP_SGD, VECTOR_MECHANISMS, DpSgd, build_account, build_mechanism
 from common.privacy.options import MIN_CLIP, PrivacyOptions, Unit
+from common.privacy.signal import check_signal
 from common.wire.messages import AssignRequest, TrainRequest
 
 
@@ -46,6 +47,20 @@ def sort_bounds(bounds: Arrays) -> Arrays:
             low, high = bounds[below], bounds[above]
             changed |= {below: np.minimum(low, high), above: np.maximum(low, high)}
     return {**bounds, **changed}
+
+
+def check_remainder(config: RunConfig, model: Arrays, clients: int) -> None:
+    """Refuse the first round of training that noise would drown.
+
+    0 clients are a number that the server does not state.
+
+    Raises:
+        RefusedError: Nothing would remain of the training of so many clients a round.
+    """
+    try:
+        check_signal(config, model, clients)
+    except ConfigError as error:
+        raise RefusedError(str(error)) from None
 
 
 TOLERANCE = 1e-9
@@ -184,7 +199,7 @@ class Budget:
         ledger = self.ledger(options)
         budget = self._remaining(options, account, ledger, run)
         if budget <= _minimum(options, account) and not ledger.spent_in(run):
-            spent = account.claim(ledger.spent(), ledger.delta)
+            spent = ledger.account.claim(ledger.spent(), ledger.delta)
             raise RefusedError(
                 f"the privacy budget of this client's data is exhausted (ε = {spent:.4g} of {ledger.epsilon:g}); the owner can"
                 " raise it with fedloom budget --raise-to"
@@ -259,7 +274,7 @@ class Budget:
 
     def _remaining(self, options: PrivacyOptions, account: Account, ledger: Ledger, run: str) -> float:
         """Return the remaining budget of a run: the least of its own and the ledger's."""
-        if ledger.account.name != account.name:
+        if not serves(ledger.account, account):
             raise RefusedError(
                 f"the ledger uses the {ledger.account.name} account since its first release, the run needs {account.name};"
                 f" set {settings_for(ledger.account, options.delta)}"
@@ -287,7 +302,7 @@ def settings_for(account: Account, delta: float) -> str:
     if isinstance(account, Rdp):
         epsilon = math.log(1 / delta) * (2 * account.order - 1) / (account.order - 1) ** 2
         return f"privacy.epsilon={epsilon:.6g} and privacy.delta={delta:g}"
-    names = [spec.name for spec in VECTOR_MECHANISMS if spec.account(PrivacyOptions()) == account]
+    names = [spec.name for spec in VECTOR_MECHANISMS if serves(account, spec.account(PrivacyOptions()))]
     return " or ".join(f"privacy.mechanism={name}" for name in names)
 
 

@@ -290,7 +290,7 @@ class Releaser:
             RefusedError: The cost exceeds a limit.
         """
         reservation = self.budget.reserve_counts(config, run)
-        unit_cost = reservation.account.charge(PrivacyCost.of_zcdp(1.0))
+        unit_cost = reservation.account.charge(PrivacyCost.of_gdp(1.0))
         mechanism = Gaussian(reservation.cost / unit_cost, COUNT_CLIP)
         chain = UpdateChain((), InternalNoise(reservation, mechanism))
         return chain(lambda: Update(draw(mechanism.noise, self.generator()))).arrays

@@ -20,7 +20,7 @@ from common.methods.base import MethodOptions
 from common.methods.planners import PLANNERS, PlannerOptions, Uniform, describe_unknown_method, method_names
 from common.methods.registry import FIRST_METHOD, METHODS
 from common.options import Options
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.privacy.options import PrivacyOptions
 from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
@@ -306,22 +306,22 @@ class RunConfig(Options):
 
     @cached_property
     def count_cost(self) -> float:
-        """Cost ρ of summed counts, for each client; 0 without noise or without summed counts."""
+        """Cost μ²/2 of summed counts, for each client; 0 without noise or without summed counts."""
         privacy = self.privacy
         if privacy.resolved_trust != "helpers" or not self.task_options.count_offset:
             return 0.0
         if privacy.unit != "none":
-            return privacy.count_share * rho_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
+            return privacy.count_share * gdp_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
         counts = self.task_options.count_privacy
-        return rho_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
+        return gdp_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
 
     @cached_property
     def metric_cost(self) -> float:
-        """Cost ρ of summed metrics of the final model, for each client; 0 for none."""
+        """Cost μ²/2 of summed metrics of the final model, for each client; 0 for none."""
         privacy = self.privacy
         if privacy.resolved_trust != "helpers" or privacy.unit != "client" or not privacy.metric_share:
             return 0.0
-        return privacy.metric_share * rho_of(privacy.epsilon, privacy.delta)
+        return privacy.metric_share * gdp_of(privacy.epsilon, privacy.delta)
 
     def options_of(self, spec: TaskSpec[OptionsT, VocabularyT]) -> OptionsT:
         """Return the task's options as the class of the spec.

@@ -1,6 +1,6 @@
 """Planners, which set the cost of each round while an inner method trains; names of all methods.
 
-Costs have the unit of the mechanism's account: zCDP ρ for `gaussian`, pure ε for `laplace` and `privunit`.
+Costs have the unit of the mechanism's account: μ²/2 of Gaussian DP for `gaussian`, pure ε for `laplace` and `privunit`.
 """
 
 from dataclasses import dataclass
@@ -50,6 +50,10 @@ class PlannerOptions(Options):
         if name not in METHODS:
             raise ValueError(METHODS.describe_unknown(name))
         return name
+
+    def limit(self, rounds: int) -> int:
+        """Return the number of rounds that share the budget, of a run with so many rounds."""
+        return rounds
 
     @property
     def observes_norm(self) -> bool:
@@ -151,6 +155,10 @@ class Uniform(PlannerOptions):
 
     rounds: int = Field(0, ge=0)
     """Number of rounds that share the budget; the run ends after them. 0: all rounds of the run."""
+
+    def limit(self, rounds: int) -> int:
+        """Return the number of rounds that share the budget, of a run with so many rounds."""
+        return min(self.rounds or rounds, rounds)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,10 @@
-"""Privacy accounts in which a ledger counts, costs of releases, zCDP, and the form of mechanisms.
+"""Privacy accounts of ledgers, costs of releases, conversions, and the form of mechanisms.
 
-Conversion to (ε, δ) by Canonne, Kamath and Steinke (2020), Prop 12, with x = α − 1:
+Gaussian noise is counted in Gaussian differential privacy (GDP; Dong, Roth and Su 2019). A release of sensitivity Δ with noise
+σ is μ-GDP with μ = Δ/σ, and μ² adds up: no Gaussian noise with the same total is better. The cost here is μ²/2, the ρ of zCDP
+of the same release. Conversion is exact: δ = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle and Wang 2018, Thm 8).
+
+Conversion of zCDP to (ε, δ) by Canonne, Kamath and Steinke (2020), Prop 12, with x = α − 1:
 δ ≤ exp(x((1 + x)ρ − ε)) / x · (1 − 1/(1 + x))^(1 + x). Every x > 0 is valid, so an inexact x errs on the safe side.
 The best x solves ρx² = L − ln(1 + x), of which one side rises and the other falls.
 
@@ -83,6 +87,68 @@ def _root(falling: Callable[[float], float], highest: float) -> float:
     return math.exp(low)
 
 
+@functools.lru_cache(maxsize=1024)
+def gdp_of(epsilon: float, delta: float) -> float:
+    """Return the largest μ²/2 whose μ-GDP gives (ε, δ)-DP, less a margin for rounding."""
+    low, high = 0.0, 1.0
+    while _delta_of(math.sqrt(2 * high), epsilon) <= delta:
+        low, high = high, 2 * high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if _delta_of(math.sqrt(2 * middle), epsilon) <= delta else (low, middle)
+    return low * (1 - _ROUNDING)
+
+
+@functools.lru_cache(maxsize=1024)
+def epsilon_of_gdp(cost: float, delta: float) -> float:
+    """Return ε of μ-GDP with μ²/2 = `cost` at δ; inverse of `gdp_of`."""
+    mu = math.sqrt(2 * cost / (1 - _ROUNDING))
+    if mu == 0 or _delta_of(mu, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while _delta_of(mu, high) > delta:
+        low, high = high, 2 * high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if _delta_of(mu, middle) > delta else (low, middle)
+    return high
+
+
+_ROUNDING = 1e-8
+"""Relative share of a total that is left out, for rounding errors of δ."""
+
+
+def _delta_of(mu: float, epsilon: float) -> float:
+    """Return δ of μ-GDP at ε: φ(t)·(R(t) − R(t + μ)) with t = ε/μ − μ/2 and Mills' ratio R = Φ(−·)/φ(·).
+
+    It equals Φ(−t) − e^ε·Φ(−t − μ), since e^ε·φ(t + μ) = φ(t).
+    """
+    t = epsilon / mu - mu / 2
+    density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
+    if t < 0:
+        return math.erfc(t / math.sqrt(2)) / 2 - density * _mills(t + mu)
+    return density * (_mills(t) - _mills(t + mu))
+
+
+_FAR = 20.0
+"""Point from which on Mills' ratio is that of its asymptotic series."""
+
+
+def _mills(t: float) -> float:
+    """Return Mills' ratio Φ(−t)/φ(t) of t ≥ 0."""
+    if t < _FAR:
+        return math.erfc(t / math.sqrt(2)) / 2 * math.sqrt(2 * math.pi) * math.exp(t * t / 2)
+    total, term = 1.0, 1.0
+    for k in range(1, 12):
+        term *= -(2 * k - 1) / t**2
+        total += term
+    return total / t
+
+
 @dataclass(frozen=True)
 class PrivacyCost:
     """Cost of one release in each account; infinity where the mechanism states no finite bound."""
@@ -93,12 +159,19 @@ class PrivacyCost:
     """ρ of zCDP."""
     rdp: Callable[[int], float] | None = None
     """Order α -> Rényi divergence of that order."""
+    gdp: float = math.inf
+    """μ²/2 of Gaussian differential privacy."""
 
     @classmethod
     def of_pure(cls, epsilon: float) -> Self:
         """Return the cost of a pure mechanism: ε; ρ = ε²/2; RDP(α) = min(ε, αε²/2)."""
         rho = rho_of_pure(epsilon)
         return cls(epsilon, rho, lambda order: min(epsilon, order * rho))
+
+    @classmethod
+    def of_gdp(cls, cost: float) -> Self:
+        """Return the cost of a GDP mechanism: μ²/2; ρ = μ²/2; RDP(α) = αρ; no pure ε."""
+        return cls(gdp=cost, zcdp=cost, rdp=lambda order: order * cost)
 
     @classmethod
     def of_zcdp(cls, rho: float) -> Self:
@@ -137,8 +210,34 @@ class Account(Protocol):
 
 
 @dataclass(frozen=True)
+class Gdp:
+    """Account of Gaussian differential privacy: Σμ²/2 ≤ μ(ε, δ)²/2.
+
+    Later noise may depend on earlier outputs (fully adaptive composition of Smith and Thakurta 2022, arXiv 2210.17520).
+    """
+
+    name: ClassVar[str] = "gdp"
+    has_delta: ClassVar[bool] = True
+
+    def total(self, epsilon: float, delta: float) -> float:
+        """Return μ(ε, δ)²/2."""
+        return gdp_of(epsilon, delta)
+
+    def claim(self, spent: float, delta: float) -> float:
+        """Return ε of Σμ²/2."""
+        return epsilon_of_gdp(spent, delta)
+
+    def charge(self, cost: PrivacyCost) -> float:
+        """Return μ²/2."""
+        return _finite(cost.gdp, self.name)
+
+
+@dataclass(frozen=True)
 class Zcdp:
-    """Account of zCDP: Σρ ≤ ρ(ε, δ), valid at all orders at once (Whitehouse et al. 2023)."""
+    """Account of zCDP: Σρ ≤ ρ(ε, δ), valid at all orders at once (Whitehouse et al. 2023).
+
+    Ledgers have it whose first release was before `Gdp`.
+    """
 
     name: ClassVar[str] = "zcdp"
     has_delta: ClassVar[bool] = True
@@ -152,8 +251,8 @@ class Zcdp:
         return epsilon_of(spent, delta)
 
     def charge(self, cost: PrivacyCost) -> float:
-        """Return ρ."""
-        return _finite(cost.zcdp, self.name)
+        """Return ρ; μ²/2 of a GDP mechanism, which is at least ρ and keeps the run's own total in `Gdp`."""
+        return _finite(cost.gdp if math.isfinite(cost.gdp) else cost.zcdp, self.name)
 
 
 @dataclass(frozen=True)
@@ -178,7 +277,10 @@ class Pure:
 
 @dataclass(frozen=True)
 class Rdp:
-    """Account of Rényi DP at one fixed order α: Σ divergences ≤ ε − L/(α − 1) (Feldman and Zrnic 2021)."""
+    """Account of Rényi DP at one fixed order α: Σ divergences ≤ ε − rest (Feldman and Zrnic 2021).
+
+    The rest is that of Canonne, Kamath and Steinke (2020), Prop 12, as for zCDP.
+    """
 
     order: int
 
@@ -190,12 +292,12 @@ class Rdp:
         return f"rdp-{self.order}"
 
     def total(self, epsilon: float, delta: float) -> float:
-        """Return ε − L/(α − 1), at least 0: the rest after the conversion to (ε, δ) (Mironov 2017, Prop 3)."""
-        return max(0.0, epsilon - math.log(1 / delta) / (self.order - 1))
+        """Return ε less the rest of the conversion to (ε, δ), at least 0."""
+        return max(0.0, epsilon - _rest(delta, self.order - 1))
 
     def claim(self, spent: float, delta: float) -> float:
-        """Return Σ + L/(α − 1)."""
-        return spent + math.log(1 / delta) / (self.order - 1)
+        """Return Σ and the rest of the conversion, at least 0."""
+        return max(0.0, spent + _rest(delta, self.order - 1))
 
     def charge(self, cost: PrivacyCost) -> float:
         """Return the divergence of order α."""
@@ -211,7 +313,7 @@ def fixed_order(epsilon: float, delta: float) -> int:
     Raises:
         ConfigError: No order up to 1,000 leaves anything to spend.
     """
-    best = max(range(2, 1001), key=lambda order: Rdp(order).total(epsilon, delta) / order)
+    best = max(range(2, 1001), key=lambda order: (epsilon - math.log(1 / delta) / (order - 1)) / order)
     if Rdp(best).total(epsilon, delta) == 0:
         raise ConfigError(
             f"privacy: ε = {epsilon} at δ = {delta} leaves nothing to spend on noise for records; set a larger ε or δ"
@@ -228,10 +330,18 @@ def parse_account(name: str) -> Account:
     kind, _, order = name.partition("-")
     if kind == "rdp" and order.isdecimal() and int(order) > 1:
         return Rdp(int(order))
-    accounts: dict[str, Account] = {"zcdp": Zcdp(), "pure": Pure()}
+    accounts: dict[str, Account] = {"gdp": Gdp(), "zcdp": Zcdp(), "pure": Pure()}
     if name not in accounts:
         raise StateError(f"unknown privacy account '{name}'; use the version of fedloom that wrote the ledger")
     return accounts[name]
+
+
+def serves(ledger: Account, run: Account) -> bool:
+    """Return True if a ledger's account can charge the releases of a run's account.
+
+    An account serves itself. zCDP serves runs in GDP, since both count μ²/2.
+    """
+    return ledger == run or (ledger == Zcdp() and run == Gdp())
 
 
 def _finite(cost: float, account: str) -> float:

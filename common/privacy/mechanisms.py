@@ -21,12 +21,12 @@ from common.errors import RefusedError
 from common.privacy.accounts import (
     Account,
     AccountedMechanism,
+    Gdp,
     Mechanism,
     MechanismSpec,
     PrivacyCost,
     Pure,
     Rdp,
-    Zcdp,
     check_positive,
     fixed_order,
     sigma_of,
@@ -54,7 +54,7 @@ class _Clipped:
 
 @dataclass(frozen=True)
 class Gaussian(_Clipped):
-    """Gaussian mechanism: L2 clip to C, then N(0, σ²) on every coordinate; ρ-zCDP.
+    """Gaussian mechanism: L2 clip to C, then N(0, σ²) on every coordinate; μ-GDP with μ²/2 = ρ.
 
     It is unbiased for vectors within the clip.
     """
@@ -69,8 +69,8 @@ class Gaussian(_Clipped):
 
     @property
     def privacy_cost(self) -> PrivacyCost:
-        """Cost ρ of zCDP."""
-        return PrivacyCost.of_zcdp(self.rho)
+        """Cost μ²/2 of GDP."""
+        return PrivacyCost.of_gdp(self.rho)
 
     @property
     def noise(self) -> float:
@@ -96,7 +96,7 @@ class Gaussian(_Clipped):
 GAUSSIAN = MechanismSpec(
     name=Gaussian.name,
     summary="Gaussian noise on {what}, as one vector of Euclidean norm at most {clip:g}",
-    account=lambda options: Zcdp(),
+    account=lambda options: Gdp(),
     calibrate=lambda options, rho, size: Gaussian(rho, options.clip),
     cost_power=2,
 )

@@ -1,5 +1,6 @@
 """Options `[privacy]`: noise that a run requests; a client's policy and ledger take precedence."""
 
+import math
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -19,6 +20,18 @@ Gradients far below it have squares that float32 rounds to 0, so clipping would 
 """
 
 
+def count_participations(rounds: int, cohort: float, planned: int = 0) -> int:
+    """Return the number of rounds over which a client's budget is spread, at most all.
+
+    Args:
+        rounds: Number T of rounds.
+        cohort: Share q of the clients that a round asks.
+        planned: The number, if it is set; 0: T·q and two standard deviations.
+    """
+    expected = rounds * cohort
+    return min(planned or math.ceil(expected + 2 * math.sqrt(expected * (1 - cohort))), rounds)
+
+
 class PrivacyOptions(Options):
     """Differential privacy that a run guarantees to its clients."""
 
@@ -32,7 +45,7 @@ class PrivacyOptions(Options):
     mechanism: MechanismName = "gaussian"
     """Mechanism of unit `client`.
 
-    `gaussian`: L2 clip, zCDP; `laplace`: L1 clip, pure ε; `privunit`: direction only, pure ε.
+    `gaussian`: L2 clip, Gaussian DP; `laplace`: L1 clip, pure ε; `privunit`: direction only, pure ε.
     """
 
     epsilon: float = Field(10.0, gt=0, allow_inf_nan=False)
@@ -51,6 +64,11 @@ class PrivacyOptions(Options):
     """Number of rounds over which a client's budget is spread; after that it is not asked again.
 
     0: as many as few clients exceed, T·q + 2·√(T·q·(1 − q)), for cohorts of a share q of the clients."""
+
+    accept_noise: bool = False
+    """Train even if noise would leave nothing of the training.
+
+    Such runs of unit `client` are refused otherwise."""
 
     sample: float = Field(0.5, gt=0, le=1)
     """Probability q with which a record takes part in a local step (unit `record`, Poisson sampling)."""

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from common.arrays import Flags, Ints
 from common.errors import RefusedError
-from common.privacy.accounts import MechanismSpec, PrivacyCost, Zcdp
+from common.privacy.accounts import Gdp, MechanismSpec, PrivacyCost
 from common.privacy.vectors import Sign
-from common.secure.quantisation import integer_clip, noise_scale, squared_sensitivity
+from common.secure.quantisation import SQUARED_ROUNDING, integer_clip, noise_scale, squared_sensitivity
 from common.secure.terms import MOST_NOISE
 
 Words = NDArray[np.uint64]
@@ -148,10 +148,14 @@ def _width(bound: int) -> int:
 
 @dataclass(frozen=True)
 class DiscreteGaussian:
-    """Noise N_ℤ(0, s²) of one helper on every number of a sum; ρ-zCDP with ρ = Δ²/(2s²), exactly.
+    """Noise N_ℤ(0, s²) of one helper on every number of a sum; μ-GDP with μ² = Δ²/(s² − r²) for r = 3.
 
     Neighbours replace one client's vector by any other of norm at most c (Canonne, Kamath and Steinke 2020). Noise of further
     helpers and other clients' vectors are post-processing.
+
+    Real-valued noise N(0, s² − r²) that is rounded at random, to y with probability ∝ exp(−(y − x)²/(2r²)), has the
+    probabilities of N_ℤ(0, s²) up to a factor of 1 ± 4·exp(−2π²r²) < 1 ± 10⁻⁷⁶ (Poisson's sum formula). The rounding is
+    post-processing of a Gaussian mechanism. The factors of all numbers of a ledger are less than the margin of its total.
     """
 
     bound: int
@@ -174,10 +178,12 @@ class DiscreteGaussian:
 
     @property
     def privacy_cost(self) -> PrivacyCost:
-        """Cost ρ = Δ²/(2s²) of zCDP, rounded up."""
-        exact = Fraction(squared_sensitivity(self.bound, self.sign), 2 * self.scale**2)
-        rho = float(exact)
-        return PrivacyCost.of_zcdp(rho if Fraction(rho) >= exact else math.nextafter(rho, math.inf))
+        """Cost Δ²/(2(s² − r²)) of GDP, rounded up."""
+        if self.scale**2 <= SQUARED_ROUNDING:
+            return PrivacyCost()
+        exact = Fraction(squared_sensitivity(self.bound, self.sign), 2 * (self.scale**2 - SQUARED_ROUNDING))
+        cost = float(exact)
+        return PrivacyCost.of_gdp(cost if Fraction(cost) >= exact else math.nextafter(cost, math.inf))
 
 
 def _calibrate(rho: float, size: int) -> DiscreteGaussian:
@@ -189,7 +195,7 @@ DISCRETE_GAUSSIAN = MechanismSpec(
     name=DiscreteGaussian.name,
     summary="discrete Gaussian noise of every helper on sums over clients of {what}, each client's as one vector of Euclidean"
     " norm at most {clip:g}",
-    account=lambda options: Zcdp(),
+    account=lambda options: Gdp(),
     calibrate=lambda options, rho, size: _calibrate(rho, size),
     cost_power=2,
 )

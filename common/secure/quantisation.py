@@ -39,8 +39,12 @@ def squared_sensitivity(bound: int, sign: Sign) -> int:
     return (2 if sign == "positive" else 4) * bound * bound
 
 
+SQUARED_ROUNDING = 9
+"""r², variance of the rounding from real-valued to discrete noise (`DiscreteGaussian`)."""
+
+
 def noise_scale(rho: float, bound: int, sign: Sign) -> int:
-    """Return the least integer s with Δ²/(2s²) ≤ ρ, less a margin for rounded costs.
+    """Return the least integer s with Δ²/(2(s² − r²)) ≤ ρ, less a margin for rounded costs.
 
     Raises:
         RefusedError: ρ is not a positive number, or so small or large that no scale serves.
@@ -48,7 +52,7 @@ def noise_scale(rho: float, bound: int, sign: Sign) -> int:
     if not (math.isfinite(rho) and rho > 0):
         raise RefusedError(f"privacy: rho must be a positive number, not {rho}")
     largest = Fraction(rho) * (1 - _MARGIN)
-    scale = math.isqrt(math.ceil(squared_sensitivity(bound, sign) / (2 * largest)) - 1) + 1
+    scale = math.isqrt(math.ceil(squared_sensitivity(bound, sign) / (2 * largest)) + SQUARED_ROUNDING - 1) + 1
     if scale >= MOST_NOISE:
         raise RefusedError(f"requested cost ρ = {rho:.3g} is too small: noise of scale {scale} cannot be drawn")
     return scale

@@ -129,7 +129,7 @@ class SumTerms:
     sign: Sign
     """`positive` if no vector has a number below zero."""
     rho: float
-    """ρ of zCDP that the sum costs each client; 0 without noise."""
+    """μ²/2 of Gaussian DP that the sum costs each client; 0 without noise."""
     noise: int
     """s, standard deviation of one helper's noise in integer units; 0 without noise."""
     most: int

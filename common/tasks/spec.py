@@ -100,6 +100,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         simple: Metric key -> key of the same metric of the simple baseline.
         comparison: Comparison by units for the verdict; None if runs have no verdict.
         remark: Return a remark on a run with these options and number of clients, printed at its start; empty for none.
+        weighs_noise: True if a model variant weighs what it learnt by the noise on it, and so loses nothing to noise.
         records_per_example: Largest mean number of records of the examples that a client enrols with.
     """
 
@@ -124,6 +125,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     simple: Mapping[str, str] = field(default_factory=dict)
     comparison: Comparison | None = None
     remark: Callable[[OptionsT, PrivacyOptions, int], str] = lambda options, privacy, clients: ""
+    weighs_noise: Callable[[ModelVariant], bool] = lambda model: False
     records_per_example: int = 1
 
     def __post_init__(self) -> None:

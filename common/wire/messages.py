@@ -107,7 +107,7 @@ class OpenReply:
 HelperPayload = HelperRequest | HelperReply | PrepareRequest | PrepareReply | OpenRequest | OpenReply
 
 
-SCHEMA = 12
+SCHEMA = 13
 """Version of the schema, checked when a message is decoded."""
 
 # Rhythm of the clients' heartbeats, by which the server separates slow clients from lost ones.
@@ -245,10 +245,14 @@ class TrainRequest(SumRequest):
     cost: float = 0.0
     """Privacy cost of the reply; 0 requests a reply without noise.
 
-    ρ of zCDP with Gaussian noise, ε with pure mechanisms, RDP at one order with DP-SGD.
+    μ²/2 of Gaussian DP with Gaussian noise, ε with pure mechanisms, RDP at one order with DP-SGD.
     """
     clip: float = 1.0
     """Factor on the run's clip norm C, at most 1."""
+    clients: int = 0
+    """Number of clients that the round asks; 0: not stated.
+
+    From it a client computes what noise leaves of the training."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from client.tasks.registry import build_learner
 from common.arrays import Array, norm
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.privacy.accounts import parse_account
+from common.privacy.accounts import parse_account, serves
 from common.privacy.mechanisms import build_account
 from common.privacy.options import PrivacyOptions
 from common.tasks.vocabulary import Vocabulary
@@ -184,7 +184,8 @@ def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview
         with tempfile.TemporaryDirectory(prefix="fedloom-preview-") as runs:
             vocabulary = Path(runs) / "vocabulary.json"
             vocabulary.write_text(data.vocabulary.to_json(), "utf-8")
-            run(grid, config.model_copy(update={"catalogue": str(vocabulary)}), Path(runs))
+            privacy = config.privacy.model_copy(update={"accept_noise": True})  # one client is no federation
+            run(grid, config.model_copy(update={"catalogue": str(vocabulary), "privacy": privacy}), Path(runs))
     except PreviewEndError:
         pass
     except FedloomError as error:
@@ -268,7 +269,7 @@ def ledger_costs(config: RunConfig, statements: Sequence[Statement]) -> list[Led
     account, found = build_account(options), []
     for claim, path in ((one.claim, one.ledger) for one in statements if one.claim.unit == options.unit):
         after = None
-        if claim.account == account.name:
+        if serves(parse_account(claim.account), account):
             total = claim.spent + account.total(options.epsilon, options.delta)
             after = parse_account(claim.account).claim(total, claim.delta or options.delta)
         found.append(LedgerCost(path, claim.epsilon_so_far, claim.epsilon if claim.limited else None, after))

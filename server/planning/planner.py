@@ -15,6 +15,7 @@ from common.config.run import RunConfig
 from common.errors import RunError
 from common.methods.planners import ArmOptions, PlannerOptions, PlannerSpec
 from common.privacy.mechanisms import build_account, select_spec
+from common.privacy.options import count_participations
 from server.planning.reward import has_plateaued
 from server.planning.state import NO_DUAL, Dual, PlannerState, empty_state
 
@@ -42,9 +43,7 @@ class RunBudget:
     @property
     def participations(self) -> int:
         """Number of rounds over which a client's budget is spread: T·q and two standard deviations, at most T."""
-        expected = self.rounds * self.cohort
-        derived = math.ceil(expected + 2 * math.sqrt(expected * (1 - self.cohort)))
-        return min(self.planned or derived, self.rounds)
+        return count_participations(self.rounds, self.cohort, self.planned)
 
     @property
     def share(self) -> float:

@@ -45,7 +45,7 @@ class Schedule(Planner):
 
 def even_split(options: Uniform, budget: RunBudget) -> Schedule:
     """Return the schedule of an even share for each of the first R rounds, after which the run ends."""
-    limited = replace(budget, rounds=min(options.rounds or budget.rounds, budget.rounds))
+    limited = replace(budget, rounds=options.limit(budget.rounds))
     return Schedule(options, limited, np.full(limited.rounds, limited.share))
 
 

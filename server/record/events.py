@@ -78,7 +78,7 @@ class Start:
         model: Name of the network, such as `default`.
         seed: Seed of every random choice but privacy noise.
         rounds: Planned number of rounds.
-        account: Unit of its rounds' costs, `zcdp`, `pure` or `rdp-α`; empty without noise.
+        account: Unit of its rounds' costs, `gdp`, `zcdp`, `pure` or `rdp-α`; empty without noise.
         simple: Metric key -> key of the same metric of the untrained baseline.
         split: Split that rounds are evaluated on, as in `Round`.
         fingerprint: SHA-256 of vocabulary and split; runs with different ones are not comparable.

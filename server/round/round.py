@@ -201,6 +201,7 @@ class Round(Strategy):
                     statics=statics,
                     cost=at.cost,
                     clip=at.clip,
+                    clients=len(terms),
                     terms=terms[name],
                 )
             return requests[key]

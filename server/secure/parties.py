@@ -13,6 +13,7 @@ from common.config.run import RunConfig, find_count_obstacle, find_obstacle
 from common.errors import ConfigError, QuorumError, RefusedError
 from common.options import kebab
 from common.privacy.options import ResolvedTrust
+from common.privacy.signal import count_numbers
 from common.secure.cards import HelperCard, HelperRoster
 from common.secure.quantisation import integer_clip, noise_scale
 from common.secure.terms import MOST_NUMBERS
@@ -228,19 +229,16 @@ def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
     """Return the reason why a run's vectors are too large for secure sums; empty if they are not."""
     from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
 
-    spec, capabilities = TASKS[config.task], config.capabilities
-    if capabilities.closed_form:
+    spec, clusters = TASKS[config.task], config.capabilities.clusters
+    if config.capabilities.closed_form:
         form = closed_form_of(config.task)
         first = form.template(form.start(vocabulary, config.privacy.unit != "none"))
         if (numbers := sum(a.size for a in first.values())) > MOST_NUMBERS:
             return f"statistics of {numbers:,} numbers exceed the {MOST_NUMBERS:,} of a secure sum"
         return ""
     model = parameters(build_model(spec, config.task_run(spec, vocabulary)))
-    private = spec.private(model, capabilities)
-    shared = sum(a.size for name, a in model.items() if name not in private)
-    clusters = capabilities.clusters
-    vectors = clusters or 1 + capabilities.needs_gradient + capabilities.needs_magnitude
-    numbers = shared * vectors + (2 * clusters or 1)  # with weights, and the choice of a cluster
+    numbers = count_numbers(config, model, summed=True)
+    numbers += 2 * clusters or 1  # with weights, and the choice of a cluster
     if numbers > MOST_NUMBERS:
         models = f" for {clusters} clusters" if clusters else ""
         return f"an update of {numbers:,} numbers{models} exceeds the {MOST_NUMBERS:,} of a secure sum"

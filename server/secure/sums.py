@@ -48,7 +48,7 @@ class Release:
     """Privacy of one client's vector in a sum; the defaults are a sum without noise.
 
     Args:
-        rho: Cost ρ of zCDP; 0 without noise.
+        rho: Cost μ²/2 of Gaussian DP; 0 without noise.
         clip: Clip norm C.
         sign: `positive` if no number is below zero.
     """

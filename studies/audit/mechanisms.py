@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from common.privacy.accounts import epsilon_of
+from common.privacy.accounts import epsilon_of_gdp
 from common.privacy.mechanisms import PrivUnit, fresh_generator
 from studies.audit.bounds import epsilon_bound, mu_bound
 from studies.audit.cases import DELTA, Case
@@ -42,7 +42,7 @@ def audit(
     bound = epsilon_bound if case.is_pure else mu_bound
     audited = bound(hits, alarms, case.trials)
     claimed = charged if case.is_pure else math.sqrt(2 * charged)
-    of_epsilon = (claimed, audited) if case.is_pure else [epsilon_of(mu**2 / 2, DELTA) for mu in (claimed, audited)]
+    of_epsilon = (claimed, audited) if case.is_pure else [epsilon_of_gdp(mu**2 / 2, DELTA) for mu in (claimed, audited)]
     epsilons = dict(zip(("claimed_epsilon", "audited_epsilon"), of_epsilon, strict=True))
     return {"claimed": claimed, "audited": audited, **epsilons, "hits": hits, "alarms": alarms, "trials": case.trials}
 

@@ -47,7 +47,7 @@ class Plan:
     def options(self) -> tuple[str, ...]:
         """Options of `up`, `serve`, `submit` and `simulate`."""
         size = ("--clients", str(CLIENTS), "--rounds", str(ROUNDS), "--seed", "0", "--patience", "0")
-        noise = ("--epsilon", str(self.epsilon)) if self.epsilon else ()
+        noise = ("--epsilon", str(self.epsilon), "--set", "privacy.accept-noise=true") if self.epsilon else ()
         return "--task", self.task, *size, *noise, *EXACT.get(self.task, ())
 
     @property

@@ -127,7 +127,7 @@ class Case:
             "federation.patience": 0.1,
             **SETTINGS[self.task].options,
             **({} if self.method in PLANNERS else {"training.local-steps": LOCAL_STEPS}),
-            **({"privacy.unit": "client", "privacy.epsilon": 8.0} if noisy else {}),
+            **({"privacy.unit": "client", "privacy.epsilon": 8.0, "privacy.accept-noise": True} if noisy else {}),
         }
 
 

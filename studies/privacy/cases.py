@@ -86,7 +86,7 @@ class Setting:
         rows = [Experiment(NO_NOISE, "no noise", {**shared, **exact}, seeds=SEEDS, protocol=PROTOCOL)]
         for protection, name in PROTECTIONS.items():
             for epsilon in EPSILONS if protection in self.protections else ():
-                settings = {**shared, **_noise(self.task, protection, epsilon)}
+                settings = {**shared, **noise_settings(self.task, protection, epsilon)}
                 title = f"{name}, ε = {epsilon:g}"
                 rows.append(Experiment(self.row(protection, epsilon), title, settings, seeds=SEEDS, protocol=PROTOCOL))
         return rows
@@ -161,10 +161,11 @@ SETTINGS = (
 )
 
 
-def _noise(task: str, protection: Protection, epsilon: float) -> Settings:
+def noise_settings(task: str, protection: Protection, epsilon: float) -> Settings:
+    """Return the options of a protection at an ε."""
     if protection == "user":
         return {f"tasks.{task}.count-epsilon": epsilon}
-    client: Settings = {"privacy.unit": "client", "privacy.epsilon": epsilon}
+    client: Settings = {"privacy.unit": "client", "privacy.epsilon": epsilon, "privacy.accept-noise": True}
     return (
         {**client, "privacy.trust": "helpers", "privacy.mechanism": "gaussian"} if protection == "helpers" else client
     )

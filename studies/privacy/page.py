@@ -8,6 +8,7 @@ from studies.harness.table import Table
 from studies.privacy import prose
 from studies.privacy.cases import EPSILONS, PROTECTIONS, SEEDS, SETTINGS, Protection
 from studies.privacy.figures import Figures, Point, number
+from studies.privacy.signal import section
 
 
 def page(results: Results, made_by: str) -> Iterator[str]:
@@ -15,6 +16,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     yield prose.INTRODUCTION.format(made_by=made_by, seeds=SEEDS)
     for figures in measured(results):
         yield from _task(figures)
+    yield from section(results)
     yield prose.LIMITS
 
 

@@ -9,6 +9,7 @@ from studies.harness.row import Row, Trial
 from studies.harness.store import Store
 from studies.harness.study import Selection
 from studies.privacy.cases import SETTINGS, Setting
+from studies.privacy.signal import signal_sets
 
 DATA_SEED = 0
 
@@ -26,6 +27,12 @@ def compute(selection: Selection, store: Store) -> None:
                 ):
                     del store.results.rows[setting.key(one.key)]
             bench.run(rows)
+    for runs in signal_sets():
+        if selection.has_set(runs.name):
+            task = runs.setting.task
+            read = partial(read_all, task, runs.data, DATA_SEED)
+            bench = Bench(runs.name, read, store, partial(trial_of, runs.setting), selection=selection)
+            bench.run(runs.experiments(TASKS[task].defaults))
 
 
 def is_outdated(setting: Setting, row: Row) -> bool:

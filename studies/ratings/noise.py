@@ -38,5 +38,8 @@ def noise_settings(mechanism: str, epsilon: float) -> Settings:
         return {}
     if mechanism == HELPERS:
         return {"privacy.unit": "client", "privacy.epsilon": epsilon, "privacy.trust": HELPERS}
-    privacy: Settings = {"unit": "client", "mechanism": mechanism, "epsilon": epsilon, "normalise": True}
+    privacy: Settings = {
+        **{"unit": "client", "mechanism": mechanism, "epsilon": epsilon, "normalise": True},
+        "accept-noise": True,
+    }
     return {f"privacy.{key}": value for key, value in privacy.items()}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from client.data.read import read_all
 from client.tasks.rules.data.homes import SplitHome, split_homes
 from common.arrays import Array, Arrays, Floats, Ints
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.secure.noise import Stream, discrete_gaussian
 from common.secure.quantisation import integer_clip, noise_scale, quantise
 from common.tasks.rules.counts import COUNTS, NOISE, label, offset_of, visible_share
@@ -79,7 +79,7 @@ def _noised(splits: Sequence[SplitHome], catalogue: RuleCatalogue, epsilon: floa
     assert statistics is not None
     rng, shape = np.random.default_rng(seed), (2, len(catalogue.entities), len(catalogue.relations))
     bound = integer_clip(int(np.prod(shape)))
-    noise = noise_scale(rho_of(epsilon, SUM_DELTA), bound, "positive")
+    noise = noise_scale(gdp_of(epsilon, SUM_DELTA), bound, "positive")
     total: Ints = np.zeros(int(np.prod(shape)), np.int64)
     for split in splits:
         counts = statistics.bound({COUNTS: _counts_of(split, catalogue)})[COUNTS].ravel()

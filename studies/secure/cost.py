@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import book_in_memory
 from common.arrays import Array, Floats, Ints
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.secure.cards import HelperCard, HelperRoster
 from common.secure.masking import box_context, dtype_of, seal, total_mask
 from common.secure.noise import Stream, discrete_gaussian
@@ -173,7 +173,7 @@ def _desk(number: int, noise_key: bytes) -> HelperService:
 
 
 def _terms(size: int, roster: str) -> SumTerms:
-    bound, rho = integer_clip(size), rho_of(EPSILON, DELTA) / ROUNDS
+    bound, rho = integer_clip(size), gdp_of(EPSILON, DELTA) / ROUNDS
     return SumTerms(
         run=RUN,
         round=1,

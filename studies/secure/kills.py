@@ -53,8 +53,8 @@ class Plan:
     @property
     def config(self) -> RunConfig:
         """Configuration of the run."""
-        noise: dict[str, Scalar] = {"privacy.unit": "client", "privacy.epsilon": EPSILON} if self.has_noise else {}
-        return parse({**OPTIONS, **noise})
+        noise: dict[str, Scalar] = {"privacy.unit": "client", "privacy.epsilon": EPSILON, "privacy.accept-noise": True}
+        return parse({**OPTIONS, **(noise if self.has_noise else {})})
 
     def moments(self, available: Mapping[str, int]) -> dict[str, list[int]]:
         """Return kind of process -> moments of its kills, of those that an unbroken run has."""

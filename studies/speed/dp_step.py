@@ -25,7 +25,7 @@ from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from common.arrays import Floats
-from common.privacy.accounts import Zcdp
+from common.privacy.accounts import Gdp
 from common.privacy.mechanisms import Gaussian, fresh_generator
 from studies.speed import timing
 
@@ -57,7 +57,7 @@ def measure(folder: Path, size: int, releases: int, watch: Watch) -> Times:
     """Return the times of each part of each release, and of a plain fsync after it."""
     data = folder / "homes.csv"
     data.write_text("home,rule\n")
-    ledger = open_ledger(str(data), folder / "state", "0" * 64, "client", Zcdp(), 10.0, 1e-5)
+    ledger = open_ledger(str(data), folder / "state", "0" * 64, "client", Gdp(), 10.0, 1e-5)
     mechanism = Gaussian(ledger.total / (releases + 1), 1.0)
     vector = np.random.default_rng(0).standard_normal(size)
     with (folder / "other").open("ab", buffering=0) as other:

@@ -12,7 +12,7 @@ from client.tasks.traffic.metrics import ridge_error
 from client.tasks.traffic.sensor import with_federated_ridge
 from common.arrays import Arrays, add
 from common.config.run import RunConfig
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.secure.quantisation import integer_clip, noise_scale
 from common.tasks.traffic.counts import (
     COVARIANCES,
@@ -46,7 +46,7 @@ def noised_sums(bench: Bench, setting: Setting) -> dict[str, Metrics]:
     found = {}
     for epsilon in EPSILONS:
         bound = integer_clip(size)
-        noise = noise_scale(rho_of(epsilon, DELTA), bound, "signed") * sqrt(HELPERS) / bound
+        noise = noise_scale(gdp_of(epsilon, DELTA), bound, "signed") * sqrt(HELPERS) / bound
         errors, shares = [], []
         for draw in range(DRAWS):
             drawn = noise * np.random.default_rng(draw).standard_normal(total[COVARIANCES].shape)

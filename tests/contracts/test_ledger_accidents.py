@@ -139,7 +139,9 @@ def client(folder: Path, name: str = "ann") -> Session:
 
 
 def configured(folder: Path, name: str, rounds: int = 2, **options: Scalar) -> RunConfig:
-    return noisy(folder, "fedavg", rounds=rounds, **options).model_copy(update={"run_id": name})
+    return noisy(folder, "fedavg", rounds=rounds, **{"privacy.accept-noise": True}, **options).model_copy(
+        update={"run_id": name}
+    )
 
 
 def serve(folder: Path, session: Session, name: str, rounds: int = 2, key: int = SAME) -> Result:

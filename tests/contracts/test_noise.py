@@ -10,7 +10,7 @@ import pytest
 from client.data.read import read_all
 from common.config.parse import parse
 from common.options import Scalar
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from deploy.simulation.grid import InProcessGrid, simulate
 from server.run import run
 from tests.support.owners import SHARING, model_of, noisy, owners, total_of
@@ -62,7 +62,7 @@ def test_several_releases_of_a_round_share_its_cost(method: str, releases: int, 
     assert [one.spent() for one in ledgers] == pytest.approx([total_of(config)] * 3, rel=1e-6)
 
 
-DEVIATIONS = {"gaussian": 2 / math.sqrt(2 * rho_of(9e5, 1e-5)), "laplace": math.sqrt(2) * 2 / 9e5}
+DEVIATIONS = {"gaussian": 2 / math.sqrt(2 * gdp_of(9e5, 1e-5)), "laplace": math.sqrt(2) * 2 / 9e5}
 """σ = 2C/√(2ρ), and √2·b with b = 2C/ε, for C = 1."""
 
 

@@ -12,7 +12,7 @@ from client.session import MODEL, Session
 from common.arrays import sha256
 from common.errors import ConfigError, RefusedError, RunError
 from common.options import Scalar
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.wire.messages import EvaluateReply, EvaluateRequest
 from deploy.simulation.grid import InProcessGrid
 from server.aggregation.metrics import Evaluation, pool
@@ -85,7 +85,7 @@ def test_a_client_with_an_exhausted_budget_is_left_out(tmp_path: Path) -> None:
     clients = Owners((SHARING, poor, SHARING))
     result = clients.run(config, tmp_path)
     even = total_of(config) / 8
-    affordable = int(rho_of(2.0, 1e-5) / even)
+    affordable = int(gdp_of(2.0, 1e-5) / even)
     assert 0 < affordable < 8
     assert [r.asked for r in rounds_of(tmp_path)] == [3] * affordable + [2] * (8 - affordable)
     assert [r.server["retired"] for r in rounds_of(tmp_path)] == [0] * affordable + [1] * (8 - affordable)
@@ -116,7 +116,7 @@ def test_without_a_planner_the_budget_is_spent_evenly(tmp_path: Path) -> None:
     planned = owners().run(noisy(tmp_path, "uniform", rounds=3), tmp_path / "planned")
     plain = owners().run(noisy(tmp_path, "fedavg", rounds=3), tmp_path / "plain")
     assert planned.model_sha256 == plain.model_sha256
-    assert costs_of(tmp_path / "plain") == pytest.approx([rho_of(5.0, 1e-5) / 3] * 3)
+    assert costs_of(tmp_path / "plain") == pytest.approx([gdp_of(5.0, 1e-5) / 3] * 3)
 
 
 def test_a_planner_without_shared_metrics_fails_with_a_remedy(tmp_path: Path) -> None:

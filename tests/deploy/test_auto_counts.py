@@ -11,7 +11,7 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.wire.messages import COUNTS, OPEN
 from server.record.folder import RunDirectory
 from server.secure.parties import resolve_counts
@@ -69,13 +69,13 @@ def test_where_owners_allow_no_counts_the_model_starts_without_them(
     assert "count-offset=auto: round 0: 0 usable uploads, 3 needed" in caplog.text
 
 
-@pytest.mark.parametrize(("clients", "epsilon", "is_on"), [(181, 8.0, True), (180, 8.0, False), (1145, 1.0, True)])
+@pytest.mark.parametrize(("clients", "epsilon", "is_on"), [(170, 8.0, True), (169, 8.0, False), (1056, 1.0, True)])
 def test_under_noise_counts_are_summed_where_they_exceed_it(clients: int, epsilon: float, is_on: bool) -> None:
     config = resolve_counts(CATALOGUE, noised(epsilon, **AUTO), clients)
     assert config.task_options.count_offset == ("auto" if is_on else False)
 
 
-@pytest.mark.parametrize(("clients", "is_on"), [(127, False), (128, True)])
+@pytest.mark.parametrize(("clients", "is_on"), [(120, False), (121, True)])
 def test_noise_on_counts_alone_needs_fewer_clients(clients: int, is_on: bool) -> None:
     config = resolve_counts(CATALOGUE, summed(**AUTO, **{"tasks__rules__count-epsilon": 8.0}), clients)
     assert config.task_options.count_offset == ("auto" if is_on else False)
@@ -92,7 +92,7 @@ def test_counts_may_have_noise_of_their_own(tmp_path: Path) -> None:
     for session in federation.sessions.values():
         [entry] = session.releaser.budget.ledger(config.task_options.count_privacy).entries()
         assert (entry.slot.kind, entry.terms.unit, entry.terms.trust[:8]) == ("counts", "client", "helpers:")
-        assert 0.9 < entry.terms.cost / rho_of(5000.0, 1e-6) <= 1  # noise has a whole number as its scale
+        assert 0.9 < entry.terms.cost / gdp_of(5000.0, 1e-6) <= 1  # noise has a whole number as its scale
 
 
 def test_a_sum_that_is_mostly_noise_is_left_out(

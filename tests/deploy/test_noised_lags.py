@@ -56,7 +56,7 @@ def test_noised_autocovariances_are_one_unit_vector_a_sensor(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize(
-    ("sensors", "epsilon", "is_on"), [(63, 8.0, False), (64, 8.0, True), (404, 1.0, False), (405, 1.0, True)]
+    ("sensors", "epsilon", "is_on"), [(60, 8.0, False), (61, 8.0, True), (373, 1.0, False), (374, 1.0, True)]
 )
 def test_auto_sums_autocovariances_where_noise_leaves_enough(sensors: int, epsilon: float, is_on: bool) -> None:
     noise = {"privacy.unit": "client", "privacy.epsilon": epsilon, "tasks.traffic.count-offset": "auto"}

@@ -29,9 +29,9 @@ INNER = (
 PLANNERS = ("bgtplanner", "uniform")
 NOISE = {
     "none": (),
-    "gaussian": ("--epsilon", "8", "--set", "privacy.mechanism=gaussian"),
-    "laplace": ("--epsilon", "8", "--set", "privacy.mechanism=laplace"),
-    "privunit": ("--epsilon", "8", "--set", "privacy.mechanism=privunit"),
+    "gaussian": ("--epsilon", "8", "--set", "privacy.mechanism=gaussian", "--set", "privacy.accept-noise=true"),
+    "laplace": ("--epsilon", "8", "--set", "privacy.mechanism=laplace", "--set", "privacy.accept-noise=true"),
+    "privunit": ("--epsilon", "8", "--set", "privacy.mechanism=privunit", "--set", "privacy.accept-noise=true"),
     "record": ("--epsilon", "8", "--set", "privacy.unit=record"),
 }
 EQ3 = ("--set", "algorithm.fedrule.control=eq3", "--set", "training.optimizer=sgd")

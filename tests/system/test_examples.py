@@ -12,6 +12,8 @@ EXAMPLES = ("weather-task", "trimmed-mean-method")
 
 pytestmark = pytest.mark.system
 
+ACCEPTED = "privacy.accept-noise=true"
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -56,7 +58,9 @@ def test_equal_seeds_train_equal_models_that_beat_the_last_reading(packaged: Des
 
 
 def test_a_run_with_noise_stays_within_its_budget_and_answers_no_queries(packaged: Desk) -> None:
-    noisy = packaged.start("simulate", "--task", "weather", "--rounds", "3", "--epsilon", "10", "--json")
+    noisy = packaged.start(
+        "simulate", "--task", "weather", "--rounds", "3", "--epsilon", "10", "--set", ACCEPTED, "--json"
+    )
     assert noisy.end() == 0, noisy.error()
     privacy = noisy.result()["privacy"]
     assert (privacy["unit"], privacy["epsilon"]) == ("client", 10.0)

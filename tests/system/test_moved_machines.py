@@ -60,6 +60,7 @@ def test_a_restored_backup_and_a_disk_without_the_ledger_of_its_key_wait_for_the
     ensure_certificates(at_server / "home", [machines.address])
     _new_client(desk, at_server, "ann")
     options = ("--method", "fedavg", "--clients", "1", "--rounds", "1", "--epsilon", "8")
+    options = (*options, "--set", "privacy.accept-noise=true")
     for run in ("one", "two"):
         joined = _join(desk, machines, "ann", "0/2", machines.address)
         served = _serve(desk, at_server, (), *options, "--run-id", run)

@@ -89,6 +89,7 @@ TASK = TaskSpec(
     # One report per client holds all training data of the default model, and it gets the whole budget.
     defaults={"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
     loss_is_error=lambda model: model == "paper",
+    weighs_noise=lambda model: model == "default",  # slope and slope-noise
     simple={"rmse": "rmse_local_mean", "f1": "f1_all_liked"},
     comparison=Comparison("raters", "own mean"),
     records_per_example=1_000,  # an example is a rater, whose number of ratings is private

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, error, share
-from common.privacy.options import PrivacyOptions
 from common.tasks.closed_form import ClosedForm
 from common.tasks.counts import CountStatistics
 from common.tasks.rules import ease
@@ -13,7 +12,6 @@ from common.tasks.rules.metrics import SHOWN_TOPS, TOPS
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue, demo_catalogue
 from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
-from common.text import count
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,21 +19,6 @@ if TYPE_CHECKING:
 
 MOST_RELATIONS = 1000.0
 """Largest mean rank in secure sums of metrics."""
-
-
-FEWEST_HOMES = 2000
-"""Number of homes below which a network that is trained under noise learns nothing (science.md §4.6)."""
-
-
-def remark(options: RulesOptions, privacy: PrivacyOptions, clients: int) -> str:
-    """Return a remark on too few homes for noise; empty if counts are summed, or with many homes."""
-    sums_counts = options.count_offset is True or (
-        options.count_offset == "auto" and privacy.resolved_trust == "helpers"
-    )
-    if privacy.unit != "client" or sums_counts or clients >= FEWEST_HOMES:
-        return ""
-    homes = f"noise at ε = {privacy.epsilon:g} over {count(clients, 'home')}"
-    return f"{homes} leaves nothing to learn; counts on secure sums, or more homes"
 
 
 def build_model(run: TaskRun[RulesOptions, RuleCatalogue]) -> "nn.Module":
@@ -123,5 +106,4 @@ TASK = TaskSpec(
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency", "hr20_shown": "hr20_shown_frequency"},
     comparison=Comparison("homes", "relation frequency", answers=True),
-    remark=remark,
 )

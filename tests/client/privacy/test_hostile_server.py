@@ -20,7 +20,7 @@ from client.training.stacks import stack
 from common.config.parse import to_json
 from common.errors import RefusedError, WireError
 from common.models import tensors
-from common.privacy.accounts import Rdp, Zcdp, epsilon_of, rho_of
+from common.privacy.accounts import Rdp, Zcdp, epsilon_of_gdp, gdp_of
 from common.privacy.mechanisms import Gaussian
 from common.privacy.options import Unit
 from common.tasks.rules.counts import COUNTS
@@ -103,14 +103,14 @@ def test_a_row_more_brings_no_new_budget_where_ledgers_have_a_folder_of_their_ow
 def test_clients_with_parts_of_one_data_set_do_not_send_each_others_answers() -> None:
     shared = ledger(epsilon=1e6)
     parts = [Asked(configured("fedavg"), seed=k, part=f"{k}/2", ledger=shared) for k in range(2)]
-    total = rho_of(10, 1e-5)
+    total = gdp_of(10, 1e-5)
     first, second = (one.train(1, 0.9 * total) for one in parts)
     assert any((first.update[n] != second.update[n]).any() for n in first.update)
     assert shared.spent() == pytest.approx(1.8 * total), "what both cost counts against the owner's limit"
 
 
 def test_a_round_is_limited_as_a_whole_and_at_the_owners_delta() -> None:
-    a_round = rho_of(1.0, 1e-5)
+    a_round = gdp_of(1.0, 1e-5)
     client = Asked(configured("fedavg", epsilon=100.0), Policy(max_epsilon_per_round=1.0))
     client.train(1, 0.6 * a_round, phase="local")
     with pytest.raises(RefusedError, match="policy's limit for a round"):
@@ -118,8 +118,8 @@ def test_a_round_is_limited_as_a_whole_and_at_the_owners_delta() -> None:
     client.train(1, 0.3 * a_round, phase="cluster")
     client.train(2, 0.6 * a_round, phase="local")
     generous = Asked(configured("fedavg", epsilon=100.0, delta=0.999), Policy(max_epsilon_per_round=1.0))
-    assert epsilon_of(0.9, 0.999) < 1 < epsilon_of(0.9, 1e-5)
-    with pytest.raises(RefusedError, match=r"asked for ε 6\.65 in one round"):
+    assert epsilon_of_gdp(0.9, 0.999) < 1 < epsilon_of_gdp(0.9, 1e-5)
+    with pytest.raises(RefusedError, match=r"asked for ε 6\.17 in one round"):
         generous.train(1, 0.9)
 
 

@@ -1,7 +1,5 @@
 """Counts that leave a market with noise of their own: paid once, the same bytes again, and gone from what is learnt of."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,7 @@ from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.models import parameters
 from common.options import Scalar
-from common.privacy.accounts import rho_of, sigma_of
+from common.privacy.accounts import gdp_of, rho_of, sigma_of
 from common.privacy.mechanisms import build_account
 from common.tasks.markets.counts import KEYS, VALUES, no_counts
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -68,10 +66,9 @@ def test_noise_is_that_of_the_budget_and_the_whole_budget_is_charged() -> None:
     client = Asked(configured())
     client.session.counts(client.request)
     [noise] = client.noises
-    log = math.log(1e5)
-    best = (math.sqrt(EPSILON + log) - math.sqrt(log)) ** 2  # ρ of the best order by the account's own conversion
+    best = rho_of(EPSILON, 1e-5)  # ρ of the best order by the account's own conversion
     assert noise == pytest.approx(sigma_of(best, 1.0), rel=0.02), "a whole order costs a little more"
-    assert noise >= sigma_of(rho_of(EPSILON, 1e-5), 1.0)
+    assert noise >= sigma_of(gdp_of(EPSILON, 1e-5), 1.0)
     account = build_account(client.config.task_options.count_privacy)
     assert client.spent == pytest.approx(account.total(EPSILON, 1e-5))
     assert client.spent <= account.total(EPSILON, 1e-5)

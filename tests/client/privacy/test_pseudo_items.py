@@ -19,7 +19,7 @@ from common.config.parse import parse, to_json
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
-from common.privacy.accounts import rho_of, sigma_of
+from common.privacy.accounts import gdp_of, sigma_of
 from common.privacy.claims import ITEM_IDS, SAME_ITEMS
 from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
@@ -96,7 +96,7 @@ def test_without_noise_the_rows_are_those_of_the_whole_update() -> None:
 
 def test_every_round_draws_anew_and_a_retry_sends_what_was_sent() -> None:
     client = Asked(privacy__unit="client")
-    cost = rho_of(10, 1e-5) / 10
+    cost = gdp_of(10, 1e-5) / 10
     first, again, second = client.train(1, cost), client.train(1, cost), client.train(2, cost)
     for name, array in first.update.items():
         np.testing.assert_array_equal(again.update[name], array)
@@ -109,7 +109,7 @@ def test_every_round_draws_anew_and_a_retry_sends_what_was_sent() -> None:
 def test_noise_on_own_and_drawn_rows_is_the_same() -> None:
     """One clip of the whole vector, σ = 2C/√(2ρ) on each number: with C small the update drowns in it."""
     client = Asked(privacy__unit="client", privacy__clip=1e-3)
-    cost = rho_of(10, 1e-5) / 100
+    cost = gdp_of(10, 1e-5) / 100
     sigma, own, others, rest = sigma_of(cost, 2e-3), [], [], []
     for number in range(1, 61):
         reply = client.train(number, cost)
@@ -125,7 +125,7 @@ def test_noise_on_own_and_drawn_rows_is_the_same() -> None:
 
 def test_all_that_is_sent_is_clipped_as_one_vector() -> None:
     client = Asked(privacy__unit="client", privacy__clip=1e-3, privacy__epsilon=9e5)
-    reply = client.train(1, rho_of(9e5, 1e-5) / 1.1)
+    reply = client.train(1, gdp_of(9e5, 1e-5) / 1.1)
     numbers = {name: array for name, array in reply.update.items() if not name.endswith("@rows")}
     assert norm(numbers) == pytest.approx(1e-3, rel=0.2)
 

@@ -11,13 +11,13 @@ from client.owner.policy import Policy
 from common.arrays import norm, sub
 from common.config.parse import parse, to_json
 from common.errors import ConfigError, RefusedError
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.privacy.mechanisms import build_account
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainRequest
 from tests.support.asked import Asked, configured
 from tests.support.toys import CATALOGUE
 
-RHO = rho_of(10, 1e-5)
+RHO = gdp_of(10, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_the_owner_has_the_last_word() -> None:
     with pytest.raises(RefusedError, match=r"privacy\.delta = 0\.001 exceeds the policy's delta = 1e-05"):
         Asked(configured(delta=1e-3), Policy(max_epsilon=1.0))
     modest = Asked(configured(), Policy(max_epsilon=1.0))
-    assert modest.enrolled.budget == pytest.approx(rho_of(1.0, 1e-5)), "less than the run would spend"
+    assert modest.enrolled.budget == pytest.approx(gdp_of(1.0, 1e-5)), "less than the run would spend"
     with pytest.raises(RefusedError, match="this client's limit is"):
         Asked(configured(), Policy(max_epsilon_per_round=0.5)).train(1, RHO)
 

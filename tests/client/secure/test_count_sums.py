@@ -14,7 +14,7 @@ from client.tasks.counts import COUNTS
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.secure.noise import DiscreteGaussian
 from common.secure.quantisation import decode, noise_scale
 from common.secure.terms import SumTerms
@@ -69,8 +69,8 @@ def test_noised_counts_are_bounded_and_paid_from_their_share(monkeypatch: pytest
     np.testing.assert_allclose(opened, 3 * bounded, atol=3 * terms.clip / terms.bound)
     own = [load(s.store.read("toy", COUNTS))["counts"].ravel() for s in server.sessions.values()]
     np.testing.assert_allclose(np.sum(own, axis=0), opened, atol=1e-5)
-    assert server.spent == DiscreteGaussian(1024, "positive", terms.noise).privacy_cost.zcdp
-    assert server.spent <= server.config.count_cost == 0.5 * rho_of(10.0, 1e-5)
+    assert server.spent == DiscreteGaussian(1024, "positive", terms.noise).privacy_cost.gdp
+    assert server.spent <= server.config.count_cost == 0.5 * gdp_of(10.0, 1e-5)
 
 
 @pytest.mark.parametrize("allowed", ["never", "summed"])

@@ -65,7 +65,7 @@ def test_with_noise_uploads_are_clipped_integers_paid_once(method: str, monkeypa
     replies = server.train(server.request(terms))
     numbers = server.open(terms, replies)
     assert 0 < int(numbers @ numbers) <= (3 * terms.bound) ** 2
-    assert server.spent == DiscreteGaussian(terms.bound, "signed", terms.noise).privacy_cost.zcdp <= RHO
+    assert server.spent == DiscreteGaussian(terms.bound, "signed", terms.noise).privacy_cost.gdp <= RHO
     [entry] = server.first.releaser.budget.ledger(config.privacy).entries()
     assert entry.terms.trust == f"helpers:{server.helpers.roster.digest[:16]}"
     assert entry.terms.mechanism == "discrete-gaussian-sum"

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from common.errors import RefusedError
-from common.secure.quantisation import centre, decode, fixed_point, fixed_scale, integer_clip, noise_scale, quantise
+from common.secure.quantisation import (
+    SQUARED_ROUNDING,
+    centre,
+    decode,
+    fixed_point,
+    fixed_scale,
+    integer_clip,
+    noise_scale,
+    quantise,
+)
 from tests.support.helpers import EXACT, terms
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True, width=64)
@@ -79,8 +88,9 @@ def test_noise_is_the_least_that_keeps_the_cost(rho: float, sign: str) -> None:
     scale = noise_scale(rho, 1024, sign)
     squared = (4 if sign == "signed" else 2) * 1024**2
     largest = Fraction(rho) * (1 - Fraction(1, 10**9))  # rounded costs of a run's rounds stay within its total
-    assert Fraction(squared, 2 * scale**2) <= largest
-    assert scale == 1 or Fraction(squared, 2 * (scale - 1) ** 2) > largest
+    variance, one_less = scale**2 - SQUARED_ROUNDING, (scale - 1) ** 2 - SQUARED_ROUNDING
+    assert Fraction(squared, 2 * variance) <= largest
+    assert one_less <= 0 or Fraction(squared, 2 * one_less) > largest
 
 
 def test_the_costs_of_all_rounds_stay_within_their_total() -> None:

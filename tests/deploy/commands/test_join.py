@@ -16,7 +16,7 @@ from client.tasks.markets.data.markets import Markets, write_markets
 from common.config.parse import parse, to_json
 from common.errors import ConfigError, DataError, RefusedError
 from common.options import Scalar
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.messages import EnrolRequest
@@ -113,7 +113,7 @@ def test_a_client_with_an_epsilon_refuses_runs_without_noise(monkeypatch: pytest
     with pytest.raises(RefusedError, match=r"privacy\.delta = 1e-05 exceeds the policy's delta = 1e-06"):
         session.enrol(invitation(method="fedavg", privacy__unit="client"))
     reply = session.enrol(invitation(method="fedavg", privacy__unit="client", privacy__delta=1e-6))
-    assert reply.budget == pytest.approx(rho_of(2.0, 1e-6)), "less than the run's budget"
+    assert reply.budget == pytest.approx(gdp_of(2.0, 1e-6)), "less than the run's budget"
     assert reply.shares_metrics, "demo data are public"
     assert stat.S_IMODE(Path("state/ann/policy.toml").stat().st_mode) == 0o600
 

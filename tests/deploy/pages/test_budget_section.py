@@ -9,7 +9,7 @@ import pytest
 
 from common.config.parse import flatten, parse
 from common.options import Scalar
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from deploy.pages.budget import budget, plan_of
 from deploy.pages.report import render
 from deploy.pages.view import RunRecord, read
@@ -53,7 +53,7 @@ def history(fake_planned: MakeRun) -> RunRecord:
 def test_a_plan_is_read_from_the_run_s_folder(history: RunRecord) -> None:
     plan = plan_of(history, "bgt", "blue")
     assert plan is not None
-    assert (plan.account, plan.total) == ("zcdp", pytest.approx(rho_of(5.0, 1e-5)))
+    assert (plan.account, plan.total) == ("gdp", pytest.approx(gdp_of(5.0, 1e-5)))
     assert plan.stages == ("1a",) * 4 + ("1b",) * 2 + ("2",) * 5
     assert plan.scale == 1e-3
     assert plan.left == pytest.approx([100 * (1 - r / 12) for r in range(1, 12)])
@@ -69,15 +69,15 @@ def test_t0_is_lowered_in_a_short_run_as_the_planner_does(fake_planned: MakeRun)
 def test_one_run_s_figures_and_table(history: RunRecord) -> None:
     shown = budget([history])
     assert [(f["title"], f["arrow"]) for f in shown["figures"]] == [
-        ("Cost per round, ρ", ""),
+        ("Cost per round, μ²/2", ""),
         ("Remaining budget, %", ""),
         ("Reward per round, RMSE", "↑"),
         ("λ, price of budget", ""),
         ("RMSE by budget spent", "↓"),
     ]
     assert shown["note"] == (
-        "Every client has a budget of ρ 0.551 in this run, which corresponds to ε = 5, δ = 1e-05, in zCDP (ρ). "
-        "Spent evenly it is ρ 0.0459 per round."
+        "Every client has a budget of μ²/2 0.629 in this run, which corresponds to ε = 5, δ = 1e-05, in Gaussian DP (μ²/2). "
+        "Spent evenly it is μ²/2 0.0524 per round."
     )
     names = [ElementTree.fromstring(f["svg"]).attrib["aria-label"] for f in shown["figures"]]
     assert names[2] == "Reward per round, observed and predicted"
@@ -87,7 +87,18 @@ def test_one_run_s_figures_and_table(history: RunRecord) -> None:
 
     table = shown["table"]
     assert table["header"] == [
-        *("Round", "Stage", "Arm", "Probability", "Cost, ρ", "Remaining, %", "Predicted reward", "Reward", "RMSE", "λ"),
+        *(
+            "Round",
+            "Stage",
+            "Arm",
+            "Probability",
+            "Cost, μ²/2",
+            "Remaining, %",
+            "Predicted reward",
+            "Reward",
+            "RMSE",
+            "λ",
+        ),
         *("Enough budget", "Exhausted"),
     ]
     first, last = table["rows"][0], table["rows"][-1]
@@ -98,13 +109,13 @@ def test_one_run_s_figures_and_table(history: RunRecord) -> None:
 def test_a_plan_without_predictions_shows_none(fake_planned: MakeRun) -> None:
     shown = budget([read(fake_planned(method="uniform"))])
     assert [f["title"] for f in shown["figures"]] == [
-        "Cost per round, ρ",
+        "Cost per round, μ²/2",
         "Remaining budget, %",
         "Reward per round, RMSE",
         "RMSE by budget spent",
     ]
     assert shown["figures"][2]["caption"] == "Dot: improvement by the round."
-    assert shown["table"]["header"][:4] == ["Round", "Cost, ρ", "Remaining, %", "Reward"]
+    assert shown["table"]["header"][:4] == ["Round", "Cost, μ²/2", "Remaining, %", "Reward"]
 
 
 def test_several_runs_have_their_own_colors_and_costs_of_different_accounts_are_shares(
@@ -114,7 +125,7 @@ def test_several_runs_have_their_own_colors_and_costs_of_different_accounts_are_
     laplace = read(fake_planned("c", method="uniform", **{"privacy.mechanism": "laplace"}))
     shown = budget([plain, noisy, laplace])
     assert shown["figures"][0]["title"] == "Cost per round, % of the budget"
-    assert shown["note"] == "Budget of each client: bgtplanner ρ 0.551; uniform ε 5."
+    assert shown["note"] == "Budget of each client: bgtplanner μ²/2 0.629; uniform ε 5."
     assert shown["table"] is None
     drawn = shown["figures"][0]["svg"]
     assert "var(--series-1)" not in drawn, "the first run has no noise"

@@ -7,7 +7,7 @@ import pytest
 
 from common.config.parse import parse
 from common.options import Scalar
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.privacy.claims import COPIES, HELD_OUT, PROPERTIES, UNCOVERED
 from server.record.privacy_statement import SUMMED, UNPROTECTED, statement
 from server.record.result import Privacy
@@ -33,8 +33,8 @@ def test_properties_are_named_where_they_leave(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_guarantee_is_the_budget_and_the_spent_amount_is_listed_too() -> None:
-    half = said({"ann": rho_of(4.0, 1e-5), "bob": 0.0}, unit="client", epsilon=8.0)
-    assert (half.epsilon, half.delta, half.account, half.neighbours) == (8.0, 1e-5, "zcdp", "replace-one")
+    half = said({"ann": gdp_of(4.0, 1e-5), "bob": 0.0}, unit="client", epsilon=8.0)
+    assert (half.epsilon, half.delta, half.account, half.neighbours) == (8.0, 1e-5, "gdp", "replace-one")
     assert half.epsilon_spent_max == pytest.approx(4.0)
     assert (
         half.mechanism == "Gaussian noise on all values that a client sends, as one vector of Euclidean norm at most 1"
@@ -55,7 +55,9 @@ def test_pure_mechanisms_have_no_delta() -> None:
 def test_records_are_protected_in_content_and_not_in_number() -> None:
     records = said({"ann": 0.5}, unit="record", epsilon=8.0)
     order = int(records.account.removeprefix("rdp-"))
-    assert records.epsilon_spent_max == pytest.approx(0.5 + math.log(1e5) / (order - 1))
+    assert records.epsilon_spent_max == pytest.approx(
+        0.5 + math.log(1e5 / order) / (order - 1) + math.log1p(-1 / order)
+    )
     assert records.neighbours == "add-or-remove-one"
     assert records.uncovered[0] == "size: how many records a client has"
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
 from client.tasks.ratings.data.raters import Rated
-from common.privacy.accounts import rho_of
+from common.privacy.accounts import gdp_of
 from common.privacy.options import MechanismName, PrivacyOptions
 from common.tasks.ratings.options import RatingsOptions
 
@@ -80,7 +80,7 @@ def test_the_slope_shrinks_with_noise() -> None:
     Gaussian noise does not depend on the number of rounds that share ρ.
     """
     gaussian = PrivacyOptions(unit="client", epsilon=10, clip=0.3)
-    sigma = 2 / np.sqrt(2 * rho_of(10, 1e-5))
+    sigma = 2 / np.sqrt(2 * gdp_of(10, 1e-5))
     options = OPTIONS.model_copy(update={"slope_noise": sigma})
     for rounds in (1, 20):
         expected = adjust_to_noise(options, gaussian, rounds, 100)
@@ -100,7 +100,7 @@ def test_the_slope_grows_with_epsilon(mechanism: MechanismName) -> None:
 def test_noise_of_helpers_counts_as_the_share_of_one_of_many_clients() -> None:
     """Check the slope under a √(2/1000) of the noise that each client would add itself."""
     helpers = PrivacyOptions(unit="client", epsilon=10, trust="helpers")
-    sigma = np.sqrt(2 / 1000) * 2 / np.sqrt(2 * rho_of(10, 1e-5))
+    sigma = np.sqrt(2 / 1000) * 2 / np.sqrt(2 * gdp_of(10, 1e-5))
     options = OPTIONS.model_copy(update={"slope_noise": sigma})
     for rounds in (1, 20):
         assert adjust_to_noise(options, helpers, rounds, 100).slope == pytest.approx(0.05 / np.sqrt(2), rel=1e-3)
