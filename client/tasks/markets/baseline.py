@@ -124,7 +124,10 @@ LOG_SCALE = 100.0
 """Scale of walk probabilities s in the feature log(1 + 100 s)."""
 
 MOST_REGRESSED = 3000
-"""Largest number of items of EASE, those with most users; the others have scores of 0. Inverting n items takes 24·n² bytes."""
+"""Largest number of items of EASE, those with most users; the others have scores of 0.
+
+Inverting the matrix of n items takes 24·n² bytes, and 2 s for 2,500.
+"""
 
 EASE_STRENGTH, PRIOR_WEIGHT = 1.0, 0.3
 """λ of EASE, and weight of the other markets' rows in it.
@@ -149,7 +152,7 @@ class Ease:
 
     @classmethod
     def of(cls, weights: Sparse, others: Sparse) -> "Ease":
-        """Solve for a market with rows G and the rows O of the other markets' counts, both log counts of norm 1."""
+        """Solve for rows G of a market and O of the other markets, both log counts of norm 1."""
         strength = np.asarray(weights.sum(axis=1)).ravel()
         columns = np.sort(np.argsort(-strength, kind="stable")[:MOST_REGRESSED])
         own, shared = (_unit_rows(matrix[columns][:, columns]) for matrix in (weights, others))

@@ -146,7 +146,8 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
         return _network_scores(config, goods, trained, graph, query)
     if blend.is_solved(trained):
         solved = market_baseline(config, goods, trained, graph)
-        return solved.weighted_scores(np.array([query]), trained[blend.WEIGHTS])[0]
+        blended: Floats32 = solved.weighted_scores(np.array([query]), trained[blend.WEIGHTS])[0]
+        return blended
     weight = trained["scorer.weight"][0]
     if len(weight) != len(FEATURES):
         raise StateError(f"the model has weights of {len(weight)} features instead of {len(FEATURES)}; train it again")

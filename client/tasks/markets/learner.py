@@ -100,7 +100,7 @@ class ReadyMarket:
     def features_of(
         self, fitted: MarketBaseline, full: MarketBaseline, is_query: Flags, is_familiar: Flags
     ) -> Floats32:
-        """Return the features of drawn queries and their candidates, E × (1 + R) × F, as `training_features` does.
+        """Return features of drawn queries and candidates, E × (1 + R) × F, as `training_features` does.
 
         Args:
             fitted: Baselines of the graph without the pairs of `split.fit`.

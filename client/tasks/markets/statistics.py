@@ -1,4 +1,4 @@
-"""Statistics of a market for its closed form: derivatives of the ranking loss, and metrics of each choice."""
+"""Statistics of a market for its closed form: derivatives of the loss, and metrics of choices."""
 
 from functools import partial
 
@@ -17,9 +17,9 @@ MOST_QUERIES = 500
 
 
 def derivatives(market: ReadyMarket, fitted: MarketBaseline, full: MarketBaseline, solved: Arrays) -> Arrays:
-    """Return gradient and Hessian of the cross-entropy at the weights of each λ; a market of n queries has weight √n.
+    """Return gradient and Hessian of the cross-entropy at the weights of each λ.
 
-    Queries are items at even positions. The last column of the gradient is the market's weight.
+    A market of n queries has weight √n. Queries are items at even positions. The last column of the gradient is the market's weight.
 
     Args:
         market: Market.
@@ -43,7 +43,7 @@ def derivatives(market: ReadyMarket, fitted: MarketBaseline, full: MarketBaselin
 
 
 def quality(market: ReadyMarket, fitted: MarketBaseline, full: MarketBaseline, solved: Arrays) -> Arrays:
-    """Return √n times the mean of MRR@20 and NDCG@20 over n queries by each choice of weights, 2 × (L + 2).
+    """Return √n times the mean of MRR@20 and NDCG@20 over n queries by each choice, 2 × (L + 2).
 
     Queries are items at odd positions: first those with pairs of `split.fit`, then items as if they were new.
     """
@@ -76,7 +76,7 @@ def _is_even(market: ReadyMarket) -> Flags:
 def _is_familiar(full: MarketBaseline) -> Flags:
     """Return True for items of other markets; for all items if no other market has one of them."""
     found: Floats32 = full.other_counts.degrees
-    return found > 0 if found.any() else np.ones(len(found), bool)
+    return np.asarray(found > 0 if found.any() else np.ones(len(found), bool), bool)
 
 
 def _rows(matrix: Sparse, is_row: Flags) -> Sparse:

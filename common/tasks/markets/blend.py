@@ -1,17 +1,17 @@
-"""Markets in closed form: users of pairs summed over markets, and ridge weights of the features of a pair.
+"""Markets in closed form: summed users of pairs, and ridge weights of the features of a pair.
 
-Five sums: the items that have a pair; the users of each pair of them, and of each item; twice, the gradient and Hessian of
-the ranking loss; ranking metrics.
+Seven sums: the items that have a pair; the users of each pair of them, and of each item; four times, gradient and Hessian
+of the ranking loss; ranking metrics.
 
 A pair's score is w·x over the features `BLENDED`: those of the default scorer, and EASE (Steck 2019, arXiv 1905.03375) of a
 market's graph. Its rows are log counts of norm 1, and the summed counts of the other markets are its prior. A market inverts
 the matrix of its own items, so the model is its own, and new markets have one too.
 
 w minimizes the cross-entropy of the right candidate plus λ/2·Σ_f D_f (w_f − w⁰_f)². w⁰ is the own walk, and popularity
-for new items; D is the diagonal of the Hessian at w⁰. Two Newton steps are enough: a third changes no metric. Clients choose
+for new items; D is the diagonal of the Hessian at w⁰. Four Newton steps are enough: more change no metric. Clients choose
 λ, or w⁰ or popularity instead, by pairs that they hide from themselves, apart for queries with pairs and for new ones.
 
-A market whose query items are n has weight √n in the last three sums, so that no large market decides alone. A user adds at
+A market whose query items are n has weight √n in the last five sums, so that no large market decides alone. A user adds at
 most 1 to a pair, and with `bound-users` a vector of norm 1 to all counts.
 
 Under noise there is one sum, of degrees scaled to norm 1 for each market: popularity, which ranks for new items.
@@ -30,7 +30,7 @@ USED, PAIRS, GRADIENT, HESSIAN, QUALITY, POPULAR = (
     *("blend_used", "blend_pairs", "blend_gradient"),
     *("blend_hessian", "blend_quality", "blend_popular"),
 )
-"""Statistics of a client: its items; users of pairs; derivatives of the loss by λ; metrics; degrees under noise."""
+"""Statistics of a client: items; users of pairs; derivatives of the loss; metrics; degrees."""
 
 SIZES, ITEMS, STRENGTHS, CANDIDATES, SCALE, STEPS, WEIGHTS = (
     *("blend_sizes", "blend_items", "blend_strengths"),
@@ -47,7 +47,7 @@ FIRST_COLD = len(BLENDED) - len(COLD_FEATURES)
 CHOICES = (0.003, 0.01, 0.03, 0.1)
 """Values of λ from which clients choose."""
 
-NEWTON_STEPS = 2
+NEWTON_STEPS = 4
 
 START = {"walk": 1.0, "new_degree": 1.0}
 """w⁰."""
@@ -56,7 +56,10 @@ POPULARITY = {"degree": 1.0, "new_degree": 1.0}
 """Weights of a ranking by popularity."""
 
 MOST_ITEMS = 4000
-"""Largest number V of items whose pairs are summed; of more, those of most markets. The sum takes 4·V² bytes."""
+"""Largest number V of items whose pairs are summed; of more, those of most markets.
+
+The sum takes 4·V² bytes.
+"""
 
 
 def start(catalogue: MarketCatalogue, noised: bool) -> Arrays:
@@ -167,7 +170,10 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
 
 
 def _newton_step(solved: Arrays, gradient: Floats, hessian: Floats) -> Arrays:
-    """Return w of each λ after one more Newton step; the last column of the gradient is the weight of the queries."""
+    """Return w of each λ after one more Newton step.
+
+    The last column of the gradient is the weight of the queries.
+    """
     queries = max(float(gradient[0, -1]), MIN_COUNT)
     diagonal = np.diagonal(hessian[0]) / queries
     scale = solved.get(SCALE, np.where(diagonal > 0, diagonal, 1.0))
@@ -194,7 +200,7 @@ def _counts(solved: Arrays, pairs: Floats) -> Arrays:
 
 
 def _choose_items(markets: Floats) -> Ints:
-    """Return the items of a pair in at least one market, ascending; if they are too many, those of most markets."""
+    """Return the items of a pair in a market, ascending; of too many, those of most markets."""
     chosen = np.flatnonzero(markets > 0.5)
     if not len(chosen):
         raise DataError(
