@@ -19,7 +19,7 @@ MOST_QUERIES = 500
 def derivatives(market: ReadyMarket, fitted: MarketBaseline, full: MarketBaseline, solved: Arrays) -> Arrays:
     """Return gradient and Hessian of the cross-entropy at the weights of each λ.
 
-    A market of n queries has weight √n. Queries are items at even positions. The last column of the gradient is the market's weight.
+    A market of n queries has weight √n, the last column of the gradient. Queries are items at even positions.
 
     Args:
         market: Market.
