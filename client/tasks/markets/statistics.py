@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, diags_array
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Sparse
 from client.tasks.markets.learner import ReadyMarket
-from common.arrays import Arrays, Flags, Floats32
+from common.arrays import Arrays, Flags
 from common.tasks.markets import blend
 from common.tasks.markets.metrics import ranking_metrics
 
@@ -70,13 +70,13 @@ def _weigh(metrics: dict[str, float], queries: int) -> float:
 
 
 def _is_even(market: ReadyMarket) -> Flags:
-    return np.arange(len(market.graph.items)) % 2 == 0
+    return np.asarray(np.arange(len(market.graph.items)) % 2 == 0)
 
 
 def _is_familiar(full: MarketBaseline) -> Flags:
     """Return True for items of other markets; for all items if no other market has one of them."""
-    found: Floats32 = full.other_counts.degrees
-    return np.asarray(found > 0 if found.any() else np.ones(len(found), bool), bool)
+    is_found: Flags = np.asarray(full.other_counts.degrees > 0)
+    return is_found if is_found.any() else ~is_found
 
 
 def _rows(matrix: Sparse, is_row: Flags) -> Sparse:
