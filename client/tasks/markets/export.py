@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from client.tasks.registry import ExportableNetwork
 from common.arrays import Arrays, Floats32
-from common.tasks.markets.counts import COLD_FEATURES, GRAPH_FEATURES
+from common.tasks.markets.counts import COLD_FEATURES
 from common.tasks.markets.options import MarketsOptions
 
 
@@ -18,7 +18,7 @@ class WeighedFeatures(nn.Module):
 
     def __init__(self, weight: Floats32) -> None:
         super().__init__()
-        first_cold = len(GRAPH_FEATURES)
+        first_cold = len(weight) - len(COLD_FEATURES)
         self.weights = [float(w) for w in weight[:first_cold]], [float(w) for w in weight[first_cold:]]
 
     def forward(self, graph: Tensor, cold: Tensor, kappa: Tensor) -> Tensor:
@@ -53,7 +53,7 @@ def exportable_scorer(weight: Floats32) -> ExportableNetwork:
     """Return the default model with inputs `graph`, `cold` and `kappa`; a size is a number of items."""
 
     def sample(size: int, rng: np.random.Generator) -> Arrays:
-        rows = {"graph": len(GRAPH_FEATURES), "cold": len(COLD_FEATURES)}
+        rows = {"graph": len(weight) - len(COLD_FEATURES), "cold": len(COLD_FEATURES)}
         features = {name: rng.random((count, size), np.float32) for name, count in rows.items()}
         return {**features, "kappa": rng.random(1, np.float32)}
 

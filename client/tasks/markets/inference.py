@@ -17,11 +17,11 @@ from client.tasks.registry import Network
 from common.arrays import Arrays, Floats32, Ints
 from common.config.run import RunConfig
 from common.errors import DataError, StateError
+from common.tasks.markets import blend
 from common.tasks.markets.counts import (
     COLD_FEATURES,
     DEGREES,
     FEATURES,
-    GRAPH_FEATURES,
     KEYS,
     VALUES,
     OtherMarketCounts,
@@ -144,6 +144,10 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
     """Return the model's scores of the graph's n items with the one at `query`."""
     if config.model == "paper":
         return _network_scores(config, goods, trained, graph, query)
+    if blend.is_solved(trained):
+        solved = market_baseline(config, goods, trained, graph)
+        blended: Floats32 = solved.weighted_scores(np.array([query]), trained[blend.WEIGHTS])[0]
+        return blended
     weight = trained["scorer.weight"][0]
     if len(weight) != len(FEATURES):
         raise StateError(f"the model has weights of {len(weight)} features instead of {len(FEATURES)}; train it again")
@@ -178,7 +182,8 @@ def market_baseline(config: RunConfig, goods: MarketCatalogue, statics: Arrays, 
     vectors = item_features(goods, graph.items, options)
     has_text = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
     texts = vectors if has_text else vectors[:, :0]
-    return MarketBaseline.of(graph, texts, _elsewhere(statics, graph, len(goods.items)))
+    others = _elsewhere(statics, graph, len(goods.items))
+    return MarketBaseline.of(graph, texts, others, with_ease=blend.is_solved(statics))
 
 
 def _elsewhere(trained: Arrays, graph: Graph, items: int) -> OtherMarketCounts:
@@ -186,6 +191,8 @@ def _elsewhere(trained: Arrays, graph: Graph, items: int) -> OtherMarketCounts:
     if KEYS not in trained:
         return OtherMarketCounts.zeros(len(graph.items))
     sums, market_counts = {name: trained[name] for name in SUMS}, graph_counts(graph, items)
+    if blend.ITEMS in trained:
+        market_counts = blend.restricted(market_counts, trained[blend.ITEMS])
     return OtherMarketCounts.of(
         add_pairs([sums, market_counts], [1.0, -1.0]) if includes(sums, market_counts) else sums, graph.items
     )
@@ -211,7 +218,7 @@ def scorer_inputs(baseline: MarketBaseline, item: int) -> Arrays:
     """Return both groups of features of all n items with one, and the shrinkage weight κ of their sum."""
     query, n = np.array([item]), len(baseline.degree)
     kappa = shrinkage_weight(baseline.degree[query], baseline.reach)
-    graph, cold = np.zeros((len(GRAPH_FEATURES), n), np.float32), np.zeros((len(COLD_FEATURES), n), np.float32)
+    graph, cold = np.zeros((baseline.first_cold, n), np.float32), np.zeros((len(COLD_FEATURES), n), np.float32)
     if kappa[0] > 0:
         graph[:] = [x[0] for x in baseline.graph_features(query)]
     if kappa[0] < FULL_WEIGHT:

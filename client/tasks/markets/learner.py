@@ -28,7 +28,17 @@ from client.tasks.markets.networks import TripleSource, embed, network_inputs, s
 from client.training.stacks import Tensors, cross_entropies
 from common.arrays import Arrays, Flags, Floats, Floats32, Ints
 from common.models import tensors
-from common.tasks.markets.counts import FEATURES, KEYS, OtherMarketCounts, add_pairs, includes, no_counts
+from common.tasks.markets import blend
+from common.tasks.markets.counts import (
+    DEGREES,
+    FEATURES,
+    KEYS,
+    VALUES,
+    OtherMarketCounts,
+    add_pairs,
+    includes,
+    no_counts,
+)
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.task import TASK
@@ -62,10 +72,10 @@ class ReadyMarket:
         """Training graph."""
         return self.split.graph
 
-    def baseline(self, graph: Graph, statics: Arrays) -> MarketBaseline:
+    def baseline(self, graph: Graph, statics: Arrays, *, with_ease: bool = False) -> MarketBaseline:
         """Return the baselines of a graph of these items, with the sums over other markets if shared."""
         texts = self.vectors if self.has_texts else self.vectors[:, :0]
-        return MarketBaseline.of(graph, texts, self.other_counts(statics))
+        return MarketBaseline.of(graph, texts, self.other_counts(statics), with_ease=with_ease)
 
     def other_counts(self, statics: Arrays) -> OtherMarketCounts:
         """Return the sums over other markets for these items; zeros if no counts are shared."""
@@ -83,12 +93,24 @@ class ReadyMarket:
         without them. The other half treats items as new: items of other markets if counts are shared, else all items. Without
         shared counts popularity is their only feature.
         """
-        fit, whole = self.split.fit, self.graph
-        rng = own_rng(self.seed, f"questions of {self.split.market.name}")
-        fitted, full = self.baseline(fit.graph, statics), self.baseline(whole, statics)
-        is_familiar = full.other_counts.degrees > 0 if KEYS in statics else np.ones(len(whole.items), bool)
-        warm = self._draw_queries(fit.right, np.ones(len(whole.items), bool), fit.graph.weights, rng)
-        cold = self._draw_queries(whole.weights, is_familiar, None, rng)
+        fitted, full = self.baseline(self.split.fit.graph, statics), self.baseline(self.graph, statics)
+        is_familiar = full.other_counts.degrees > 0 if KEYS in statics else np.ones(len(self.graph.items), bool)
+        return self.features_of(fitted, full, np.ones(len(self.graph.items), bool), is_familiar)
+
+    def features_of(
+        self, fitted: MarketBaseline, full: MarketBaseline, is_query: Flags, is_familiar: Flags
+    ) -> Floats32:
+        """Return features of drawn queries and candidates, E × (1 + R) × F, as `training_features` does.
+
+        Args:
+            fitted: Baselines of the graph without the pairs of `split.fit`.
+            full: Baselines of the training graph.
+            is_query: True for items that may be queries of pairs, n.
+            is_familiar: True for items that may be queries as if they were new, n.
+        """
+        fit, rng = self.split.fit, own_rng(self.seed, f"questions of {self.split.market.name}")
+        warm = self._draw_queries(fit.right, is_query, fit.graph.weights, rng)
+        cold = self._draw_queries(self.graph.weights, is_familiar, None, rng)
         return np.concatenate([scorer_features(fitted, *warm), scorer_features(full, *cold, is_cold=True)])
 
     def _draw_queries(
@@ -196,6 +218,8 @@ class MarketsLearner:
         self.examples = sum(len(graph.edges) for graph in graphs)
         self.size = len(self.triple_source.features) if self._paper else min(self.examples, self.options.fit_most)
         self._queries: Tensors = {}
+        self._catalogue, self._noised = run.vocabulary, run.privacy.unit != "none"
+        self._blended: dict[tuple[int, int, bool], MarketBaseline] = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return the network's inputs of all items, or the scorer's E queries with 1 + R candidates each."""
@@ -226,11 +250,12 @@ class MarketsLearner:
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return the mean of each metric over the queries of all markets, and their number."""
         scores = [self.scores(model, statics, k) for k in range(len(self.markets))]
+        statics = self._others(statics)
         return _pool([_evaluate(s, market, split, statics) for s, market in zip(scores, self.markets, strict=True)])
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return metrics of the baselines: walk, popularity and, if counts are shared, popularity with counts."""
-        return _pool([_baselines(market, statics, split) for market in self.markets])
+        return _pool([_baselines(market, self._others(statics), split) for market in self.markets])
 
     def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
         """Return NDCG@20 of each market."""
@@ -238,6 +263,7 @@ class MarketsLearner:
 
     def baseline_values(self, statics: Arrays, split: str) -> Floats:
         """Return NDCG@20 of the random walk in each market."""
+        statics = self._others(statics)
         return self._each_market(split, [market.baseline(market.graph, statics).scores for market in self.markets])
 
     def _each_market(self, split: str, scores: Sequence[ScoreBlock]) -> Floats:
@@ -251,6 +277,8 @@ class MarketsLearner:
         The networks rank by Z, not by Z̃ = P⁻¹(ξ) of Eq 15 (docs/results/markets.md).
         """
         market = self.markets[k]
+        if blend.is_solved(statics):
+            return partial(self._blend(statics, k).weighted_scores, weight=statics[blend.WEIGHTS])
         if not self._paper:
             baseline = market.baseline(market.graph, statics)
             return partial(baseline.weighted_scores, weight=model["scorer.weight"][0])
@@ -263,6 +291,44 @@ class MarketsLearner:
     def counts(self) -> Arrays:
         """Return the counts of users of pairs and of items, summed over the client's markets."""
         return add_pairs([market.counts for market in self.markets])
+
+    def statistics(self, solved: Arrays) -> Arrays:
+        """Return the sums over this client's markets of what `blend` needs next.
+
+        Raises:
+            WireError: What is solved is not of this vocabulary.
+        """
+        blend.check(solved, self._catalogue, noised=self._noised)
+        if blend.ITEMS not in solved:
+            return (blend.popular if self._noised else blend.used)(self.counts()[DEGREES])
+        if blend.CANDIDATES not in solved:
+            return blend.pair_counts(self.counts(), solved[blend.ITEMS])
+        from client.tasks.markets.statistics import derivatives, quality
+
+        total = blend.template(solved)
+        for k, market in enumerate(self.markets):
+            fitted, full = self._blend(solved, k, fits=True), self._blend(solved, k)
+            for name, a in (derivatives if blend.GRADIENT in total else quality)(market, fitted, full, solved).items():
+                total[name] += a
+        return total
+
+    def _blend(self, statics: Arrays, k: int, *, fits: bool = False) -> MarketBaseline:
+        """Return the features of the k-th market's closed form; `fits`: without the pairs of `split.fit`.
+
+        They are computed once, as the other markets' counts do not change.
+        """
+        key, market = (k, hash(statics[VALUES].tobytes()), fits), self.markets[k]
+        if key not in self._blended:
+            graph = market.split.fit.graph if fits else market.graph
+            self._blended[key] = market.baseline(graph, self._others(statics), with_ease=True)
+        return self._blended[key]
+
+    def _others(self, statics: Arrays) -> Arrays:
+        """Return what is solved with the sums of the other clients alone; other statics are theirs already."""
+        if blend.ITEMS not in statics or KEYS not in statics:
+            return statics
+        own = blend.restricted(self.counts(), statics[blend.ITEMS])
+        return {**statics, **add_pairs([statics, own], [1.0, -1.0])} if includes(statics, own) else statics
 
     def private_counts(self, noise_std: float, rng: np.random.Generator) -> Arrays:
         """Return the counts with noise on each.

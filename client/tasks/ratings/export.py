@@ -35,6 +35,45 @@ class ScoredRatings(nn.Module):
         return (m + s * (z - center)).clamp(0, 1)
 
 
+class SolvedRatings(nn.Module):
+    """Prediction of the closed form in float64; see `neighbours.predict`.
+
+    Args:
+        biases: Biases b of the I products.
+        factors: Factors U, I × r.
+        strength: λ of the ridge.
+        options: Options of the task.
+    """
+
+    def __init__(self, biases: Floats, factors: Floats, strength: float, options: RatingsOptions) -> None:
+        super().__init__()
+        self.rank, weight = factors.shape[1], options.prior_weight
+        self.register_buffer("biases", torch.from_numpy(biases))
+        self.register_buffer("factors", torch.from_numpy(factors))
+        self.register_buffer("constants", torch.tensor((weight, weight * options.prior), dtype=torch.float64))
+        self.register_buffer("ridge", strength * torch.eye(self.rank, dtype=torch.float64))
+
+    def forward(self, items: Tensor, values: Tensor) -> Tensor:
+        """Predict all products, I, from the rated products and their shares of the scale, n each."""
+        biases, factors = self.get_buffer("biases"), self.get_buffer("factors")
+        weight, prior = self.get_buffer("constants").unbind()
+        number = torch.ones_like(values).sum() + weight
+        left = values - (values.sum() + prior) / number - biases[items]
+        middle, own = (values.sum() + prior) / number + left.sum() / number, factors[items]
+        residuals = (left - left.sum() / number).clamp(-1, 1)
+        z = self._solve(own.T @ own + self.get_buffer("ridge"), own.T @ residuals)
+        return (middle + biases + factors @ z).clamp(0, 1)
+
+    def _solve(self, matrix: Tensor, right: Tensor) -> Tensor:
+        """Solve a positive definite system by elimination, r steps of operations that every runtime has."""
+        rows = torch.cat([matrix, right[:, None]], dim=1)
+        for k in range(self.rank):
+            pivot = rows[k] / rows[k, k]
+            rows = rows - rows[:, k, None] * pivot
+            rows = torch.cat([rows[:k], pivot[None], rows[k + 1 :]])
+        return rows[:, -1]
+
+
 class StarRatings(nn.Module):
     """Prediction of the paper's model for the rater whose vector it holds."""
 

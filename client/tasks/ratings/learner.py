@@ -10,9 +10,12 @@ from torch.func import functional_call
 from client.tasks.learner import shell
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
 from client.tasks.ratings.data.raters import Rated, Ratings, SplitRater, arrived, split_rater
+from client.tasks.ratings.neighbours import predict as solved_ratings
+from client.tasks.ratings.neighbours import statistics
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
+from common.tasks.ratings import neighbours
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.task import LIKED, TASK, f1, rating_metrics
 from common.tasks.ratings.vocabulary import ProductCatalogue
@@ -47,6 +50,7 @@ class RatingsLearner:
         self.options, self.products = run.options, run.vocabulary
         self.prediction_options = adjust_to_noise(self.options, run.privacy, run.rounds, len(self.products.items))
         self._rounds, self._paper = run.rounds, run.model == "paper"
+        self._noised = run.privacy.unit != "none"
         self.module = shell(TASK, run)
         self._baselines: dict[str, tuple[Metrics, Metrics]] = {}
         self.splits = tuple(split_rater(rater, self.products, self.options, run.seed) for rater in dataset.units)
@@ -94,7 +98,7 @@ class RatingsLearner:
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return errors over the held-out ratings, and the weights that pool them over clients."""
-        ratings = self.predictor(model)
+        ratings = self.predictor({**model, **statics})
         guesses = [ratings(rater, rater.held_out(split).items) for rater in self.splits]
         return rating_metrics(_concatenate(guesses), self._truth(split))
 
@@ -121,7 +125,7 @@ class RatingsLearner:
 
     def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
         """Return the RMSE of each rater."""
-        ratings = self.predictor(model)
+        ratings = self.predictor({**model, **statics})
         return self._each_rater(split, lambda rater: ratings(rater, rater.held_out(split).items))
 
     def baseline_values(self, statics: Arrays, split: str) -> Floats:
@@ -134,8 +138,20 @@ class RatingsLearner:
         rows = [rating_metrics(guess(rater), rater.held_out(split).values)[0] for rater in self.splits]
         return np.array([row.get("rmse", np.nan) for row in rows])
 
+    def statistics(self, solved: Arrays) -> Arrays:
+        """Return the sums over this client's raters of what the closed form needs next.
+
+        Raises:
+            WireError: What is solved is not of this vocabulary.
+        """
+        neighbours.check(solved, self.products, noised=self._noised)
+        return statistics(solved, [split.train for split in self.splits], self.options)
+
     def predictor(self, model: Arrays) -> "Predictor":
-        """Return the model as a function of a rater and products; it uses all training ratings."""
+        """Return the model, or what is solved, as a function of a rater and products.
+
+        It uses all training ratings.
+        """
         return Predictor(self.module, model, self)
 
     def _truth(self, split: str) -> Floats:
@@ -147,16 +163,21 @@ class Predictor:
 
     Args:
         module: Module of the model.
-        model: Parameters; for the paper's model with the client's private ones.
+        model: Parameters; for the paper's model with the client's private ones, for the closed form what is solved.
         learner: Learner of the raters.
     """
 
     def __init__(self, module: nn.Module, model: Arrays, learner: RatingsLearner) -> None:
-        self._module, self._params, self._options = module, tensors(model), learner.prediction_options
-        self._scores = normal_scores(model["scores"]) if "scores" in model else None
+        self._module, self._options = module, learner.prediction_options
+        self._solved = model if neighbours.FACTORS in model else None
+        self._params = {} if neighbours.is_solved(model) else tensors(model)
+        scores = model.get(neighbours.SCORES, model.get("scores"))
+        self._scores = normal_scores(scores) if scores is not None else None
 
     def __call__(self, split: SplitRater, items: Codes) -> Floats:
         """Predict a rater's ratings of products, as shares of the scale."""
+        if self._solved is not None:
+            return solved_ratings(self._solved, split.train, items, self._options)
         if self._scores is not None:
             return predict(self._scores, split.train, items, self._options)
         batch = _pad([split.train])

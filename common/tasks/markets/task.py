@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 from common.methods.pfgnn import PFGNN
 from common.metrics import LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, share
+from common.tasks.closed_form import ClosedForm
 from common.tasks.counts import pair_statistics
+from common.tasks.markets import blend
 from common.tasks.markets.counts import add_pairs, check_pairs, dense_pairs, to_dense, to_sparse
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue
@@ -52,6 +54,7 @@ TASK = TaskSpec(
     head=("theta", "alpha", "kappa", "tower.output", "ids"),
     client_only=("ids",),  # vectors of the market's items
     counts=pair_statistics(check_pairs, add_pairs, dense_pairs, to_sparse, to_dense),
+    closed_form=ClosedForm(7, 1, blend.start, blend.template, blend.solve),
     # Noisy counts improve the ranking for items that are new in a market (docs/results/markets.md).
     defaults={
         "method": "fedavg",

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.metrics import LOSS, MODEL_FAMILIES, error, share
+from common.tasks.closed_form import ClosedForm
+from common.tasks.ratings import neighbours
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
 from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
@@ -84,6 +86,7 @@ TASK = TaskSpec(
     ),
     families=MODEL_FAMILIES,
     objective=Objective("rmse"),
+    closed_form=ClosedForm(3, 1, neighbours.start, neighbours.template, neighbours.solve),
     head=("user",),
     client_only=("user",),
     # One report per client holds all training data of the default model, and it gets the whole budget.

@@ -72,6 +72,7 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     """Return the scorer or network of a run; with data, the personalized one of their client."""
     from client.inference.model_choice import trained_network
     from client.tasks.markets.export import exportable_network, exportable_scorer
+    from common.tasks.markets import blend
     from common.tasks.markets.task import TASK
 
     trained, note = (run.model, "") if dataset is None else model_of(run, "")
@@ -80,7 +81,8 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
         options, size = run.config.options_of(TASK), len(run.vocabulary.items)
         exported = exportable_network(network, trained, options, size)
     else:
-        exported = exportable_scorer(trained["scorer.weight"][0])
+        weight = statics[blend.WEIGHTS] if blend.is_solved(statics) else trained["scorer.weight"][0]
+        exported = exportable_scorer(weight)
     return Export(exported, run.config, run.vocabulary, statics, (note,) if note else ())
 
 

@@ -28,15 +28,21 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     """
     from client.inference.model_choice import fit_client_only, trained_network
     from client.tasks.ratings.baseline import adjust_to_noise, normal_scores
-    from client.tasks.ratings.export import ScoredRatings, StarRatings, exportable
+    from client.tasks.ratings.export import ScoredRatings, SolvedRatings, StarRatings, exportable
     from client.tasks.ratings.learner import RatingsLearner
+    from common.tasks.ratings import neighbours
     from common.tasks.ratings.task import TASK
 
     config, products = run.config, run.vocabulary
     task_run, size, paper = config.task_run(TASK, products), len(products.items), config.model == "paper"
     if not paper:
         options = adjust_to_noise(task_run.options, config.privacy, config.rounds, size)
-        scored = ScoredRatings(normal_scores(run.model["scores"]), options)
+        if neighbours.FACTORS in run.model:
+            biases = run.model[neighbours.BIASES].astype(np.float64)
+            solved = SolvedRatings(biases, *neighbours.factors_of(run.model), options)
+            return Export(exportable(solved, size, paper=False), config, products, {})
+        scores = run.model.get(neighbours.SCORES, run.model["scores"])
+        scored = ScoredRatings(normal_scores(scores), options)
         return Export(exportable(scored, size, paper=False), config, products, {})
     if dataset is None:
         raise ConfigError(
