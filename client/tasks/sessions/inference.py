@@ -9,15 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from client.tasks.lists import LEARNT, NO_TITLES, ItemFilter, Titles, about, best_first, title_of
-from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features, history_scores
+from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features, history_scores, scores_of
 from client.tasks.sessions.data.visitors import Visits, graph_arrays
 from common.arrays import Arrays, Floats, Ints
 from common.config.run import RunConfig
 from common.errors import DataError
+from common.tasks.sessions import slist
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules
 from common.tasks.sessions.task import TASK
 from common.tasks.sessions.vocabulary import Clicks, Items
 from common.text import hint
+
+STATICS = (KEYS, VALUES, *slist.SOLUTION)
+"""Names of sums over clients in a stored model."""
 
 ALL = ItemFilter.seen(hide=False)
 """Filter of a session's list by default: clicked items stay, since visitors return to items."""
@@ -53,10 +57,10 @@ def next_items(
     from client.tasks.sessions.learner import SessionsLearner
 
     if by_baseline:
-        scores = history_scores(clicks, VisitHistory.of(history), len(items.items))
+        scores = history_scores(clicks, history, len(items.items))
         return list_items(np.where(scores > 0, scores, -np.inf), items, {}, clicks, history, top, chosen, titles)
-    model = {name: a for name, a in trained.items() if name not in (KEYS, VALUES)}
-    statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
+    model = {name: a for name, a in trained.items() if name not in STATICS}
+    statics = {name: a for name, a in trained.items() if name in STATICS}
     learner = SessionsLearner(config.task_run(TASK, items), Visits((), items))
     logits = learner.next_items(model, statics, clicks, history)
     return list_items(logits.astype(np.float64), items, statics, clicks, history, top, chosen, titles)
@@ -122,10 +126,10 @@ def clicks_of(text: str, items: Items) -> Clicks:
 def network_inputs(
     config: RunConfig, items: Items, statics: Arrays, clicks: Clicks, history: Sequence[Clicks]
 ) -> Arrays:
-    """Return the session's graph and, for the default model, features of the visitor's history."""
+    """Return the session's graph and, for the default model and the closed form, features of the visitor's history."""
     graph = graph_arrays([clicks], config.options_of(TASK).max_length)
-    if config.model == "paper":
+    if config.model == "paper" and not slist.is_solved(statics):
         return graph
-    rules = SharedRules(statics[KEYS], statics[VALUES], len(items.items)) if KEYS in statics else None
-    index, value = FeatureRows.of([history_features(clicks, VisitHistory.of(history), rules)]).pad()
+    scores = scores_of(statics, len(items.items))
+    index, value = FeatureRows.of([history_features(clicks, VisitHistory.of(history), scores)]).pad()
     return {**graph, "index": index, "value": value}
