@@ -44,14 +44,17 @@ AnyClosedForm = ClosedForm[Any]
 
 
 def sum_entries(table: str, entries: Sequence[tuple[Ints, float | Floats]]) -> Arrays:
-    """Return the sum of values at ids of a table of one column, as its rows with their ids; one value serves all ids."""
+    """Return the sum of values at ids of a table of one column, as its rows with their ids.
+
+    One value is that of all its ids.
+    """
     ids, column = np.unique(np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in entries)]), return_inverse=True)
     values = np.concatenate([np.zeros(0), *(np.full(len(ids), value) for ids, value in entries)])
     return named_rows(table, ids, np.bincount(column, values, len(ids)).astype(np.float32)[:, None])
 
 
 def pairs_of(positions: Ints) -> Ints:
-    """Return the ids of all pairs i ≤ j of ascending positions: j(j + 1)/2 + i, the lower triangle by rows."""
+    """Return the ids of pairs i ≤ j of ascending positions: j(j + 1)/2 + i, the lower triangle by rows."""
     large, small = np.tril_indices(len(positions))
     return np.asarray(positions[large] * (positions[large] + 1) // 2 + positions[small], np.int64)
 

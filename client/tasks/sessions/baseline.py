@@ -139,13 +139,13 @@ TOP = 20
 """Length of the lists by which visitors are compared."""
 
 HISTORY_FIRST, SESSION_FIRST = (1.0, 1.0, 1.0), (1.0, 1.0, 100.0)
-"""Weights of visits, follow-up visits and recency in the baseline: all alike, or recency before the others."""
+"""Weights of visits, follow-up visits and recency in the baseline: equal, or recency first."""
 
 RECENCY = (0.0, 0.0, 1.0)
 """Weights of the baseline that ranks the session's items, the last click first."""
 
 MOST_JUDGED = 200
-"""Largest number of training clicks by which a visitor chooses the weights: those of its last sessions."""
+"""Largest number of training clicks by which a visitor chooses the weights: the last ones."""
 
 
 def held_out(split: SplitVisitor, part: str) -> tuple[Case, ...]:
@@ -174,7 +174,10 @@ def visitor_means(values: Floats, splits: Sequence[SplitVisitor], part: str) -> 
 
 
 def own_weights(sessions: Sequence[Clicks]) -> Sequence[float]:
-    """Return the weights of a visitor's baseline that rank its own sessions better, each without itself in the history."""
+    """Return the weights of a visitor's baseline that rank its own sessions better.
+
+    A session is not part of the history by which it is ranked.
+    """
     history, judged = VisitHistory.of(sessions), [0, 0]
     cases = [(case, session) for session in reversed(sessions) for case in cases_of(session)][:MOST_JUDGED]
     for case, session in cases:
@@ -185,7 +188,7 @@ def own_weights(sessions: Sequence[Clicks]) -> Sequence[float]:
 
 
 def is_hit(features: ItemFeatures, weights: Sequence[float], target: int) -> bool:
-    """Return True if an item is among the first `TOP`; the mean rank of ties counts, and items without score come last."""
+    """Return True if an item with a score is among the first `TOP`; the mean rank of ties counts."""
     scores = features.values[:, : len(weights)] @ np.array(weights, np.float32)
     [mine] = scores[features.items == target] if target in features.items else [0.0]
     return bool(mine > 0 and (scores > mine).sum() + ((scores == mine).sum() + 1) / 2 <= TOP)
@@ -200,7 +203,7 @@ def history_scores(prefix: Clicks, sessions: Sequence[Clicks], items: int) -> Fl
 
 
 def baseline_hits(splits: Sequence[SplitVisitor], part: str) -> tuple[Floats, Floats]:
-    """Return for each case if the target is a hit of the visitor's own history, and of recency in the session."""
+    """Return for each case if the target is a hit of the visitor's own history, and of recency."""
     hits = []
     for split in splits:
         history, weights = VisitHistory.of(split.train), own_weights(split.train)

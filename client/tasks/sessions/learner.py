@@ -283,7 +283,7 @@ class SessionsLearner:
         return metrics, dict.fromkeys(metrics, float(len(targets)))
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
-        """Return HR@20 of the visitors' own histories and of recency in the session, and their number of cases."""
+        """Return HR@20 of the visitors' own histories and of recency, and their number of cases."""
         by_history, by_recency = self._baseline_hits(split)
         pairs = zip(by_history.tolist(), by_recency.tolist(), strict=True)
         return means([{"hr20_history": history, "hr20_recency": recency} for history, recency in pairs])

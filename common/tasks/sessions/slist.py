@@ -34,12 +34,16 @@ In runs with noise, the first and the third have length 1 for each visitor.
 """
 
 SIZES, STAGE, ITEMS, VISITORS = "slist_sizes", "slist_stage", "slist_items", "slist_visitors"
-"""Solution: V, 1 under noise, and the largest N; sums done; ids of the N items of B; visitors by item, V."""
+"""Solution: V, 1 under noise, largest N; number of sums; ids of the N items of B; visitors by item, V."""
 
 ENDS, COLUMNS, WEIGHTS, CHOICE = "slist_ends", "slist_columns", "slist_weights", "slist_choice"
-"""Solution: end of each row of B, one block for each λ; columns and weights of its entries; the chosen λ, δ and blend."""
+"""Solution: ends of the rows of B, L × N; columns and weights of their entries; chosen λ, δ and blend.
+
+L is the number of λ that are compared, or 1.
+"""
 
 SOLUTION = (SIZES, STAGE, ITEMS, VISITORS, ENDS, COLUMNS, WEIGHTS, CHOICE)
+"""Names of the arrays of a solution."""
 
 STRENGTHS = (10.0, 50.0, 250.0)
 """Values of λ from which clients choose."""
@@ -52,7 +56,7 @@ BLENDS = tuple(
     for visits, follows in ((0, 0), (0.003, 0.01), (0.01, 0.01), (0.01, 0.03), (0.01, 0.1), (0.03, 0.03), (0.03, 0.1))
     for recency in (0, 0.01, 0.03, 0.1)
 )
-"""Weights of own visits, own visits after the last item, and recency in the session, from which clients choose."""
+"""Weights of own visits, visits after the last item, and recency, from which clients choose."""
 
 DEFAULT = (50.0, 4.0, 0.003, 0.01, 0.03)
 """Choice before the sum of gains, and under noise."""
@@ -67,7 +71,10 @@ A session so adds at most 10 to an entry of G or H, and a visitor at most 5,000.
 """
 
 MOST_ITEMS = 10_000
-"""Largest number N of items; of more, those that most visitors have. The solve takes 8·N² bytes beside the sums."""
+"""Largest number N of items; of more, those that most visitors have.
+
+The sums take 12·N² bytes and the solve 8·N², N³ multiplications and additions for each λ.
+"""
 
 MOST_MASKED_ITEMS = 3_000
 """Largest N in secure sums, in which each client's vector has all 3·N²/2 pairs."""
@@ -85,7 +92,7 @@ TOP = 20
 """Length of the list in which the next item counts as a hit."""
 
 SHARE_WEIGHT, FLOOR = 1e-4, 1e-9
-"""Weight of an item's share of visitors, which decides between items without other scores; least score of an item."""
+"""Weight of an item's share of visitors, the last resort between items; least score of an item."""
 
 BLOCK_NUMBERS = 2**24
 """Numbers of a block of rows of B that are computed together."""
@@ -176,7 +183,7 @@ class VisitorSessions:
     sessions: Sequence[Clicks]
     is_hidden: Sequence[bool]
 
-    def known(self, solved: Arrays) -> Sequence[Clicks]:
+    def summed(self, solved: Arrays) -> Sequence[Clicks]:
         """Return the sessions of the next sum."""
         hides = solved[STAGE].item() == 1 and not solved[SIZES][1]
         chosen = [c for c, hidden in zip(self.sessions, self.is_hidden, strict=True) if not (hides and hidden)]
@@ -191,7 +198,7 @@ HiddenClicks = Callable[["Rows"], Iterator[HiddenClick]]
 
 
 def statistics(solved: Arrays, visitors: Iterable[VisitorSessions], features: HiddenClicks) -> Arrays:
-    """Return a client's next statistics, of the form of `template`; tables as the rows that the client has.
+    """Return a client's next statistics, of the form of `template`; tables as the client's rows.
 
     Args:
         solved: What is solved.
@@ -201,7 +208,7 @@ def statistics(solved: Arrays, visitors: Iterable[VisitorSessions], features: Hi
     stage = solved[STAGE].item()
     if stage == 2:
         return {GAINS: _count_gains(solved, features)}
-    sessions = [visitor.known(solved) for visitor in visitors]
+    sessions = [visitor.summed(solved) for visitor in visitors]
     if stage == 0:
         return _sum_visits(sessions, to_length=bool(solved[SIZES][1]))
     inside = [[_positions_of(solved[ITEMS], clicks) for clicks in each] for each in sessions]
@@ -321,7 +328,7 @@ def _solve_rows(sums: Arrays, size: int, strength: float) -> Iterator[Floats]:
     if not failed:
         factor, failed = dpotri(factor, lower=0, overwrite_c=1)
     if failed:
-        raise DataError(f"G + λI is singular at λ = {strength:g}; raise algorithm.ridge.strength")
+        raise DataError(f"the matrix of item pairs is singular at λ = {strength:g}; raise algorithm.ridge.strength")
     inverse, step = factor.T, max(1, BLOCK_NUMBERS // size)
     for begin in range(0, size, step):
         end = min(begin + step, size)
@@ -363,7 +370,7 @@ def _choose(solved: Arrays, gains: Floats) -> Arrays:
 
 
 def _count_gains(solved: Arrays, features: HiddenClicks) -> Floats32:
-    """Return the sum of 1 + 1/rank over hidden clicks whose item is among the first `TOP`, by λ, δ and blend."""
+    """Return the sum of 1 + 1/rank over hidden clicks, by λ, δ and blend; 0 beyond the first `TOP`."""
     gains = np.zeros((len(solved[ENDS]), len(READING), len(BLENDS)))
     blends = np.array([feature_weights(blend) for blend in BLENDS]).T
     for number, reading in np.ndindex(gains.shape[:2]):
@@ -381,6 +388,13 @@ def feature_weights(blend: Sequence[float]) -> Floats:
     return np.array([weights[name] for name in FEATURES], np.float64)
 
 
+def share_scores(solved: Arrays) -> Floats:
+    """Return the scores of all items, V, by their visitors alone."""
+    visitors = solved[VISITORS].astype(np.float64)
+    scores: Floats = SHARE_WEIGHT * visitors / max(float(visitors.max()), 1.0)
+    return scores
+
+
 def logits(solved: Arrays, items: Ints, values: Array) -> Floats32:
     """Return logs of the scores of all items, V.
 
@@ -389,8 +403,7 @@ def logits(solved: Arrays, items: Ints, values: Array) -> Floats32:
         items: Items with features.
         values: Their features; the last is log(1 + score of `Rows`).
     """
-    visitors = solved[VISITORS].astype(np.float64)
-    scores = SHARE_WEIGHT * visitors / max(float(visitors.max()), 1.0)
+    scores = share_scores(solved)
     scores[items] += values.astype(np.float64) @ feature_weights(solved[CHOICE][2:].tolist())
     return np.log(np.maximum(scores, 0) + FLOOR).astype(np.float32)
 
