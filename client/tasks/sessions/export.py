@@ -67,12 +67,12 @@ class ClosedFormNetwork(nn.Module):
         super().__init__()
         weights = slist.feature_weights(solved[slist.CHOICE][2:].tolist()).astype(np.float32)
         self.register_buffer("weights", torch.from_numpy(weights))
-        self.register_buffer("shares", torch.from_numpy(slist.share_scores(solved).astype(np.float32)))
+        self.register_buffer("shares", torch.from_numpy((slist.share_scores(solved) + slist.FLOOR).astype(np.float32)))
 
     def forward(self, index: Tensor, value: Tensor) -> Tensor:
         """Compute logits, 1 × V; see `slist.logits`."""
         scores = self.shares.unsqueeze(0).scatter_add(1, index, value @ self.weights)
-        return torch.log(scores.clamp(min=0) + slist.FLOOR)
+        return torch.log(scores.clamp(min=slist.FLOOR))
 
 
 def exportable_rows(solved: Arrays, items: int) -> ExportableNetwork:
