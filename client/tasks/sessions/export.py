@@ -65,9 +65,9 @@ class ClosedFormNetwork(nn.Module):
 
     def __init__(self, solved: Arrays) -> None:
         super().__init__()
-        weights = slist.feature_weights(solved[slist.CHOICE][2:].tolist()).astype(np.float32)
-        self.register_buffer("weights", torch.from_numpy(weights))
-        self.register_buffer("shares", torch.from_numpy((slist.share_scores(solved) + slist.FLOOR).astype(np.float32)))
+        weights = slist.feature_weights(solved[slist.CHOICE][3:].tolist()).astype(np.float32)
+        shares = (slist.share_scores(solved) + slist.FLOOR).astype(np.float32)
+        self.weights, self.shares = nn.Buffer(torch.from_numpy(weights)), nn.Buffer(torch.from_numpy(shares))
 
     def forward(self, index: Tensor, value: Tensor) -> Tensor:
         """Compute logits, 1 × V; see `slist.logits`."""

@@ -5,11 +5,12 @@ come, weighted by e^(−Δ), where Δ is the number of clicks from the border. W
 
     G = ½ Σ s sᵀ + ½ Σ p pᵀ,    H = ½ Σ s sᵀ + ½ Σ p fᵀ,    B = (G + λI)⁻¹ H,
 
-and row i of B has the scores of what follows a click on i. Clients get the strongest entries of each row. They add the rows
-of a session's clicks, weighted by e^(−Δ/δ), to features of the visitor's own clicks.
+and row i of B has the scores of what follows a click on i. A second hop adds what follows these items, c·B·diag(B1)⁻¹·B.
+Clients get the strongest entries of each row. They add the rows of a session's clicks, weighted by e^(−Δ/δ), to features of
+the visitor's own clicks.
 
-Clients choose λ, δ and the weights of these features by sessions that they leave out of the sums of G and H, and then add up
-all sessions.
+Clients choose λ, c, δ and the weights of these features by sessions that they leave out of the sums of G and H, and then add
+up all sessions.
 
 Under noise there are two sums: of items, and of pairs i → j of the items that are most frequent in the first. A visitor has
 length 1 in each.
@@ -17,6 +18,8 @@ length 1 in each.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +29,9 @@ from common.errors import DataError, WireError
 from common.tasks.closed_form import pairs_of, sum_entries
 from common.tasks.sessions.counts import FEATURES
 from common.tasks.sessions.vocabulary import Clicks, Items
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 VISITED, GRAM, FOLLOWS, GAINS = "slist_visited", "slist_gram", "slist_follows", "slist_gains"
 """Statistics of a client: visitors by item, pairs of G, ordered pairs of H, gains by choice.
@@ -37,16 +43,16 @@ SIZES, STAGE, ITEMS, VISITORS = "slist_sizes", "slist_stage", "slist_items", "sl
 """Solution: V, 1 under noise, largest N; number of sums; ids of the N items of B; visitors by item, V."""
 
 ENDS, COLUMNS, WEIGHTS, CHOICE = "slist_ends", "slist_columns", "slist_weights", "slist_choice"
-"""Solution: ends of the rows of B, L × N; columns and weights of their entries; chosen λ, δ and blend.
+"""Solution: ends of the rows of B, L × N; columns and weights of their entries; choice.
 
-L is the number of λ that are compared, or 1.
+L is the number of solutions that are compared, or 1. The choice is λ, c, δ and the blend.
 """
 
 SOLUTION = (SIZES, STAGE, ITEMS, VISITORS, ENDS, COLUMNS, WEIGHTS, CHOICE)
 """Names of the arrays of a solution."""
 
-STRENGTHS = (10.0, 50.0, 250.0)
-"""Values of λ from which clients choose."""
+STRENGTHS, HOPS = (50.0, 250.0), (0.0, 1.0)
+"""Values of λ, and weights of the second hop, from which clients choose."""
 
 READING = (2.0, 4.0)
 """Values of δ from which clients choose."""
@@ -58,7 +64,7 @@ BLENDS = tuple(
 )
 """Weights of own visits, visits after the last item, and recency, from which clients choose."""
 
-DEFAULT = (50.0, 4.0, 0.003, 0.01, 0.03)
+DEFAULT = (50.0, 0.0, 4.0, 0.003, 0.01, 0.03)
 """Choice before the sum of gains, and under noise."""
 
 WHOLE = 0.5
@@ -146,12 +152,17 @@ def _check_rows(solved: Arrays, items: int) -> None:
     """
     none = np.zeros(0)
     ends, columns, weights, choice = (solved.get(name, none) for name in (ENDS, COLUMNS, WEIGHTS, CHOICE))
-    fits = ends.ndim == 2 and ends.dtype == np.int64 and ends.shape[1:] == (items,) and len(ends) <= len(STRENGTHS)
+    fits = (
+        ends.ndim == 2
+        and ends.dtype == np.int64
+        and ends.shape[1:] == (items,)
+        and len(ends) <= len(STRENGTHS) * len(HOPS)
+    )
     fits = fits and columns.shape == weights.shape == (int(ends.ravel()[-1]) if ends.size else 0,)
     fits = fits and bool((np.diff(ends.ravel(), prepend=0) >= 0).all()) and columns.dtype == np.uint16
     if not fits or (columns >= items).any() or not np.isfinite(weights).all():
         raise WireError("the server's rows do not fit its items")
-    if choice.shape != (len(DEFAULT),) or not np.isfinite(choice).all() or (choice < 0).any() or choice[1] == 0:
+    if choice.shape != (len(DEFAULT),) or not np.isfinite(choice).all() or (choice < 0).any() or choice[2] == 0:
         raise WireError("the server's choice has negative or missing numbers")
 
 
@@ -233,11 +244,13 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         return solved | _choose(solved, sums[GAINS])
     if GRAM not in sums:
         rows = _denoise(sums[FOLLOWS].reshape(-1, len(solved[ITEMS])), solved[VISITORS][solved[ITEMS]])
-        return solved | _to_rows([iter([rows])]) | {CHOICE: choice}
+        return solved | _to_rows([_strongest([rows])]) | {CHOICE: choice}
     if stage == 1:
         strengths: Sequence[float] = (strength,) if strength else STRENGTHS
-        return solved | _to_rows(_solve_rows(sums, len(solved[ITEMS]), each) for each in strengths) | {CHOICE: choice}
-    return solved | _to_rows([_solve_rows(sums, len(solved[ITEMS]), float(solved[CHOICE][0]))])
+        found = (_solve_hops(sums, len(solved[ITEMS]), each, HOPS) for each in strengths)
+        return solved | _to_rows(chain.from_iterable(found)) | {CHOICE: choice}
+    chosen, hop = solved[CHOICE][:2].tolist()
+    return solved | _to_rows(_solve_hops(sums, len(solved[ITEMS]), chosen, [hop]))
 
 
 def _sum_visits(visitors: Sequence[Sequence[Clicks]], *, to_length: bool) -> Arrays:
@@ -338,39 +351,63 @@ def _solve_rows(sums: Arrays, size: int, strength: float) -> Iterator[Floats]:
         yield (follows @ rows.T).T
 
 
-def _to_rows(solutions: Iterable[Iterator[Floats]]) -> Arrays:
-    """Return the strongest positive entries of each row of matrices B, one for each λ."""
-    numbers, columns, weights = [], [], []
-    for blocks in solutions:
-        counts = []
-        for block in blocks:
-            width = min(ROW_ENTRIES, block.shape[1])
-            best = np.sort(np.argpartition(-block, width - 1, axis=1)[:, :width], axis=1)
-            values = np.take_along_axis(block, best, axis=1).astype(np.float32)
-            counts.append((values > 0).sum(1))
-            columns.append(best[values > 0].astype(np.uint16))
-            weights.append(values[values > 0])
-        numbers.append(np.concatenate(counts))
-    ends = np.cumsum(np.concatenate(numbers)).reshape(len(numbers), -1).astype(np.int64)
-    return {ENDS: ends, COLUMNS: np.concatenate(columns), WEIGHTS: np.concatenate(weights)}
+def _solve_hops(sums: Arrays, size: int, strength: float, hops: Sequence[float]) -> "Iterator[csr_matrix]":
+    """Yield the strongest entries of B, with the second hop at each of these weights."""
+    from scipy.sparse import diags
+
+    rows = _strongest(_solve_rows(sums, size, strength))
+    shares = diags(1 / np.maximum(np.asarray(rows.sum(1)).ravel(), FLOOR)) @ rows
+    step = max(1, BLOCK_NUMBERS // size)
+    for hop in hops:
+        blocks = (rows[begin : begin + step] for begin in range(0, size, step))
+        yield _strongest((block + hop * (block @ shares)).toarray() for block in blocks) if hop else rows
+
+
+def _strongest(blocks: Iterable[Floats]) -> "csr_matrix":
+    """Return the `ROW_ENTRIES` largest positive entries of each row of a matrix in blocks of rows."""
+    from scipy.sparse import csr_matrix
+
+    counts, columns, weights, size = [np.zeros(1, np.int64)], [], [], 0
+    for block in blocks:
+        size = block.shape[1]
+        width = min(ROW_ENTRIES, size)
+        best = np.sort(np.argpartition(-block, width - 1, axis=1)[:, :width], axis=1)
+        values = np.take_along_axis(block, best, axis=1)
+        counts.append((values > 0).sum(1))
+        columns.append(best[values > 0])
+        weights.append(values[values > 0])
+    ends = np.cumsum(np.concatenate(counts))
+    return csr_matrix((np.concatenate(weights), np.concatenate(columns), ends), shape=(size, size))
+
+
+def _to_rows(matrices: "Iterable[csr_matrix]") -> Arrays:
+    """Return the arrays of matrices B."""
+    found = list(matrices)
+    counts = np.concatenate([np.diff(matrix.indptr) for matrix in found])
+    return {
+        ENDS: np.cumsum(counts).reshape(len(found), -1).astype(np.int64),
+        COLUMNS: np.concatenate([matrix.indices for matrix in found]).astype(np.uint16),
+        WEIGHTS: np.concatenate([matrix.data for matrix in found]).astype(np.float32),
+    }
 
 
 def _choose(solved: Arrays, gains: Floats) -> Arrays:
-    """Return the choice with the largest gain, and the rows of its λ."""
+    """Return the choice with the largest gain, and its rows."""
     best = np.unravel_index(int(np.argmax(gains)), (len(solved[ENDS]), len(READING), len(BLENDS)))
     number, reading, blend = (int(k) for k in best)
-    strength = STRENGTHS[number] if len(solved[ENDS]) > 1 else float(solved[CHOICE][0])
+    many = len(solved[ENDS]) > len(HOPS)
+    strength = STRENGTHS[number // len(HOPS)] if many else float(solved[CHOICE][0])
     rows = Rows.of(solved, number)
     return {
         ENDS: rows.ends[1:][None],
         COLUMNS: rows.columns,
         WEIGHTS: rows.weights,
-        CHOICE: np.array([strength, READING[reading], *BLENDS[blend]], np.float32),
+        CHOICE: np.array([strength, HOPS[number % len(HOPS)], READING[reading], *BLENDS[blend]], np.float32),
     }
 
 
 def _count_gains(solved: Arrays, features: HiddenClicks) -> Floats32:
-    """Return the sum of 1 + 1/rank over hidden clicks, by λ, δ and blend; 0 beyond the first `TOP`."""
+    """Return the sum of 1 + 1/rank over hidden clicks, by solution, δ and blend; 0 beyond the first `TOP`."""
     gains = np.zeros((len(solved[ENDS]), len(READING), len(BLENDS)))
     blends = np.array([feature_weights(blend) for blend in BLENDS]).T
     for number, reading in np.ndindex(gains.shape[:2]):
@@ -404,7 +441,7 @@ def logits(solved: Arrays, items: Ints, values: Array) -> Floats32:
         values: Their features; the last is log(1 + score of `Rows`).
     """
     scores = share_scores(solved)
-    scores[items] += values.astype(np.float64) @ feature_weights(solved[CHOICE][2:].tolist())
+    scores[items] += values.astype(np.float64) @ feature_weights(solved[CHOICE][3:].tolist())
     return np.log(np.maximum(scores, 0) + FLOOR).astype(np.float32)
 
 
@@ -417,7 +454,7 @@ def _positions_of(ids: Ints, clicks: Clicks) -> Clicks:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of B for one λ, and δ of a session's clicks.
+    """Rows of one solution B, and δ of a session's clicks.
 
     Args:
         ids: Ids of the N items, ascending.
@@ -435,13 +472,13 @@ class Rows:
 
     @classmethod
     def of(cls, solved: Arrays, number: int = 0, reading: float = 0.0) -> "Rows":
-        """Return the rows of the λ with that number; δ is the chosen one if it is 0."""
+        """Return the rows of the solution with that number; δ is the chosen one if it is 0."""
         ends = solved[ENDS]
         first = int(ends[number - 1, -1]) if number else 0
         inside = slice(first, int(ends[number, -1]))
         starts = np.concatenate([np.zeros(1, np.int64), ends[number] - first])
         columns, weights = solved[COLUMNS][inside], solved[WEIGHTS][inside]
-        return cls(solved[ITEMS], starts, columns, weights, reading or float(solved[CHOICE][1]))
+        return cls(solved[ITEMS], starts, columns, weights, reading or float(solved[CHOICE][2]))
 
     def scores(self, prefix: Clicks) -> tuple[Ints, Floats]:
         """Return items and their scores after these clicks; all other items have 0."""

@@ -28,7 +28,7 @@ def learner(*visitors: Visitor, **options: float | str) -> SessionsLearner:
 def solution(
     *learners: SessionsLearner, strength: float = 0.0, sums: int = 4, noised: bool = False, most: int = 0
 ) -> Arrays:
-    """Return what the sums of all learners give."""
+    """Return what the sums of all learners give, with one hop if λ is given."""
     solved = slist.start(ITEMS, noised)
     solved = {**solved, slist.SIZES: np.array([8, noised, most or solved[slist.SIZES][2]])}
     for _ in range(sums):
@@ -36,6 +36,8 @@ def solution(
         replies = [expand(one.statistics(solved), template) for one in learners]
         total = {name: np.sum([reply[name] for reply in replies], axis=0, dtype=np.float64) for name in template}
         solved = slist.solve(solved, total, strength)
+        if strength and slist.CHOICE in solved:
+            solved[slist.CHOICE][1] = 0
     return solved
 
 
@@ -71,11 +73,24 @@ def test_the_solution_is_that_of_the_definition() -> None:
     np.testing.assert_allclose(found, np.maximum(expected(SESSIONS, STRENGTH), 0), atol=1e-6)
 
 
+def test_a_second_hop_adds_what_follows_the_items_that_follow() -> None:
+    one_hop = solution(learner(), strength=STRENGTH, sums=2)
+    first, second = (dense({**one_hop, **_rows_of(one_hop, number)}) for number in (0, 1))
+    shares = first / np.maximum(first.sum(1, keepdims=True), 1e-12)
+    np.testing.assert_allclose(second, first + first @ shares, atol=1e-6)
+
+
+def _rows_of(solved: Arrays, number: int) -> Arrays:
+    rows = slist.Rows.of(solved, number)
+    return {slist.ENDS: rows.ends[None, 1:], slist.COLUMNS: rows.columns, slist.WEIGHTS: rows.weights}
+
+
 def test_clients_add_up() -> None:
     one, two = solution(learner(), sums=4), solution(*(learner(visitor) for visitor in VISITORS), sums=4)
     np.testing.assert_allclose(dense(one), dense(two), atol=1e-6)
     assert one[slist.CHOICE].tolist() == two[slist.CHOICE].tolist()
     assert float(one[slist.CHOICE][0]) in slist.STRENGTHS
+    assert float(one[slist.CHOICE][1]) in slist.HOPS
 
 
 def test_hidden_sessions_are_in_the_last_sums_only() -> None:
@@ -93,11 +108,11 @@ def test_items_of_most_visitors_are_chosen() -> None:
 
 def test_the_choice_has_the_largest_gain() -> None:
     solved = solution(learner(), sums=2)
-    gains = np.zeros((len(slist.STRENGTHS), len(slist.READING), len(slist.BLENDS)))
-    gains[2, 1, 5] = 1
+    gains = np.zeros((4, len(slist.READING), len(slist.BLENDS)))
+    gains[3, 1, 5] = 1
     chosen = slist.solve(solved, {slist.GAINS: gains.ravel()}, 0.0)
-    assert chosen[slist.CHOICE].tolist() == pytest.approx([250, 4, *slist.BLENDS[5]])
-    np.testing.assert_array_equal(slist.Rows.of(chosen).weights, slist.Rows.of(solved, 2).weights)
+    assert chosen[slist.CHOICE].tolist() == pytest.approx([250, 1, 4, *slist.BLENDS[5]])
+    np.testing.assert_array_equal(slist.Rows.of(chosen).weights, slist.Rows.of(solved, 3).weights)
 
 
 def test_gains_are_those_of_ranks() -> None:
@@ -110,7 +125,7 @@ def test_gains_are_those_of_ranks() -> None:
 
 
 def test_scores_weigh_the_last_clicks_and_own_clicks() -> None:
-    solved = {**solution(learner(), strength=STRENGTH), slist.CHOICE: np.array([2, 4, 0, 0, 0.03], np.float32)}
+    solved = {**solution(learner(), strength=STRENGTH), slist.CHOICE: np.array([2, 0, 4, 0, 0, 0.03], np.float32)}
     matrix, one = dense(solved), learner()
     items, scores = slist.Rows.of(solved).scores(as_clicks([0, 6, 0]))
     weighted = matrix[0] + np.exp(-1 / 4) * matrix[6]
@@ -174,7 +189,7 @@ def test_a_singular_matrix_names_the_option() -> None:
         {slist.ENDS: np.zeros((1, 3), np.int64)},
         {slist.COLUMNS: np.zeros(1, np.uint16)},
         {slist.WEIGHTS: np.zeros(1, np.float32)},
-        {slist.CHOICE: np.array([1, 0, 0, 0, 0.0])},
+        {slist.CHOICE: np.array([1, 0, 0, 0, 0, 0.0])},
     ],
 )
 def test_sums_of_another_vocabulary_are_refused(changed: Arrays) -> None:
