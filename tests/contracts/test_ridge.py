@@ -10,10 +10,10 @@ from client.owner.policy import Policy
 from client.privacy.simulation import in_memory
 from client.session import Session
 from client.state import MemoryStore
+from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
 from client.tasks.sessions.data.visitors import Visitor, Visits
 from client.tasks.sessions.inference import next_items
-from client.tasks.sessions.learner import SessionsLearner
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -112,9 +112,8 @@ def with_visitors(sessions: dict[int, Session], policy: Policy) -> dict[int, Ses
     return found
 
 
-def _build_visitor(units: tuple[Visitor, ...], config: RunConfig, vocabulary: Items) -> SessionsLearner:
-    learner: SessionsLearner = build_learner(config, Visits(units, vocabulary))
-    return learner
+def _build_visitor(units: tuple[Visitor, ...], config: RunConfig, vocabulary: Items) -> Learner:
+    return build_learner(config, Visits(units, vocabulary))
 
 
 def of_sessions(folder: Path) -> dict[str, Scalar]:
@@ -178,7 +177,7 @@ def test_sessions_under_noise_have_two_sums(tmp_path: Path) -> None:
     federation = SumFederation(tmp_path, clients=5)
     federation.sessions = with_visitors(federation.sessions, POLICY.model_copy(update=ALLOWED))
     federation.connect()
-    result = federation.run(noised(method="ridge", **of_sessions(tmp_path)))
+    result = federation.run(noised(50.0, method="ridge", **of_sessions(tmp_path)))
     assert (result.status, result.rounds_done) == ("completed", 2)
     assert slist.is_solved(solution(tmp_path))
 

@@ -490,5 +490,5 @@ class Rows:
         columns = np.concatenate([np.zeros(0, np.int64), *(self.columns[span].astype(np.int64) for span in spans)])
         weighted = [self.weights[span] * factor for span, factor in zip(spans, factors.tolist(), strict=True)]
         found, index = np.unique(columns, return_inverse=True)
-        totals: Floats = np.bincount(index, np.concatenate([np.zeros(0), *weighted]), len(found))
+        totals = np.bincount(index, np.concatenate([np.zeros(0), *weighted]), len(found)).astype(np.float64)
         return self.ids[found], totals

@@ -34,7 +34,7 @@ def solution(
     for _ in range(sums):
         template = slist.template(solved)
         replies = [expand(one.statistics(solved), template) for one in learners]
-        total = {name: np.sum([reply[name] for reply in replies], axis=0, dtype=np.float64) for name in template}
+        total: Arrays = {name: np.stack([r[name] for r in replies]).astype(np.float64).sum(0) for name in template}
         solved = slist.solve(solved, total, strength)
         if strength and slist.CHOICE in solved:
             solved[slist.CHOICE][1] = 0
@@ -43,7 +43,8 @@ def solution(
 
 def expected(sessions: list[Ints], strength: float) -> Floats:
     """Return B by its definition."""
-    gram, follows = np.zeros((8, 8)), np.zeros((8, 8))
+    gram: Floats = np.zeros((8, 8))
+    follows: Floats = np.zeros((8, 8))
     for clicks in sessions:
         whole = np.isin(np.arange(8), clicks)
         gram += 0.5 * np.outer(whole, whole)
@@ -55,8 +56,7 @@ def expected(sessions: list[Ints], strength: float) -> Floats:
                 future[item] = max((np.exp(k - i) for i in range(k, len(clicks)) if clicks[i] == item), default=0)
             gram += 0.5 * np.outer(past, past)
             follows += 0.5 * np.outer(past, future)
-    solved: Floats = np.linalg.solve(gram + strength * np.eye(8), follows)
-    return solved
+    return np.asarray(np.linalg.solve(gram + strength * np.eye(8), follows), np.float64)
 
 
 def dense(solved: Arrays) -> Floats:
@@ -94,7 +94,7 @@ def test_clients_add_up() -> None:
 
 
 def test_hidden_sessions_are_in_the_last_sums_only() -> None:
-    hides = {"tasks.sessions.blend-share": 0.6}
+    hides: dict[str, float] = {"tasks.sessions.blend-share": 0.6}
     second, last = (solution(learner(**hides), strength=STRENGTH, sums=sums) for sums in (2, 4))
     assert np.abs(dense(second) - dense(last)).max() > 0.01
     np.testing.assert_allclose(dense(last), np.maximum(expected(SESSIONS, STRENGTH), 0), atol=1e-6)
@@ -144,7 +144,8 @@ def test_a_session_and_a_visitor_are_bounded() -> None:
 
 
 def test_a_visitor_has_length_one_under_noise() -> None:
-    one = learner(VISITORS[0], **{"privacy.unit": "client", "privacy.epsilon": 8.0})
+    noise: dict[str, float | str] = {"privacy.unit": "client", "privacy.epsilon": 8.0}
+    one = learner(VISITORS[0], **noise)
     start = slist.start(ITEMS, True)
     visited = expand(one.statistics(start), slist.template(start))
     assert np.linalg.norm(visited[slist.VISITED]) == pytest.approx(1)
