@@ -82,17 +82,8 @@ def _grid(**values: Sequence[Scalar]) -> Points:
     return tuple(dict(zip(names, point, strict=True)) for point in product(*values.values()))
 
 
-WITHOUT_SERVER_RATE = ("fedprox", "fedrule", "ridge")
-"""Methods whose server adds the mean update as it is, or no update."""
-
-RIDGE = Experiment(
-    "ridge",
-    "closed form (SLIST) + own clicks",
-    {"method": "ridge", "task": "sessions", "federation.min-clients": 1, "federation.cohort": 1.0},
-    grid=({},),
-    seeds=SEEDS,
-)
-"""Row in closed form: one sum a round over all clients, who choose its options by training sessions."""
+WITHOUT_SERVER_RATE = ("fedprox", "fedrule")
+"""Methods whose server adds the mean update as it is."""
 
 LOCAL_ROWS = (
     make_row("fedavg", "FedAvg", "fedavg", _grid(lr=(0.3, 1.0, 3.0), local_steps=(1, 5))),
@@ -119,7 +110,6 @@ UNIFORM_ROWS = tuple(
 """Rows in which all clients have the same weight, as in the paper, at the points of the weighted ones."""
 
 EXPERIMENTS = (
-    RIDGE,
     make_row("fedga", "FedGA, `saturated`", "fedga"),
     make_row("fedyogi", "FedYogi", "fedyogi"),
     make_row("fedadam", "FedAdam", "fedadam"),
