@@ -28,6 +28,7 @@ class ClosedForm(Generic[VocabularyT]):
             sent as rows.
         solve: (what is solved so far, next sums in float64, strength λ of the ridge or 0 if clients choose it) -> what is
             solved after these sums.
+        limit_masked: What is known before the first sum -> the same in secure sums, in which a client's vector has all rows.
     """
 
     sums: int
@@ -35,14 +36,18 @@ class ClosedForm(Generic[VocabularyT]):
     start: Callable[[VocabularyT, bool], Arrays]
     template: Callable[[Arrays], Arrays]
     solve: Callable[[Arrays, Arrays, float], Arrays]
+    limit_masked: Callable[[Arrays], Arrays] = lambda started: started
 
 
 AnyClosedForm = ClosedForm[Any]
 """Closed form of any vocabulary."""
 
 
-def sum_entries(table: str, entries: Sequence[tuple[Ints, float]]) -> Arrays:
-    """Return the sum of values at ids of a table of one column, as its rows with their ids."""
+def sum_entries(table: str, entries: Sequence[tuple[Ints, float | Floats]]) -> Arrays:
+    """Return the sum of values at ids of a table of one column, as its rows with their ids.
+
+    One value is that of all its ids.
+    """
     ids, column = np.unique(np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in entries)]), return_inverse=True)
     values = np.concatenate([np.zeros(0), *(np.full(len(ids), value) for ids, value in entries)])
     return named_rows(table, ids, np.bincount(column, values, len(ids)).astype(np.float32)[:, None])

@@ -1,17 +1,29 @@
-"""Method ridge: rules in closed form have one solution over single replies, hubs and secure sums."""
+"""Method ridge: closed forms have one solution over single replies, hubs and secure sums."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
+from client.session import Session
+from client.state import MemoryStore
+from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
 from client.tasks.rules.inference import recommend
 from client.tasks.rules.lists import ListOptions
+from client.tasks.sessions.data.visitors import Visitor, Visits
+from client.tasks.sessions.inference import next_items
 from common.arrays import Arrays
 from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
+from common.options import Scalar
 from common.tasks.rules import ease
+from common.tasks.sessions import slist
+from common.tasks.sessions.vocabulary import Items, demo_items
 from deploy.simulation.grid import simulate
 from server.record.folder import RunDirectory
 from server.run import run
@@ -115,10 +127,104 @@ def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
     assert (solved[ease.POPULARITY].shape, noised_run) == ((entities**2 * relations,), 1)
 
 
+ITEMS = Items(items=demo_items().items[:12])
+
+
+def visits(number: int) -> Visits:
+    """Return visitors with four sessions each, which walk through the items in a circle."""
+    rng, visitors = np.random.default_rng(0), []
+    for k in range(number):
+        walks = [(rng.integers(len(ITEMS.items)) + np.arange(rng.integers(2, 6))) % len(ITEMS.items) for _ in range(4)]
+        visitors.append(Visitor(f"visitor-{k}", tuple(walk.astype(np.int64) for walk in walks)))
+    return Visits(tuple(visitors), ITEMS)
+
+
+def with_visitors(sessions: dict[int, Session], policy: Policy) -> dict[int, Session]:
+    """Return the clients with a visitor each in place of a home."""
+    found = {}
+    for k, (node, session) in enumerate(sessions.items()):
+        units = visits(k + 1).units[k:]
+        build = partial(_build_visitor, units)
+        found[node] = Session(
+            session.client, build, MemoryStore(), in_memory(policy, partial(np.random.default_rng, k))
+        )
+    return found
+
+
+def _build_visitor(units: tuple[Visitor, ...], config: RunConfig, vocabulary: Items) -> Learner:
+    return build_learner(config, Visits(units, vocabulary))
+
+
+def of_sessions(folder: Path) -> dict[str, Scalar]:
+    """Return options of a run on sessions, whose vocabulary is written to `folder`."""
+    folder.mkdir(exist_ok=True)
+    (folder / "items.json").write_text(ITEMS.to_json(), "utf-8")
+    return {
+        "task": "sessions",
+        "catalogue": str(folder / "items.json"),
+        "tasks__sessions__blend-share": 0.3,
+        "tasks__sessions__test-share": 0.3,
+    }
+
+
+def test_sessions_end_with_the_refit_and_answer(tmp_path: Path) -> None:
+    config = configured("ridge", rounds=30, **of_sessions(tmp_path))
+    result = simulate(config, visits(30), tmp_path)
+    assert (result.status, result.rounds_done) == ("completed", 4)
+    solved = solution(tmp_path)
+    assert solved[slist.STAGE].tolist() == [4]
+    assert result.metrics["hr20"] == 1, "there are 12 items"
+    assert result.metrics["mrr20"] > 0.8, "each item is followed by the next"
+    model, _ = RunDirectory(tmp_path, "toy").load_model()
+    [first, *_] = next_items(config, ITEMS, model, np.array([3]), (), 1)
+    assert first.item == ITEMS.items[4]
+    assert first.why == f"visitors of the federation go on to it after '{ITEMS.items[3]}'"
+
+
+def test_with_a_given_strength_sessions_need_no_refit(tmp_path: Path) -> None:
+    config = configured("ridge", strength=3.0, **of_sessions(tmp_path))
+    assert simulate(config, visits(12), tmp_path).rounds_done == 3
+    assert solution(tmp_path)[slist.CHOICE][0] == 3
+
+
+def test_sessions_have_one_solution_over_hubs_and_secure_sums(tmp_path: Path) -> None:
+    found = {}
+    for answer in ("sums", "replies"):
+        people = owners(5, SHARING.model_copy(update=ALLOWED))
+        people.sessions = with_visitors(people.sessions, SHARING.model_copy(update=ALLOWED))
+        hub, others = split(people)
+        folder = tmp_path / answer
+        folder.mkdir()
+        config = settings(folder, "ridge", federation__answer=answer, **of_sessions(folder))
+        assert run(NodeGrid({**others, 8: hub.respond}), config, folder).status == "completed"
+        found[answer] = solution(folder)
+    for trust in ("helpers", "local"):
+        federation = SumFederation(tmp_path / trust, clients=5)
+        federation.sessions = with_visitors(federation.sessions, POLICY.model_copy(update=ALLOWED))
+        federation.connect()
+        federation.run(summed("ridge", trust, **of_sessions(tmp_path / trust)))
+        found[trust] = solution(tmp_path / trust)
+    assert found["helpers"][slist.SIZES].tolist() == [12, 0, slist.MOST_MASKED_ITEMS]
+    for name in (slist.ITEMS, slist.CHOICE, slist.ENDS, slist.COLUMNS):
+        for solved in found.values():
+            np.testing.assert_array_equal(solved[name], found["replies"][name], err_msg=name)
+    for solved in found.values():
+        np.testing.assert_allclose(solved[slist.WEIGHTS], found["replies"][slist.WEIGHTS], atol=1e-4)
+
+
+def test_sessions_under_noise_have_two_sums(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path, clients=5)
+    federation.sessions = with_visitors(federation.sessions, POLICY.model_copy(update=ALLOWED))
+    federation.connect()
+    result = federation.run(noised(50.0, method="ridge", **of_sessions(tmp_path)))
+    assert (result.status, result.rounds_done) == ("completed", 2)
+    assert slist.is_solved(solution(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"task": "sessions"}, "task 'sessions' lacks"),
+        ({"task": "traffic"}, "task 'traffic' lacks"),
         (
             {"task": "rules", "algorithm.ridge.strength": 1e-9},
             "1e-09 leaves singular matrices; set 0, or at least 0.001",

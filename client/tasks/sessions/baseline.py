@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.sessions.data.visitors import Case, SplitVisitor
-from common.arrays import Floats, Floats32, Ints
-from common.tasks.sessions.counts import FADING, FEATURES, SharedRules
+from client.tasks.sessions.data.visitors import Case, SplitVisitor, cases_of
+from common.arrays import Arrays, Floats, Floats32, Ints
+from common.tasks.sessions import slist
+from common.tasks.sessions.counts import FADING, FEATURES, KEYS, VALUES, SharedRules
 from common.tasks.sessions.task import Floats as Scores
 from common.tasks.sessions.task import ranks
 from common.tasks.sessions.vocabulary import Clicks
@@ -92,8 +94,22 @@ class VisitHistory:
         return _to_arrays({later: count for (earlier, later), count in self.pairs.items() if earlier == item})
 
 
-def history_features(prefix: Clicks, history: VisitHistory, rules: SharedRules | None = None) -> ItemFeatures:
-    """Compute features of items after the clicks `prefix`; see `features.FEATURES`."""
+class ScoresItems(Protocol):
+    """Scores from sums over clients: summed rules, or the rows of the closed form."""
+
+    def scores(self, prefix: Clicks) -> tuple[Ints, Floats]:
+        """Return items and their scores after these clicks."""
+
+
+def scores_of(statics: Arrays, items: int) -> ScoresItems | None:
+    """Return the scores that a run's sums over clients give; None without sums."""
+    if slist.is_solved(statics):
+        return slist.Rows.of(statics)
+    return SharedRules(statics[KEYS], statics[VALUES], items) if KEYS in statics else None
+
+
+def history_features(prefix: Clicks, history: VisitHistory, rules: ScoresItems | None = None) -> ItemFeatures:
+    """Compute features of items after the clicks `prefix`; see `counts.FEATURES`."""
     last = prefix[-1:]
     visited, visits = _to_arrays(history.visits)
     followed, follows = history.after(int(last[0]))
@@ -122,8 +138,14 @@ def _to_arrays(counts: Mapping[int, int]) -> tuple[Ints, Floats]:
 TOP = 20
 """Length of the lists by which visitors are compared."""
 
-OWN_FEATURES = 3
-"""Number of features of `history_features` in the baseline: visits, follow-up visits, recency."""
+HISTORY_FIRST, SESSION_FIRST = (1.0, 1.0, 1.0), (1.0, 1.0, 100.0)
+"""Weights of visits, follow-up visits and recency in the baseline: equal, or recency first."""
+
+RECENCY = (0.0, 0.0, 1.0)
+"""Weights of the baseline that ranks the session's items, the last click first."""
+
+MOST_JUDGED = 200
+"""Largest number of training clicks by which a visitor chooses the weights: the last ones."""
 
 
 def held_out(split: SplitVisitor, part: str) -> tuple[Case, ...]:
@@ -151,19 +173,42 @@ def visitor_means(values: Floats, splits: Sequence[SplitVisitor], part: str) -> 
     return np.array([row.mean() if len(row) else np.nan for row in np.split(values, ends[:-1])])
 
 
-def history_scores(prefix: Clicks, history: VisitHistory, items: int) -> Floats:
+def own_weights(sessions: Sequence[Clicks]) -> Sequence[float]:
+    """Return the weights of a visitor's baseline that rank its own sessions better.
+
+    A session is not part of the history by which it is ranked.
+    """
+    history, judged = VisitHistory.of(sessions), [0, 0]
+    cases = [(case, session) for session in reversed(sessions) for case in cases_of(session)][:MOST_JUDGED]
+    for case, session in cases:
+        features = history_features(case.prefix, history.without(session))
+        for k, weights in enumerate((HISTORY_FIRST, SESSION_FIRST)):
+            judged[k] += is_hit(features, weights, case.target)
+    return SESSION_FIRST if judged[1] > judged[0] else HISTORY_FIRST
+
+
+def is_hit(features: ItemFeatures, weights: Sequence[float], target: int) -> bool:
+    """Return True if an item with a score is among the first `TOP`; the mean rank of ties counts."""
+    scores = features.values[:, : len(weights)] @ np.array(weights, np.float32)
+    [mine] = scores[features.items == target] if target in features.items else [0.0]
+    return bool(mine > 0 and (scores > mine).sum() + ((scores == mine).sum() + 1) / 2 <= TOP)
+
+
+def history_scores(prefix: Clicks, sessions: Sequence[Clicks], items: int) -> Floats:
     """Return the scores of all items by a visitor's own clicks; 0 for items that it never clicked."""
-    features, scores = history_features(prefix, history), np.zeros(items)
-    scores[features.items] = features.values[:, :OWN_FEATURES].sum(axis=1)
+    features, scores = history_features(prefix, VisitHistory.of(sessions)), np.zeros(items)
+    weights = own_weights(sessions)
+    scores[features.items] = features.values[:, : len(weights)] @ np.array(weights, np.float32)
     return scores
 
 
-def history_hits(splits: Sequence[SplitVisitor], part: str, items: int) -> Floats:
-    """Return for each case if the target is among the first `TOP` items of the visitor's own history."""
+def baseline_hits(splits: Sequence[SplitVisitor], part: str) -> tuple[Floats, Floats]:
+    """Return for each case if the target is a hit of the visitor's own history, and of recency."""
     hits = []
     for split in splits:
-        history = VisitHistory.of(split.train)
+        history, weights = VisitHistory.of(split.train), own_weights(split.train)
         for case in held_out(split, part):
-            scores = history_scores(case.prefix, history, items)
-            hits.append(ranks(scores[None], np.array([case.target]))[0] <= TOP)
-    return np.array(hits, float)
+            features = history_features(case.prefix, history)
+            hits.append((is_hit(features, weights, case.target), is_hit(features, RECENCY, case.target)))
+    by_history, by_recency = np.array(hits, float).reshape(-1, 2).T
+    return by_history, by_recency

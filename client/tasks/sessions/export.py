@@ -1,11 +1,13 @@
 """Session networks with named inputs, for export."""
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from client.tasks.registry import ExportableNetwork
 from client.tasks.sessions.data.visitors import graph_arrays
 from common.arrays import Arrays
+from common.tasks.sessions import slist
 from common.tasks.sessions.counts import FEATURES
 
 AXES = {
@@ -58,6 +60,37 @@ class BlendNetwork(SessionNetwork):
         return blended
 
 
+class ClosedFormNetwork(nn.Module):
+    """Closed form for one session: logs of weighted features, of which the last come from the solved rows."""
+
+    def __init__(self, solved: Arrays) -> None:
+        super().__init__()
+        weights = slist.feature_weights(solved[slist.CHOICE][3:].tolist()).astype(np.float32)
+        shares = (slist.share_scores(solved) + slist.FLOOR).astype(np.float32)
+        self.weights, self.shares = nn.Buffer(torch.from_numpy(weights)), nn.Buffer(torch.from_numpy(shares))
+
+    def forward(self, index: Tensor, value: Tensor) -> Tensor:
+        """Compute logits, 1 × V; see `slist.logits`."""
+        scores = self.shares.unsqueeze(0).scatter_add(1, index, value @ self.weights)
+        return torch.log(scores.clamp(min=slist.FLOOR))
+
+
+def exportable_rows(solved: Arrays, items: int) -> ExportableNetwork:
+    """Return the closed form with the features of one session as inputs; a size is a number of items."""
+
+    def sample(size: int, rng: np.random.Generator) -> Arrays:
+        return sample_history(items, size, rng)
+
+    return ExportableNetwork(ClosedFormNetwork(solved), HISTORY_AXES, sample, "logits")
+
+
+def sample_history(items: int, size: int, rng: np.random.Generator) -> Arrays:
+    """Return random features of up to `size` + 1 items."""
+    index = rng.permutation(items)[None, : size + 1]
+    value = rng.exponential(size=(*index.shape, len(FEATURES))) * (rng.random((*index.shape, len(FEATURES))) < 0.5)
+    return {"index": index, "value": value.astype(np.float32)}
+
+
 def exportable(network: nn.Module, items: int, max_length: int, *, paper: bool) -> ExportableNetwork:
     """Return the network with the inputs of one session; a size is a number of clicks."""
 
@@ -65,9 +98,7 @@ def exportable(network: nn.Module, items: int, max_length: int, *, paper: bool) 
         graph = graph_arrays([rng.integers(items, size=size)], max_length)
         if paper:
             return graph
-        index = rng.permutation(items)[None, : size + 1]
-        value = rng.exponential(size=(*index.shape, len(FEATURES))) * (rng.random((*index.shape, len(FEATURES))) < 0.5)
-        return {**graph, "index": index, "value": value.astype(np.float32)}
+        return {**graph, **sample_history(items, size, rng)}
 
     if paper:
         return ExportableNetwork(SessionNetwork(network), AXES, sample, "logits")

@@ -9,15 +9,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from client.tasks.lists import LEARNT, NO_TITLES, ItemFilter, Titles, about, best_first, title_of
-from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features, history_scores
+from client.tasks.sessions.baseline import (
+    FeatureRows,
+    ScoresItems,
+    VisitHistory,
+    history_features,
+    history_scores,
+    scores_of,
+)
 from client.tasks.sessions.data.visitors import Visits, graph_arrays
 from common.arrays import Arrays, Floats, Ints
 from common.config.run import RunConfig
 from common.errors import DataError
+from common.tasks.sessions import slist
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules
 from common.tasks.sessions.task import TASK
 from common.tasks.sessions.vocabulary import Clicks, Items
 from common.text import hint
+
+STATICS = (KEYS, VALUES, *slist.SOLUTION)
+"""Names of sums over clients in a stored model."""
 
 ALL = ItemFilter.seen(hide=False)
 """Filter of a session's list by default: clicked items stay, since visitors return to items."""
@@ -53,10 +64,10 @@ def next_items(
     from client.tasks.sessions.learner import SessionsLearner
 
     if by_baseline:
-        scores = history_scores(clicks, VisitHistory.of(history), len(items.items))
+        scores = history_scores(clicks, history, len(items.items))
         return list_items(np.where(scores > 0, scores, -np.inf), items, {}, clicks, history, top, chosen, titles)
-    model = {name: a for name, a in trained.items() if name not in (KEYS, VALUES)}
-    statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
+    model = {name: a for name, a in trained.items() if name not in STATICS}
+    statics = {name: a for name, a in trained.items() if name in STATICS}
     learner = SessionsLearner(config.task_run(TASK, items), Visits((), items))
     logits = learner.next_items(model, statics, clicks, history)
     return list_items(logits.astype(np.float64), items, statics, clicks, history, top, chosen, titles)
@@ -75,10 +86,10 @@ def list_items(
     """Return the items with the highest logits, V, as `next_items` does."""
     scores = np.exp(logits - np.logaddexp.reduce(logits))
     best = best_first(scores, (scores > 0) & chosen.allowed(len(scores), seen_items(clicks, history)))[:top]
-    rules = SharedRules(statics[KEYS], statics[VALUES], len(items.items)) if KEYS in statics else None
+    shared = scores_of(statics, len(items.items))
     visits = VisitHistory.of(history)
     last = title_of(items.items[int(clicks[-1])], titles)
-    return [NextItem(items.items[j], float(scores[j]), _reason(j, clicks, last, visits, rules)) for j in best.tolist()]
+    return [NextItem(items.items[j], float(scores[j]), _reason(j, clicks, last, visits, shared)) for j in best.tolist()]
 
 
 def seen_items(clicks: Clicks, history: Sequence[Clicks]) -> Ints:
@@ -86,8 +97,8 @@ def seen_items(clicks: Clicks, history: Sequence[Clicks]) -> Ints:
     return np.unique(np.concatenate([clicks, *history]))
 
 
-def _reason(item: int, clicks: Clicks, last_title: str, visits: VisitHistory, rules: SharedRules | None) -> str:
-    """Return the reason of an item: own clicks first, then released counts."""
+def _reason(item: int, clicks: Clicks, last_title: str, visits: VisitHistory, shared: ScoresItems | None) -> str:
+    """Return the reason of an item: own clicks first, then sums over clients."""
     last = int(clicks[-1])
     if (last, item) in visits.pairs:
         return f"you went there from '{last_title}' before"
@@ -95,8 +106,10 @@ def _reason(item: int, clicks: Clicks, last_title: str, visits: VisitHistory, ru
         return "you clicked it in an earlier session"
     if item in clicks:
         return "you clicked it in this session"
-    if rules is not None:
-        after, weights = rules.scores(clicks[-1:])
+    after, weights = shared.scores(clicks[-1:]) if shared else (clicks[:0], np.zeros(0))
+    if isinstance(shared, slist.Rows) and item in after:
+        return f"visitors of the federation go on to it after '{last_title}'"
+    if isinstance(shared, SharedRules):
         number = about(float(weights[after == item].sum()))  # these counts are sent in plaintext, without noise
         if number:
             return f"{number} clicks of the federation follow '{last_title}', weighted by nearness"
@@ -122,10 +135,13 @@ def clicks_of(text: str, items: Items) -> Clicks:
 def network_inputs(
     config: RunConfig, items: Items, statics: Arrays, clicks: Clicks, history: Sequence[Clicks]
 ) -> Arrays:
-    """Return the session's graph and, for the default model, features of the visitor's history."""
+    """Return the session's graph and, for the default model, features of the visitor's history.
+
+    The closed form has these features, too.
+    """
     graph = graph_arrays([clicks], config.options_of(TASK).max_length)
-    if config.model == "paper":
+    if config.model == "paper" and not slist.is_solved(statics):
         return graph
-    rules = SharedRules(statics[KEYS], statics[VALUES], len(items.items)) if KEYS in statics else None
-    index, value = FeatureRows.of([history_features(clicks, VisitHistory.of(history), rules)]).pad()
+    scores = scores_of(statics, len(items.items))
+    index, value = FeatureRows.of([history_features(clicks, VisitHistory.of(history), scores)]).pad()
     return {**graph, "index": index, "value": value}

@@ -5,6 +5,7 @@ The default model blends network and history; its softmax is full or sampled.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, compress, islice
 from typing import Any
 
 import numpy as np
@@ -18,18 +19,21 @@ from client.tasks.sessions.baseline import (
     TOP,
     FeatureRows,
     ItemFeatures,
+    ScoresItems,
     VisitHistory,
+    baseline_hits,
     compute_ranks,
     held_out,
     history_features,
-    history_hits,
+    scores_of,
     visitor_means,
 )
 from client.tasks.sessions.data.visitors import GRAPH, Case, SplitVisitor, Visits, cases_of, graph_arrays, split_visitor
 from client.training.stacks import Tensors, cross_entropies, stack
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
-from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, add_rules, count_rules
+from common.tasks.sessions import slist
+from common.tasks.sessions.counts import KEYS, add_rules, count_rules
 from common.tasks.sessions.model import blend
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.task import TASK, session_metrics
@@ -38,7 +42,7 @@ from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
 
-def features_of_split(split: SplitVisitor, part: str, shared: SharedRules | None) -> Iterator[ItemFeatures]:
+def features_of_split(split: SplitVisitor, part: str, shared: ScoresItems | None) -> Iterator[ItemFeatures]:
     """Yield the features of every case in a part of a visitor's sessions."""
     history = VisitHistory.of(split.train)
     if part != "train":
@@ -51,10 +55,26 @@ def features_of_split(split: SplitVisitor, part: str, shared: SharedRules | None
             yield history_features(case.prefix, before, shared)
 
 
+def drawn_sessions(split: SplitVisitor, share: float, seed: int) -> list[bool]:
+    """Return True for each training session for the blend weights; sessions are drawn by (seed, name)."""
+    is_drawn: list[bool] = (own_rng(seed, f"blend of {split.visitor.name}").random(len(split.train)) < share).tolist()
+    return is_drawn
+
+
 def blend_flags(split: SplitVisitor, share: float, seed: int) -> list[bool]:
-    """Return True for each example of a session for the blend weights; sessions are drawn by (seed, name)."""
-    is_drawn = own_rng(seed, f"blend of {split.visitor.name}").random(len(split.train)) < share
-    return [bool(keep) for keep, session in zip(is_drawn, split.train, strict=True) for _ in session[1:]]
+    """Return True for each example of a session for the blend weights."""
+    is_drawn = drawn_sessions(split, share, seed)
+    return [keep for keep, session in zip(is_drawn, split.train, strict=True) for _ in session[1:]]
+
+
+def hidden_features(split: SplitVisitor, is_hidden: Sequence[bool], rows: slist.Rows) -> Iterator[slist.HiddenClick]:
+    """Yield the features of the clicks of hidden sessions, without the session in the visitor's history."""
+    history = VisitHistory.of(split.train)
+    for session in compress(split.train, is_hidden):
+        before = history.without(session)
+        for case in cases_of(session):
+            features = history_features(case.prefix, before, rows)
+            yield features.items, features.values, case.target
 
 
 def pad_features(rows: FeatureRows) -> Tensors:
@@ -206,7 +226,9 @@ class SessionsLearner:
             is_blend = [keep for s in self.splits for keep in blend_flags(s, self._options.blend_share, run.seed)]
             self._graphs["blends"] = torch.tensor(is_blend, dtype=torch.float32)
         self._client_items: Tensor | None = None
-        self._hits: dict[str, Floats] = {}
+        self._noised = run.privacy.unit != "none"
+        self._seed = run.seed
+        self._hits: dict[str, tuple[Floats, Floats]] = {}
         self._features: dict[str, FeatureRows] = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
@@ -261,9 +283,10 @@ class SessionsLearner:
         return metrics, dict.fromkeys(metrics, float(len(targets)))
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
-        """Return HR@20 of the visitors' own histories, and its number of cases."""
-        hits = self._history_hits(split)
-        return means([{"hr20_history": hit} for hit in hits.tolist()])
+        """Return HR@20 of the visitors' own histories and of recency, and their number of cases."""
+        by_history, by_recency = self._baseline_hits(split)
+        pairs = zip(by_history.tolist(), by_recency.tolist(), strict=True)
+        return means([{"hr20_history": history, "hr20_recency": recency} for history, recency in pairs])
 
     def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
         """Return HR@20 of each visitor."""
@@ -272,11 +295,11 @@ class SessionsLearner:
 
     def baseline_values(self, statics: Arrays, split: str) -> Floats:
         """Return HR@20 of each visitor's own history."""
-        return visitor_means(self._history_hits(split), self.splits, split)
+        return visitor_means(self._baseline_hits(split)[0], self.splits, split)
 
-    def _history_hits(self, split: str) -> Floats:
+    def _baseline_hits(self, split: str) -> tuple[Floats, Floats]:
         if split not in self._hits:
-            self._hits[split] = history_hits(self.splits, split, len(self._items.items))
+            self._hits[split] = baseline_hits(self.splits, split)
         return self._hits[split]
 
     def _targets(self, split: str) -> Ints:
@@ -285,15 +308,27 @@ class SessionsLearner:
     def scores(self, model: Arrays, statics: Arrays, split: str) -> Iterator[np.ndarray]:
         """Yield logits of all items for the held-out cases of `split`, in chunks of cases × V."""
         cases = [case for s in self.splits for case in held_out(s, split)]
+        if slist.is_solved(statics):
+            scores = scores_of(statics, len(self._items.items))
+            rows = (case for one in self.splits for case in features_of_split(one, split, scores))
+            yield from self._closed_scores(statics, rows)
+            return
         features = self._features_of(split, statics) if self._blended else FeatureRows.of([])
         yield from self._score_cases(tensors(model), cases, features)
 
     def next_items(self, model: Arrays, statics: Arrays, prefix: Clicks, history: Sequence[Clicks]) -> np.ndarray:
         """Return logits of all items, V, after the clicks `prefix` of a visitor with that history."""
-        features = FeatureRows.of([history_features(prefix, VisitHistory.of(history), self._shared_rules(statics))])
-        [[logits]] = self._score_cases(tensors(model), [Case(prefix, 0)], features)
+        row = history_features(prefix, VisitHistory.of(history), scores_of(statics, len(self._items.items)))
+        if slist.is_solved(statics):
+            return slist.logits(statics, row.items, row.values)
+        [[logits]] = self._score_cases(tensors(model), [Case(prefix, 0)], FeatureRows.of([row]))
         scores: np.ndarray = logits
         return scores
+
+    def _closed_scores(self, solved: Arrays, rows: Iterator[ItemFeatures]) -> Iterator[np.ndarray]:
+        """Yield logits by the closed form, in chunks of cases × V."""
+        while chunk := [slist.logits(solved, row.items, row.values) for row in islice(rows, SCORE_CASES)]:
+            yield np.stack(chunk)
 
     def _score_cases(self, params: Tensors, cases: Sequence[Case], features: FeatureRows) -> Iterator[np.ndarray]:
         for first in range(0, len(cases), SCORE_CASES):
@@ -306,6 +341,22 @@ class SessionsLearner:
     def counts(self) -> Arrays:
         """Count sequential rules in the training sessions."""
         return count_rules((session for split in self.splits for session in split.train), len(self._items.items))
+
+    def statistics(self, solved: Arrays) -> Arrays:
+        """Return the sums over this client's visitors of what `slist` needs next.
+
+        Raises:
+            WireError: What is solved is not of this vocabulary.
+        """
+        slist.check(solved, self._items, noised=self._noised)
+        hidden = [drawn_sessions(split, self._options.blend_share, self._seed) for split in self.splits]
+        pairs = list(zip(self.splits, hidden, strict=True))
+        visitors = (slist.VisitorSessions(split.train, flags) for split, flags in pairs)
+
+        def features(rows: slist.Rows) -> Iterator[slist.HiddenClick]:
+            return chain.from_iterable(hidden_features(split, flags, rows) for split, flags in pairs)
+
+        return slist.statistics(solved, visitors, features)
 
     def _collate_sessions(self, sessions: Sequence[Sequence[Case]]) -> Tensors:
         """Return all examples as one graph, or as stacked graphs of single sessions if sessions are records."""
@@ -334,7 +385,7 @@ class SessionsLearner:
         if part not in self._features:
             if part == "train" and KEYS in statics:
                 statics = self._without_own(statics)
-            shared = self._shared_rules(statics)
+            shared = scores_of(statics, len(self._items.items))
             cases = (case for split in self.splits for case in features_of_split(split, part, shared))
             self._features[part] = FeatureRows.of(cases)
         return self._features[part]
@@ -344,6 +395,3 @@ class SessionsLearner:
         counts = self.counts()
         lacking = add_rules([counts, statics], [1.0, -1.0])[KEYS].size
         return statics if lacking else add_rules([statics, counts], [1.0, -1.0])
-
-    def _shared_rules(self, statics: Arrays) -> SharedRules | None:
-        return SharedRules(statics[KEYS], statics[VALUES], len(self._items.items)) if KEYS in statics else None

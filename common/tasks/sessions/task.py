@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from common.arrays import Ints
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, share
+from common.tasks.closed_form import ClosedForm
 from common.tasks.counts import pair_statistics
+from common.tasks.sessions import slist
 from common.tasks.sessions.counts import add_rules, check_rules, dense_rules, to_dense, to_sparse
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Items, demo_items
@@ -80,7 +82,16 @@ TASK = TaskSpec(
             "hr20_history",
             "hr@20(history)",
             "Hit rate @20 of own history",
-            "Baseline: items by the visitor's own visits, visits after the last item, and clicks of the session.",
+            "Baseline: items by the visitor's own visits, visits after the last item, and clicks of the session; the clicks of"
+            " the session come first if that ranks the visitor's training sessions better.",
+            headline=False,
+            baseline=True,
+        ),
+        share(
+            "hr20_recency",
+            "hr@20(recency)",
+            "Hit rate @20 of recency",
+            "Baseline: items of the session, the last click first.",
             headline=False,
             baseline=True,
         ),
@@ -93,6 +104,7 @@ TASK = TaskSpec(
         pair_statistics(check_rules, add_rules, dense_rules, to_sparse, to_dense),
         used=lambda _, model: model == "default",
     ),
+    closed_form=ClosedForm(4, 2, slist.start, slist.template, slist.solve, slist.limit_masked),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},
     comparison=Comparison("visitors", "own history", answers=True),

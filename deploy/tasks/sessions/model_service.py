@@ -29,11 +29,14 @@ class SessionRequest(RankingRequest):
 def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     """Return the session network of a run."""
     from client.inference.model_choice import trained_network
-    from client.tasks.sessions.export import exportable
+    from client.tasks.sessions.export import exportable, exportable_rows
+    from common.tasks.sessions import slist
     from common.tasks.sessions.task import TASK
 
     network, statics = trained_network(run.config, run.vocabulary, run.model)
     size, longest = len(run.vocabulary.items), run.config.options_of(TASK).max_length
+    if slist.is_solved(statics):
+        return Export(exportable_rows(statics, size), run.config, run.vocabulary, statics)
     exported = exportable(network, size, longest, paper=run.config.model == "paper")
     return Export(exported, run.config, run.vocabulary, statics)
 

@@ -6,7 +6,7 @@ import torch
 from torch.func import grad
 
 from client.privacy.dp_sgd import CHUNK, DpSgdNoise, private_gradient, sample_private_inputs
-from client.tasks.sessions.baseline import FeatureRows
+from client.tasks.sessions.baseline import FeatureRows, scores_of
 from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
 from client.tasks.sessions.learner import SessionsLearner, features_of_split, pad_features
 from client.training.stacks import Tensors, row, stack
@@ -125,7 +125,7 @@ def test_counts_of_a_late_reply_are_not_subtracted_from_the_sums(often: int) -> 
     rest = count_rules([*SESSIONS[2:], *map(as_clicks, other_sessions)], len(ITEMS.items))
     late_learner, reference = learner(), learner()
     value = late_learner.batch(request(late_learner, rest))["value"]
-    shared = reference._shared_rules(rest)
+    shared = scores_of(rest, len(ITEMS.items))
     rows = FeatureRows.of(row for split in reference.splits for row in features_of_split(split, "train", shared))
     expected = pad_features(rows)["value"]
     torch.testing.assert_close(value, expected)
