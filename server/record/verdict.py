@@ -238,7 +238,7 @@ def build_result(
         bytes_down=traffic[0],
         bytes_up=traffic[1],
         privacy=privacy,
-        model_sha256=sha256(state.model),
+        model_sha256=sha256({**state.model, **state.statics} if config.capabilities.closed_form else state.model),
         error=type(error).__name__ if error else "",
         summed=last.summed,
         verdict=_judge(config, used, best),

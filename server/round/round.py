@@ -253,11 +253,11 @@ class Round(Strategy):
         return replace(before.next(model, memory, names), statics=self.method.statics(at, total))
 
     def _describe(self, at: RoundContext, results: Intaken) -> Trained:
-        """Return the report of a step; the loss is known only of plaintext replies."""
+        """Return the report of a step; the loss is known only of plaintext replies to training."""
         groups = self.method.assignment.groups(self.state)
         numbers = {"lost": 1.0} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
         weight = sum(r.weight for r in results.replies)
-        is_known = bool(results.replies) and not at.cost
+        is_known = bool(results.replies) and not at.cost and not at.capabilities.closed_form
         loss = sum(r.weight * r.train.loss for r in results.replies) / weight if is_known else math.nan
         names = {reply.client for reply in results.replies}
         shortened = {client: why for client, why in results.shortened.items() if client in names}

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import RunError
+from common.tasks.registry import TASKS
 from tests.deploy import test_summed_metrics
 from tests.deploy.test_summed_metrics import VALIDATED, mixed, rounds
 from tests.support import sum_runs
@@ -30,8 +31,8 @@ def test_a_planner_gets_its_rewards_from_sums(tmp_path: Path) -> None:
     }
     result = SumFederation(tmp_path, policy=OWNERS).run(summed("noiseless", rounds=5, **VALIDATED, **plan))
     assert (result.rounds_done, result.status) == (2, "completed")
-    losses = [event.metrics["loss"] for event in rounds(tmp_path)]
-    assert rounds(tmp_path)[1].server["reward"] == pytest.approx(losses[0] - losses[1], abs=1e-6)
+    hits = [event.metrics[TASKS["rules"].objective.metric] for event in rounds(tmp_path)]
+    assert rounds(tmp_path)[1].server["reward"] == pytest.approx(hits[1] - hits[0], abs=1e-6)
 
 
 def test_a_planner_without_enough_clients_for_a_sum_is_refused_at_the_start(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def statistics(solved: Arrays, raters: Sequence[Rated], options: RatingsOptions)
         raters: Training ratings of each rater.
         options: Options of the task.
     """
-    size, noised = solved[SIZES].tolist()
+    size, noised, _ = solved[SIZES].tolist()
     if noised:
         x = normalize(np.sum([np.zeros(size), *(report(train, size, options) for train in raters)], axis=0))
         return _table(REPORT, np.arange(size), x[:, None])

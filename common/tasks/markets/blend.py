@@ -36,7 +36,7 @@ SIZES, ITEMS, STRENGTHS, CANDIDATES, SCALE, STEPS, WEIGHTS = (
     *("blend_sizes", "blend_items", "blend_strengths"),
     *("blend_candidates", "blend_scale", "blend_steps", "blend_weights"),
 )
-"""Solution: V and 1 under noise; items of pairs; each λ; w of each λ; D; Newton steps done; w."""
+"""Solution: V, 1 under noise and largest V; items of pairs; each λ; w of each λ; D; Newton steps done; w."""
 
 BLENDED = (*GRAPH_FEATURES, "ease", *COLD_FEATURES)
 """The F features of a pair; those of one of the two groups are zero for a query without or with pairs."""
@@ -61,10 +61,18 @@ MOST_ITEMS = 4000
 The sum takes 4·V² bytes.
 """
 
+MOST_MASKED_ITEMS = 2_800
+"""Largest V in secure sums."""
+
 
 def start(catalogue: MarketCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
-    return {SIZES: np.array([len(catalogue.items), noised], np.int64)}
+    return {SIZES: np.array([len(catalogue.items), noised, MOST_ITEMS], np.int64)}
+
+
+def limit_masked(solved: Arrays) -> Arrays:
+    """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
+    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], MOST_MASKED_ITEMS])}
 
 
 def is_solved(statics: Arrays) -> bool:
@@ -78,7 +86,8 @@ def check(solved: Arrays, catalogue: MarketCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    if SIZES not in solved or not np.array_equal(solved[SIZES], start(catalogue, noised)[SIZES]):
+    sizes = start(catalogue, noised)
+    if not any(np.array_equal(solved.get(SIZES, 0), form[SIZES]) for form in (sizes, limit_masked(sizes))):
         raise WireError("the server's sums are not of this vocabulary")
     items = solved.get(ITEMS, np.zeros(0, np.int64))
     ordered = items.dtype == np.int64 and items.ndim == 1 and len(items) <= MOST_ITEMS
@@ -97,7 +106,7 @@ def template(solved: Arrays) -> Arrays:
     They are V items, V(V + 1)/2 pairs, derivatives by λ, then metrics of each choice for queries with and without pairs.
     Items and pairs are tables of one column, of which a client sends the rows that it has.
     """
-    size, noised = solved[SIZES].tolist()
+    size, noised, _ = solved[SIZES].tolist()
     if ITEMS not in solved:
         return {POPULAR if noised else USED: np.zeros((size, 1), np.float32)}
     if CANDIDATES not in solved:
@@ -154,7 +163,7 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         none = counts_of(np.zeros((0, 2), np.int64), np.zeros(0), degrees, len(degrees))
         return {**solved, **none, WEIGHTS: _weights({**START, "new_degree_elsewhere": 1.0})}
     if USED in sums:
-        return {**solved, ITEMS: _choose_items(sums[USED].ravel())}
+        return {**solved, ITEMS: _choose_items(sums[USED].ravel(), int(solved[SIZES][2]))}
     if PAIRS in sums:
         values = np.array([strength] if strength else CHOICES)
         first = np.tile(_weights(START), (len(values), 1))
@@ -199,15 +208,15 @@ def _counts(solved: Arrays, pairs: Floats) -> Arrays:
     return counts_of(ends[order], pairs[ids[is_pair]][order], degrees, size)
 
 
-def _choose_items(markets: Floats) -> Ints:
+def _choose_items(markets: Floats, most: int) -> Ints:
     """Return the items of a pair in a market, ascending; of too many, those of most markets."""
     chosen = np.flatnonzero(markets > 0.5)
     if not len(chosen):
         raise DataError(
             "no market of this run has a pair of items, so there is nothing to solve; add markets with pairs"
         )
-    if len(chosen) > MOST_ITEMS:
-        chosen = np.sort(chosen[np.argsort(-markets[chosen], kind="stable")[:MOST_ITEMS]])
+    if len(chosen) > most:
+        chosen = np.sort(chosen[np.argsort(-markets[chosen], kind="stable")[:most]])
     return chosen.astype(np.int64)
 
 

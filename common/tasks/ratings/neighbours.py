@@ -27,7 +27,7 @@ SIZES, BIASES, ITEMS, FACTORS, CHOSEN, SCORES = (
     *("ridge_sizes", "ridge_biases", "ridge_chosen_items"),
     *("ridge_factors", "ridge_choice", "ridge_scores"),
 )
-"""Solution: I and 1 under noise; b; items of pairs; Uᵀ, r × I; rank and λ; the sum of reports."""
+"""Solution: I, 1 under noise and largest V; b; items of pairs; Uᵀ, r × I; rank and λ; the sum of reports."""
 
 CHOICES = tuple((rank, strength) for rank in (5, 10, 20) for strength in (0.025, 0.05, 0.1, 0.2))
 """Ranks and values of λ from which clients choose."""
@@ -49,13 +49,21 @@ MOST_ITEMS = 3000
 The sum takes 8·V² bytes, the solve 24·V² bytes and a minute for 3,000 items.
 """
 
+MOST_MASKED_ITEMS = 1_990
+"""Largest V in secure sums."""
+
 MOST_RATINGS = 500
 """Largest number of ratings of a rater that count."""
 
 
 def start(catalogue: ProductCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
-    return {SIZES: np.array([len(catalogue.items), noised], np.int64)}
+    return {SIZES: np.array([len(catalogue.items), noised, MOST_ITEMS], np.int64)}
+
+
+def limit_masked(solved: Arrays) -> Arrays:
+    """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
+    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], MOST_MASKED_ITEMS])}
 
 
 def is_solved(statics: Arrays) -> bool:
@@ -69,8 +77,8 @@ def check(solved: Arrays, catalogue: ProductCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes, count = start(catalogue, noised)[SIZES], len(catalogue.items)
-    if SIZES not in solved or not np.array_equal(solved[SIZES], sizes):
+    sizes, count = start(catalogue, noised), len(catalogue.items)
+    if not any(np.array_equal(solved.get(SIZES, 0), form[SIZES]) for form in (sizes, limit_masked(sizes))):
         raise WireError("the server's sums are not of this vocabulary")
     items = solved.get(ITEMS, np.zeros(0, np.int64))
     ordered = items.dtype == np.int64 and items.ndim == 1 and len(items) <= MOST_ITEMS
@@ -87,7 +95,7 @@ def template(solved: Arrays) -> Arrays:
     They are I × 2 sums of items, V(V + 1)/2 × 2 of pairs, then squared errors by choice and the number of ratings. Items and
     pairs are tables, of which a client sends the rows that it has.
     """
-    size, noised = solved[SIZES].tolist()
+    size, noised, _ = solved[SIZES].tolist()
     if noised:
         return {REPORT: np.zeros((size, 1), np.float32)}
     if ITEMS not in solved:
@@ -111,7 +119,7 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         return {
             **solved,
             BIASES: (residuals / (counts + BIAS_WEIGHT)).astype(np.float32),
-            ITEMS: _choose_items(counts),
+            ITEMS: _choose_items(counts, int(solved[SIZES][2])),
         }
     if PAIR_SUMS in sums:
         chosen = (MIDDLE[0], strength) if strength else MIDDLE
@@ -126,13 +134,13 @@ def factors_of(solved: Arrays) -> tuple[Floats, float]:
     return solved[FACTORS][: int(rank)].T.astype(np.float64), float(strength)
 
 
-def _choose_items(counts: Floats) -> Ints:
+def _choose_items(counts: Floats, most: int) -> Ints:
     """Return the items with a rating, ascending; if they are too many, those with most."""
     chosen = np.flatnonzero(counts > 0.5)
     if not len(chosen):
         raise DataError("no client of this run has a rating, so there is nothing to solve; add clients with ratings")
-    if len(chosen) > MOST_ITEMS:
-        chosen = np.sort(chosen[np.argsort(-counts[chosen], kind="stable")[:MOST_ITEMS]])
+    if len(chosen) > most:
+        chosen = np.sort(chosen[np.argsort(-counts[chosen], kind="stable")[:most]])
     return chosen.astype(np.int64)
 
 

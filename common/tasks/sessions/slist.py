@@ -82,7 +82,7 @@ MOST_ITEMS = 10_000
 The sums take 12·N² bytes and the solve 8·N², N³ multiplications and additions for each λ.
 """
 
-MOST_MASKED_ITEMS = 3_000
+MOST_MASKED_ITEMS = 1_600
 """Largest N in secure sums, in which each client's vector has all 3·N²/2 pairs."""
 
 MOST_NOISED_ITEMS = 200

@@ -102,7 +102,8 @@ def test_helpers_alone_are_named_where_they_are_enough_and_not_where_they_are_th
 
 
 def test_a_task_without_a_closed_form_is_told_what_it_needs() -> None:
-    refusal = checked(12, task="sessions", method="fedga")
+    assert "--method ridge" in checked(12, task="sessions", method="fedga")
+    refusal = checked(12, task="traffic", method="fedavg")
     assert "ridge" not in refusal
     assert "; it needs --helpers 2 with about " in refusal
     assert "--helpers" not in checked(12, task="traffic", method="fedstl")

@@ -114,7 +114,7 @@ def test_markets_without_pairs_have_nothing_to_solve() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {blend.SIZES: np.array([3, 0])},
+        {blend.SIZES: np.array([3, 0, blend.MOST_ITEMS])},
         {blend.ITEMS: np.array([5, 1])},
         {blend.ITEMS: np.array([-1])},
         {KEYS: np.array([7])},

@@ -90,7 +90,7 @@ def test_raters_without_ratings_have_nothing_to_solve() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {neighbours.SIZES: np.array([3, 0])},
+        {neighbours.SIZES: np.array([3, 0, neighbours.MOST_ITEMS])},
         {neighbours.ITEMS: np.array([5, 1])},
         {neighbours.ITEMS: np.array([240])},
         {neighbours.BIASES: np.zeros(3, np.float32)},
