@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from client.data.read import read_all
 from client.owner.policy import Policy
 from client.privacy.simulation import in_memory
 from client.session import Session
@@ -21,6 +22,10 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
+from common.secure.terms import MOST_NUMBERS
+from common.tasks.markets import blend
+from common.tasks.ratings import neighbours
+from common.tasks.registry import closed_form_of
 from common.tasks.rules import ease
 from common.tasks.sessions import slist
 from common.tasks.sessions.vocabulary import Items, demo_items
@@ -236,3 +241,38 @@ def test_sessions_under_noise_have_two_sums(tmp_path: Path) -> None:
 def test_what_a_closed_form_cannot_do_is_refused(options: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         parse({"method": "ridge", **options})
+
+
+@pytest.mark.parametrize(("task", "source"), [("ratings", "demo:0-12"), ("markets", "demo")])
+def test_masks_do_not_change_the_solution_of_ratings_and_markets(task: str, source: str, tmp_path: Path) -> None:
+    found = {}
+    for trust in ("helpers", "local"):
+        folder = tmp_path / trust
+        folder.mkdir()
+        dataset = read_all(task, source)
+        (folder / "catalogue.json").write_text(dataset.vocabulary.to_json(), "utf-8")
+        named = {"method": "ridge", "task": task, "run-id": "toy", "catalogue": str(folder / "catalogue.json")}
+        result = simulate(parse({**named, "privacy.trust": trust}), dataset, folder)
+        assert result.status == "completed"
+        found[trust] = solution(folder)
+    sizes = {trust: [a for name, a in solved.items() if name.endswith("_sizes")] for trust, solved in found.items()}
+    assert sizes["helpers"][0][2] < sizes["local"][0][2], "secure sums hold fewer items"
+    for name, array in found["local"].items():
+        if not name.endswith("_sizes"):
+            np.testing.assert_allclose(found["helpers"][name], array, rtol=0.02, atol=2e-3, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("task", "items", "started"),
+    [
+        ("ratings", {neighbours.ITEMS: np.arange(neighbours.MOST_MASKED_ITEMS)}, {}),
+        ("markets", {blend.ITEMS: np.arange(blend.MOST_MASKED_ITEMS)}, {}),
+        ("sessions", {slist.ITEMS: np.arange(slist.MOST_MASKED_ITEMS)}, {slist.STAGE: np.ones(1, np.int64)}),
+        ("rules", {ease.TRIPLES: np.arange(ease.MOST_TRIPLES)}, {}),
+    ],
+)
+def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, started: Arrays) -> None:
+    form, vocabulary = closed_form_of(task), read_all(task, "demo").vocabulary
+    sent = form.template({**form.limit_masked(form.start(vocabulary, False)), **items, **started})
+    numbers = sum(a.size for a in sent.values())
+    assert 0.9 * MOST_NUMBERS < numbers <= MOST_NUMBERS
