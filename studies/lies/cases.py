@@ -42,7 +42,7 @@ CONTROLS = ("random_arm", "fixed_arm", "adpml", "adap", "fedsgd")
 """Planners of `studies/plugins/planners`."""
 
 SETTINGS = {
-    "rules": Setting("demo:0-60", "loss", ("fedrule", "fedprox", "fedrep", "local")),
+    "rules": Setting("demo:0-60", "loss", ("fedrule", "fedprox", "fedrep", "local", "ridge")),
     "sessions": Setting("demo:0-24", "mrr20", ("fedga", "fedadam", "fedyogi", "fedadagrad"), True),
     "traffic": Setting(
         "demo:0-6",

@@ -19,6 +19,8 @@ from studies.rules.experiments import TITLES as RULES
 from studies.sessions.experiments import TITLES as SESSIONS
 from studies.traffic.experiments import EXPERIMENTS as TRAFFIC
 
+pytestmark = pytest.mark.usefixtures("refused_noise")
+
 TITLES = {
     "rules": RULES,
     "sessions": SESSIONS,

@@ -34,6 +34,7 @@ from tests.server.planning.test_schedules import (  # noqa: F401
     test_a_tenth_of_the_clients_a_round_spends_most_of_each_budget,
 )
 from tests.support import owners
+from tests.support.owners import judge_by_loss
 
 PERSONALIZED = pytest.mark.parametrize("method", ["pfedme", "perfedavg"])
 LEARNING: dict[str, dict[str, Any]] = {"adpml": {"growth": 8.0}, "adap": {"beta": 0.6, "falls": 1, "clip_floor": 0.2}}
@@ -81,6 +82,7 @@ def test_every_release_inside_a_planner_is_charged(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(inner.INNER, method, 1)
+    judge_by_loss(monkeypatch)
     inner.test_every_release_is_charged_and_every_round_has_a_reward(method, tmp_path)
 
 

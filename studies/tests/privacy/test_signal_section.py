@@ -3,12 +3,13 @@
 import pytest
 
 from common.config.parse import parse
+from common.models import build_model, parameters
 from common.privacy.signal import LEAST_SIGNAL, LEAST_SIGNAL_OF_MAGNITUDES
-from common.tasks.registry import TASKS
+from common.tasks.registry import TASKS, demo_vocabulary
 from studies.harness.results import Results
 from studies.harness.row import RowKey, Trial
 from studies.privacy.cases import SETTINGS
-from studies.privacy.signal import PROTOCOL, SignalSet, claims, points, section, signal_sets
+from studies.privacy.signal import NUMBERS, PROTOCOL, SignalSet, claims, points, section, signal_sets
 
 pytestmark = pytest.mark.usefixtures("refused_noise")
 
@@ -35,6 +36,12 @@ def test_every_row_is_a_run_with_noise_that_is_not_refused(runs: SignalSet) -> N
         config = parse({**one.settings, "run-id": "r", "seed": 0})
         assert config.privacy.accept_noise
         assert (config.method == "ridge") == (runs.name != runs.setting.task)
+
+
+def test_the_page_has_the_sizes_of_the_models() -> None:
+    for task, numbers in NUMBERS.items():
+        run = parse({"task": task}).task_run(TASKS[task], demo_vocabulary(task))
+        assert sum(a.size for a in parameters(build_model(TASKS[task], run)).values()) == numbers
 
 
 def test_rows_are_listed_by_falling_signal() -> None:
