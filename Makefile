@@ -10,9 +10,9 @@ FLOWER := .flower.log
 
 .PHONY: demo flower flower-stop test quick studies-test studies-smoke check ratchet docs docs-serve links format lock clean
 
-demo: .venv/runtime  ## train a rule recommender with a whole federation on this machine
-	$(BIN)/fedloom up --rounds 30
-	$(BIN)/fedloom recommend --user home-00003 --top 5
+demo: .venv/runtime  ## recommend next items by a whole federation on this machine
+	$(BIN)/fedloom up --task sessions --method ridge --helpers 2
+	$(BIN)/fedloom recommend --user visitor-00003 --top 5
 
 flower: .venv/dev  ## train in Flower's own simulation; fails if the run fails
 	PATH="$(CURDIR)/$(BIN):$$PATH" FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1 \

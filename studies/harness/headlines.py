@@ -90,8 +90,11 @@ HEADLINES = {
     ),
 }
 
-WITH_HELPERS = {"rules": f"{_A}/default-summed", "ratings": f"{_ML}/once/helpers-10"}
-"""Study -> row of the default model with two helpers."""
+WITH_HELPERS = {
+    "rules": {"two helpers": f"{_A}/default-summed", "closed form in two helpers": f"{_A}/ridge-summed"},
+    "ratings": {"two helpers": f"{_ML}/once/helpers-10"},
+}
+"""Study -> name and row of runs with two helpers."""
 
 WORDS: dict[Part, str] = {
     "alone": "clients alone",
@@ -107,10 +110,12 @@ def _readme_rows() -> Iterator[tuple[Headline, tuple[Part, ...]]]:
     for study, headline in HEADLINES.items():
         yield headline, ("alone", "pooled", "paper")
         default = headline.of("default")
-        if study in WITH_HELPERS and default:
+        if default is None:
+            continue
+        for name, key in WITH_HELPERS.get(study, {}).items():
             others = [entry for entry in headline.entries if entry.part not in ("", "default")]
-            entries = (*others, replace(default, part=""), replace(default, key=WITH_HELPERS[study]))
-            yield replace(headline, data=f"{headline.data}, two helpers", entries=entries), ("",)
+            entries = (*others, replace(default, part=""), replace(default, key=key))
+            yield replace(headline, data=f"{headline.data}, {name}", entries=entries), ("",)
 
 
 def readme_table(results: dict[str, Results]) -> str:

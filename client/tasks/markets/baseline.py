@@ -155,8 +155,8 @@ class Ease:
         """Solve for rows G of a market and O of the other markets, both log counts of norm 1."""
         strength = np.asarray(weights.sum(axis=1)).ravel()
         columns = np.sort(np.argsort(-strength, kind="stable")[:MOST_REGRESSED])
-        own, shared = (_unit_rows(matrix[columns][:, columns]) for matrix in (weights, others))
-        gram = (own.T @ own + PRIOR_WEIGHT * (shared.T @ shared)).toarray().astype(np.float64)
+        market, shared = (_unit_rows(matrix[columns][:, columns]) for matrix in (weights, others))
+        gram = (market.T @ market + PRIOR_WEIGHT * (shared.T @ shared)).toarray().astype(np.float64)
         gram[np.diag_indices(len(columns))] += EASE_STRENGTH
         inverse = np.linalg.inv(gram)
         regression = -inverse / np.diagonal(inverse)

@@ -59,9 +59,9 @@ class SolvedRatings(nn.Module):
         weight, prior = self.get_buffer("constants").unbind()
         number = torch.ones_like(values).sum() + weight
         left = values - (values.sum() + prior) / number - biases[items]
-        middle, own = (values.sum() + prior) / number + left.sum() / number, factors[items]
+        middle, rated = (values.sum() + prior) / number + left.sum() / number, factors[items]
         residuals = (left - left.sum() / number).clamp(-1, 1)
-        z = self._solve(own.T @ own + self.get_buffer("ridge"), own.T @ residuals)
+        z = self._solve(rated.T @ rated + self.get_buffer("ridge"), rated.T @ residuals)
         return (middle + biases + factors @ z).clamp(0, 1)
 
     def _solve(self, matrix: Tensor, right: Tensor) -> Tensor:

@@ -67,8 +67,8 @@ def predict(
     if choice:
         factors, strength = solved[FACTORS][: choice[0]].T.astype(np.float64), choice[1]
     middle, residuals = _residuals(solved, train, options)
-    own = factors[train.items]
-    z = np.linalg.solve(own.T @ own + strength * np.eye(own.shape[1]), own.T @ residuals)
+    rated = factors[train.items]
+    z = np.linalg.solve(rated.T @ rated + strength * np.eye(rated.shape[1]), rated.T @ residuals)
     return np.asarray(np.clip(middle + solved[BIASES][items] + factors[items] @ z, 0, 1))
 
 

@@ -36,7 +36,7 @@ SIZES, ITEMS, STRENGTHS, CANDIDATES, SCALE, STEPS, WEIGHTS = (
     *("blend_sizes", "blend_items", "blend_strengths"),
     *("blend_candidates", "blend_scale", "blend_steps", "blend_weights"),
 )
-"""Solution: V, 1 under noise and largest V; items of pairs; each λ; w of each λ; D; Newton steps done; w."""
+"""Solution: V, 1 under noise, largest V; items of pairs; each λ; its w; D; number of Newton steps; w."""
 
 BLENDED = (*GRAPH_FEATURES, "ease", *COLD_FEATURES)
 """The F features of a pair; those of one of the two groups are zero for a query without or with pairs."""
@@ -133,10 +133,10 @@ def popular(degrees: Floats32) -> Arrays:
 def pair_counts(counts: Arrays, items: Ints) -> Arrays:
     """Return a client's users of the pairs of these items, and of each item as a pair with itself."""
     pairs, values = _inside(counts, items)
-    own = np.flatnonzero(counts[DEGREES][items] > MIN_COUNT)
-    ids = np.concatenate([_pair_ids(pairs[:, 0], pairs[:, 1]), _pair_ids(own, own)])
+    used_items = np.flatnonzero(counts[DEGREES][items] > MIN_COUNT)
+    ids = np.concatenate([_pair_ids(pairs[:, 0], pairs[:, 1]), _pair_ids(used_items, used_items)])
     order = np.argsort(ids)
-    return _column(PAIRS, ids[order], np.concatenate([values, counts[DEGREES][items[own]]])[order])
+    return _column(PAIRS, ids[order], np.concatenate([values, counts[DEGREES][items[used_items]]])[order])
 
 
 def restricted(counts: Arrays, items: Ints) -> Arrays:

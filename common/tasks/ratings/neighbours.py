@@ -27,7 +27,7 @@ SIZES, BIASES, ITEMS, FACTORS, CHOSEN, SCORES = (
     *("ridge_sizes", "ridge_biases", "ridge_chosen_items"),
     *("ridge_factors", "ridge_choice", "ridge_scores"),
 )
-"""Solution: I, 1 under noise and largest V; b; items of pairs; Uᵀ, r × I; rank and λ; the sum of reports."""
+"""Solution: I, 1 under noise, largest V; b; items of pairs; Uᵀ, r × I; rank and λ; sum of reports."""
 
 CHOICES = tuple((rank, strength) for rank in (5, 10, 20) for strength in (0.025, 0.05, 0.1, 0.2))
 """Ranks and values of λ from which clients choose."""
