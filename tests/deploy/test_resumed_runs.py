@@ -18,6 +18,7 @@ from server.record.folder import RunDirectory
 from server.record.journal import Journal
 from server.record.result import Result
 from server.run import run
+from tests.support.owners import judge_by_loss
 from tests.support.sensors import rounds_of, stores
 from tests.support.toy_sessions import toy_sessions
 from tests.support.toys import toy_dataset
@@ -162,7 +163,8 @@ def test_a_finished_run_with_more_rounds_equals_a_longer_run(config: RunConfig, 
     assert [event.metrics for event in rounds_of(tmp_path)[:4]] == through
 
 
-def test_the_best_round_of_before_is_kept(config: RunConfig, tmp_path: Path) -> None:
+def test_the_best_round_of_before_is_kept(config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_by_loss(monkeypatch)
     trained(config, tmp_path)
     metrics = rounds_of(tmp_path)[2].metrics
     path = tmp_path / "toy" / "metrics.jsonl"

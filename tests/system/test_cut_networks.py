@@ -23,6 +23,7 @@ DELAY_SECONDS = 0.03  # of each way; a round goes twenty ways there and back, or
 RELAY = Path(__file__).with_name("slow_relay.py")
 BUILT_IN = ("rules", "sessions", "ratings", "markets", "traffic")
 OPTIONS = {"traffic": ("--set", "training.local-steps=2")}  # its rounds take longest
+TRIES = 3  # on a busy machine a round may begin later than the cut that was meant for it
 LATE = {"far": "evaluation: no answer"}
 
 
@@ -64,15 +65,18 @@ def test_a_task_goes_on_while_one_of_two_clients_is_cut_off_in_a_round(task: str
         if not machines.lines or not machines.lose(0.01):
             pytest.skip("network namespaces and iptables need root")
         federation = start(desk, machines, task)
-        before, after = federation.cut(machines)
-        federation.await_rounds(2, answered=1)
-        healed = time.time()
-        machines.set_link(federation.line, "up")
-        federation.await_rounds(1, answered=2)
-        events = federation.rounds()
+        for _ in range(TRIES):
+            before, after = federation.cut(machines)
+            federation.await_rounds(2, answered=1)
+            healed = time.time()
+            machines.set_link(federation.line, "up")
+            federation.await_rounds(1, answered=2)
+            events = federation.rounds()
+            struck = next(event for event in events if event["time"] > after)
+            if was_open := struck["time"] - struck["seconds"] < before:
+                break
         assert [event["round"] for event in events] == list(range(1, len(events) + 1))
-        struck = next(event for event in events if event["time"] > after)
-        assert struck["time"] - struck["seconds"] < before, "the cut was in an open round"
+        assert was_open, "the cut was in an open round"
         refused = [event["refused"] for event in events if event["refused"] not in ({}, LATE)]
         assert all("times the typical" in reason for reasons in refused for reason in reasons.values()), refused
         assert len(refused) <= 2 * RECENT_ROUNDS, "who is too long after an absence counts again"

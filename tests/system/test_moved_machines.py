@@ -99,7 +99,9 @@ def _new_client(desk: Desk, at_server: Path, name: str) -> None:
 
 
 def _set_clock(desk: Desk, name: str, seconds: int) -> None:
-    (desk.folder / name / "clock").write_text(str(seconds))
+    draft = desk.folder / name / "clock.new"
+    draft.write_text(str(seconds))
+    draft.replace(desk.folder / name / "clock")  # a client reads the file at any time
 
 
 def _serve(desk: Desk, folder: Path, prefix: tuple[str, ...], *options: str) -> Command:

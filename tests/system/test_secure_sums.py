@@ -62,9 +62,8 @@ def test_a_killed_helper_is_started_again_and_a_resumed_run_trains_the_model_of_
 def test_equal_noise_gives_the_model_of_one_process_and_the_database_holds_no_vector(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = noised(
-        method="fedrule", **{"secure-sums__deadline": 30.0, "federation__wait": 60.0, "secure-sums__wait": 60.0}
-    )
+    waits = {"secure-sums__deadline": 30.0, "federation__wait": 60.0, "secure-sums__wait": 60.0}
+    config = noised(method="fedrule", **{"privacy__accept-noise": True, **waits})
     vectors: list[Ints] = []
 
     def recorded(*arguments: object) -> Ints:

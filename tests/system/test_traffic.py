@@ -24,7 +24,8 @@ def test_a_federation_of_sensors_trains_the_model_of_a_simulation(desk: Desk) ->
     result = up.result()
     assert (result["method"], result["task"], result["status"]) == ("fedstl", "traffic", "completed")
     assert {"mse", "rho_trace", "teacher_mse", "profile_mse", "truth_rho_trace"} <= result["metrics"].keys()
-    assert result["metrics"]["teacher_rho_trace"] == 1.0
+    metrics = result["metrics"]
+    assert metrics["teacher_rho_trace"] == metrics["rho_trace"] < 1, "the teacher goes the calibrated share of the way"
     assert desk.rounds("roads")[-1]["clusters"].keys() == {"client-0", "client-1"}
 
     simulated = desk.simulate(*options)

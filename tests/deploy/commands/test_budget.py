@@ -76,7 +76,8 @@ def test_json_has_the_same_values(data: Path, tmp_path: Path) -> None:
     assert record["epsilon_so_far"] < 10
 
 
-def test_an_unspent_budget_has_no_ledger(tmp_path: Path) -> None:
+def test_an_unspent_budget_has_no_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path.with_name("no-runs")))  # the working directory may have runs
     (tmp_path / "new.csv").write_text("")
     assert output("--data", tmp_path / "new.csv", "--state", tmp_path) == "no privacy budget was spent here\n"
     assert json.loads(output("--state", tmp_path, "--json")) == []
