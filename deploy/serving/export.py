@@ -52,9 +52,6 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
     """
     if task.serving is None:
         raise ConfigError(f"run '{run.name}' is of task {task.name}, which declares no export; export another run")
-    if run.config.capabilities.closed_form:
-        answers = f"fedloom recommend --run {run.name}"
-        raise ConfigError(f"run '{run.name}' has sums in place of a network, which ONNX does not hold; use {answers}")
     if onnx.exists():
         raise ConfigError(f"{onnx} exists; remove it or choose another path")
     serving, option = task.serving.load(), task.serving.unit.name

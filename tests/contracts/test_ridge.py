@@ -2,6 +2,8 @@
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -30,6 +32,8 @@ from common.tasks.rules import ease
 from common.tasks.sessions import slist
 from common.tasks.sessions.vocabulary import Items, demo_items
 from deploy.simulation.grid import simulate
+from deploy.tasks.rules.model_service import export
+from deploy.tasks.spec import TrainedRun
 from server.record.folder import RunDirectory
 from server.run import run
 from tests.support.hubs import NodeGrid, settings, split
@@ -82,6 +86,14 @@ def test_recommendations_come_from_the_solution(tmp_path: Path) -> None:
     found = ease.logits(solved, np.array(triples), np.array(mine))
     assert len(set(found.tolist())) > 5
     assert found[0] == found.max(), "the best of the solution comes first; the list is spread over devices after it"
+
+
+def test_rules_in_closed_form_are_not_exported() -> None:
+    trained = cast(TrainedRun, SimpleNamespace(config=configured("ridge", rounds=3), name="toy"))
+    with pytest.raises(
+        ConfigError, match="sums in place of a network, which ONNX does not hold; use fedloom recommend"
+    ):
+        export(trained, None)
 
 
 def test_hubs_have_the_solution_of_single_replies(tmp_path: Path) -> None:

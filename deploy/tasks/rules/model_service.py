@@ -8,7 +8,7 @@ from client.data.dataset import AnyDataset
 from client.tasks.rules.data.homes import Device, Home, as_edges
 from client.tasks.rules.inference import list_rules, network_inputs
 from client.tasks.rules.lists import ListOptions
-from common.errors import DataError
+from common.errors import ConfigError, DataError
 from common.options import Scalar
 from common.tasks.rules.counts import COUNTS
 from common.tasks.rules.vocabulary import RuleCatalogue, relation_name
@@ -50,10 +50,17 @@ class RulesRequest(RankingRequest):
 
 
 def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
-    """Return the rule recommender of a run."""
+    """Return the rule recommender of a run.
+
+    Raises:
+        ConfigError: The run has a closed form.
+    """
     from client.inference.model_choice import trained_network
     from client.tasks.rules.export import exportable
 
+    if run.config.capabilities.closed_form:
+        answers = f"fedloom recommend --run {run.name}"
+        raise ConfigError(f"run '{run.name}' has sums in place of a network, which ONNX does not hold; use {answers}")
     network, statics = trained_network(run.config, run.vocabulary, run.model)
     return Export(exportable(network, run.vocabulary), run.config, run.vocabulary, statics)
 
