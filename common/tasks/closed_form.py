@@ -53,6 +53,14 @@ def sum_entries(table: str, entries: Sequence[tuple[Ints, float | Floats]]) -> A
     return named_rows(table, ids, np.bincount(column, values, len(ids)).astype(np.float32)[:, None])
 
 
+def choose_most(counts: Floats, most: int) -> Ints:
+    """Return the ids with a count, ascending; of more than `most`, those with the largest counts."""
+    chosen = np.flatnonzero(counts > 0.5)
+    if len(chosen) > most:
+        chosen = np.sort(chosen[np.argsort(-counts[chosen], kind="stable")[:most]])
+    return np.asarray(chosen, np.int64)
+
+
 def pairs_of(positions: Ints) -> Ints:
     """Return the ids j(j + 1)/2 + i of all pairs i ≤ j of ascending positions."""
     large, small = np.tril_indices(len(positions))

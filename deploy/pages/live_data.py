@@ -23,7 +23,7 @@ from common.config.parse import parse
 from common.errors import ConfigError, DataError, FedloomError
 from common.options import leaves
 from deploy.pages import view
-from deploy.pages.noise_cost import statement_of
+from deploy.pages.statement import counted, describe, statement_of, unit_of
 from deploy.pages.terminal import POLL_SECONDS
 from deploy.pages.view import RunRecord, first_line, format_value, headlines, measure
 from server.record.events import Event, Finish, RoundEvent, Start, event_from_line, event_to_line
@@ -261,14 +261,14 @@ def _privacy_as_json(config: Mapping[str, Any], result: Result | None) -> Json |
             privacy = statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
         except FedloomError:
             return None
-        claim, terms = view.privacy(privacy)
+        claim, terms = describe(privacy)
     return {
         **asdict(privacy),
         "claim": claim,
         "terms": terms,
         "exact": privacy.epsilon is None,
-        "cost": view.unit_of(privacy.account) if privacy.account else "",
-        "counted": view.counted(privacy.account) if privacy.account else "",
+        "cost": unit_of(privacy.account) if privacy.account else "",
+        "counted": counted(privacy.account) if privacy.account else "",
     }
 
 

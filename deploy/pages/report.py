@@ -25,7 +25,7 @@ from deploy.pages import figures as plots
 from deploy.pages import view
 from deploy.pages.budget import budget
 from deploy.pages.figures import MEDIAN_RATE
-from deploy.pages.noise_cost import statement_of
+from deploy.pages.statement import statement_of
 from deploy.pages.view import (
     RunRecord,
     Section,

@@ -27,7 +27,7 @@ from common.metrics import MetricSpec
 from common.text import count, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
-from deploy.pages.noise_cost import statement_of
+from deploy.pages.statement import cost, statement_of
 from deploy.pages.view import COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
 from server.clients.roster import REVOKED
 from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Sum, Waiting, event_from_line
@@ -107,9 +107,7 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     for m in headlines(event.metrics.keys() - {"loss"}, first=first)[:MAX_METRICS]:
         line.append(f" {m.short} ").append(f"{format_value(m, event.metrics[m.key])} ", "bold")
     if spent:
-        line.append(
-            f" {view.cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left ", "cyan"
-        )
+        line.append(f" {cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left ", "cyan")
 
     line.append(f"  {duration(event.seconds)}  ")
     line.append(f"{event.answered}/{event.asked} clients", "" if event.answered == event.asked else "yellow")

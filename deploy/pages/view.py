@@ -18,7 +18,7 @@ from common.text import count, printable, size
 from deploy.federation.runs import Origin, origin_of
 from server.record.events import Finish, Metrics, RoundEvent, Start
 from server.record.folder import RunDirectory
-from server.record.result import Privacy, Result
+from server.record.result import Result
 
 _HEADLINE_CUT = "20"  # the cut-off that represents a metric with several
 
@@ -192,66 +192,6 @@ def unmeasured(result: Result) -> str:
     if result.privacy.trust == "helpers":
         return f"no metrics: none are summed (`privacy.metric-share`) or shared (`share-metrics = always`); {trained} trained"
     return f"no metrics: owners share none beside noise (policy `share-metrics = always`); {trained} trained"
-
-
-def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """Return the privacy statement as a sentence, and its exact terms by heading if there is a guarantee."""
-    if statement.epsilon is None or statement.epsilon_spent_max is None:
-        claim = "No differential privacy: clients send exact values, which may reveal information about their data."
-        claim = f"No differential privacy: {statement.guarantee}." if statement.guarantee else claim
-        claim += f" Except for their counts, which carry {statement.counts}." if statement.counts else ""
-        return (f"{claim} Not covered: {', '.join(statement.uncovered)}." if statement.uncovered else claim), {}
-    delta = "" if statement.delta is None else f", δ = {statement.delta:g}"
-    limit = (
-        f"Each client's own ledger stops at ε = {statement.epsilon:g}{delta} for this run, whatever the server requests"
-    )
-    exact = (
-        f"unit {statement.unit}",
-        statement.neighbours,
-        statement.mechanism,
-        f"counted in {counted(statement.account)}",
-        *([f"weights {statement.weights}"] if statement.weights else []),
-    )
-    spent = (
-        f"at most ε = {statement.epsilon_spent_max:.3g}{delta} requested from a client; for planning, not the guarantee"
-    )
-    claim = f"Secure sums: {statement.guarantee}." if statement.guarantee else f"{_HIDDEN} {_BY_UNIT[statement.unit]}"
-    return (
-        f"{claim} {limit}: {strength(statement.epsilon)}.",
-        {"spent": (spent,), "terms": exact, "not covered": tuple(statement.uncovered)},
-    )
-
-
-def strength(epsilon: float) -> str:
-    """Return the tier of an ε by Ponomareva et al. 2023, §5.2: up to 1, up to 10, more."""
-    if epsilon <= 1:
-        return "a strong guarantee (ε up to 1)"
-    return "a reasonable guarantee (ε up to 10)" if epsilon <= 10 else "a weak guarantee (ε above 10)"
-
-
-def counted(account: str) -> str:
-    """Return the name of an account's unit: `zCDP (ρ)`."""
-    order = account.partition("-")[2]
-    names = {"gdp": "Gaussian DP (μ²/2)", "zcdp": "zCDP (ρ)", "pure": "pure differential privacy (ε)"}
-    return names.get(account, f"Rényi divergence of order {order}")
-
-
-def unit_of(account: str) -> str:
-    """Return the symbol of an account's unit: `ρ`."""
-    return {"gdp": "μ²/2", "zcdp": "ρ", "pure": "ε"}.get(account, "RDP")
-
-
-def cost(account: str, value: float) -> str:
-    """Return a cost in the account's unit: `ρ 0.0155`."""
-    return f"{unit_of(account)} {value:.3g}"
-
-
-_HIDDEN = "Noise covers all that a client sends in training; the client adds it before sending."
-_SEEN = "From what it sent, nobody, the server included, can"
-_BY_UNIT = {
-    "client": f"{_SEEN} distinguish its data from any other data better than ε allows.",
-    "record": f"{_SEEN} decide if any single record was in its data better than ε allows.",
-}
 
 
 def first_line(reason: str, longest: int = 160) -> str:

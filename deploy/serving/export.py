@@ -16,7 +16,7 @@ from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from deploy.files import write_file
-from deploy.pages.noise_cost import statement_of
+from deploy.pages.statement import statement_of
 from deploy.pages.view import finite, in_order
 from deploy.serving.load import Document
 from deploy.tasks.spec import DeployTask, TrainedRun

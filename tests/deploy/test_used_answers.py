@@ -8,7 +8,7 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.metrics import USED
 from common.tasks.registry import TASKS
-from deploy.pages.noise_cost import noise_cost
+from deploy.pages.statement import noise_cost
 from deploy.simulation.grid import simulate
 
 

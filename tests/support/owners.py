@@ -105,7 +105,7 @@ def model_of(folder: Path) -> Arrays:
 def judge_by_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the loss the objective of task rules: the lists of toy homes hardly change from round to round."""
     changed = replace(TASKS["rules"], objective=Objective("loss"), comparison=None)
-    monkeypatch.setitem(TASKS._loaded, "rules", changed)  # type: ignore[attr-defined]
+    monkeypatch.setitem(TASKS._loaded, "rules", changed)
 
 
 def listening(evaluations: list[Evaluation]) -> Callable[[Journal, int, Evaluation], None]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
+from common.tasks.closed_form import choose_most
 from common.tasks.counts import MIN_COUNT
 from common.tasks.markets.counts import COLD_FEATURES, DEGREES, GRAPH_FEATURES, KEYS, VALUES, check_pairs, counts_of
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -210,14 +211,12 @@ def _counts(solved: Arrays, pairs: Floats) -> Arrays:
 
 def _choose_items(markets: Floats, most: int) -> Ints:
     """Return the items of a pair in a market, ascending; of too many, those of most markets."""
-    chosen = np.flatnonzero(markets > 0.5)
+    chosen = choose_most(markets, most)
     if not len(chosen):
         raise DataError(
             "no market of this run has a pair of items, so there is nothing to solve; add markets with pairs"
         )
-    if len(chosen) > most:
-        chosen = np.sort(chosen[np.argsort(-markets[chosen], kind="stable")[:most]])
-    return chosen.astype(np.int64)
+    return chosen
 
 
 def _inside(counts: Arrays, items: Ints) -> tuple[Ints, Floats32]:

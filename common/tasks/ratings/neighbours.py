@@ -17,7 +17,7 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import symmetric
+from common.tasks.closed_form import choose_most, symmetric
 from common.tasks.ratings.vocabulary import ProductCatalogue
 
 ITEM_SUMS, PAIR_SUMS, ERRORS, REPORT = "ridge_items", "ridge_pairs", "ridge_errors", "ridge_report"
@@ -136,12 +136,10 @@ def factors_of(solved: Arrays) -> tuple[Floats, float]:
 
 def _choose_items(counts: Floats, most: int) -> Ints:
     """Return the items with a rating, ascending; if they are too many, those with most."""
-    chosen = np.flatnonzero(counts > 0.5)
+    chosen = choose_most(counts, most)
     if not len(chosen):
         raise DataError("no client of this run has a rating, so there is nothing to solve; add clients with ratings")
-    if len(chosen) > most:
-        chosen = np.sort(chosen[np.argsort(-counts[chosen], kind="stable")[:most]])
-    return chosen.astype(np.int64)
+    return chosen
 
 
 def _factors(solved: Arrays, pairs: Floats) -> Floats32:

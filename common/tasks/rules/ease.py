@@ -18,7 +18,7 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import pairs_of, sum_entries, symmetric
+from common.tasks.closed_form import choose_most, pairs_of, sum_entries, symmetric
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 USED, GRAM, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_hits", "ease_weights"
@@ -180,12 +180,10 @@ def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
 
 def _choose_triples(homes: Floats) -> Ints:
     """Return the ids of the triples of at least one home, ascending."""
-    chosen = np.flatnonzero(homes > 0.5)
+    chosen = choose_most(homes, MOST_TRIPLES)
     if not len(chosen):
         raise DataError("no home of this run has a rule, so there is nothing to solve; add homes with rules")
-    if len(chosen) > MOST_TRIPLES:
-        chosen = np.sort(chosen[np.argsort(-homes[chosen], kind="stable")[:MOST_TRIPLES]])
-    return chosen.astype(np.int64)
+    return chosen
 
 
 def _decompose(gram: Floats) -> Arrays:

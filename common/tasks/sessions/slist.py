@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import pairs_of, sum_entries
+from common.tasks.closed_form import choose_most, pairs_of, sum_entries
 from common.tasks.sessions.counts import FEATURES
 from common.tasks.sessions.vocabulary import Clicks, Items
 
@@ -298,14 +298,12 @@ def _unit_pairs(sessions: Sequence[Clicks], size: int) -> tuple[Ints, Floats]:
 
 def _choose_items(visitors: Floats, most: int) -> Arrays:
     """Return the items of B, ascending, and the number of visitors of each item."""
-    chosen = np.flatnonzero(visitors > 0.5)
+    chosen = choose_most(visitors, most)
     if not len(chosen):
         raise DataError(
             "no visitor of this run has a session, so there is nothing to solve; add visitors with sessions"
         )
-    if len(chosen) > most:
-        chosen = np.sort(chosen[np.argsort(-visitors[chosen], kind="stable")[:most]])
-    return {ITEMS: chosen.astype(np.int64), VISITORS: np.maximum(visitors, 0).astype(np.float32)}
+    return {ITEMS: chosen, VISITORS: np.maximum(visitors, 0).astype(np.float32)}
 
 
 def _denoise(follows: Floats, visitors: Floats32) -> Floats:

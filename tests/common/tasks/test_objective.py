@@ -69,7 +69,7 @@ def test_the_best_round_of_the_guides_example_follows_the_direction_of_its_metri
     metric: str, best: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task with a metric of which higher is better needs no second word for it."""
-    monkeypatch.setitem(TASKS._loaded, "rules", weather(objective=Objective(metric)))  # type: ignore[attr-defined]
+    monkeypatch.setitem(TASKS._loaded, "rules", weather(objective=Objective(metric)))
     choice = ModelChoice(RunDirectory(tmp_path, "r1"), rules())
     for number, value in enumerate((0.3, 0.1, 0.5, 0.4), start=1):
         choice.rounds.compare(number, {metric: value}, "validation")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from deploy.pages.statement import describe
 from deploy.pages.terminal import print_summary, spread, summary_lines
-from deploy.pages.view import measure, privacy
+from deploy.pages.view import measure
 from server.record.result import Best, ClientResult, Privacy, Result, Verdict
 
 RESULT = Result(
@@ -42,7 +43,7 @@ def test_plain_lines() -> None:
         "Hit rate @20 ↑  0.400            0.410            –       –      –",
         "time     12.6 s",
         "network  412 kB to the clients, 410 kB from them",
-        f"privacy  {privacy(RESULT.privacy)[0]}",
+        f"privacy  {describe(RESULT.privacy)[0]}",
         "model    sha256 0123456789abcdef…",
         "report   runs/r1/report.html",
     ]
@@ -140,7 +141,7 @@ def test_a_guarantee_has_its_own_lines_and_an_early_end_is_completed() -> None:
         f"note        {early}",
         "time        12.6 s",
         "network     412 kB to the clients, 410 kB from them",
-        f"privacy     {privacy(noisy)[0]}",
+        f"privacy     {describe(noisy)[0]}",
         "spent       at most ε = 3, δ = 1e-05 requested from a client; for planning, not the guarantee",
         "terms       unit client; replace-one; noise; counted in zCDP (ρ)",
         "not covered metrics; tuning",

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from common.text import size
-from deploy.pages.view import cost, counted, duration, first_line, privacy, strength
+from deploy.pages.statement import cost, counted, describe, strength
+from deploy.pages.view import duration, first_line
 from server.record.result import Privacy
 
 
@@ -46,7 +47,7 @@ NOISY = Privacy(
 
 
 def test_a_guarantee_has_a_sentence_and_exact_terms() -> None:
-    claim, terms = privacy(NOISY)
+    claim, terms = describe(NOISY)
     assert "can distinguish its data from any other data better than ε allows" in claim
     assert claim.endswith(
         "ledger stops at ε = 4, δ = 1e-05 for this run, whatever the server requests: a reasonable guarantee (ε up to 10)."
@@ -59,14 +60,14 @@ def test_a_guarantee_has_a_sentence_and_exact_terms() -> None:
 
 
 def test_pure_privacy_has_no_delta_and_records_are_named() -> None:
-    claim, terms = privacy(replace(NOISY, unit="record", delta=None, account="pure", epsilon=0.5))
+    claim, terms = describe(replace(NOISY, unit="record", delta=None, account="pure", epsilon=0.5))
     assert "δ" not in claim + terms["spent"][0]
     assert "if any single record was in its data" in claim
     assert terms["terms"][-1] == "counted in pure differential privacy (ε)"
 
 
 def test_weights_that_noise_makes_uniform_are_stated() -> None:
-    assert privacy(replace(NOISY, weights="uniform: why"))[1]["terms"][-1] == "weights uniform: why"
+    assert describe(replace(NOISY, weights="uniform: why"))[1]["terms"][-1] == "weights uniform: why"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_costs_have_the_unit_of_their_account() -> None:
 
 
 def test_a_run_without_privacy_has_no_guarantee() -> None:
-    claim, terms = privacy(Privacy(unit="none", mechanism="", epsilon_spent_max=None, delta=None, uncovered=["all"]))
+    claim, terms = describe(Privacy(unit="none", mechanism="", epsilon_spent_max=None, delta=None, uncovered=["all"]))
     assert claim.startswith("No differential privacy")
     assert claim.endswith("Not covered: all.")
     assert terms == {}
@@ -92,7 +93,7 @@ def test_counts_with_their_own_noise_are_the_exception() -> None:
     bare = Privacy(
         unit="none", mechanism="", epsilon_spent_max=None, delta=None, uncovered=["all"], counts="some noise"
     )
-    assert "Except for their counts, which carry some noise. Not covered: all." in privacy(bare)[0]
+    assert "Except for their counts, which carry some noise. Not covered: all." in describe(bare)[0]
 
 
 def test_a_stack_trace_is_cut_to_its_first_line() -> None:
@@ -101,9 +102,9 @@ def test_a_stack_trace_is_cut_to_its_first_line() -> None:
 
 
 def test_secure_sums_name_their_trust_in_place_of_noise_of_the_client() -> None:
-    claim, _ = privacy(replace(NOISY, guarantee="noise on sums if ann followed the protocol"))
+    claim, _ = describe(replace(NOISY, guarantee="noise on sums if ann followed the protocol"))
     assert claim.startswith(
         "Secure sums: noise on sums if ann followed the protocol. Each client's own ledger stops at"
     )
     bare = Privacy(unit="none", mechanism="", epsilon_spent_max=None, delta=None, guarantee="masked sums")
-    assert privacy(bare)[0] == "No differential privacy: masked sums."
+    assert describe(bare)[0] == "No differential privacy: masked sums."

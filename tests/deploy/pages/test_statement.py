@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from deploy.pages.noise_cost import FALLS_BACK, HEADING, noise_cost, statement_of
+from deploy.pages.statement import FALLS_BACK, HEADING, describe, noise_cost, statement_of
 from deploy.pages.terminal import summary_lines
-from deploy.pages.view import measure, privacy
+from deploy.pages.view import measure
 from server.record.result import Privacy, Result
 from server.record.verdict import floor_of
 from tests.deploy.pages.test_summary import RESULT as PLAIN
@@ -31,7 +31,7 @@ RESULT = replace(
 
 def test_a_run_worse_than_its_floor_says_so_beside_its_statement() -> None:
     claim, terms = statement_of(RESULT)
-    assert claim == privacy(NOISED)[0]
+    assert claim == describe(NOISED)[0]
     assert terms[HEADING] == (noise_cost(RESULT),)
     assert noise_cost(RESULT).endswith(FALLS_BACK)
     assert noise_cost(RESULT).startswith(
