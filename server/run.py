@@ -328,7 +328,7 @@ def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabula
     spec = TASKS[config.task]
     model = parameters(build_model(spec, config.task_run(spec, catalogue)))
     closed_form = spec.closed_form if config.capabilities.closed_form else None
-    started = closed_form.start(catalogue, config.privacy.unit != "none") if closed_form else {}
+    started = closed_form.start(catalogue, config.task_options, config.privacy.unit != "none") if closed_form else {}
     if closed_form and config.privacy.resolved_trust == "helpers":
         started = closed_form.limit_masked(started)
     initial = RunState(0, model, statics=started)

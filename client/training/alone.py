@@ -142,7 +142,7 @@ def _train(config: RunConfig, clients: Sequence[Participant], is_late: Callable[
 def _solve(config: RunConfig, vocabulary: Vocabulary, client: Participant) -> Participant:
     """Return the client with the solution of the task's closed form by its own statistics alone."""
     form, options = closed_form_of(config.task), config.method_options
-    trainer, solved = build_trainer(options), form.start(vocabulary, False)
+    trainer, solved = build_trainer(options), form.start(vocabulary, config.task_options, False)
     for _ in range(config.rounds):
         asked = replace(client, request=replace(client.request, statics=solved))
         found = expand(trainer.statistics(asked), form.template(solved))

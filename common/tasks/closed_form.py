@@ -23,7 +23,7 @@ class ClosedForm(Generic[VocabularyT]):
     Args:
         sums: Number of sums; one less if λ is given.
         noised_sums: Number of sums in runs with noise, among which the budget is divided.
-        start: (vocabulary, True in runs with noise) -> what is known before the first sum, such as sizes.
+        start: (vocabulary, options of the task, True in runs with noise) -> what is known before the first sum, such as sizes.
         template: What is solved so far -> zeros of the names, shapes and dtypes of a client's next statistics. Tables may be
             sent as rows.
         solve: (what is solved so far, next sums in float64, strength λ of the ridge or 0 if clients choose it) -> what is
@@ -33,7 +33,7 @@ class ClosedForm(Generic[VocabularyT]):
 
     sums: int
     noised_sums: int
-    start: Callable[[VocabularyT, bool], Arrays]
+    start: Callable[[VocabularyT, Any, bool], Arrays]
     template: Callable[[Arrays], Arrays]
     solve: Callable[[Arrays, Arrays, float], Arrays]
     limit_masked: Callable[[Arrays], Arrays] = lambda started: started

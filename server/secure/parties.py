@@ -232,7 +232,7 @@ def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
     spec, clusters = TASKS[config.task], config.capabilities.clusters
     if config.capabilities.closed_form:
         form = closed_form_of(config.task)
-        first = form.template(form.start(vocabulary, config.privacy.unit != "none"))
+        first = form.template(form.start(vocabulary, config.task_options, config.privacy.unit != "none"))
         if (numbers := sum(a.size for a in first.values())) > MOST_NUMBERS:
             return f"statistics of {numbers:,} numbers exceed the {MOST_NUMBERS:,} of a secure sum"
         return ""

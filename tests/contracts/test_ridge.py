@@ -27,7 +27,7 @@ from common.options import Scalar
 from common.secure.terms import MOST_NUMBERS
 from common.tasks.markets import blend
 from common.tasks.ratings import neighbours
-from common.tasks.registry import closed_form_of
+from common.tasks.registry import TASKS, closed_form_of
 from common.tasks.rules import ease
 from common.tasks.sessions import slist
 from common.tasks.sessions.vocabulary import Items, demo_items
@@ -285,6 +285,8 @@ def test_masks_do_not_change_the_solution_of_ratings_and_markets(task: str, sour
 )
 def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, started: Arrays) -> None:
     form, vocabulary = closed_form_of(task), read_all(task, "demo").vocabulary
-    sent = form.template({**form.limit_masked(form.start(vocabulary, False)), **items, **started})
+    sent = form.template(
+        {**form.limit_masked(form.start(vocabulary, TASKS[task].options(), False)), **items, **started}
+    )
     numbers = sum(a.size for a in sent.values())
     assert 0.9 * MOST_NUMBERS < numbers <= MOST_NUMBERS

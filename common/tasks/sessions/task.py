@@ -104,7 +104,9 @@ TASK = TaskSpec(
         pair_statistics(check_rules, add_rules, dense_rules, to_sparse, to_dense),
         used=lambda _, model: model == "default",
     ),
-    closed_form=ClosedForm(4, 2, slist.start, slist.template, slist.solve, slist.limit_masked),
+    closed_form=ClosedForm(
+        4, 2, lambda items, _, noised: slist.start(items, noised), slist.template, slist.solve, slist.limit_masked
+    ),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},
     comparison=Comparison("visitors", "own history", answers=True),
