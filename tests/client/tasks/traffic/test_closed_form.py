@@ -11,6 +11,7 @@ from client.tasks.traffic.baseline import Windows, complete_windows, shrunk_weig
 from client.tasks.traffic.inference import forecast, forecast_by
 from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.sensor import choice_errors, with_federated_ridge
+from client.training.alone import measure_alone
 from common.arrays import Arrays, Floats
 from common.tasks.traffic import shared_ridge
 from common.tasks.traffic.counts import NOISE, linear_forecast
@@ -86,6 +87,13 @@ def test_alone_a_client_has_its_own_ridge_regression() -> None:
     share, penalty = solution(LEARNERS[:1])[CHOICE].tolist()
     assert share == 0
     assert penalty in shared_ridge.PENALTIES
+    windows, train = windows_of(LEARNERS[0])
+    [(own, _)] = shrunk_weights(windows, train, np.zeros((HISTORY, HORIZON)), [penalty])
+    [one] = LEARNERS[0].sensors
+    _, places = one.targets(one.test, HORIZON)
+    expected = one.error(one.profile[places] + windows.shaped(windows.past(one.test) @ own), places)
+    measured = measure_alone(CONFIG, MEASURES, {"client-0": LEARNERS[0]}, "test")["client-0"]
+    assert measured.units == [pytest.approx(expected, rel=1e-5)]
 
 
 def test_under_noise_a_sensor_chooses_by_its_own_validation_data() -> None:
