@@ -334,6 +334,7 @@ class Journal:
             privacy=describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events()),
             reason=reason,
             error=error,
+            parent=self._folder.parent(),
         )
         self._folder.write_result(result)
         self._folder.append(Finish(status=result.status, reason=result.reason))
