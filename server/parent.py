@@ -8,15 +8,15 @@ import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from common.arrays import Array, Arrays, add_prefix, group, sha256
+from common.arrays import Array, Arrays, sha256
 from common.config.keys import respell
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, StateError
-from common.methods.clustered import Clustered
 from common.tasks.closed_form import VALUES
 from common.tasks.registry import TASKS, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
+from server.compose import build_method
 from server.record.events import Start
 from server.record.folder import RunDirectory
 from server.record.journal import restore
@@ -143,34 +143,24 @@ def continue_state(config: RunConfig, initial: RunState, folder: RunDirectory) -
         weighed = {name: a * about.weight if name.endswith(VALUES) else a for name, a in sums.items()}
         started = replace(initial, memory={PARENT_SUMS: weighed})
     else:
-        started = replace(initial, model=_grow_all(config, parent, parent.delivered(state), initial.model))
+        started = replace(initial, model=_grow_model(config, parent, parent.delivered(state), initial))
     folder.write_parent(about)
     return started
 
 
-def _grow_all(config: RunConfig, parent: ParentRun, trained: Arrays, fresh: Arrays) -> Arrays:
-    """Return the parent's model, or each of its clusters' models, in the shapes of fresh parameters."""
+def _grow_model(config: RunConfig, parent: ParentRun, trained: Arrays, initial: RunState) -> Arrays:
+    """Return a trained model, or those of its clusters, in the shapes of this run's.
+
+    Raises:
+        ConfigError: It has other parameters.
+    """
     from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
 
-    spec, name = TASKS[config.task], parent.folder.path.name
+    spec, started = TASKS[config.task], build_method(config, initial).assignment.start(initial, config).model
+    fresh = started if trained.keys() == started.keys() else initial.model
     form = parameters(build_model(spec, config.task_run(spec, parent.vocabulary)))
-    number, options = (
-        len({key.partition("/")[0] for key in trained}) if group("0", trained) else 0,
-        config.method_options,
-    )
-    if number and not (isinstance(options, Clustered) and options.clusters == number):
-        raise ConfigError(
-            f"run '{name}' has {number} models of clusters; set --method {parent.config.method} with as many clusters"
-        )
-    clusters = {str(j): group(str(j), trained) for j in range(number)}
-    for one in clusters.values() or [trained]:
-        _check_form(name, one, form)
-    grown = {j: grow(one, fresh) for j, one in clusters.items()}
-    return (
-        {key: a for j, one in grown.items() for key, a in add_prefix(j, one).items()}
-        if number
-        else grow(trained, fresh)
-    )
+    _check_form(parent.folder.path.name, trained, {key: form[key.partition("/")[2] or key] for key in fresh})
+    return grow(trained, fresh)
 
 
 def _check_form(name: str, trained: Arrays, form: Arrays) -> None:
@@ -189,7 +179,10 @@ def _check_form(name: str, trained: Arrays, form: Arrays) -> None:
 
 
 def grow(trained: Arrays, fresh: Arrays) -> Arrays:
-    """Return trained parameters at the start of the axes of fresh ones, which are longer where there are more names."""
+    """Return fresh parameters with trained ones at the start of their axes.
+
+    An axis is longer where there are more names.
+    """
     grown = {name: a.copy() for name, a in fresh.items()}
     for name, a in trained.items():
         grown[name][tuple(map(slice, a.shape))] = a

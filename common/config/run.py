@@ -274,7 +274,7 @@ class RunConfig(Options):
     """Name of the finished run from whose model, or sums, this one starts; empty for none."""
 
     half_life: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """Days in which sums of the run from which this one starts lose half of their weight; 0: they lose none.
+    """Days in which sums of the run in `start-from` lose half of their weight; 0: they keep it.
 
     The days are those between the starts of both runs."""
 

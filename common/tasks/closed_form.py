@@ -101,7 +101,10 @@ class ClosedForm(Generic[VocabularyT]):
         return found
 
     def add_named(self, solved: Arrays, sums: Arrays, named: Arrays) -> Arrays:
-        """Return the next sums plus those of an earlier run, of the form of `name_sums`; rows without a place are left out."""
+        """Return the next sums plus those of an earlier run, in the form of `name_sums`.
+
+        Names without a row in this run are left out.
+        """
         found = dict(sums)
         for name in self.lasting.keys() & sums.keys():
             if name + NAMES in named:

@@ -1,15 +1,11 @@
 """Runs that start from a finished run: sums and models go on, names grow, misfits are refused."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from client.tasks.rules.data.homes import Device, Home, Homes
-from common.arrays import Arrays
+from client.tasks.rules.data.homes import Home, Homes
 from common.config.run import RunConfig
-from common.errors import ConfigError, StateError
 from common.options import Scalar
 from common.tasks.rules import ease
 from common.tasks.rules.vocabulary import RuleCatalogue
@@ -23,7 +19,14 @@ from tests.support.toys import CATALOGUE, configured, toy_homes
 HOMES = toy_homes(16)
 
 
-def named(folder: Path, run: str, method: str = "ridge", parent: str = "", catalogue: RuleCatalogue = CATALOGUE, **options: Scalar) -> RunConfig:
+def named(
+    folder: Path,
+    run: str,
+    method: str = "ridge",
+    parent: str = "",
+    catalogue: RuleCatalogue = CATALOGUE,
+    **options: Scalar,
+) -> RunConfig:
     """Return the configuration of a run whose vocabulary is written to the folder."""
     path = folder / f"{run}.json"
     path.write_text(catalogue.to_json(), "utf-8")
@@ -38,7 +41,9 @@ def state(folder: Path, run: str) -> RunState:
     return restore(checkpoint)
 
 
-def train(folder: Path, config: RunConfig, homes: tuple[Home, ...] = HOMES, catalogue: RuleCatalogue = CATALOGUE) -> Result:
+def train(
+    folder: Path, config: RunConfig, homes: tuple[Home, ...] = HOMES, catalogue: RuleCatalogue = CATALOGUE
+) -> Result:
     return simulate(config, Homes(homes, catalogue), folder)
 
 
@@ -62,4 +67,6 @@ def test_a_chain_of_sums_equals_one_run_over_all_clients(tmp_path: Path) -> None
     assert result.parent is not None
     assert (result.parent.run, result.parent.weight) == ("first", 1.0)
     assert result.parent.model_sha256 == RunDirectory(tmp_path, "first").result().model_sha256
-    assert "run first, from which this one started: its model holds what its clients sent, without noise" in " ".join(result.privacy.uncovered)
+    assert "run first, from which this one started: its model holds what its clients sent, without noise" in " ".join(
+        result.privacy.uncovered
+    )
