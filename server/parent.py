@@ -5,6 +5,7 @@ those of the clients of this run. State of a method, such as moments, is of one 
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,6 +17,7 @@ from common.errors import ConfigError, DataError, StateError
 from common.tasks.closed_form import VALUES
 from common.tasks.registry import TASKS, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
+from common.text import count
 from server.compose import build_method
 from server.record.events import Start
 from server.record.folder import RunDirectory
@@ -146,6 +148,28 @@ def continue_state(config: RunConfig, initial: RunState, folder: RunDirectory) -
         started = replace(initial, model=_grow_model(config, parent, parent.delivered(state), initial))
     folder.write_parent(about)
     return started
+
+
+def find_repeated(config: RunConfig, folder: RunDirectory, examples: Mapping[str, int]) -> str:
+    """Return a remark on clients that may add the same data to sums again; empty if none seem to.
+
+    Args:
+        config: Configuration of the run.
+        folder: Folder of the run.
+        examples: Client -> number of records.
+    """
+    if not (config.start_from and config.capabilities.closed_form):
+        return ""
+    parent = RunDirectory(folder.path.parent, config.start_from)
+    before = result.clients if (result := parent.result()) else {}
+    same = sum(name in before and before[name].examples == number for name, number in examples.items())
+    if not same:
+        return ""
+    have = "has" if same == 1 else "have"
+    return (
+        f"{count(same, 'client')} {have} the name and the number of records of a client of run {config.start_from}; data that"
+        " are sent again count twice, so continue with data since then, or set --half-life"
+    )
 
 
 def _grow_model(config: RunConfig, parent: ParentRun, trained: Arrays, initial: RunState) -> Arrays:

@@ -30,7 +30,7 @@ from server.compose import build_round
 from server.exchange.flower import prompt_pull
 from server.exchange.grid import Liveness, PollingGrid, RoundLimits, content_of
 from server.exchange.relays import HubGrid
-from server.parent import ParentRun, continue_state
+from server.parent import ParentRun, continue_state, find_repeated
 from server.planning.planner import read_round_decision
 from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
@@ -202,7 +202,8 @@ def _run(
     recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.intake.take), False
     try:
         enrolment.assemble(recorded, federation.min_clients)
-        journal.start(catalogue)
+        examples = {client.name: client.examples for client in enrolment.roster.clients.values()}
+        journal.start(catalogue, find_repeated(config, folder, examples))
         has_started = True
         if not state.round:
             _check_signal(config, state, quiet, enrolment.roster)

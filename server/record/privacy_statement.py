@@ -63,17 +63,19 @@ SUMMED_COUNTS = (
 """Guarantee of summed counts in a run of secure sums whose updates have no noise."""
 
 
-INHERITED = (
-    "run {run}, from which this one started: its model holds what its clients sent, {guarantee}; for clients of both runs the"
-    " guarantees add up, and each client's ledger counts both"
-)
+INHERITED = "run {run}, from which this one started: its model holds what its clients sent, {guarantee}"
 """Uncovered channel of a run that continues another one."""
+
+ADDED = "; for clients of both runs the guarantees add up, and each client's ledger counts both"
 
 
 def with_parent(found: Privacy, parent: Parent) -> Privacy:
     """Return the statement of a run that started from another one."""
-    guarantee = "without noise" if parent.unit == "none" else "under the statement of that run"
-    return replace(found, uncovered=[*found.uncovered, INHERITED.format(run=parent.run, guarantee=guarantee)])
+    channel = INHERITED.format(
+        run=parent.run, guarantee="without noise" if parent.unit == "none" else "under the statement of that run"
+    )
+    channel += ADDED if parent.unit != "none" and found.unit != "none" else ""
+    return replace(found, uncovered=[*found.uncovered, channel])
 
 
 def statement(
