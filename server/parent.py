@@ -141,7 +141,9 @@ def continue_state(config: RunConfig, initial: RunState, folder: RunDirectory) -
     if config.capabilities.closed_form:
         sums = state.memory.get(SUMS)
         if not sums:
-            raise StateError(f"run '{about.run}' is of a release that stores no sums; repeat it, and start from that")
+            raise StateError(
+                f"run '{about.run}' stores no sums that another run can continue; repeat it with this release"
+            )
         weighed = {name: a * about.weight if name.endswith(VALUES) else a for name, a in sums.items()}
         started = replace(initial, memory={PARENT_SUMS: weighed})
     else:
