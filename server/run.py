@@ -330,7 +330,7 @@ def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabula
     closed_form = spec.closed_form if config.capabilities.closed_form else None
     started = closed_form.start(catalogue, config.privacy.unit != "none") if closed_form else {}
     if closed_form and config.privacy.resolved_trust == "helpers":
-        started = closed_form.limit_masked(started)
+        started = closed_form.limit_masked(started, int(config.capabilities.min_count > 0))
     initial = RunState(0, model, statics=started)
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
