@@ -65,6 +65,8 @@ def test_a_run_ends_with_its_last_sum(tmp_path: Path) -> None:
     result = simulate(config, toy_dataset(12), tmp_path)
     assert (result.status, result.rounds_done) == ("completed", 3)
     solved = solution(tmp_path)
+    model, _ = RunDirectory(tmp_path, "toy").load_model()
+    assert model.keys() == solved.keys(), "no request and no file has the untrained network"
     homes = build_learner(config, toy_dataset(12)).examples  # each has length 1 in G
     assert np.trace(gram(solved)) == pytest.approx(homes, rel=1e-5)
     assert float(solved[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
