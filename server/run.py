@@ -326,11 +326,11 @@ def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabula
     from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
 
     spec = TASKS[config.task]
-    model = parameters(build_model(spec, config.task_run(spec, catalogue)))
     closed_form = spec.closed_form if config.capabilities.closed_form else None
+    model = {} if closed_form else parameters(build_model(spec, config.task_run(spec, catalogue)))
     started = closed_form.start(catalogue, config.task_options, config.privacy.unit != "none") if closed_form else {}
     if closed_form and config.privacy.resolved_trust == "helpers":
-        started = closed_form.limit_masked(started)
+        started = closed_form.limit_masked(started, int(config.capabilities.min_count > 0))
     initial = RunState(0, model, statics=started)
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))

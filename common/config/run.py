@@ -429,8 +429,25 @@ class RunConfig(Options):
             raise ValueError(
                 f"method {name} needs a closed form, which task '{self.task}' lacks; tasks with one: {able}"
             )
+        if least := self.capabilities.min_count:
+            self._check_min_count(least)
         if self.task_options.count_offset is True:
             raise ValueError(f"method {name} has sums of its own; remove tasks.{self.task}.count-offset=true")
+
+    def _check_min_count(self, least: int) -> None:
+        """Check that sums hold the exact number of clients with each row."""
+        option, federation = f"algorithm.{self.method_options.name}.min-count", self.federation
+        if self.privacy.unit != "none":
+            raise ValueError(
+                f"{option}={least} does not apply to runs with noise, which covers rare rows; set {option}=0"
+            )
+        for key, value, exact in (
+            ("federation.robust", federation.robust, "none"),
+            ("federation.encoding", federation.encoding, "float32"),
+            ("secure-sums.groups", self.secure_sums.groups, 1),
+        ):
+            if value != exact:
+                raise ValueError(f"{option}={least} needs the exact number of clients with a row; set {key}={exact}")
 
     def _check_records(self) -> None:
         """Check that DP-SGD applies to the task, the method and the mechanism."""

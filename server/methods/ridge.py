@@ -8,6 +8,7 @@ from common.arrays import Arrays
 from common.contribution import UPDATE, Contribution
 from common.methods import ridge
 from common.methods.ridge import Ridge
+from common.tasks.closed_form import drop_rare, widen
 from common.tasks.registry import closed_form_of
 from server.round.method import Groups, Method, RoundContext, ServerMethod
 
@@ -16,19 +17,21 @@ class RidgeStep(Method):
     """One sum a round: statistics in, solution out."""
 
     def __init__(self, options: Ridge) -> None:
-        self.strength = options.strength
+        self.strength, self.min_count = options.strength, options.min_count
 
     def template(self, at: RoundContext, model: Arrays) -> Arrays:
         """Return zeros of the form of a client's next statistics."""
-        return closed_form_of(at.config.task).template(at.state.statics)
+        template = closed_form_of(at.config.task).template(at.state.statics)
+        return widen(template) if self.min_count else template
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
         """Return the model and the state as they are: nothing is trained."""
         return model, state
 
     def statics(self, at: RoundContext, total: Contribution) -> Arrays:
-        """Return what follows from this sum and the earlier ones."""
-        return closed_form_of(at.config.task).solve(at.state.statics, total.sums[UPDATE], self.strength)
+        """Return what follows from this sum and the earlier ones, without rows of too few clients."""
+        sums = drop_rare(total.sums[UPDATE], self.min_count) if self.min_count else total.sums[UPDATE]
+        return closed_form_of(at.config.task).solve(at.state.statics, sums, self.strength)
 
 
 METHOD = ServerMethod(ridge.METHOD, RidgeStep)

@@ -30,6 +30,7 @@ from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
 from common.secure.terms import MOST_NUMBERS
+from common.tasks.closed_form import widen
 from common.tasks.markets import blend
 from common.tasks.ratings import neighbours
 from common.tasks.registry import TASKS, closed_form_of
@@ -73,6 +74,8 @@ def test_a_run_ends_with_its_last_sum(tmp_path: Path) -> None:
     result = simulate(config, toy_dataset(12), tmp_path)
     assert (result.status, result.rounds_done) == ("completed", 3)
     solved = solution(tmp_path)
+    model, _ = RunDirectory(tmp_path, "toy").load_model()
+    assert model.keys() == solved.keys(), "no request and no file has the untrained network"
     homes = build_learner(config, toy_dataset(12)).examples  # each has length 1 in G
     assert np.trace(gram(solved)) == pytest.approx(homes, rel=1e-5)
     assert float(solved[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
@@ -149,7 +152,7 @@ def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
     result = SumFederation(tmp_path, policy=POLICY.model_copy(update=ALLOWED)).run(noised(method="ridge"))
     assert (result.status, result.rounds_done) == ("completed", 1)
     solved = solution(tmp_path)
-    entities, relations, noised_run = solved[ease.SIZES].tolist()
+    entities, relations, noised_run, _ = solved[ease.SIZES].tolist()
     assert (solved[ease.POPULARITY].shape, noised_run) == ((entities**2 * relations,), 1)
 
 
@@ -398,10 +401,11 @@ def test_masks_do_not_change_the_solution_of_ratings_and_markets(task: str, sour
         ("rules", {ease.TRIPLES: np.arange(ease.MOST_TRIPLES)}, {}),
     ],
 )
-def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, started: Arrays) -> None:
+@pytest.mark.parametrize("columns", [0, 1])
+def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, started: Arrays, columns: int) -> None:
     form, vocabulary = closed_form_of(task), read_all(task, "demo").vocabulary
-    sent = form.template(
-        {**form.limit_masked(form.start(vocabulary, TASKS[task].options(), False)), **items, **started}
-    )
-    numbers = sum(a.size for a in sent.values())
+    limited = form.limit_masked(form.start(vocabulary, TASKS[task].options(), False), columns)
+    chosen = {name: a[: next(a[-1] for n, a in limited.items() if n.endswith("_sizes"))] for name, a in items.items()}
+    sent = form.template({**limited, **chosen, **started})
+    numbers = sum(a.size for a in (widen(sent) if columns else sent).values())
     assert 0.9 * MOST_NUMBERS < numbers <= MOST_NUMBERS
