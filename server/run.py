@@ -30,6 +30,7 @@ from server.compose import build_round
 from server.exchange.flower import prompt_pull
 from server.exchange.grid import Liveness, PollingGrid, RoundLimits, content_of
 from server.exchange.relays import HubGrid
+from server.parent import ParentRun, continue_state, find_repeated
 from server.planning.planner import read_round_decision
 from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
@@ -149,9 +150,10 @@ def run(
     """
     logging.getLogger("flwr").setLevel(logging.WARNING)  # Flower logs every step; ours is one line per round
     config = config if config.run_id else config.model_copy(update={"run_id": make_run_id(config.method, config.task)})
-    catalogue, folder = read_catalogue(config), RunDirectory(runs, config.run_id)
+    folder = RunDirectory(runs, config.run_id)
     if config.resume:
         folder.config()  # raises at once if there is no such run, and creates no folder
+    catalogue = _find_vocabulary(config, folder)
     with folder.lock(wait=LOCK_SECONDS):
         pull = prompt_pull(grid, min(config.federation.deadline, config.federation.upload))
         hubs = HubGrid(grid, pull)
@@ -159,6 +161,15 @@ def run(
         parties = find_parties(hubs, config, folder, liveness, partial(find_oversize, vocabulary=catalogue))
         parties = parties if config.resume else parties.resolved(partial(_resolve, catalogue))
         return _run(hubs, parties, catalogue, folder, nodes, liveness, on_round)
+
+
+def _find_vocabulary(config: RunConfig, folder: RunDirectory) -> Vocabulary:
+    """Return the vocabulary of a run, which extends that of the run from which it starts."""
+    if not config.start_from:
+        return read_catalogue(config)
+    if config.resume:
+        return read_vocabulary(config.task, folder.catalogue())
+    return ParentRun.find(RunDirectory(folder.path.parent, config.start_from), config).extend(read_catalogue(config))
 
 
 def _run(
@@ -191,7 +202,8 @@ def _run(
     recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.intake.take), False
     try:
         enrolment.assemble(recorded, federation.min_clients)
-        journal.start(catalogue)
+        examples = {client.name: client.examples for client in enrolment.roster.clients.values()}
+        journal.start(catalogue, find_repeated(config, folder, examples))
         has_started = True
         if not state.round:
             _check_signal(config, state, quiet, enrolment.roster)
@@ -332,6 +344,8 @@ def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabula
     if closed_form and config.privacy.resolved_trust == "helpers":
         started = closed_form.limit_masked(started, int(config.capabilities.min_count > 0))
     initial = RunState(0, model, statics=started)
+    if config.start_from:
+        initial = continue_state(config, initial, folder)
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
     return initial, {}

@@ -270,6 +270,14 @@ class RunConfig(Options):
     resume: bool = False
     """Resume the run named `run-id` from its newest checkpoint."""
 
+    start_from: str = ""
+    """Name of the finished run from whose model, or sums, this one starts; empty for none."""
+
+    half_life: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """Days in which sums of the run in `start-from` lose half of their weight; 0: they keep it.
+
+    The days are those between the starts of both runs."""
+
     federation: Federation = Federation()
     privacy: PrivacyOptions = PrivacyOptions()
     secure_sums: SecureSumsOptions = SecureSumsOptions()
@@ -404,6 +412,10 @@ class RunConfig(Options):
         if capabilities.tasks and self.task not in capabilities.tasks:
             suited = " or ".join(f"task={task}" for task in sorted(capabilities.tasks))
             raise ValueError(f"{method} {capabilities.tasks_reason}, which task '{self.task}' lacks; set {suited}")
+        if self.half_life and not (self.start_from and capabilities.closed_form):
+            raise ValueError(
+                "half-life is the decay of earlier sums; set start-from=RUN and a method in closed form, such as method=ridge"
+            )
         check_rows(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)

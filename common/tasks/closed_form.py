@@ -1,8 +1,8 @@
 """Models that follow from sums over clients in closed form, as methods without training use them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,56 @@ from common.tasks.vocabulary import Vocabulary
 from common.wire.sparse_rows import named_rows
 
 VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
+
+
+@dataclass(frozen=True)
+class RowNames:
+    """Names that the rows of a table of statistics stand for, by which another run finds them again.
+
+    A row is a combination of names, one of each list, or a pair of such combinations.
+
+    Args:
+        lists: What is solved so far -> lengths of the lists of names.
+        chosen: Array of the solution with the combinations that have rows, ascending; empty: all have, in order.
+        pairs: Rows of pairs of combinations: `unordered` as in `pairs_of`, or `ordered`, i·N + j.
+    """
+
+    lists: Callable[[Arrays], Sequence[int]]
+    chosen: str = ""
+    pairs: Literal["", "unordered", "ordered"] = ""
+
+    def read(self, solved: Arrays, rows: Ints) -> Ints:
+        """Return the indices of the names of each row, as many columns as it has names."""
+        if self.pairs == "unordered":
+            large = ((np.sqrt(8.0 * rows + 1) - 1) / 2).astype(np.int64)
+            members = [rows - large * (large + 1) // 2, large]
+        else:
+            members = [*np.divmod(rows, len(solved[self.chosen]))] if self.pairs else [rows]
+        ids = [solved[self.chosen][one] for one in members] if self.chosen else members
+        return np.stack([index for one in ids for index in np.unravel_index(one, tuple(self.lists(solved)))], axis=1)
+
+    def find(self, solved: Arrays, names: Ints) -> Ints:
+        """Return the row of each combination of names; −1 for those without a row."""
+        lists = self.lists(solved)
+        members = [
+            np.ravel_multi_index(tuple(part.T), tuple(lists), mode="clip")
+            for part in np.split(names.astype(np.int64), names.shape[1] // len(lists), axis=1)
+        ]
+        is_inside = (names < np.tile(lists, len(members))).all(axis=1)
+        if self.chosen:
+            chosen = solved[self.chosen]
+            positions = [np.searchsorted(chosen, one).clip(max=len(chosen) - 1) for one in members]
+            for one, position in zip(members, positions, strict=True):
+                is_inside &= chosen[position] == one
+            members = positions
+        if not self.pairs:
+            rows = members[0]
+        elif self.pairs == "ordered":
+            rows = members[0] * len(solved[self.chosen]) + members[1]
+        else:
+            large = np.maximum(*members)
+            rows = large * (large + 1) // 2 + np.minimum(*members)
+        return np.where(is_inside, rows, -1)
 
 
 @dataclass(frozen=True)
@@ -30,6 +80,8 @@ class ClosedForm(Generic[VocabularyT]):
             solved after these sums.
         limit_masked: (what is known before the first sum, columns that each table has in addition) -> the same in secure
             sums, in which a client's vector has all rows.
+        lasting: Statistic -> names of its rows, for sums to which a run that continues this one adds its own. Other
+            statistics, such as hits by λ, depend on a model and are those of one run.
     """
 
     sums: int
@@ -38,6 +90,33 @@ class ClosedForm(Generic[VocabularyT]):
     template: Callable[[Arrays], Arrays]
     solve: Callable[[Arrays, Arrays, float], Arrays]
     limit_masked: Callable[[Arrays, int], Arrays] = lambda started, columns: started
+    lasting: Mapping[str, RowNames] = field(default_factory=dict)
+
+    def name_sums(self, solved: Arrays, sums: Arrays) -> Arrays:
+        """Return the rows of lasting sums other than 0, with the indices of their names, n × names."""
+        found: Arrays = {}
+        for name in self.lasting.keys() & sums.keys():
+            rows = np.flatnonzero(sums[name].reshape(len(sums[name]), -1).any(axis=1))
+            found[name + NAMES] = self.lasting[name].read(solved, rows).astype(np.int32)
+            found[name + VALUES] = sums[name][rows].astype(np.float64)
+        return found
+
+    def add_named(self, solved: Arrays, sums: Arrays, named: Arrays) -> Arrays:
+        """Return the next sums plus those of an earlier run, in the form of `name_sums`.
+
+        Names without a row in this run are left out.
+        """
+        found = dict(sums)
+        for name in self.lasting.keys() & sums.keys():
+            if name + NAMES in named:
+                rows, values = self.lasting[name].find(solved, named[name + NAMES]), named[name + VALUES]
+                found[name] = np.array(sums[name], np.float64)
+                found[name][rows[rows >= 0]] += values[rows >= 0]
+        return found
+
+
+NAMES, VALUES = "/names", "/values"
+"""Suffixes of the arrays of named sums."""
 
 
 AnyClosedForm = ClosedForm[Any]

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -36,6 +36,30 @@ class Vocabulary(BaseModel):
     def sha256(self) -> str:
         """Return the SHA-256 of the canonical JSON, hexadecimal."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def extended(self, other: Self) -> Self:
+        """Return this vocabulary with the names that another one adds behind its own, whose indices stay.
+
+        Raises:
+            DataError: They differ in more than names.
+        """
+        return type(self).model_validate(
+            {field: self._extend(field, getattr(self, field), other) for field in type(self).model_fields}
+        )
+
+    def _extend(self, field: str, values: Any, other: Self) -> Any:
+        """Return the values of a field with those that another vocabulary adds; lists of names grow.
+
+        Raises:
+            DataError: Other values have to be equal.
+        """
+        added = getattr(other, field)
+        if isinstance(values, tuple):
+            present = set(values)
+            return (*values, *(name for name in added if name not in present))
+        if values != added:
+            raise DataError(f"vocabularies of {self.noun()} differ in {field}: {values} and {added}")
+        return values
 
     @classmethod
     def noun(cls) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from client.data.dataset import AnyDataset, is_demo
-from client.data.read import with_test
+from client.data.read import read_all, with_test
 from client.data.tables.schema import Dialect
 from client.owner.policy import read_policy
 from client.tasks.registry import build_learner
@@ -31,6 +31,7 @@ from deploy.data.sources import (
 from deploy.federation import start as federation
 from deploy.federation.processes import Processes
 from deploy.federation.request import (
+    extended_vocabulary,
     refusal,
     repeat_partition,
     resolve,
@@ -214,6 +215,8 @@ def _partition(
     named = Path(config.catalogue) if request.config and config.catalogue != "demo" else None
     fewest = max(DEFAULT_CLIENTS, config.secure_sums.fewest if config.privacy.trust == "helpers" else 0)
     vocabulary = read_catalogue(config.task, catalogue or named)
+    if config.start_from:
+        vocabulary = extended_vocabulary(config, vocabulary or read_all(config.task, data, dialect=dialect).vocabulary)
     return partition_source(config.task, data, vocabulary, clients, dialect, fewest=fewest)
 
 

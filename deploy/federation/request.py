@@ -19,7 +19,7 @@ from common.tasks.vocabulary import Vocabulary
 from common.text import hint
 from deploy.cli.options import RunRequest
 from deploy.data.sources import read_catalogue
-from deploy.federation.runs import Origin, origin_of, runs_folder, stored_options
+from deploy.federation.runs import Origin, find_run, origin_of, runs_folder, stored_options
 from deploy.files import read_file
 from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
@@ -212,6 +212,11 @@ def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
     given = read_catalogue(config.task, catalogue)
     if config.resume:
         run_vocabulary(RunDirectory(runs_folder(), config.run_id), config.task, given)
+    elif config.start_from:
+        parent = find_parent(config.start_from)
+        if given is not None:
+            extended_vocabulary(config, given)
+        catalogue = catalogue or parent.path / "catalogue.json"
     return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
 
 
@@ -309,7 +314,10 @@ def resolve(
     if request.round is not None:
         raise ConfigError("--round goes back in a run that is continued; add --resume RUN")
     named = str(sets.get("method", request.method))
-    file = _suited(read_config_file(request.config), named) if request.config else {}
+    path = request.config or (find_parent(request.start_from).path / "config.toml" if request.start_from else None)
+    file = _suited(read_config_file(path), named) if path else {}
+    if request.start_from:
+        file["catalogue"] = "demo"  # names of the parent are not those of a file
     method = request.method or str(file.get("method", ""))
     task = request.task or str(file.get("task", "")) or _task_of(method)
     trust = {**file, **given, **sets}.get("privacy.trust")
@@ -322,7 +330,42 @@ def resolve(
     _require_noise(config, given, sets)
     config = config.model_copy(update={"run_id": request.run_id or make_run_id(config.method, config.task)})
     RunDirectory(runs_folder(), config.run_id).require_new()
-    return config
+    return _with_parent(config) if config.start_from else config
+
+
+def find_parent(name: str) -> RunDirectory:
+    """Return the run of this name or folder, from which another one starts.
+
+    Raises:
+        ConfigError: It does not exist, or the server would not find it.
+    """
+    folder, root = find_run(name), runs_folder()
+    if folder.path.parent != root:
+        raise ConfigError(f"run '{name}' is not in the server's folder of runs {root}; copy it there")
+    return folder
+
+
+def _with_parent(config: RunConfig) -> RunConfig:
+    """Return the configuration with the name of the run from which it starts.
+
+    Raises:
+        ConfigError: The run cannot start from that one.
+    """
+    from server.parent import ParentRun  # imports Flower
+
+    parent = ParentRun.find(find_parent(config.start_from), config)
+    return config.model_copy(update={"start_from": parent.folder.path.name})
+
+
+def extended_vocabulary(config: RunConfig, given: Vocabulary) -> Vocabulary:
+    """Return the vocabulary of the run from which this one starts, with further names.
+
+    Raises:
+        ConfigError: Both differ in more than names.
+    """
+    from server.parent import ParentRun  # imports Flower
+
+    return ParentRun.find(find_parent(config.start_from), config).extend(given)
 
 
 def _suited(options: Mapping[str, Scalar], method: str) -> dict[str, Scalar]:
@@ -346,6 +389,8 @@ def _keys(request: RunRequest) -> dict[str, Scalar | None]:
         "task": request.task or None,
         "rounds": request.rounds,
         "seed": request.seed,
+        "start-from": request.start_from or None,
+        "half-life": request.half_life,
         "privacy.epsilon": request.epsilon,
         "privacy.delta": request.delta,
         "federation.stop": request.patience,
@@ -362,7 +407,15 @@ def stop_of_up(request: RunRequest) -> int | None:
     is_named = request.patience is not None or "federation.stop" in sets
     has_noise = request.epsilon is not None or sets.get("privacy.unit", "none") != "none"
     trains_on_all = any(key.endswith(".validation-share") and not value for key, value in sets.items())
-    if request.resume or request.config or is_named or has_noise or trains_on_all or request.method in PLANNERS:
+    if (
+        request.resume
+        or request.config
+        or request.start_from
+        or is_named
+        or has_noise
+        or trains_on_all
+        or request.method in PLANNERS
+    ):
         return None
     return STOP_ROUNDS if resolve(request, {}).rounds > 1 else None
 

@@ -25,7 +25,7 @@ from deploy.pages import figures as plots
 from deploy.pages import view
 from deploy.pages.budget import budget
 from deploy.pages.figures import MEDIAN_RATE
-from deploy.pages.statement import statement_of
+from deploy.pages.statement import describe_parent, statement_of
 from deploy.pages.view import (
     RunRecord,
     Section,
@@ -317,6 +317,8 @@ def _settings(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
 def _again(history: RunRecord) -> dict[str, Any]:
     facts = [("run", history.run), ("seed", history.config.get("seed", "?"))]
     if history.result:
+        parent = history.result.parent
+        facts += [("started from", describe_parent(parent))] if parent else []
         facts += [("model sha256", history.result.model_sha256)]
         facts += [("versions", " · ".join(f"{name} {version}" for name, version in history.result.versions.items()))]
     return {"command": command(history), "lacks": lacks(history), "facts": facts}

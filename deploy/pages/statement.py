@@ -5,7 +5,7 @@ import math
 from common.metrics import USED
 from common.tasks.registry import TASKS
 from deploy.pages.view import format_value, measure
-from server.record.result import Privacy, Result
+from server.record.result import Parent, Privacy, Result
 from server.record.verdict import Outcome, outcome_of
 
 _HIDDEN = "Noise covers all that a client sends in training; the client adds it before sending."
@@ -84,6 +84,12 @@ def describe(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
         f"{claim} {limit}: {strength(statement.epsilon)}.",
         {"spent": (spent,), "terms": exact, "not covered": tuple(statement.uncovered)},
     )
+
+
+def describe_parent(parent: Parent) -> str:
+    """Return the run from which another one started, and how much its sums count."""
+    weight = f", {parent.days:.3g} days before, with weight {parent.weight:.3g}" if parent.weight < 1 else ""
+    return f"run {parent.run}{weight}"
 
 
 def strength(epsilon: float) -> str:

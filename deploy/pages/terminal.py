@@ -27,7 +27,7 @@ from common.metrics import MetricSpec
 from common.text import count, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
-from deploy.pages.statement import cost, statement_of
+from deploy.pages.statement import cost, describe_parent, statement_of
 from deploy.pages.view import COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
 from server.clients.roster import REVOKED
 from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Sum, Waiting, event_from_line
@@ -257,6 +257,7 @@ def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
         "metrics here": view.local_metrics(result),
         "verdict": result.verdict.text if result.verdict else "",
         "measured": view.measured_by(result),
+        "started from": describe_parent(result.parent) if result.parent else "",
         "time": duration(result.seconds),
         "network": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
         "privacy": claim,

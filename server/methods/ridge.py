@@ -11,6 +11,7 @@ from common.methods.ridge import Ridge
 from common.tasks.closed_form import drop_rare, widen
 from common.tasks.registry import closed_form_of
 from server.round.method import Groups, Method, RoundContext, ServerMethod
+from server.round.state import PARENT_SUMS, SUMS
 
 
 class RidgeStep(Method):
@@ -25,13 +26,19 @@ class RidgeStep(Method):
         return widen(template) if self.min_count else template
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
-        """Return the model and the state as they are: nothing is trained."""
-        return model, state
+        """Return the model as it is, and as state the sums with which another run can continue."""
+        named = closed_form_of(at.config.task).name_sums(at.state.statics, self._sums(at, total))
+        return model, {**state, SUMS: {**state.get(SUMS, {}), **named}}
 
     def statics(self, at: RoundContext, total: Contribution) -> Arrays:
         """Return what follows from this sum and the earlier ones, without rows of too few clients."""
-        sums = drop_rare(total.sums[UPDATE], self.min_count) if self.min_count else total.sums[UPDATE]
-        return closed_form_of(at.config.task).solve(at.state.statics, sums, self.strength)
+        return closed_form_of(at.config.task).solve(at.state.statics, self._sums(at, total), self.strength)
+
+    def _sums(self, at: RoundContext, total: Contribution) -> Arrays:
+        """Return the sums of this round without rows of too few clients, with those of the run from which it started."""
+        sums, earlier = total.sums[UPDATE], at.state.memory.get(PARENT_SUMS, {})
+        sums = drop_rare(sums, self.min_count) if self.min_count else sums
+        return closed_form_of(at.config.task).add_named(at.state.statics, sums, earlier) if earlier else sums
 
 
 METHOD = ServerMethod(ridge.METHOD, RidgeStep)

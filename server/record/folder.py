@@ -10,7 +10,7 @@ import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from common.arrays import Array, Arrays, group, sha256
 from common.errors import ConfigError, DataError, StateError
 from common.files import HeldError, exclusive, holder, remove_drafts, write_atomically
 from server.record.events import Event, Metrics, event_from_line, event_text, event_to_line
-from server.record.result import ClientResult, Result, result_from_json, result_to_json
+from server.record.result import ClientResult, Parent, Result, result_from_json, result_to_json
 
 
 def dump_tensors(arrays: Mapping[str, Array], about: Mapping[str, str]) -> bytes:
@@ -375,6 +375,15 @@ class RunDirectory:
         """Return the newest decision; empty if there is none."""
         path = self.path / "decision.json"
         return path.read_text("utf-8") if path.exists() else ""
+
+    def write_parent(self, parent: Parent) -> None:
+        """Write parent.json: the run from which this one starts."""
+        write_atomically(self.path / "parent.json", json.dumps(asdict(parent), indent=1).encode())
+
+    def parent(self) -> Parent | None:
+        """Return the run from which this one started; None if there is none."""
+        path = self.path / "parent.json"
+        return Parent(**json.loads(path.read_bytes())) if path.exists() else None
 
     def write_result(self, result: Result) -> None:
         """Write result.json, and of many clients clients.safetensors."""

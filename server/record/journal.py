@@ -231,10 +231,11 @@ class Journal:
         names = sorted(self._enrolment.roster.name(node) for node in online)
         self._folder.append(Waiting(online=names, wanted=wanted, until=time.time() + seconds))
 
-    def start(self, catalogue: Vocabulary) -> None:
+    def start(self, catalogue: Vocabulary, remark: str = "") -> None:
         """Record the start of the run, or its continuation, after its clients have enrolled."""
         names = (client.name for client in self._enrolment.roster.clients.values())
-        self._folder.append(describe_start(self._config, catalogue, names))
+        event = describe_start(self._config, catalogue, names)
+        self._folder.append(replace(event, remark="; ".join(filter(None, (event.remark, remark)))))
 
     def record_exchange(self, exchange: Exchange) -> None:
         """Record a round trip to the clients; called before its replies are processed."""
@@ -334,6 +335,7 @@ class Journal:
             privacy=describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events()),
             reason=reason,
             error=error,
+            parent=self._folder.parent(),
         )
         self._folder.write_result(result)
         self._folder.append(Finish(status=result.status, reason=result.reason))

@@ -16,7 +16,7 @@ from common.privacy.claims import (
     describe_sums,
 )
 from common.privacy.mechanisms import build_account, select_spec
-from server.record.result import Privacy
+from server.record.result import Parent, Privacy
 
 UNPROTECTED = Privacy(
     unit="none",
@@ -61,6 +61,21 @@ SUMMED_COUNTS = (
     " one helper followed the protocol and kept its key"
 )
 """Guarantee of summed counts in a run of secure sums whose updates have no noise."""
+
+
+INHERITED = "run {run}, from which this one started: its model holds what its clients sent, {guarantee}"
+"""Uncovered channel of a run that continues another one."""
+
+ADDED = "; for clients of both runs the guarantees add up, and each client's ledger counts both"
+
+
+def with_parent(found: Privacy, parent: Parent) -> Privacy:
+    """Return the statement of a run that started from another one."""
+    channel = INHERITED.format(
+        run=parent.run, guarantee="without noise" if parent.unit == "none" else "under the statement of that run"
+    )
+    channel += ADDED if parent.unit != "none" and found.unit != "none" else ""
+    return replace(found, uncovered=[*found.uncovered, channel])
 
 
 def statement(

@@ -79,6 +79,25 @@ class Privacy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Parent:
+    """Run from which another one started.
+
+    Args:
+        run: Name of the run.
+        model_sha256: Fingerprint of its model, or of its solution.
+        days: Days between the starts of both runs.
+        weight: Weight of its sums in this run, by the half-life; 1 for networks.
+        unit: Protected unit of its privacy statement; `none` if it had no noise.
+    """
+
+    run: str
+    model_sha256: str
+    days: float
+    weight: float = 1.0
+    unit: str = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Comparison of the federated model with a baseline and with each client alone.
 
@@ -166,6 +185,8 @@ class Result:
     """
     state: str = ""
     """Round after which a resumed simulation started its clients' state anew; empty if it did not."""
+    parent: Parent | None = None
+    """Run from which it started; None for a run from the beginning."""
 
 
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)

@@ -17,7 +17,8 @@ from common.tasks.registry import TASKS
 from common.tasks.spec import ALONE, BOTH, SIMPLE
 from server.aggregation.metrics import Evaluation, PairedSums
 from server.record.events import Metrics
-from server.record.result import Best, ClientResult, Privacy, Result, Verdict
+from server.record.privacy_statement import with_parent
+from server.record.result import Best, ClientResult, Parent, Privacy, Result, Verdict
 from server.round.state import RunState
 
 FEWEST_UNITS = 5
@@ -204,6 +205,7 @@ def build_result(
     privacy: Privacy,
     reason: str,
     error: FedloomError | None,
+    parent: Parent | None = None,
 ) -> Result:
     """Return the result of a run.
 
@@ -219,6 +221,7 @@ def build_result(
         privacy: Privacy statement.
         reason: Reason of an early end.
         error: Error that ended the run; None if it completed.
+        parent: Run from which it started; None for a run from the beginning.
     """
     names = sorted({*last.clients, *state.counted})
     return Result(
@@ -237,7 +240,8 @@ def build_result(
         seconds=seconds,
         bytes_down=traffic[0],
         bytes_up=traffic[1],
-        privacy=privacy,
+        privacy=with_parent(privacy, parent) if parent else privacy,
+        parent=parent,
         model_sha256=sha256({**state.model, **state.statics} if config.capabilities.closed_form else state.model),
         error=type(error).__name__ if error else "",
         summed=last.summed,

@@ -21,7 +21,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import choose_most, limit_pairs
+from common.tasks.closed_form import RowNames, choose_most, limit_pairs
 from common.tasks.counts import MIN_COUNT
 from common.tasks.markets.counts import COLD_FEATURES, DEGREES, GRAPH_FEATURES, KEYS, VALUES, check_pairs, counts_of
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -64,6 +64,18 @@ The sum takes 4·V² bytes.
 
 MOST_MASKED_ITEMS = 2_800
 """Largest V in secure sums."""
+
+
+def _lists(solved: Arrays) -> tuple[int, ...]:
+    """Return the length of the list of items."""
+    return (int(solved[SIZES][0]),)
+
+
+LASTING = {
+    **dict.fromkeys((USED, POPULAR), RowNames(_lists)),
+    PAIRS: RowNames(_lists, chosen=ITEMS, pairs="unordered"),
+}
+"""Sums that other runs continue."""
 
 
 def start(catalogue: MarketCatalogue, noised: bool) -> Arrays:

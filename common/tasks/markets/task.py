@@ -61,6 +61,7 @@ TASK = TaskSpec(
         blend.template,
         blend.solve,
         blend.limit_masked,
+        lasting=blend.LASTING,
     ),
     # Noisy counts improve the ranking for items that are new in a market (docs/results/markets.md).
     defaults={

@@ -1,7 +1,7 @@
 """Vocabulary of the markets task, and that of the generated demo markets."""
 
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 from pydantic import model_validator
 
@@ -29,6 +29,14 @@ class MarketCatalogue(Vocabulary):
                     f"{len(texts)} {name} for {len(self.items)} items; give one for every item or none at all"
                 )
         return self
+
+    def _extend(self, field: str, values: Any, other: Self) -> Any:
+        """Return the items of both, or the texts of these; an item that is in both has the text that it had."""
+        if field == "items" or not (values or getattr(other, field)):
+            return super()._extend(field, values, other)
+        mine, added = set(self.items), getattr(other, field) or ("",) * len(other.items)
+        texts = (text for item, text in zip(other.items, added, strict=True) if item not in mine)
+        return (*(values or ("",) * len(self.items)), *texts)
 
     @classmethod
     def noun(cls) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import choose_most, limit_pairs, symmetric
+from common.tasks.closed_form import RowNames, choose_most, limit_pairs, symmetric
 from common.tasks.ratings.vocabulary import ProductCatalogue
 
 ITEM_SUMS, PAIR_SUMS, ERRORS, REPORT = "ridge_items", "ridge_pairs", "ridge_errors", "ridge_report"
@@ -54,6 +54,18 @@ MOST_MASKED_ITEMS = 1_990
 
 MOST_RATINGS = 500
 """Largest number of ratings of a rater that count."""
+
+
+def _lists(solved: Arrays) -> tuple[int, ...]:
+    """Return the length of the list of items."""
+    return (int(solved[SIZES][0]),)
+
+
+LASTING = {
+    **dict.fromkeys((ITEM_SUMS, REPORT), RowNames(_lists)),
+    PAIR_SUMS: RowNames(_lists, chosen=ITEMS, pairs="unordered"),
+}
+"""Sums that other runs continue; residuals in those of pairs are from the biases of their own run."""
 
 
 def start(catalogue: ProductCatalogue, noised: bool) -> Arrays:

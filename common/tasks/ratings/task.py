@@ -93,6 +93,7 @@ TASK = TaskSpec(
         neighbours.template,
         neighbours.solve,
         neighbours.limit_masked,
+        lasting=neighbours.LASTING,
     ),
     head=("user",),
     client_only=("user",),

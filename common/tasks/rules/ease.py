@@ -18,7 +18,7 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import choose_most, limit_pairs, pairs_of, sum_entries, symmetric
+from common.tasks.closed_form import RowNames, choose_most, limit_pairs, pairs_of, sum_entries, symmetric
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 USED, GRAM, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_hits", "ease_weights"
@@ -59,6 +59,19 @@ LEAST_SHARE = 1e-3
 
 OUTSIDE = -10.0
 """Log-odds of rules that no home of the sum uses."""
+
+
+def _lists(solved: Arrays) -> tuple[int, ...]:
+    """Return the lengths of the names of a triple: F, F, R."""
+    entities, relations = solved[SIZES][:2].tolist()
+    return entities, entities, relations
+
+
+LASTING = {
+    **dict.fromkeys((USED, WEIGHTS), RowNames(_lists)),
+    GRAM: RowNames(_lists, chosen=TRIPLES, pairs="unordered"),
+}
+"""Sums that other runs continue."""
 
 
 def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:

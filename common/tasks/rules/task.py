@@ -102,7 +102,13 @@ TASK = TaskSpec(
         check_counts, add_counts, lambda _, catalogue: zeros(catalogue), label=label, clip=2.0, visible=visible_share
     ),
     closed_form=ClosedForm(
-        3, 1, lambda catalogue, _, noised: ease.start(catalogue, noised), ease.template, ease.solve, ease.limit_masked
+        3,
+        1,
+        lambda catalogue, _, noised: ease.start(catalogue, noised),
+        ease.template,
+        ease.solve,
+        ease.limit_masked,
+        lasting=ease.LASTING,
     ),
     defaults={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -89,6 +89,15 @@ class RuleCatalogue(Vocabulary):
 
     def __hash__(self) -> int:
         return hash((self.entities, self.relations))
+
+    def _extend(self, field: str, values: Any, other: Self) -> Any:
+        """Return the names of both, or the abilities of types; without those of some type, all are unknown."""
+        if field not in ("notices", "does"):
+            return super()._extend(field, values, other)
+        added = getattr(other, field)
+        both = {name: tuple(dict.fromkeys((*values.get(name, ()), *added.get(name, ())))) for name in (*values, *added)}
+        unknown = (lists.entities for lists, abilities in ((self, values), (other, added)) if not abilities)
+        return both if all(name in both for names in unknown for name in names) else {}
 
     def possible(self) -> tuple[Flags, Flags]:
         """Return two F × R masks: device types that can trigger a relation, and that can execute it."""

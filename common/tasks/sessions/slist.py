@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import choose_most, limit_pairs, pairs_of, sum_entries
+from common.tasks.closed_form import RowNames, choose_most, limit_pairs, pairs_of, sum_entries
 from common.tasks.sessions.counts import FEATURES
 from common.tasks.sessions.vocabulary import Clicks, Items
 
@@ -102,6 +102,19 @@ SHARE_WEIGHT, FLOOR = 1e-4, 1e-9
 
 BLOCK_NUMBERS = 2**24
 """Numbers of a block of rows of B that are computed together."""
+
+
+def _lists(solved: Arrays) -> tuple[int, ...]:
+    """Return the length of the list of items."""
+    return (int(solved[SIZES][0]),)
+
+
+LASTING = {
+    VISITED: RowNames(_lists),
+    GRAM: RowNames(_lists, chosen=ITEMS, pairs="unordered"),
+    FOLLOWS: RowNames(_lists, chosen=ITEMS, pairs="ordered"),
+}
+"""Sums that other runs continue."""
 
 
 def start(items: Items, noised: bool) -> Arrays:

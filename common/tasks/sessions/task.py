@@ -105,7 +105,13 @@ TASK = TaskSpec(
         used=lambda _, model: model == "default",
     ),
     closed_form=ClosedForm(
-        4, 2, lambda items, _, noised: slist.start(items, noised), slist.template, slist.solve, slist.limit_masked
+        4,
+        2,
+        lambda items, _, noised: slist.start(items, noised),
+        slist.template,
+        slist.solve,
+        slist.limit_masked,
+        lasting=slist.LASTING,
     ),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},

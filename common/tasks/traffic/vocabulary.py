@@ -1,9 +1,10 @@
 """Vocabulary of the traffic task, and that of the generated demo sensors."""
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import model_validator
 
+from common.errors import DataError
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 
@@ -27,6 +28,16 @@ class SensorVariables(Vocabulary):
         if self.step_seconds < 1 or DAY % self.step_seconds:
             raise ValueError(f"the step of {duration(self.step_seconds)} does not divide a day")
         return self
+
+    def _extend(self, field: str, values: Any, other: Self) -> Any:
+        """Return the values of a field, which every sensor of a model shares.
+
+        Raises:
+            DataError: They are not equal.
+        """
+        if values != getattr(other, field):
+            raise DataError(f"vocabularies of {self.noun()} differ in {field}: {values} and {getattr(other, field)}")
+        return values
 
     @classmethod
     def noun(cls) -> str:
