@@ -33,7 +33,7 @@ class Sum:
 
     Args:
         round: Number of the round.
-        channel: Summed values: `train`, `counts` or `evaluate`.
+        channel: Summed values: `train`, `counts`, `evaluate`, or `names/0` and `names/1` of a vocabulary.
         clients: Number of clients in the sum; 0 if it is lost.
         rejected: Client -> reason why its upload is not in the sum.
         seconds: Time from the last upload to the opened sum.

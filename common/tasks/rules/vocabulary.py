@@ -1,6 +1,6 @@
 """Vocabulary of the rules task, and that of the generated demo homes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Self
 
@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from common.arrays import Flags, Ints
-from common.tasks.vocabulary import Vocabulary, check_names
+from common.tasks.vocabulary import Entry, Vocabulary, check_names
 
 Edges = Ints
 """Rules of one home, shape (E, 3): trigger node, action node, relation."""
@@ -89,6 +89,16 @@ class RuleCatalogue(Vocabulary):
 
     def __hash__(self) -> int:
         return hash((self.entities, self.relations))
+
+    def entries(self) -> list[Entry]:
+        """Return the names one by one, as in `Vocabulary`; opposites are no names of the data."""
+        return [entry for entry in super().entries() if entry[0] != "opposites"]
+
+    @classmethod
+    def from_entries(cls, entries: Collection[Entry]) -> Self:
+        """Return the vocabulary of these entries, without abilities of device types that are not among them."""
+        types = {entry[1] for entry in entries if entry[0] == "entities"}
+        return super().from_entries([entry for entry in entries if len(entry) == 2 or entry[1] in types])
 
     def possible(self) -> tuple[Flags, Flags]:
         """Return two F × R masks: device types that can trigger a relation, and that can execute it."""
