@@ -209,7 +209,9 @@ def _known_catalogue(config: RunConfig, folder: RunDirectory) -> Vocabulary | No
 
 
 def _find_catalogue(at: Connection, parties: Parties) -> tuple[Parties, Vocabulary]:
-    """Let the clients find the vocabulary, and store it; the run then exists and goes on as a resumed one does.
+    """Let the clients find the vocabulary, and store it.
+
+    The run exists from then on, and goes on as a resumed one does.
 
     Raises:
         FedloomError: They do not find it; the run's folder has a result with the reason.

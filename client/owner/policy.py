@@ -29,10 +29,10 @@ class SharingPolicy(Options):
     """
 
     allow_names: Literal["never", "summed", "clear"] = "never"
-    """Names in this client's data, such as items, for a vocabulary that the clients of a run find together.
+    """Names in this client's data, such as items, for a vocabulary that clients find together.
 
-    Only names in hash buckets that enough clients have, as the server says, are sent, with hashes of all names before them.
-    Values are those of `allow-counts`.
+    Hashes of all names are sent first, then the names in hash buckets that enough clients have, as the server says. Values are
+    those of `allow-counts`.
     """
 
     share_metrics: Literal["without_noise", "summed", "always", "never"] = "without_noise"

@@ -1,4 +1,4 @@
-"""Names in a client's data that it adds to the sums by which the clients of a run find their vocabulary."""
+"""Part of a client in the sums by which the clients of a run find their vocabulary."""
 
 import logging
 

@@ -117,7 +117,7 @@ class SumTerms:
     """Name of the run."""
     round: int
     channel: str
-    """`train`, `train/g` of group g, `counts`, `evaluate` or `names/k` of step k: one sum for each in a round."""
+    """`train`, `train/g` of group g, `counts`, `evaluate` or `names/k`: one sum for each in a round."""
     size: int
     """d, number of numbers in a vector."""
     bits: int

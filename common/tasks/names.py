@@ -1,4 +1,4 @@
-"""Names that several clients have, found by two sums: of buckets of hashes, then of the bytes of names.
+"""Names that several clients have, found by two sums: of hash buckets, then of the bytes of names.
 
 A name has one bucket in each of two independent hashes. The first sum counts the clients of each bucket. In the second sum,
 a name whose both buckets have enough clients adds its bytes in one slot for each of them. Equal names add up to a multiple of
@@ -19,7 +19,7 @@ HASHES, BUCKETS = 2, 1 << 17
 """Number of hashes, and of buckets of each."""
 
 MOST_NAMES = 20_000
-"""Maximum number of names of a client; of more, those with the smallest hashes, which are the same at all clients."""
+"""Maximum number of names of a client; of more, it adds those with the smallest hashes."""
 
 LONGEST = 128
 """Maximum length of a name in bytes."""
@@ -126,7 +126,7 @@ class NameSum:
         return NameSum(self.run, tuple(np.flatnonzero(row >= least) for row in counts))
 
     def names(self, total: Array, least: int) -> dict[str, int]:
-        """Return the names of at least so many clients in the total of the second sum, with the number of these clients.
+        """Return the names of at least so many clients in the total of the second sum, with their number.
 
         A slot that several names share has no valid bytes. It is read once the others are found in their other slot and
         taken off.

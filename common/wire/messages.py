@@ -187,7 +187,7 @@ class CountsRequest(SumRequest):
 
     enrolment: str
     frequent: Arrays = field(default_factory=dict)
-    """Hash -> buckets of names that enough clients have, in the second of the two sums of names; else empty."""
+    """Hash -> buckets that enough clients have, in the second of the two sums of names; else empty."""
 
 
 @dataclass(frozen=True)

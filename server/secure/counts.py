@@ -1,4 +1,4 @@
-"""Secure sums before the first round: of the counts from which a model starts, and of the names of a vocabulary."""
+"""Secure sums before the first round: counts from which a model starts, and names of a vocabulary."""
 
 import logging
 from collections.abc import Sequence

@@ -54,7 +54,9 @@ def shops(tmp_path_factory: pytest.TempPathFactory) -> Sequence[AnyDataset]:
 def configured(**options: Scalar) -> RunConfig:
     quick = {"task": "sessions", "method": "fedavg", "rounds": 1, "run-id": "toy", "catalogue": "federated"}
     wait = {"federation.wait": 1.0, "federation.min-clients": 1, "secure-sums.min-sum": 3}
-    return parse({**quick, **wait, **{key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}})
+    return parse(
+        {**quick, **wait, **{key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}}
+    )
 
 
 def items_of(folder: Path) -> list[str]:
@@ -73,6 +75,7 @@ def test_the_vocabulary_has_the_names_of_enough_clients(
         assert rare.encode() not in written
         assert rare not in caplog.text
     assert not list(tmp_path.rglob("*-names-*")), "the sums themselves are removed"
+    assert any("hash buckets of at least 3 clients" in channel for channel in result.privacy.uncovered)
 
 
 def test_fewer_holders_make_a_larger_vocabulary(shops: Sequence[AnyDataset], tmp_path: Path) -> None:
@@ -126,8 +129,9 @@ def test_clients_whose_owner_keeps_names_are_counted(shops: Sequence[AnyDataset]
 
 
 def test_names_that_nobody_shares_are_no_vocabulary(shops: Sequence[AnyDataset], tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no name is in the data of 5 clients; lower federation.min-holders"):
-        simulate_clients(configured(federation__min_holders=5, federation__min_clients=1), [*shops, shops[0]][:5], tmp_path)
+    others = partition(read_all("sessions", "demo:0-3"), 3)
+    with pytest.raises(DataError, match=r"no name is in the data of 5 clients; lower federation\.min-holders"):
+        simulate_clients(configured(federation__min_holders=5), [*shops, *others], tmp_path)
 
 
 @pytest.mark.parametrize(
