@@ -85,8 +85,8 @@ class NameSum:
 
     def part(self, names: Collection[str]) -> Arrays:
         """Return what a client with these names adds; each bucket counts once in the first sum."""
-        placed = [(name, slots) for name in admissible(self.run, names) if (slots := self._slots(name))]
-        each = [slot for _, slots in placed for slot in slots]
+        placed = [(name, places) for name in admissible(self.run, names) if (places := self._slots(name))]
+        each = [slot for _, places in placed for slot in places]
         slots, index = np.unique(np.array(each, np.int64), return_inverse=True)
         if not self.frequent:
             return {SLOTS: slots, VALUES: np.ones((len(slots), 1))}

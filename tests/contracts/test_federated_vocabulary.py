@@ -9,6 +9,7 @@ import pytest
 
 from client.data.dataset import AnyDataset
 from client.data.read import partition, read_all
+from client.hub.hub import Hub
 from client.owner.policy import Policy
 from common.arrays import Array
 from common.config.parse import parse
@@ -23,6 +24,7 @@ from deploy.simulation.grid import InProcessGrid, simulate_clients
 from deploy.simulation.helpers import open_helpers
 from server.record.folder import RunDirectory
 from server.run import run
+from tests.support.hubs import NodeGrid, direct
 
 SHOPS = 4
 COMMON = [f"tea {k:02d}" for k in range(12)]
@@ -112,6 +114,15 @@ def test_a_finished_run_goes_on_with_its_own_vocabulary(shops: Sequence[AnyDatas
     before = RunDirectory(tmp_path, "toy").catalogue()
     result = simulate_clients(configured(rounds=2, resume=True, federation__min_holders=2), shops, tmp_path)
     assert (result.rounds_done, RunDirectory(tmp_path, "toy").catalogue()) == (2, before)
+
+
+def test_clients_of_a_hub_find_names_like_others(shops: Sequence[AnyDataset], tmp_path: Path) -> None:
+    sessions, _ = open_sessions(shops)
+    for number in (1, 2):
+        sessions[number].client = f"a/client-{number}"
+    hub = Hub({sessions[number].client: sessions[number] for number in (1, 2)}, 1)
+    run(NodeGrid({3: direct(sessions[3]), 4: direct(sessions[4]), 8: hub.respond}), configured(), tmp_path)
+    assert items_of(tmp_path) == COMMON
 
 
 def test_clients_whose_owner_keeps_names_are_counted(shops: Sequence[AnyDataset], tmp_path: Path) -> None:

@@ -156,11 +156,13 @@ def read_homes(
         VocabularyError: The catalogue can express no row.
     """
     dialect.check(SCHEMA)
-    if is_home_assistant(path := Path(source)):
+    path, notes = Path(source), tuple[str, ...]()
+    found: list[tuple[RuleRows, Table | None]] = []
+    if is_home_assistant(path):
         rows, notes = read_home_assistant(path)
-        found = [(rows, None)]
+        found.append((rows, None))
     else:
-        found, notes = list(_rows(path, setup, dialect)), ()
+        found += _rows(path, setup, dialect)
     usable: list[RuleRows] = []
     for rows, table in found:
         rows, skipped = within_vocabulary(rows, catalogue or derive_catalogue(rows), table)
