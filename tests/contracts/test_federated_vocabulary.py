@@ -54,7 +54,13 @@ def shops(tmp_path_factory: pytest.TempPathFactory) -> Sequence[AnyDataset]:
 
 
 def configured(**options: Scalar) -> RunConfig:
-    quick = {"task": "sessions", "method": "fedavg", "rounds": 1, "run-id": "toy", "catalogue": "federated"}
+    quick: dict[str, Scalar] = {
+        "task": "sessions",
+        "method": "fedavg",
+        "rounds": 1,
+        "run-id": "toy",
+        "catalogue": "federated",
+    }
     wait = {"federation.wait": 1.0, "federation.min-clients": 1, "secure-sums.min-sum": 3}
     return parse(
         {**quick, **wait, **{key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}}
