@@ -17,7 +17,7 @@ from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.tasks.registry import read_vocabulary
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import FEDERATED, Vocabulary
 from deploy.data.partitions import Partitioning
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file
@@ -30,10 +30,13 @@ def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:
     """Read a vocabulary file; None gives None.
 
     Raises:
+        ConfigError: The vocabulary is one that clients find.
         DataError: The file is missing or holds no vocabulary.
     """
     if path is None:
         return None
+    if str(path) == FEDERATED:
+        raise ConfigError("the vocabulary of --catalogue federated is found by the clients of a run; give a file here")
     try:
         return read_vocabulary(task, path.read_text("utf-8-sig"))
     except OSError as error:

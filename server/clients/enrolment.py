@@ -29,11 +29,15 @@ def explain_shortage(roster: Roster, online: Set[int], at_least: int, waited: fl
     empty = sum(client.examples == 0 for client in roster.clients.values())
     if empty == len(roster.clients) >= at_least and not roster.refused:
         return DataError(f"{count(empty, 'client')} enrolled, none has training data")
-    reasons = "".join(f"; refused: {reason}" for reason in sorted(set(roster.refused.values())))
     return QuorumError(
         f"{count(len(roster.select_trainable(online)), 'client')} can train, {at_least} required after {waited:.0f} s "
-        f"({len(online)} online, {empty} without training data){reasons}"
+        f"({len(online)} online, {empty} without training data){_refusals(roster)}"
     )
+
+
+def _refusals(roster: Roster) -> str:
+    """Return the number of refusals for each reason, such as `; 3 refused: REASON`; empty without any."""
+    return "".join(f"; {number} refused: {reason}" for reason, number in roster.reasons().items())
 
 
 SUMS = "hubs do not take part in runs with helpers; let each of its clients join by a node of its own"
@@ -214,8 +218,9 @@ class Enrolment:
             if now - start >= wait or (now - news >= QUIET_SECONDS and self._all_came(online, at_least, is_suitable)):
                 raise explain_shortage(self.roster, online, at_least, now - start)
             if pause == FIRST_PAUSE_SECONDS:
-                here = count(len(suitable), "client")
-                log.warning("%s online, %d required; waiting up to %.0f s", here, at_least, wait)
+                here = count(len(suitable), "client") + (" take part" if self.roster.refused else " online")
+                text = "%s, %d required%s; waiting up to %.0f s"
+                log.warning(text, here, at_least, _refusals(self.roster), wait)
             if now - reported >= REPORT_SECONDS:
                 self.on_wait(online, at_least, start + wait - now)
                 reported = now

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -116,6 +117,10 @@ class Roster:
     def by_name(self) -> dict[str, EnrolledClient]:
         """Return the enrolled clients by name."""
         return {client.name: client for client in self.clients.values()}
+
+    def reasons(self) -> dict[str, int]:
+        """Return reason -> number of the nodes that it keeps from taking part, in the order of the reasons."""
+        return dict(sorted(Counter(self.refused.values()).items()))
 
     def name(self, node: int) -> str:
         """Return the display name of a node."""

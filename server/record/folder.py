@@ -258,15 +258,29 @@ class RunDirectory:
             ConfigError: The run exists.
         """
         self.require_new()
+        self.write_catalogue(catalogue)
+        self.configure(config)
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Write the resolved configuration, with which the run exists."""
         self.checkpoints.path.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path / "catalogue.json", json.dumps(catalogue, indent=1, ensure_ascii=False).encode())
         write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
+
+    def write_catalogue(self, catalogue: Mapping[str, Any]) -> None:
+        """Write the task's public vocabulary."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path / "catalogue.json", json.dumps(catalogue, indent=1, ensure_ascii=False).encode())
+
+    @property
+    def has_catalogue(self) -> bool:
+        """True if the run has its vocabulary; one that clients find comes after the configuration."""
+        return (self.path / "catalogue.json").exists()
 
     def resume(self, config: Mapping[str, Any]) -> None:
         """Resume the run under this resolved configuration; without such a run, raise ConfigError."""
         remove_drafts(self.path, self.checkpoints.path)
         if self.config() != config:
-            write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
+            self.configure(config)
 
     def discard(self) -> None:
         """Remove the configuration of a run that has not started, so that it can be created under another one."""

@@ -229,7 +229,8 @@ class Journal:
     def record_waiting(self, online: Collection[int], wanted: int, seconds: float) -> None:
         """Record that the run waits up to so many seconds for more clients."""
         names = sorted(self._enrolment.roster.name(node) for node in online)
-        self._folder.append(Waiting(online=names, wanted=wanted, until=time.time() + seconds))
+        refused = self._enrolment.roster.reasons()
+        self._folder.append(Waiting(online=names, wanted=wanted, until=time.time() + seconds, refused=refused))
 
     def start(self, catalogue: Vocabulary, remark: str = "") -> None:
         """Record the start of the run, or its continuation, after its clients have enrolled."""
