@@ -35,6 +35,7 @@ from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
 from server.record.journal import Journal, restore
 from server.record.result import Result
+from server.record.withdrawal import complete_receipts, read_forgotten
 from server.round.round import Round, RoundObserver
 from server.round.state import RunState
 from server.secure.counts import sum_masked_counts
@@ -180,7 +181,7 @@ def _run(
     quiet = connect()
     sent = config.model_copy(update={"resume": False})  # else clients of a resumed run prepare their data again
     invitation = EnrolRequest(config.run_id, to_json(sent), catalogue.to_json(), parties.cards)
-    enrolment = _build_enrolment(config, invitation, quiet, grid, nodes)
+    enrolment = _build_enrolment(config, invitation, quiet, grid, folder, nodes)
     journal = Journal(folder, config, enrolment, grid.get_node_ids)
     enrolment.on_wait, enrolment.on_refusal = journal.record_waiting, folder.append
     if totals:
@@ -206,6 +207,7 @@ def _run(
         journal.finish(strategy.state, error=error)
         raise
     result = journal.finish(strategy.state, early)
+    complete_receipts(folder.path.parent, result, is_solved=config.capabilities.closed_form)
     parties.dismiss()  # afterwards: a run that is killed before its result needs its helpers
     return result
 
@@ -253,9 +255,14 @@ def _resolve(vocabulary: Vocabulary, config: RunConfig, clients: int) -> RunConf
 
 
 def _build_enrolment(
-    config: RunConfig, invitation: EnrolRequest, grid: PollingGrid, hubs: HubGrid, nodes: Path | None
+    config: RunConfig,
+    invitation: EnrolRequest,
+    grid: PollingGrid,
+    hubs: HubGrid,
+    folder: RunDirectory,
+    nodes: Path | None,
 ) -> Enrolment:
-    names = NameBindings(nodes, hubs.get_nodes)
+    names, forgotten = NameBindings(nodes, hubs.get_nodes), read_forgotten(folder)
 
     def ledger_owner(node: int) -> str:
         """Return the fingerprint of a node's key, with the client's name behind that of a hub."""
@@ -270,6 +277,7 @@ def _build_enrolment(
         ledgers=LedgerHeads(nodes, config.task, ledger_owner),
         hubs=HubAdmission(hubs, names, SUMS if config.privacy.resolved_trust == "helpers" else ""),
         poll_cap=config.federation.poll_cap,
+        forgets=forgotten.forgets if forgotten else lambda client: False,
     )
 
 

@@ -15,6 +15,9 @@ PAUSED = "paused by its owner"
 REVOKED = "has revoked this key"
 """Part of the reason for which the server refuses a node whose key is revoked."""
 
+FORGOTTEN = "this run is made again without this client, which is forgotten"
+"""Reason for which the server refuses a forgotten client."""
+
 
 @dataclass(frozen=True)
 class EnrolledClient:
@@ -121,6 +124,8 @@ class Roster:
         """Return the display name of a node."""
         if node in self.clients:
             return self.clients[node].name
+        if self.refused.get(node) == FORGOTTEN:
+            return f"node-{node}"
         return self.hosted.get(node) or self.registered.get(node) or f"node-{node}"
 
     def names(self, nodes: Iterable[int]) -> dict[int, str]:
