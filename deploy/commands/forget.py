@@ -45,7 +45,7 @@ def forget(
     The client's name is deleted, and its key refused. A receipt says what was done with each run.
     """
     from deploy.cli.output import note, print_object, say
-    from deploy.federation.oblivion import describe_line, find_affected, forget_client, make_again, remake_command
+    from deploy.federation.oblivion import describe_entry, find_affected, forget_client, make_again, remake_command
     from deploy.federation.runs import runs_folder
 
     affected = find_affected(client, runs or [], home)
@@ -54,10 +54,10 @@ def forget(
         return
     path = forget_client(client, affected, None if runs else home)
     receipt = make_again(path, later=later)
-    for line in receipt.runs:
-        note(describe_line(line))
-        if line.replaced_by and line.done == "withdrawn":
-            note(f"make it again with {' '.join(remake_command(runs_folder() / line.replaced_by))}")
+    for entry in receipt.runs:
+        note(describe_entry(entry))
+        if entry.replaced_by and entry.done == "withdrawn":
+            note(f"make it again with {' '.join(remake_command(runs_folder() / entry.replaced_by))}")
     for text in receipt.stays:
         note(f"stays: {text}")
     if json:

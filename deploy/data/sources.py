@@ -149,7 +149,10 @@ def _store(home: Path, specs: Sequence[ClientSpec]) -> None:
 
 
 def move_clients(home: Path, target: Path, leaves: Callable[[str], bool]) -> None:
-    """Move the folder of a run's clients, and store those that stay; the folder of a client that leaves is moved, too."""
+    """Move the folder of a run's clients, and store those that stay.
+
+    The folder of a client that leaves is moved, too: it is its owner's.
+    """
     staying = [spec for spec in stored_clients(home) if not leaves(spec.name)]
     home.rename(target)
     _store(target, [replace(spec, home=target.resolve() / spec.name) for spec in staying])

@@ -20,7 +20,7 @@ from deploy.keys.nodes import forget_key
 from server.record.folder import RunDirectory
 from server.record.withdrawal import (
     Receipt,
-    ReceiptLine,
+    ReceiptEntry,
     clients_of,
     is_meant,
     read_receipt,
@@ -69,40 +69,43 @@ def _hint(client: str, folders: Sequence[RunDirectory]) -> str:
 
 
 def forget_client(client: str, affected: Sequence[RunDirectory], home: Path | None) -> Path:
-    """Withdraw the runs, forget the key if `home` is the server's folder, and return the file of the receipt.
+    """Withdraw the runs, and return the file of the receipt.
 
-    The receipt is written before the first run is deleted, and again after each of them.
+    The name and the key are forgotten if `home` is the server's folder. The receipt is written before the first run is deleted,
+    and after each of them.
     """
-    receipt = Receipt(client=client, runs=[])
-    path = write_receipt(runs_folder(), receipt)
+    path = write_receipt(runs_folder(), Receipt(client=client, runs=[]))
     for folder in affected:
-        line = _withdraw(folder, client)
-        stays = _limits(folder, line)
-        receipt = read_receipt(path)
-        receipt = replace(receipt, runs=[*receipt.runs, line], stays=[*dict.fromkeys([*receipt.stays, *stays])])
-        write_receipt(runs_folder(), receipt)
+        entry = _withdraw(folder, client)
+        receipt = read_receipt(path)  # earlier entries may have changed
+        stays = dict.fromkeys([*receipt.stays, *_limits(entry, client)])
+        write_receipt(runs_folder(), replace(receipt, runs=[*receipt.runs, entry], stays=[*stays]))
     if home:
-        removed, stays = _forget_enrolment(client, home)
-        receipt = replace(receipt, removed=removed, stays=[*receipt.stays, *stays])
-        write_receipt(runs_folder(), receipt)
+        receipt = read_receipt(path)
+        removed, stay = _forget_enrolment(client, home)
+        write_receipt(runs_folder(), replace(receipt, removed=removed, stays=[*receipt.stays, *stay]))
     return path
 
 
-def _withdraw(folder: RunDirectory, client: str) -> ReceiptLine:
+def _withdraw(folder: RunDirectory, client: str) -> ReceiptEntry:
     origin, config = origin_of(folder.path), parse(stored_options(folder))
-    files, keeps_rounds = {}, True
+    files: dict[str, bytes] = {}
+    keeps_rounds = True
     if origin:
         markets = {name: text for name, text in origin.markets.items() if not is_meant(name, client)}
         files[ORIGIN] = json.dumps(asdict(replace(origin, markets=markets))).encode()
         keeps_rounds = origin.command != "simulate"  # whose clients' state is not at that round
-    line = withdraw(folder, config, client, files, keeps_rounds=keeps_rounds)
+    entry = withdraw(folder, config, client, files, keeps_rounds=keeps_rounds)
     for command in ("up", "simulate"):
-        _move_home(LOCAL / command / line.run, line.replaced_by, client)
-    return line
+        _move_home(LOCAL / command / entry.run, entry.replaced_by, client)
+    return entry
 
 
 def _move_home(home: Path, replaced_by: str, client: str) -> None:
-    """Give the private files of a run on this machine to the run that replaces it, without the server's logs."""
+    """Give the private files of a run on this machine to the run that replaces it.
+
+    Its server's files, whose logs name the client, are deleted.
+    """
     if not home.is_dir():
         return
     shutil.rmtree(home / "server", ignore_errors=True)
@@ -115,19 +118,21 @@ def _move_home(home: Path, replaced_by: str, client: str) -> None:
         move_clients(home, home.with_name(replaced_by), lambda name: is_meant(name, client))
 
 
-def _limits(folder: RunDirectory, line: ReceiptLine) -> Iterator[str]:
+def _limits(entry: ReceiptEntry, client: str) -> Iterator[str]:
     """Yield what the withdrawal of a run does not undo."""
-    if (
-        origin := origin_of(RunDirectory(folder.path.parent, line.replaced_by).path) if line.replaced_by else None
-    ) and (origin.command in ("up", "simulate")):
-        return
-    yield COPIES
+    origin = origin_of(runs_folder() / entry.replaced_by) if entry.replaced_by else None
+    if not (origin and origin.command in ("up", "simulate")):
+        yield COPIES
     yield DIFFERENCE
+    if entry.replaced_by and (private := LOCAL / "up" / entry.replaced_by / client).is_dir():
+        yield f"the client's own files in {private}, with its ledger; its owner deletes them"
 
 
 def _forget_enrolment(client: str, home: Path) -> tuple[list[str], list[str]]:
     """Return what was deleted of a client's enrolment, and what stays of it."""
-    nodes, removed, stays = home / "nodes", [], []
+    nodes = home / "nodes"
+    removed: list[str] = []
+    stays: list[str] = []
     if "/" in client:
         stays.append(
             f"the key of hub '{client.partition('/')[0]}', and the head of this client's ledger in {nodes}, which protects its"
@@ -145,9 +150,9 @@ def _forget_enrolment(client: str, home: Path) -> tuple[list[str], list[str]]:
 
 
 def make_again(path: Path, *, later: bool) -> Receipt:
-    """Make the runs of a receipt again whose clients are on this machine, and return the receipt after that."""
-    for line in read_receipt(path).runs:
-        command = remake_command(runs_folder() / line.replaced_by) if line.replaced_by and not later else []
+    """Make the runs again whose clients are on this machine, and return the receipt after that."""
+    for entry in read_receipt(path).runs:
+        command = remake_command(runs_folder() / entry.replaced_by) if entry.replaced_by and not later else []
         if command and command[1] in ("up", "simulate") and not command[-1].endswith("…"):
             subprocess.run([sys.executable, "-m", "deploy.cli", *command[1:]], stdout=sys.stderr, check=False)
     return read_receipt(path)
@@ -160,11 +165,11 @@ def remake_command(run: Path) -> list[str]:
     return ["fedloom", origin.command, "--resume", run.name, *data]
 
 
-def describe_line(line: ReceiptLine) -> str:
-    """Return a line of a receipt in a sentence."""
-    start = f" from round {line.from_round}" if line.from_round else ""
-    if line.done != "withdrawn":
-        return f"{line.run}: {line.done}{start} as {line.replaced_by}; model {line.model_after[:16]}…"
-    if line.reason:
-        return f"{line.run}: withdrawn, and not made again: {line.reason}"
-    return f"{line.run}: withdrawn; {line.replaced_by} replaces it once it is made{start}"
+def describe_entry(entry: ReceiptEntry) -> str:
+    """Return an entry of a receipt in a sentence."""
+    start = f" from round {entry.from_round}" if entry.from_round else ""
+    if entry.done != "withdrawn":
+        return f"{entry.run}: {entry.done}{start} as {entry.replaced_by}; model {entry.model_after[:16]}…"
+    if entry.reason:
+        return f"{entry.run}: withdrawn, and not made again: {entry.reason}"
+    return f"{entry.run}: withdrawn; {entry.replaced_by} replaces it once it is made{start}"

@@ -196,9 +196,9 @@ def revoke_key(nodes: Path, name_or_fingerprint: str) -> NodeEntry:
 
 
 def forget_key(nodes: Path, name: str) -> str:
-    """Revoke the key of a forgotten client, delete its name and the heads of its ledgers; return its fingerprint.
+    """Delete the name of a forgotten client and the heads of its ledgers; return its fingerprint.
 
-    The key stays refused, without a name. An empty text says that no key has the name.
+    The key is revoked, without a name. An empty text says that no key has the name.
 
     Raises:
         ConfigError: The file of names or of ledgers is damaged.

@@ -34,7 +34,7 @@ LONGEST_NAME = 96
 """Number of characters of a run's name that its replacement has, too."""
 
 Done = Literal["withdrawn", "solved again", "trained again"]
-"""What was done with a run."""
+"""Treatment of a run of the forgotten client."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def read_forgotten(folder: RunDirectory) -> Forgotten | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReceiptLine:
+class ReceiptEntry:
     """Entry of a receipt for one run.
 
     Args:
@@ -125,7 +125,7 @@ class Receipt:
 
     client: str
     time: str = field(default_factory=_now)
-    runs: list[ReceiptLine]
+    runs: list[ReceiptEntry]
     removed: list[str] = field(default_factory=list)
     stays: list[str] = field(default_factory=list)
 
@@ -170,8 +170,8 @@ def _update_receipts(root: Path, run: str, **changes: Any) -> None:
     """Change the lines of the receipts whose replacement is this run."""
     for path in sorted((root / RECEIPTS).glob("*.json")):
         receipt = read_receipt(path)
-        if any(line.replaced_by == run for line in receipt.runs):
-            lines = [replace(line, **changes) if line.replaced_by == run else line for line in receipt.runs]
+        if any(entry.replaced_by == run for entry in receipt.runs):
+            lines = [replace(entry, **changes) if entry.replaced_by == run else entry for entry in receipt.runs]
             write_receipt(root, replace(receipt, runs=lines))
 
 
@@ -237,8 +237,8 @@ def withdraw(
     files: Mapping[str, bytes] = MappingProxyType({}),
     *,
     keeps_rounds: bool,
-) -> ReceiptLine:
-    """Delete a run of which a client is forgotten, and prepare the run without it; return the entry of the receipt.
+) -> ReceiptEntry:
+    """Delete a run, prepare the run without a client, and return the entry of the receipt.
 
     A process that is killed meanwhile leaves a run that can be withdrawn again.
 
@@ -258,7 +258,7 @@ def withdraw(
         forgotten = _with_client(before, run, names, client)
         result = _result_of(folder)
         start = _last_checkpoint(folder, config, client) if keeps_rounds else 0
-        line = ReceiptLine(
+        entry = ReceiptEntry(
             run=run,
             method=config.method,
             task=config.task,
@@ -266,18 +266,20 @@ def withdraw(
             from_round=start,
             model_before=result.model_sha256 if result else "",
         )
-        if not line.reason:
-            line = replace(line, replaced_by=_next_name(run))
-            new = RunDirectory(root, line.replaced_by)
+        if not entry.reason:
+            entry = replace(entry, replaced_by=_next_name(run))
+            new = RunDirectory(root, entry.replaced_by)
             shutil.rmtree(new.path, ignore_errors=True)  # of a killed process
             new.checkpoints.path.mkdir(parents=True)
             if start:
                 _copy_rounds(folder, new, client, start)
             stored = {**files, FORGOTTEN_FILE: _FORGOTTEN.dump_json(forgotten, indent=1)}
             _prepare(folder, new, stored, len(forgotten.others))
-        _update_receipts(root, run, replaced_by=line.replaced_by, reason=line.reason, model_after="", done="withdrawn")
+        _update_receipts(
+            root, run, replaced_by=entry.replaced_by, reason=entry.reason, model_after="", done="withdrawn"
+        )
         shutil.rmtree(folder.path)
-    return line
+    return entry
 
 
 def _with_client(before: Forgotten | None, run: str, names: Collection[str], client: str) -> Forgotten:
@@ -295,7 +297,7 @@ def _next_name(run: str) -> str:
 
 
 def _last_checkpoint(folder: RunDirectory, config: RunConfig, client: str) -> int:
-    """Return the last round of a network's training whose checkpoint does not depend on a client; 0 for the start.
+    """Return the last round with a checkpoint that does not depend on a client; 0 for the start.
 
     Clients of the new run have no state of earlier rounds. Methods that need one, noise, sums and planners start again.
     """

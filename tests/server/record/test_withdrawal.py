@@ -19,7 +19,7 @@ from server.record.folder import RunDirectory
 from server.record.withdrawal import (
     RECEIPTS,
     Receipt,
-    ReceiptLine,
+    ReceiptEntry,
     clients_of,
     first_round,
     read_receipt,
@@ -36,12 +36,12 @@ ALLOWED = {"methods": ("ridge", "fedavg"), "allow_counts": "clear"}
 LEFT_OUT = "client-2"
 
 
-def forget(root: Path, name: str = "toy", client: str = LEFT_OUT, *, keeps_rounds: bool = True) -> ReceiptLine:
+def forget(root: Path, name: str = "toy", client: str = LEFT_OUT, *, keeps_rounds: bool = True) -> ReceiptEntry:
     """Withdraw a run, and write its receipt."""
     folder = RunDirectory(root, name)
-    line = withdraw(folder, parse(stored_options(folder)), client, keeps_rounds=keeps_rounds)
-    write_receipt(root, Receipt(client=client, runs=[line]))
-    return line
+    entry = withdraw(folder, parse(stored_options(folder)), client, keeps_rounds=keeps_rounds)
+    write_receipt(root, Receipt(client=client, runs=[entry]))
+    return entry
 
 
 def prepared(root: Path, name: str) -> RunConfig:
@@ -75,15 +75,19 @@ def test_a_sum_without_a_client_equals_one_that_never_had_it(trust: str, tmp_pat
     others.run(summed("ridge", trust))
     first = federation.run(summed("ridge", trust))
     before = solved(tmp_path / "all")
-    line = forget(tmp_path / "all")
-    assert (line.done, line.replaced_by, line.model_before) == ("withdrawn", "toy.2", first.model_sha256)
+    entry = forget(tmp_path / "all")
+    assert (entry.done, entry.replaced_by, entry.model_before) == ("withdrawn", "toy.2", first.model_sha256)
     result = federation.run(prepared(tmp_path / "all", "toy.2"), resume=True)
     assert (result.status, result.replaces, len(result.clients)) == ("completed", "toy", 4)
     require_equal(solved(tmp_path / "all", "toy.2"), solved(tmp_path / "others"))
     assert any(not np.array_equal(before[name], a) for name, a in solved(tmp_path / "all", "toy.2").items())
     [receipt] = (tmp_path / "all" / RECEIPTS).glob("*.json")
-    [line] = read_receipt(receipt).runs
-    assert (line.done, line.model_before, line.model_after) == ("solved again", first.model_sha256, result.model_sha256)
+    [entry] = read_receipt(receipt).runs
+    assert (entry.done, entry.model_before, entry.model_after) == (
+        "solved again",
+        first.model_sha256,
+        result.model_sha256,
+    )
 
 
 @pytest.mark.parametrize(("client", "left_out"), [("a/client-3", {"a/client-3"}), ("a", {"a/client-0", "a/client-3"})])
@@ -134,8 +138,8 @@ def test_two_clients_are_forgotten_one_after_the_other(tmp_path: Path) -> None:
     assert forget(tmp_path, "toy.2", "client-4").replaced_by == "toy.3"
     result = run(InProcessGrid(people.sessions, 1), prepared(tmp_path, "toy.3"), tmp_path)
     assert sorted(result.clients) == ["client-0", "client-1", "client-3"]
-    lines = [line for path in (tmp_path / RECEIPTS).glob("*.json") for line in read_receipt(path).runs]
-    assert {(line.replaced_by, line.done, line.model_after) for line in lines} == {
+    lines = [entry for path in (tmp_path / RECEIPTS).glob("*.json") for entry in read_receipt(path).runs]
+    assert {(entry.replaced_by, entry.done, entry.model_after) for entry in lines} == {
         ("toy.3", "solved again", result.model_sha256)
     }
     with pytest.raises(ConfigError, match=r"run 'toy\.2' was withdrawn, .* use run 'toy\.3'"):
@@ -161,10 +165,11 @@ def test_noise_is_charged_again_by_the_others_only(tmp_path: Path) -> None:
     ],
 )
 def test_too_few_others_leave_no_run(clients: int, options: dict[str, Scalar], reason: str, tmp_path: Path) -> None:
-    federation = SumFederation(tmp_path, clients=clients, helpers=2 if options.get("trust") else 0)
-    federation.run(summed("fedavg", **{"trust": "local", "rounds": 1, **options}))
-    line = forget(tmp_path, client="client-0")
-    assert (line.done, line.reason, line.replaced_by) == ("withdrawn", reason, "")
+    trust = str(options.pop("trust", "local"))
+    federation = SumFederation(tmp_path, clients=clients, helpers=2 if trust == "helpers" else 0)
+    federation.run(summed("fedavg", trust, rounds=1, **options))
+    entry = forget(tmp_path, client="client-0")
+    assert (entry.done, entry.reason, entry.replaced_by) == ("withdrawn", reason, "")
     assert [path.name for path in tmp_path.iterdir()] == [RECEIPTS]
 
 
