@@ -79,7 +79,7 @@ COMMANDS: tuple[CommandRef, ...] = (
     CommandRef("resume", "deploy.commands.status:resume", "End the pause of the clients of a state folder.", "Owner"),
     CommandRef(
         "leave",
-        "deploy.commands.status:leave",
+        "deploy.commands.leave:leave",
         "Let the clients of a state folder leave after the work under way, like SIGTERM.",
         "Owner",
     ),

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 def forget(
     client: Annotated[
-        str, typer.Argument(metavar="CLIENT", help="Name of the client; that of a hub means all of its.")
-    ],
+        str,
+        typer.Argument(
+            metavar="CLIENT",
+            help="Name of the client, or of a hub with all its clients; default: list the clients that ask to be forgotten.",
+        ),
+    ] = "",
     runs: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,12 +46,17 @@ def forget(
     is trained again, from the last checkpoint before the client's first round if there is one. Runs of `up` and `simulate` are
     made again at once, those of `serve` and `submit` once their clients are connected.
 
+    Owners ask for this by `fedloom leave --forget`; without CLIENT, these requests are listed.
+
     The client's name is deleted, and its key refused. A receipt says what was done with each run.
     """
     from deploy.cli.output import note, print_object, say
     from deploy.federation.oblivion import describe_entry, find_affected, forget_client, make_again, remake_command
     from deploy.federation.runs import runs_folder
 
+    if not client:
+        _list(json=json)
+        return
     affected = find_affected(client, runs or [], home)
     if not (yes or _agreed(client, affected)):
         say("nothing was forgotten")
@@ -64,6 +73,24 @@ def forget(
         print_object({**asdict(receipt), "file": str(path)})
     else:
         say(f"receipt {path}")
+
+
+def _list(*, json: bool) -> None:
+    """Print the clients that ask to be forgotten."""
+    from common.text import printable
+    from deploy.cli.output import print_object, say
+    from deploy.federation.oblivion import list_requests
+
+    asking = list_requests()
+    if json:
+        print_object([{"client": name, "runs": runs} for name, runs in asking.items()])
+        return
+    for name, runs in asking.items():
+        say(
+            f"{printable(name, 80)} asks to be forgotten (runs {', '.join(runs)}); fedloom forget {printable(name, 80)}"
+        )
+    if not asking:
+        say("no client asks to be forgotten")
 
 
 def _agreed(client: str, affected: Sequence["RunDirectory"]) -> bool:

@@ -22,6 +22,7 @@ from server.record.withdrawal import (
     Receipt,
     ReceiptEntry,
     clients_of,
+    find_requests,
     is_meant,
     read_receipt,
     took_part,
@@ -62,6 +63,13 @@ def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDire
     if busy := [folder.path.name for folder in affected if not folder.is_idle()]:
         raise ConfigError(f"run '{busy[0]}' is in progress; end it with fedloom stop, and then forget the client")
     return affected
+
+
+def list_requests() -> dict[str, list[str]]:
+    """Return client that asks to be forgotten -> runs in which it took part."""
+    folders = stored_runs(runs_folder())
+    asking = sorted({name for folder in folders for name in find_requests(folder)})
+    return {name: [folder.path.name for folder in folders if took_part(folder, name)] for name in asking}
 
 
 def _hint(client: str, folders: Sequence[RunDirectory]) -> str:

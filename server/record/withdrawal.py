@@ -21,6 +21,7 @@ from common.config.run import RunConfig
 from common.errors import DataError, StateError
 from common.files import write_atomically
 from common.text import count
+from server.clients.roster import ASKS_FORGETTING
 from server.record.events import RoundEvent, Start
 from server.record.folder import EVENTS_FILE, FORGOTTEN_FILE, RunDirectory
 from server.record.model_choice import BEST_MODEL
@@ -202,6 +203,15 @@ def took_part(folder: RunDirectory, client: str) -> bool:
 def is_meant(name: str, client: str) -> bool:
     """Return True if a name is the client's, or that of a client of this hub."""
     return name == client or name.startswith(f"{client}/")
+
+
+def find_requests(folder: RunDirectory) -> set[str]:
+    """Return the names of the clients that asked to be forgotten in a run."""
+    found: set[str] = set()
+    for event in folder.events():
+        if isinstance(event, RoundEvent):
+            found.update(name for name, reason in event.refused.items() if ASKS_FORGETTING in reason)
+    return found & clients_of(folder)  # without nodes that were refused before they had a name
 
 
 def find_obstacle(config: RunConfig, others: int) -> str:

@@ -4,14 +4,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flwr.app import Error, Message
 
+from client.app import respond
 from client.hub.hub import Hub
+from client.owner.control import FORGET_TEXT
 from client.session import Session
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.options import Scalar
+from common.wire.messages import REFUSED, TRAIN
 from deploy.federation.runs import stored_options
 from deploy.simulation.grid import InProcessGrid
 from server.record.events import RoundEvent
@@ -21,6 +25,7 @@ from server.record.withdrawal import (
     Receipt,
     ReceiptEntry,
     clients_of,
+    find_requests,
     first_round,
     read_receipt,
     took_part,
@@ -28,7 +33,7 @@ from server.record.withdrawal import (
     write_receipt,
 )
 from server.run import run
-from tests.support.hubs import NodeGrid, nodes_of, settings
+from tests.support.hubs import NodeGrid, direct, nodes_of, settings
 from tests.support.owners import SHARING, owners
 from tests.support.sum_runs import POLICY, SumFederation, noised, summed
 
@@ -210,3 +215,22 @@ def test_a_run_in_use_is_not_withdrawn(tmp_path: Path) -> None:
     with folder.lock(), pytest.raises(ConfigError, match="in use"):
         withdraw(RunDirectory(tmp_path, "toy"), config, LEFT_OUT, keeps_rounds=False)
     assert (folder.path / "result.json").exists()
+
+
+def test_a_client_asks_to_be_forgotten_in_a_round(tmp_path: Path) -> None:
+    people = owners(4, SHARING.model_copy(update=ALLOWED))
+
+    def ask(message: Message) -> Message | None:
+        if message.metadata.message_type == TRAIN and message.content["fedloom"]["round"] == 2:
+            return Message(Error(REFUSED, FORGET_TEXT), reply_to=message)
+        return respond(people.sessions[3], message)
+
+    nodes = {node: direct(session) for node, session in people.sessions.items()} | {3: ask}
+    run(NodeGrid(nodes), settings(tmp_path, "fedavg", federation__min_clients=4), tmp_path)
+    folder = RunDirectory(tmp_path, "toy")
+    rounds = [event for event in folder.events() if isinstance(event, RoundEvent)]
+    assert find_requests(folder) == {LEFT_OUT}
+    assert [event.answered for event in rounds] == [4, 3, 3]
+    assert rounds[2].clients[LEFT_OUT].state == "refused"
+    forget(tmp_path)
+    assert not find_requests(RunDirectory(tmp_path, "toy.2"))
