@@ -37,6 +37,7 @@ from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
 from server.record.journal import Journal, restore
 from server.record.result import Result
+from server.record.withdrawal import complete_receipts, read_forgotten
 from server.round.round import Round, RoundObserver
 from server.round.state import RunState
 from server.secure.counts import NAME_CHANNELS, sum_masked_counts, sum_masked_names
@@ -196,7 +197,7 @@ class Connection:
         config = parties.config
         sent = config.model_copy(update={"resume": False})  # else clients of a resumed run prepare their data again
         invitation = EnrolRequest(config.run_id, to_json(sent), catalogue, parties.cards)
-        enrolment = _build_enrolment(config, invitation, self.connect(parties)(), self.grid, self.nodes)
+        enrolment = _build_enrolment(config, invitation, self.connect(parties)(), self.grid, self.folder, self.nodes)
         journal = Journal(self.folder, config, enrolment, self.grid.get_node_ids)
         enrolment.on_wait, enrolment.on_refusal = journal.record_waiting, self.folder.append
         return enrolment, journal
@@ -278,6 +279,7 @@ def _run(at: Connection, parties: Parties, catalogue: Vocabulary, on_round: OnRo
         journal.finish(strategy.state, error=error)
         raise
     result = journal.finish(strategy.state, early)
+    complete_receipts(folder.path.parent, result, is_solved=config.capabilities.closed_form)
     parties.dismiss()  # afterwards: a run that is killed before its result needs its helpers
     return result
 
@@ -325,9 +327,14 @@ def _resolve(vocabulary: Vocabulary, config: RunConfig, clients: int) -> RunConf
 
 
 def _build_enrolment(
-    config: RunConfig, invitation: EnrolRequest, grid: PollingGrid, hubs: HubGrid, nodes: Path | None
+    config: RunConfig,
+    invitation: EnrolRequest,
+    grid: PollingGrid,
+    hubs: HubGrid,
+    folder: RunDirectory,
+    nodes: Path | None,
 ) -> Enrolment:
-    names = NameBindings(nodes, hubs.get_nodes)
+    names, forgotten = NameBindings(nodes, hubs.get_nodes), read_forgotten(folder)
 
     def ledger_owner(node: int) -> str:
         """Return the fingerprint of a node's key, with the client's name behind that of a hub."""
@@ -342,6 +349,7 @@ def _build_enrolment(
         ledgers=LedgerHeads(nodes, config.task, ledger_owner),
         hubs=HubAdmission(hubs, names, SUMS if config.privacy.resolved_trust == "helpers" else ""),
         poll_cap=config.federation.poll_cap,
+        forgets=forgotten.forgets if forgotten else lambda client: False,
     )
 
 

@@ -432,7 +432,9 @@ class RunConfig(Options):
         if self.catalogue != FEDERATED:
             return
         if self.start_from:
-            raise ValueError("a run with start-from has the names of that run; remove catalogue=federated, or start-from")
+            raise ValueError(
+                "a run with start-from has the names of that run; remove catalogue=federated, or start-from"
+            )
         if not TASKS[self.task].vocabulary.is_listed:
             noun = TASKS[self.task].vocabulary.noun()
             raise ValueError(f"catalogue=federated does not apply to the {noun} of task '{self.task}'; name a file")

@@ -4,7 +4,7 @@ Federations of processes and simulations share this code, so their partitions ar
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -142,9 +142,23 @@ def write_clients(
             placed(folder.name, task, share, folder, dialect=dialect.options if share in owned else ())
             for folder, share in zip(homes, shares, strict=True)
         ]
+    _store(home, specs)
+    return specs
+
+
+def _store(home: Path, specs: Sequence[ClientSpec]) -> None:
     stored = json.dumps([asdict(spec) for spec in specs], default=str)
     write_file(home / "clients.json", stored.encode(), overwrite=True)
-    return specs
+
+
+def move_clients(home: Path, target: Path, leaves: Callable[[str], bool]) -> None:
+    """Move the folder of a run's clients, and store those that stay.
+
+    The folder of a client that leaves is moved, too: it is its owner's.
+    """
+    staying = [spec for spec in stored_clients(home) if not leaves(spec.name)]
+    home.rename(target)
+    _store(target, [replace(spec, home=target.resolve() / spec.name) for spec in staying])
 
 
 def stored_clients(home: Path) -> list[ClientSpec]:

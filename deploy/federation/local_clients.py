@@ -42,7 +42,7 @@ from deploy.federation.request import (
     stop_of_up,
     with_catalogue,
 )
-from deploy.federation.runs import Command, remember, runs_folder
+from deploy.federation.runs import Command, origin_of, remember, runs_folder
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file
 from deploy.keys.nodes import load_public_key, make_node_key, public_path
@@ -170,7 +170,8 @@ def prepare_clients(
         }
         if given := [name for name, is_set in set_again.items() if is_set]:
             raise refusal(config.run_id, given[0], f"its own {count(len(specs), 'client')} and their data")
-        require_one_budget(config, limits, specs[0].source, len(specs), root)
+        origin = origin_of(runs_folder() / config.run_id)  # names all partitions, also that of a forgotten client
+        require_one_budget(config, limits, specs[0].source, origin.clients if origin else len(specs), root)
         with_catalogue(config, catalogue)
     else:
         data, clients = repeat_partition(request.config, "up", data, clients)

@@ -17,7 +17,7 @@ from common.wire.hubs import is_from_hub, split_answers
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import REVOKED_KEY, NameBindings
-from server.clients.roster import EnrolledClient, Roster
+from server.clients.roster import FORGOTTEN, EnrolledClient, Roster
 from server.exchange.grid import content_of
 from server.exchange.relays import HubGrid, split_reply
 from server.record.events import Refusal
@@ -153,6 +153,7 @@ class Enrolment:
         ledgers: Heads of the clients' privacy ledgers.
         hubs: Admission of hubs; None refuses them.
         poll_cap: Longest pause of a node between two polls in seconds; 0: by the number of nodes.
+        forgets: Predicate that is True for the names of clients that the run is without.
     """
 
     def __init__(
@@ -166,11 +167,12 @@ class Enrolment:
         ledgers: LedgerHeads | None = None,
         hubs: HubAdmission | None = None,
         poll_cap: float = 0.0,
+        forgets: Callable[[str], bool] = lambda client: False,
     ) -> None:
         self.roster, self.helpers, self._names = Roster(clock), invitation.helpers, names or NameBindings()
         self.ledgers, self._hubs = ledgers or LedgerHeads(), hubs or HubAdmission()
         self._invitation, self._wait, self._ask = invitation, wait, ask
-        self._clock, self._sleep, self._poll_cap = clock, sleep, poll_cap
+        self._clock, self._sleep, self._poll_cap, self._forgets = clock, sleep, poll_cap, forgets
         self.on_wait: Callable[[Collection[int], int, float], None] = lambda online, wanted, seconds: None
         """Callback while clients are missing: connected nodes, required clients, and remaining seconds."""
         self.on_refusal: Callable[[Refusal], None] = lambda refusal: None
@@ -275,7 +277,7 @@ class Enrolment:
                     self._take(hosted)
                 return node
             client = accept(node, reply, self.roster.hosted.get(node, ""))
-            client = replace(client, name=self._names.resolve(node, client.name))
+            client = replace(client, name=self._resolve(node, client.name))
             self.ledgers.check(node, client.ledger)
             self.roster.enrol(client)
         except WireError as refusal:
@@ -285,6 +287,17 @@ class Enrolment:
             self.roster.registered[node] = self._names.bound(node)
             self._explain(node, reason, wrote=reply.has_error())
         return node
+
+    def _resolve(self, node: int, name: str) -> str:
+        """Return the name under which a node is enrolled.
+
+        Raises:
+            WireError: The name belongs to another key, or the client is forgotten.
+        """
+        name = self._names.resolve(node, name)
+        if self._forgets(name):
+            raise WireError(FORGOTTEN)
+        return name
 
     def _explain(self, node: int, reason: str, *, wrote: bool) -> None:
         """Report the reason of a refusal, also to the client unless it wrote it; nobody waits for its answer."""

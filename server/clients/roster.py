@@ -13,8 +13,14 @@ REINVITE_SECONDS = 60.0  # seconds after which a node that refused is invited ag
 PAUSED = "paused by its owner"
 """Reason with which a paused client refuses a request."""
 
+ASKS_FORGETTING = "asks to be forgotten"
+"""Reason with which a client refuses a request before it leaves."""
+
 REVOKED = "has revoked this key"
 """Part of the reason for which the server refuses a node whose key is revoked."""
+
+FORGOTTEN = "this run is made again without this client, which is forgotten"
+"""Reason for which the server refuses a forgotten client."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +108,10 @@ class Roster:
         self.clients.pop(node, None)
 
     def leave(self, node: int, reason: str = "") -> str:
-        """Remove a client that failed and return its name; a paused one is not invited for a while."""
+        """Remove a client that failed and return its name; one that pauses or leaves is not invited soon."""
         name = self.name(node)
         self.forget(node)
-        if PAUSED in reason:
+        if PAUSED in reason or ASKS_FORGETTING in reason:
             self.refuse(node, reason)
         return name
 
@@ -126,6 +132,8 @@ class Roster:
         """Return the display name of a node."""
         if node in self.clients:
             return self.clients[node].name
+        if self.refused.get(node) == FORGOTTEN:
+            return f"node-{node}"
         return self.hosted.get(node) or self.registered.get(node) or f"node-{node}"
 
     def names(self, nodes: Iterable[int]) -> dict[int, str]:

@@ -31,6 +31,7 @@ from server.record.folder import Checkpoint, RunDirectory
 from server.record.model_choice import ModelChoice, model_file
 from server.record.result import Result
 from server.record.verdict import build_result
+from server.record.withdrawal import read_forgotten
 from server.round.checks import LossWatch
 from server.round.state import PLAN_PREFIX, RunState, Trained
 from server.secure.parties import describe_privacy
@@ -338,6 +339,8 @@ class Journal:
             error=error,
             parent=self._folder.parent(),
         )
+        if forgotten := read_forgotten(self._folder):
+            result = replace(result, replaces=forgotten.replaces)
         self._folder.write_result(result)
         self._folder.append(Finish(status=result.status, reason=result.reason))
         return result
