@@ -28,6 +28,13 @@ class SharingPolicy(Options):
     `true` stand for `never` and `clear`.
     """
 
+    allow_names: Literal["never", "summed", "clear"] = "never"
+    """Names in this client's data, such as items, for a vocabulary that clients find together.
+
+    Hashes of all names are sent first, then the names in hash buckets that enough clients have, as the server says. Values are
+    those of `allow-counts`.
+    """
+
     share_metrics: Literal["without_noise", "summed", "always", "never"] = "without_noise"
     """Runs in which metrics of held-out data are sent to the server.
 
@@ -57,7 +64,7 @@ class SharingPolicy(Options):
     helpers: dict[str, Annotated[str, Field(pattern="^SHA256:[A-Za-z0-9+/]{43}$")]] = Field(default_factory=dict)
     """Pinned helpers: name -> fingerprint of their node key, as `fedloom keys show` prints it."""
 
-    @field_validator("allow_counts", mode="before")
+    @field_validator("allow_counts", "allow_names", mode="before")
     @classmethod
     def _read_flag(cls, value: Any) -> Any:
         return ("clear" if value else "never") if isinstance(value, bool) else value
@@ -81,6 +88,18 @@ class SharingPolicy(Options):
         if self.allow_counts == "never" or (self.allow_counts == "summed" and not summed):
             way = "inside secure sums" if summed else "in plaintext"
             raise RefusedError(f"the policy does not allow sending counts {way} (allow-counts = {self.allow_counts})")
+
+    def check_vocabulary(self, *, summed: bool) -> None:
+        """Refuse to send names in the data, in plaintext or inside a secure sum, unless the owner opted in.
+
+        Raises:
+            RefusedError: The policy does not allow it.
+        """
+        if self.allow_names == "never" or (self.allow_names == "summed" and not summed):
+            way = "inside secure sums" if summed else "in plaintext"
+            raise RefusedError(
+                f"the policy does not allow sending names in the data {way} (allow-names = {self.allow_names})"
+            )
 
     def shares_metrics(self, options: PrivacyOptions) -> bool:
         """Return True if metrics are sent to the server in plaintext in a run with these options."""
@@ -273,8 +292,8 @@ STRICT_FLAGS = ("require_noise", "strict_property")
 UPPER, LOWER = ("max_epsilon", "delta", "max_epsilon_per_round"), ("min_sum", "min_helpers")
 """Upper and lower limits."""
 
-COUNTS = ("never", "summed", "clear")
-"""Values of `allow-counts`, the strictest first."""
+WAYS = ("never", "summed", "clear")
+"""Values of `allow-counts` and `allow-names`, the strictest first."""
 
 
 def find_looser(policy: Policy, default: Policy) -> list[str]:
@@ -285,7 +304,7 @@ def find_looser(policy: Policy, default: Policy) -> list[str]:
     looser |= {key: asked[key] > other[key] for key in UPPER} | {key: asked[key] < other[key] for key in LOWER}
     looser |= {key: other[key] and not asked[key] for key in STRICT_FLAGS}
     looser["max_local_steps"] = (asked["max_local_steps"] or math.inf) > (other["max_local_steps"] or math.inf)
-    looser["allow_counts"] = COUNTS.index(asked["allow_counts"]) > COUNTS.index(other["allow_counts"])
+    looser |= {key: WAYS.index(asked[key]) > WAYS.index(other[key]) for key in ("allow_counts", "allow_names")}
     looser["share_metrics"] = asked["share_metrics"] not in (other["share_metrics"], "never")
     looser["share_metrics"] &= other["share_metrics"] != "always"
     looser["helpers"] = not asked["helpers"].items() <= other["helpers"].items()

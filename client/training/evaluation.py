@@ -49,7 +49,8 @@ def evaluate_models(config: RunConfig, participant: Participant, split: str, *, 
     weights: Metrics = {}
     if isinstance(learner, HasBaselines):
         metrics, weights = map(dict, learner.baselines(split, request.statics))
-    models = models_of_client(options, request.model, state)
+    untrained = {name: p.detach().numpy() for name, p in learner.module.named_parameters()}  # a closed form sends none
+    models = models_of_client(options, request.model or untrained, state)
     for prefix, model in models.items():
         means, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in means.items()}

@@ -73,22 +73,23 @@ class ClosedForm(Generic[VocabularyT]):
     Args:
         sums: Number of sums; one less if λ is given.
         noised_sums: Number of sums in runs with noise, among which the budget is divided.
-        start: (vocabulary, True in runs with noise) -> what is known before the first sum, such as sizes.
+        start: (vocabulary, options of the task, True in runs with noise) -> what is known before the first sum, such as sizes.
         template: What is solved so far -> zeros of the names, shapes and dtypes of a client's next statistics. Tables may be
             sent as rows.
         solve: (what is solved so far, next sums in float64, strength λ of the ridge or 0 if clients choose it) -> what is
             solved after these sums.
-        limit_masked: What is known before the first sum -> the same in secure sums, in which a client's vector has all rows.
+        limit_masked: (what is known before the first sum, columns that each table has in addition) -> the same in secure
+            sums, in which a client's vector has all rows.
         lasting: Statistic -> names of its rows, for sums to which a run that continues this one adds its own. Other
             statistics, such as hits by λ, depend on a model and are those of one run.
     """
 
     sums: int
     noised_sums: int
-    start: Callable[[VocabularyT, bool], Arrays]
+    start: Callable[[VocabularyT, Any, bool], Arrays]
     template: Callable[[Arrays], Arrays]
     solve: Callable[[Arrays, Arrays, float], Arrays]
-    limit_masked: Callable[[Arrays], Arrays] = lambda started: started
+    limit_masked: Callable[[Arrays, int], Arrays] = lambda started, columns: started
     lasting: Mapping[str, RowNames] = field(default_factory=dict)
 
     def name_sums(self, solved: Arrays, sums: Arrays) -> Arrays:
@@ -120,6 +121,33 @@ NAMES, VALUES = "/names", "/values"
 
 AnyClosedForm = ClosedForm[Any]
 """Closed form of any vocabulary."""
+
+
+def limit_pairs(most: int, columns: int, further: int) -> int:
+    """Return the number of items whose pairs, with further columns, take the room of those of `most`."""
+    return int(most * (columns / (columns + further)) ** 0.5)
+
+
+def widen(template: Arrays) -> Arrays:
+    """Return a template whose tables have one column more; see `count_clients`."""
+    return {n: np.zeros((len(a), a.shape[1] + 1), a.dtype) if a.ndim == 2 else a for n, a in template.items()}
+
+
+def count_clients(statistics: Arrays) -> Arrays:
+    """Return a client's statistics with a column more in each table: 1 for rows that are not all zero."""
+    return {
+        n: np.concatenate([a, (a != 0).any(axis=1, keepdims=True).astype(a.dtype)], axis=1) if a.ndim == 2 else a
+        for n, a in statistics.items()
+    }
+
+
+def drop_rare(sums: Arrays, least: int) -> Arrays:
+    """Return sums over `count_clients` without its column; rows of fewer than `least` clients are zero."""
+    found = {n: a[:, :-1].copy() if a.ndim == 2 else a for n, a in sums.items()}
+    for n, a in sums.items():
+        if a.ndim == 2:
+            found[n][a[:, -1] < least - 0.5] = 0
+    return found
 
 
 def sum_entries(table: str, entries: Sequence[tuple[Ints, float | Floats]]) -> Arrays:

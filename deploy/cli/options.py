@@ -136,12 +136,15 @@ Dates = Annotated[
 ]
 Catalogue = Annotated[
     Path | None,
-    typer.Option(help="Use this public vocabulary (JSON); default: the one of the data."),
+    typer.Option(
+        help="Use this public vocabulary (JSON), or federated: the one that the clients find; default: the one of the data."
+    ),
 ]
 SharedCatalogue = Annotated[
     Path | None,
     typer.Option(
-        "--catalogue", help="Use this public vocabulary (JSON) for all clients; default: the one of the embedded data."
+        "--catalogue",
+        help="Use this public vocabulary (JSON), or federated: clients find it; default: the one of the embedded data.",
     ),
 ]
 Clients = Annotated[

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from client.data.dataset import AnyDataset
+from client.data.read import read_under
 from client.tasks.registry import build_learner
 from client.training.alone import measure_alone
 from client.training.comparison import (
@@ -21,12 +22,16 @@ from client.training.comparison import (
 from common.config.parse import configure_alone
 from common.config.run import RunConfig
 from common.errors import FedloomError
+from common.tasks.registry import read_vocabulary
 from common.tasks.spec import ALONE, BOTH, SIMPLE
+from common.tasks.vocabulary import FEDERATED
 from common.text import count
 from common.wire.messages import EvaluateReply
 from deploy.cli.output import console
+from deploy.federation.runs import runs_folder
 from deploy.federation.start import ClientSpec
 from server.aggregation.metrics import Evaluation, PairedSums, pool_sums, summarize
+from server.record.folder import RunDirectory
 from server.record.result import Result
 from server.record.verdict import compare_alone, floor_of, judge_run
 
@@ -91,7 +96,11 @@ def with_alone(
         soft_wrap=True,
     )
     try:
-        alone = train_alone(config, result.rounds_done, {f"client-{k}": partitions[k] for k in drawn})
+        chosen = {f"client-{k}": partitions[k] for k in drawn}
+        if config.catalogue == FEDERATED:
+            vocabulary = read_vocabulary(config.task, RunDirectory(runs_folder(), config.run_id).catalogue())
+            chosen = {name: read_under(config.task, part, vocabulary) for name, part in chosen.items()}
+        alone = train_alone(config, result.rounds_done, chosen)
     except (FedloomError, KeyboardInterrupt):
         return result
     value = pool_measured(result.task, alone).metrics.get(verdict.metric)

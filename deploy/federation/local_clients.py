@@ -13,6 +13,7 @@ from client.tasks.registry import build_learner
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.node_names import fingerprint
+from common.tasks.vocabulary import FEDERATED
 from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
 from deploy.cli.output import console, note
@@ -32,6 +33,7 @@ from deploy.federation import start as federation
 from deploy.federation.processes import Processes
 from deploy.federation.request import (
     extended_vocabulary,
+    name_vocabulary,
     refusal,
     repeat_partition,
     resolve,
@@ -40,7 +42,7 @@ from deploy.federation.request import (
     stop_of_up,
     with_catalogue,
 )
-from deploy.federation.runs import Command, remember, runs_folder
+from deploy.federation.runs import Command, origin_of, remember, runs_folder
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file
 from deploy.keys.nodes import load_public_key, make_node_key, public_path
@@ -152,7 +154,7 @@ def prepare_clients(
         DataError: The data cannot be read or partitioned.
     """
     decided = {"federation.stop": stop} if (stop := stop_of_up(request)) is not None else {}
-    config = resolve(request, {**decided, "federation.min-clients": clients})
+    config, catalogue = name_vocabulary(resolve(request, {**decided, "federation.min-clients": clients}), catalogue)
     home = (LOCAL / "up" / config.run_id).resolve()
     if request.resume and policy is None and (home / POLICY).exists():
         policy = home / POLICY  # the owner's policy outlives a pause
@@ -168,13 +170,15 @@ def prepare_clients(
         }
         if given := [name for name, is_set in set_again.items() if is_set]:
             raise refusal(config.run_id, given[0], f"its own {count(len(specs), 'client')} and their data")
-        require_one_budget(config, limits, specs[0].source, len(specs), root)
+        origin = origin_of(runs_folder() / config.run_id)  # names all partitions, also that of a forgotten client
+        require_one_budget(config, limits, specs[0].source, origin.clients if origin else len(specs), root)
         with_catalogue(config, catalogue)
     else:
         data, clients = repeat_partition(request.config, "up", data, clients)
         partitions = _partition(config, request, dialect, data, clients, catalogue)
         resolved = resolve(request, {**decided, "federation.min-clients": len(partitions)})
-        config = resolved.model_copy(update={"run_id": config.run_id})
+        named = {"run_id": config.run_id, "catalogue": config.catalogue}
+        config = resolved.model_copy(update=named)
         require_one_budget(config, limits, data, len(partitions), root)
         specs = write_clients(config.task, data, partitions, home, root, dialect)
         config = _record(config, "up", data, partitions, len(partitions), home)
@@ -192,11 +196,13 @@ def prepare_simulation(
         ConfigError: An option is wrong, or does not fit the run that is resumed.
         DataError: The data cannot be read or partitioned.
     """
-    config = resolve(request, {"federation.min-clients": 1, "federation.wait": 1})
+    resolved = resolve(request, {"federation.min-clients": 1, "federation.wait": 1})
+    config, catalogue = name_vocabulary(resolved, catalogue)
     data, dialect = with_test(config.task, source.data, test), source.dialect
     if request.resume:
         folder = RunDirectory(runs_folder(), config.run_id)
-        vocabulary = run_vocabulary(folder, config.task, read_catalogue(config.task, catalogue))
+        given = read_catalogue(config.task, catalogue)
+        vocabulary = run_vocabulary(folder, config.task, given) if given or config.catalogue != FEDERATED else None
         data, clients = run_partition(folder, data, clients)
         partitions = partition_source(config.task, data, vocabulary, clients or 0, dialect)
     else:
@@ -212,7 +218,9 @@ def _partition(
     config: RunConfig, request: RunRequest, dialect: Dialect, data: str, clients: int | None, catalogue: Path | None
 ) -> Sequence[AnyDataset]:
     """Return each client's partition of a new run's data, read under the vocabulary that the options name."""
-    named = Path(config.catalogue) if request.config and config.catalogue != "demo" else None
+    if config.catalogue == FEDERATED and is_demo(data):
+        raise ConfigError("--catalogue federated does not apply to demo data, whose names are public; set --data")
+    named = Path(config.catalogue) if request.config and config.catalogue not in ("demo", FEDERATED) else None
     fewest = max(DEFAULT_CLIENTS, config.secure_sums.fewest if config.privacy.trust == "helpers" else 0)
     vocabulary = read_catalogue(config.task, catalogue or named)
     if config.start_from:
@@ -239,7 +247,7 @@ def _record(
         note(f"{data}: {line}")
     if not any(build_learner(config, part).examples for part in partitions):
         raise DataError("no client has a record to train on; add records to the data", data)
-    if not is_demo(data):
+    if not is_demo(data) and config.catalogue != FEDERATED:
         vocabulary = home / "catalogue.json"
         write_file(vocabulary, partitions[0].vocabulary.to_json().encode(), overwrite=True)
         config = config.model_copy(update={"catalogue": str(vocabulary)})

@@ -15,7 +15,7 @@ from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS
 from common.options import Scalar, leaves
 from common.tasks.registry import FIRST_TASK, TASKS, read_vocabulary
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import FEDERATED, Vocabulary
 from common.text import hint
 from deploy.cli.options import RunRequest
 from deploy.data.sources import read_catalogue
@@ -202,6 +202,21 @@ def run_vocabulary(folder: RunDirectory, task: str, given: Vocabulary | None) ->
     return vocabulary
 
 
+def name_vocabulary(config: RunConfig, catalogue: Path | None) -> tuple[RunConfig, Path | None]:
+    """Return the run and its vocabulary file; for `--catalogue federated` there is no file.
+
+    Raises:
+        ConfigError: The clients of such a run cannot find one, or the run is resumed and has its own.
+    """
+    if catalogue is None or str(catalogue) != FEDERATED:
+        if catalogue and config.catalogue == FEDERATED and not config.resume:  # of --config or --set
+            config = config.model_copy(update={"catalogue": str(catalogue.resolve())})
+        return config, catalogue
+    if config.resume and config.catalogue != FEDERATED:
+        raise refusal(config.run_id, "--catalogue", "its own vocabulary")
+    return parse({**flatten(config), "catalogue": FEDERATED}), None
+
+
 def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
     """Return the run of a server without data, with the vocabulary in the file.
 
@@ -209,8 +224,9 @@ def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
         ConfigError: The run is resumed and has another vocabulary.
         DataError: The file is missing or holds no vocabulary.
     """
+    config, catalogue = name_vocabulary(config, catalogue)
     given = read_catalogue(config.task, catalogue)
-    if config.resume:
+    if config.resume and (given or config.catalogue != FEDERATED):
         run_vocabulary(RunDirectory(runs_folder(), config.run_id), config.task, given)
     elif config.start_from:
         parent = find_parent(config.start_from)

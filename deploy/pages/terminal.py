@@ -117,10 +117,18 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
 
 
 def waiting_line(event: Waiting) -> Text:
-    """Return the line of a wait, such as `waiting for clients: 1 connected, 2 required (shop-3)`."""
+    """Return the line of a wait, such as `waiting for clients: 1 connected, 2 required (shop-3)`.
+
+    Clients that refuse are counted by their reasons.
+    """
     names = [printable(name, 80) for name in event.online]
     online = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
-    line = Text(f"waiting for clients: {len(names)} connected, {event.wanted} required", "yellow")
+    here = f"{len(names)} connected"
+    if event.refused:
+        here = f"{len(names) - sum(event.refused.values())} take part"
+    line = Text(f"waiting for clients: {here}, {event.wanted} required", "yellow")
+    for reason, number in event.refused.items():
+        line.append(f"; {number} refused: {first_line(reason, 400)}")
     return line.append(f" ({online})" if online else "", "dim")
 
 

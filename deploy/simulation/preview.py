@@ -288,6 +288,8 @@ def lines_of(preview: Preview, costs: Sequence[LedgerCost]) -> Iterator[str]:
     for number, message in enumerate(preview.messages, start=1):
         yield f"{number}. {message.kind}, {size(len(message.content))}"
         yield from _table(message)
+    for channel in config.method_options.uncovered() if config.privacy.unit == "none" else ():
+        yield f"not protected: {channel}"
     if preview.failure:
         yield f"the round ended early: {printable(preview.failure, REASON_LENGTH)}"
     yield from _cost_lines(preview, costs)

@@ -9,7 +9,7 @@ import re
 import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -258,15 +258,29 @@ class RunDirectory:
             ConfigError: The run exists.
         """
         self.require_new()
+        self.write_catalogue(catalogue)
+        self.configure(config)
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Write the resolved configuration, with which the run exists."""
         self.checkpoints.path.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path / "catalogue.json", json.dumps(catalogue, indent=1, ensure_ascii=False).encode())
         write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
+
+    def write_catalogue(self, catalogue: Mapping[str, Any]) -> None:
+        """Write the task's public vocabulary."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path / "catalogue.json", json.dumps(catalogue, indent=1, ensure_ascii=False).encode())
+
+    @property
+    def has_catalogue(self) -> bool:
+        """True if the run has its vocabulary; one that clients find comes after the configuration."""
+        return (self.path / "catalogue.json").exists()
 
     def resume(self, config: Mapping[str, Any]) -> None:
         """Resume the run under this resolved configuration; without such a run, raise ConfigError."""
         remove_drafts(self.path, self.checkpoints.path)
         if self.config() != config:
-            write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
+            self.configure(config)
 
     def discard(self) -> None:
         """Remove the configuration of a run that has not started, so that it can be created under another one."""
@@ -323,9 +337,12 @@ class RunDirectory:
         try:
             return tomllib.loads(path.read_text("utf-8"))
         except FileNotFoundError:
-            raise ConfigError(
-                f"no run '{self.path.name}' in {self.path.parent}; {_list_newest(self.path.parent)}"
-            ) from None
+            root, run = self.path.parent, self.path.name
+            if replacement := _find_replacement(root, run):
+                raise ConfigError(
+                    f"run '{run}' was withdrawn, since one of its clients is forgotten; use run '{replacement}'"
+                ) from None
+            raise ConfigError(f"no run '{run}' in {root}; {_list_newest(root)}") from None
         except ValueError as error:
             raise ConfigError(f"{path} is damaged ({error}); restore it, or start the run anew") from None
 
@@ -392,6 +409,19 @@ class RunDirectory:
     def result(self) -> Result | None:
         """Return the result; None if the run has not ended or was killed."""
         return read_result(self.path)
+
+
+FORGOTTEN_FILE = "forgotten.json"
+"""File of a run that is without forgotten clients, and names the run that it replaces."""
+
+
+def _find_replacement(root: Path, run: str) -> str:
+    """Return the run that replaces a withdrawn one; empty if there is none."""
+    for path in sorted(root.glob(f"*/{FORGOTTEN_FILE}")):
+        with suppress(OSError, ValueError):
+            if json.loads(path.read_bytes()).get("replaces") == run:
+                return path.parent.name
+    return ""
 
 
 def _list_newest(root: Path) -> str:

@@ -32,6 +32,7 @@ from server.record.model_choice import ModelChoice, model_file
 from server.record.privacy_statement import with_parent
 from server.record.result import Result
 from server.record.verdict import build_result
+from server.record.withdrawal import read_forgotten
 from server.round.checks import LossWatch
 from server.round.state import PLAN_PREFIX, RunState, Trained
 from server.secure.parties import describe_privacy
@@ -230,7 +231,8 @@ class Journal:
     def record_waiting(self, online: Collection[int], wanted: int, seconds: float) -> None:
         """Record that the run waits up to so many seconds for more clients."""
         names = sorted(self._enrolment.roster.name(node) for node in online)
-        self._folder.append(Waiting(online=names, wanted=wanted, until=time.time() + seconds))
+        refused = self._enrolment.roster.reasons()
+        self._folder.append(Waiting(online=names, wanted=wanted, until=time.time() + seconds, refused=refused))
 
     def start(self, catalogue: Vocabulary, remark: str = "") -> None:
         """Record the start of the run, or its continuation, after its clients have enrolled."""
@@ -340,6 +342,8 @@ class Journal:
             error=error,
             parent=parent,
         )
+        if forgotten := read_forgotten(self._folder):
+            result = replace(result, replaces=forgotten.replaces)
         self._folder.write_result(result)
         self._folder.append(Finish(status=result.status, reason=result.reason))
         return result

@@ -16,6 +16,7 @@ from common.privacy.claims import (
     describe_sums,
 )
 from common.privacy.mechanisms import build_account, select_spec
+from common.tasks.vocabulary import FEDERATED
 from server.record.result import Parent, Privacy
 
 UNPROTECTED = Privacy(
@@ -44,6 +45,12 @@ IN_A_RUN = (
     "tuning: that options were chosen by results of earlier runs on these data",
 )
 """Uncovered channels of a whole run, in addition to those of every release."""
+
+NAMES = (
+    "names: hashes of all names in a client's data, and the names in hash buckets of at least {least} clients, {way};"
+    " those that {least} clients have are in the vocabulary"
+)
+"""Uncovered channel of a run whose clients find the vocabulary."""
 
 ALL, NUMBERS = "all values that a client sends", "all numbers that a client sends, apart from item ids in plaintext"
 
@@ -110,6 +117,8 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         plaintext += [*task.uncovered()]
         bare = MASKED if is_summed else UNPROTECTED
         plaintext += ["sums of counts that models start from"] if is_summed and is_exact else []
+        way = "in sums that the server learns" if is_summed else "which it sends in plaintext"
+        plaintext += [NAMES.format(least=config.federation.min_holders, way=way)] * (config.catalogue == FEDERATED)
         plaintext += ["number of clients in each cluster"] if is_summed and config.capabilities.clusters else []
         counts = _guarantee_of_counts(config)
         copies = [COPIES] if counts else []

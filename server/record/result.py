@@ -183,6 +183,8 @@ class Result:
 
     `clients` is then in a file of its own.
     """
+    replaces: str = ""
+    """Withdrawn run that this one replaces without a forgotten client; empty if there is none."""
     state: str = ""
     """Round after which a resumed simulation started its clients' state anew; empty if it did not."""
     parent: Parent | None = None

@@ -142,12 +142,12 @@ def item_named(text: str, goods: MarketCatalogue) -> int:
 
 def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, query: int) -> Floats32:
     """Return the model's scores of the graph's n items with the one at `query`."""
-    if config.model == "paper":
-        return _network_scores(config, goods, trained, graph, query)
     if blend.is_solved(trained):
         solved = market_baseline(config, goods, trained, graph)
         blended: Floats32 = solved.weighted_scores(np.array([query]), trained[blend.WEIGHTS])[0]
         return blended
+    if config.model == "paper":
+        return _network_scores(config, goods, trained, graph, query)
     weight = trained["scorer.weight"][0]
     if len(weight) != len(FEATURES):
         raise StateError(f"the model has weights of {len(weight)} features instead of {len(FEATURES)}; train it again")

@@ -17,7 +17,7 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import RowNames, choose_most, symmetric
+from common.tasks.closed_form import RowNames, choose_most, limit_pairs, symmetric
 from common.tasks.ratings.vocabulary import ProductCatalogue
 
 ITEM_SUMS, PAIR_SUMS, ERRORS, REPORT = "ridge_items", "ridge_pairs", "ridge_errors", "ridge_report"
@@ -73,9 +73,10 @@ def start(catalogue: ProductCatalogue, noised: bool) -> Arrays:
     return {SIZES: np.array([len(catalogue.items), noised, MOST_ITEMS], np.int64)}
 
 
-def limit_masked(solved: Arrays) -> Arrays:
+def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
     """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
-    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], MOST_MASKED_ITEMS])}
+    most = limit_pairs(MOST_MASKED_ITEMS, 2, columns)
+    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], most])}
 
 
 def is_solved(statics: Arrays) -> bool:
@@ -89,8 +90,8 @@ def check(solved: Arrays, catalogue: ProductCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes, count = start(catalogue, noised), len(catalogue.items)
-    if not any(np.array_equal(solved.get(SIZES, 0), form[SIZES]) for form in (sizes, limit_masked(sizes))):
+    sizes, count, found = start(catalogue, noised)[SIZES], len(catalogue.items), solved.get(SIZES, np.zeros(0))
+    if found.shape != (3,) or not np.array_equal(found[:2], sizes[:2]) or not 0 < found[2] <= sizes[2]:
         raise WireError("the server's sums are not of this vocabulary")
     items = solved.get(ITEMS, np.zeros(0, np.int64))
     ordered = items.dtype == np.int64 and items.ndim == 1 and len(items) <= MOST_ITEMS

@@ -89,7 +89,7 @@ TASK = TaskSpec(
     closed_form=ClosedForm(
         3,
         1,
-        neighbours.start,
+        lambda catalogue, _, noised: neighbours.start(catalogue, noised),
         neighbours.template,
         neighbours.solve,
         neighbours.limit_masked,

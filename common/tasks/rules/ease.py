@@ -18,7 +18,7 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import RowNames, choose_most, pairs_of, sum_entries, symmetric
+from common.tasks.closed_form import RowNames, choose_most, limit_pairs, pairs_of, sum_entries, symmetric
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 USED, GRAM, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_hits", "ease_weights"
@@ -28,7 +28,7 @@ SIZES, TRIPLES, VALUES, VECTORS, STRENGTH = (
     *("ease_sizes", "ease_triples", "ease_values"),
     *("ease_vectors", "ease_strength"),
 )
-"""Solution: F, R and 1 under noise; ids of the V triples; eigenvalues and eigenvectors of G; λ."""
+"""Solution: F, R, 1 under noise, largest V; ids of the V triples; eigenvalues, eigenvectors of G; λ."""
 
 POPULARITY = "ease_popularity"
 """Solution under noise: the sum of w, F²·R."""
@@ -86,7 +86,13 @@ def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:
             f"{entities:,} device types and {relations:,} relations have {triples:,} triples, of which a sum has at most"
             f" {MOST_POSSIBLE:,}; merge device types or relations of the vocabulary, or train with another method"
         )
-    return {SIZES: np.array([entities, relations, noised], np.int64)}
+    return {SIZES: np.array([entities, relations, noised, MOST_TRIPLES], np.int64)}
+
+
+def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
+    """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
+    most = limit_pairs(MOST_TRIPLES, 1, columns)
+    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:3], most])}
 
 
 def is_solved(solved: Arrays) -> bool:
@@ -100,8 +106,8 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes = start(catalogue, noised)[SIZES]
-    if SIZES not in solved or not np.array_equal(solved[SIZES], sizes):
+    sizes, found = start(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
+    if found.shape != (4,) or not np.array_equal(found[:3], sizes[:3]) or not 0 < found[3] <= sizes[3]:
         raise WireError("the server's sums are not of this vocabulary")
     triples = solved.get(TRIPLES, np.zeros(0, np.int64))
     vectors, values = solved.get(VECTORS), solved.get(VALUES)
@@ -120,7 +126,7 @@ def template(solved: Arrays) -> Arrays:
     are tables of one column, of which a client sends the rows that it has.
     """
     if TRIPLES not in solved:
-        entities, relations, noised = solved[SIZES].tolist()
+        entities, relations, noised, _ = solved[SIZES].tolist()
         return {WEIGHTS if noised else USED: np.zeros((entities**2 * relations, 1), np.float32)}
     if VECTORS not in solved:
         size = len(solved[TRIPLES])
@@ -158,7 +164,7 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
     if WEIGHTS in sums:
         return {**solved, POPULARITY: sums[WEIGHTS].ravel().astype(np.float32)}
     if USED in sums:
-        return {**solved, TRIPLES: _choose_triples(sums[USED].ravel())}
+        return {**solved, TRIPLES: _choose_triples(sums[USED].ravel(), int(solved[SIZES][3]))}
     if GRAM in sums:
         return {
             **solved,
@@ -191,9 +197,9 @@ def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
     return logits
 
 
-def _choose_triples(homes: Floats) -> Ints:
-    """Return the ids of the triples of at least one home, ascending."""
-    chosen = choose_most(homes, MOST_TRIPLES)
+def _choose_triples(homes: Floats, most: int) -> Ints:
+    """Return the ids of the triples of at least one home, ascending; of too many, those of most homes."""
+    chosen = choose_most(homes, most)
     if not len(chosen):
         raise DataError("no home of this run has a rule, so there is nothing to solve; add homes with rules")
     return chosen

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import RowNames, choose_most, pairs_of, sum_entries
+from common.tasks.closed_form import RowNames, choose_most, limit_pairs, pairs_of, sum_entries
 from common.tasks.sessions.counts import FEATURES
 from common.tasks.sessions.vocabulary import Clicks, Items
 
@@ -123,10 +123,10 @@ def start(items: Items, noised: bool) -> Arrays:
     return {SIZES: np.array([len(items.items), noised, most], np.int64), STAGE: np.zeros(1, np.int64)}
 
 
-def limit_masked(solved: Arrays) -> Arrays:
+def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
     """Return what is known before the first of secure sums, which limit the number of items further."""
     items, noised, most = solved[SIZES].tolist()
-    return {**solved, SIZES: np.array([items, noised, min(most, MOST_MASKED_ITEMS)], np.int64)}
+    return {**solved, SIZES: np.array([items, noised, min(most, limit_pairs(MOST_MASKED_ITEMS, 1, columns))], np.int64)}
 
 
 def is_solved(solved: Arrays) -> bool:

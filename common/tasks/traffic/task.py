@@ -7,8 +7,10 @@ from common.errors import ConfigError
 from common.logic.parser import read_formula
 from common.metrics import LOSS, MODEL_FAMILIES, MetricFamily, MetricSpec, error, share
 from common.privacy.claims import PROPERTIES
+from common.tasks.closed_form import ClosedForm
 from common.tasks.counts import CountStatistics
 from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
+from common.tasks.traffic import shared_ridge
 from common.tasks.traffic.counts import (
     add_lags,
     check_lags,
@@ -151,6 +153,7 @@ TASK = TaskSpec(
         visible=visible_share,
         used=lambda options, model: model == "default" and options.ridge != "none",
     ),
+    closed_form=ClosedForm(2, 1, shared_ridge.start, shared_ridge.template, shared_ridge.solve),
     pooled=frozenset(POOLED),
     defaults={"method": "fedstl"},
     simple={"mse": "ridge_mse"},

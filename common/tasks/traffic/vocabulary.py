@@ -1,6 +1,6 @@
 """Vocabulary of the traffic task, and that of the generated demo sensors."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
@@ -14,6 +14,8 @@ HOUR, DAY = 3600, 24 * 3600
 
 class SensorVariables(Vocabulary):
     """Vocabulary of the traffic task: variables of every sensor and the time step."""
+
+    is_listed: ClassVar[bool] = False
 
     variables: tuple[str, ...]
     """Names of the D variables, such as `volume`."""

@@ -21,6 +21,7 @@ from client.tasks.traffic.metrics import MIN_ERRORS, limits
 from client.tasks.traffic.sensor import (
     OwnRidge,
     Sensor,
+    baseline_statics,
     is_cold_start,
     prepare,
     with_federated_ridge,
@@ -321,8 +322,9 @@ def compute_forecast(source: DataRequest, request: "SensorRequest", horizon: int
     learner, forecaster = trained.learner, trained.forecaster(by_checkpoint=bool(checkpoint))
     sensor = next(one for one in learner.sensors if not request.site or one.series.name == request.site)
     sensor = with_pooled_property(sensor, trained.pooled, learner.options)
+    pooled = trained.pooled if forecaster is learner else baseline_statics(trained.pooled)
     try:
-        made = forecast(forecaster, sensor, trained.model, horizon, trained.pooled)
+        made = forecast(forecaster, sensor, trained.model, horizon, pooled)
     except DataError as error:
         raise DataError(f"'{sensor.series.name}': {error}", source.data) from None
     return ForecastView(trained.run, trained.variables.variables, trained.config.options_of(TASK), made)

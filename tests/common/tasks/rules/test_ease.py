@@ -106,8 +106,10 @@ def assert_equal_solutions(first: Arrays, second: Arrays) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {ease.SIZES: np.array([3, 2, 0])},
-        {ease.SIZES: np.array([2, 2, 1])},
+        {ease.SIZES: np.array([3, 2, 0, ease.MOST_TRIPLES])},
+        {ease.SIZES: np.array([2, 2, 1, ease.MOST_TRIPLES])},
+        {ease.SIZES: np.array([2, 2, 0, ease.MOST_TRIPLES + 1])},
+        {ease.SIZES: np.array([2, 2, 0])},
         {ease.TRIPLES: np.array([5, 1])},
         {ease.TRIPLES: np.array([1, 8])},
         {ease.TRIPLES: np.array([1.0])},
