@@ -39,7 +39,7 @@ DIFFERENCE = "backups of the old runs' files, if you have any; an old sum minus 
 
 
 def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDirectory]:
-    """Return the runs in which a client took part and those that started from one of them, all of them idle.
+    """Return the runs in which a client took part, and those that started from them; all are idle.
 
     Args:
         client: Name of the client, or of a hub.

@@ -153,7 +153,9 @@ TASK = TaskSpec(
         visible=visible_share,
         used=lambda options, model: model == "default" and options.ridge != "none",
     ),
-    closed_form=ClosedForm(2, 1, shared_ridge.start, shared_ridge.template, shared_ridge.solve),
+    closed_form=ClosedForm(
+        2, 1, shared_ridge.start, shared_ridge.template, shared_ridge.solve, lasting=shared_ridge.LASTING
+    ),
     pooled=frozenset(POOLED),
     defaults={"method": "fedstl"},
     simple={"mse": "ridge_mse"},
