@@ -18,12 +18,12 @@ ITEMS = tuple(f"item-{k}" for k in range(16))
 
 
 def write_visits(path: Path, items: tuple[str, ...], first: int) -> None:
-    """Write visitors with three sessions each, which walk through the items in a circle."""
+    """Write visitors with four sessions each, which walk through the items in a circle."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(("visitor", "session", "time", "item"))
         for visitor in range(first, first + 6):
-            for session in range(3):
+            for session in range(4):
                 for step in range(4):
                     item = items[(visitor + session + step) % len(items)]
                     rows.writerow((f"v{visitor}", f"v{visitor}-{session}", session * 90_000 + step * 60, item))
