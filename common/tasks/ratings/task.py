@@ -86,7 +86,9 @@ TASK = TaskSpec(
     ),
     families=MODEL_FAMILIES,
     objective=Objective("rmse"),
-    closed_form=ClosedForm(3, 1, neighbours.start, neighbours.template, neighbours.solve, neighbours.limit_masked),
+    closed_form=ClosedForm(
+        3, 1, neighbours.start, neighbours.template, neighbours.solve, neighbours.limit_masked, neighbours.effort
+    ),
     head=("user",),
     client_only=("user",),
     # One report per client holds all training data of the default model, and it gets the whole budget.
