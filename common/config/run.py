@@ -218,12 +218,9 @@ def _limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     method, task = tree.get("method", ""), tree.get("task", FIRST_TASK)
     if method not in METHODS or task not in TASKS or not METHODS[method].options().capabilities().closed_form:
         return tree
-    form, sections = TASKS[task].closed_form, tree.get("algorithm", {})
-    options = sections.get(method, {}) if isinstance(sections, Mapping) else sections
-    strength = options.get("strength", 0) if isinstance(options, Mapping) else getattr(options, "strength", 0)
-    privacy = tree.get("privacy", {})
+    form, privacy = TASKS[task].closed_form, tree.get("privacy", {})
     unit = privacy.get("unit", "none") if isinstance(privacy, Mapping) else getattr(privacy, "unit", "none")
-    sums = (form.sums - bool(strength) if unit == "none" else form.noised_sums) if form else 1
+    sums = (form.sums if unit == "none" else form.noised_sums) if form else 1
     return {**tree, "rounds": sums, "evaluate-every": sums}
 
 

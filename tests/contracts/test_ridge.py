@@ -210,10 +210,13 @@ def test_sessions_end_with_the_refit_and_answer(tmp_path: Path) -> None:
     assert first.why == f"visitors of the federation go on to it after '{ITEMS.items[3]}'"
 
 
-def test_with_a_given_strength_sessions_need_no_refit(tmp_path: Path) -> None:
+def test_with_a_given_strength_sessions_choose_the_rest(tmp_path: Path) -> None:
     config = configured("ridge", strength=3.0, **of_sessions(tmp_path))
-    assert simulate(config, visits(12), tmp_path).rounds_done == 3
-    assert solution(tmp_path)[slist.CHOICE][0] == 3
+    result = simulate(config, visits(12), tmp_path)
+    solved = solution(tmp_path)
+    assert (result.rounds_done, solved[slist.STAGE].tolist()) == (4, [4])
+    assert solved[slist.CHOICE][0] == 3
+    assert solved[slist.CHOICE][2:].tolist() != pytest.approx(slist.DEFAULT[2:]), "chosen by gains"
 
 
 def test_sessions_have_one_solution_over_hubs_and_secure_sums(tmp_path: Path) -> None:
@@ -371,6 +374,22 @@ def test_tasks_without_a_closed_form_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(TASKS._loaded, "traffic", replace(TASKS["traffic"], closed_form=None))
     with pytest.raises(ConfigError, match="task 'traffic' lacks; tasks with one: rules, sessions, ratings, markets"):
         parse({"method": "ridge", "task": "traffic"})
+
+
+@pytest.mark.parametrize(("task", "source"), [("ratings", "demo:0-12"), ("markets", "demo"), ("rules", "demo:0-12")])
+def test_with_a_given_strength_a_run_has_all_sums(task: str, source: str, tmp_path: Path) -> None:
+    dataset = read_all(task, source)
+    (tmp_path / "catalogue.json").write_text(dataset.vocabulary.to_json(), "utf-8")
+    named = {"method": "ridge", "task": task, "run-id": "toy", "catalogue": str(tmp_path / "catalogue.json")}
+    result = simulate(parse({**named, "algorithm.ridge.strength": 0.5}), dataset, tmp_path)
+    assert (result.status, result.rounds_done) == ("completed", closed_form_of(task).sums)
+    solved = solution(tmp_path)
+    chosen = {
+        "ratings": lambda: solved[neighbours.CHOSEN][1],
+        "markets": lambda: solved[blend.STRENGTHS].item(),
+        "rules": lambda: solved[ease.STRENGTH].item(),
+    }
+    assert chosen[task]() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("task", "source"), [("ratings", "demo:0-12"), ("markets", "demo")])

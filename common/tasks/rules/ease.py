@@ -18,23 +18,26 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import RowNames, choose_most, limit_pairs, pairs_of, sum_entries, symmetric
+from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, symmetric
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 USED, GRAM, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_hits", "ease_weights"
 """Statistics of a client: its triples, its part of G, its hits by λ; w in runs with noise."""
 
-SIZES, TRIPLES, VALUES, VECTORS, STRENGTH = (
+SIZES, TRIPLES, VALUES, VECTORS, CHOICES, STRENGTH = (
     *("ease_sizes", "ease_triples", "ease_values"),
-    *("ease_vectors", "ease_strength"),
+    *("ease_vectors", "ease_strengths", "ease_strength"),
 )
-"""Solution: F, R, 1 under noise, largest V; ids of the V triples; eigenvalues, eigenvectors of G; λ."""
+"""Solution: F, R, 1 under noise, largest V; ids of the V triples; eigenvalues and eigenvectors of G.
+
+Then each λ from which clients choose, and the chosen one.
+"""
 
 POPULARITY = "ease_popularity"
 """Solution under noise: the sum of w, F²·R."""
 
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
-"""Values of λ from which clients choose, relative to homes of length 1."""
+"""Values of λ from which clients choose if none is given, relative to homes of length 1."""
 
 MIDDLE = 1.0
 """λ of a model whose sum of hits is not known yet."""
@@ -95,6 +98,12 @@ def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
     return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:3], most])}
 
 
+def effort(solved: Arrays) -> Effort:
+    """Return the effort of the next solve: all eigenvectors of G."""
+    size = len(solved[TRIPLES]) if TRIPLES in solved and VECTORS not in solved else 0
+    return Effort(32 * size**2, 10 * size**3)
+
+
 def is_solved(solved: Arrays) -> bool:
     """Return True if rules can be scored."""
     return VECTORS in solved or POPULARITY in solved
@@ -117,6 +126,9 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
         raise WireError("the server's triples are out of order, or not of this vocabulary")
     if vectors is not None and (values is None or vectors.shape != (len(values), len(triples))):
         raise WireError("the server's solution does not fit its triples")
+    choices = solved.get(CHOICES, np.ones(1))
+    if choices.ndim != 1 or len(choices) > len(STRENGTHS) or (choices <= 0).any():
+        raise WireError("the server's strengths are not positive numbers")
 
 
 def template(solved: Arrays) -> Arrays:
@@ -131,7 +143,7 @@ def template(solved: Arrays) -> Arrays:
     if VECTORS not in solved:
         size = len(solved[TRIPLES])
         return {GRAM: np.zeros((size * (size + 1) // 2, 1), np.float32)}
-    return {HITS: np.zeros(len(STRENGTHS) + 1, np.float32)}
+    return {HITS: np.zeros(len(solved[CHOICES]) + 1, np.float32)}
 
 
 def statistics(solved: Arrays, homes: Iterable[tuple[Ints, Ints]]) -> Arrays:
@@ -149,7 +161,7 @@ def statistics(solved: Arrays, homes: Iterable[tuple[Ints, Ints]]) -> Arrays:
     if VECTORS not in solved:
         triples = [_positions_of(solved[TRIPLES], rules) for _, rules in homes]
         return sum_entries(GRAM, [(pairs_of(home), 1 / len(home)) for home in triples if len(home)])
-    hits = np.zeros(len(STRENGTHS) + 1, np.float32)
+    hits = np.zeros(len(solved[CHOICES]) + 1, np.float32)
     for possible, rules in homes:
         hits += _count_hits(solved, possible, rules)
     return {HITS: hits}
@@ -169,10 +181,10 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         return {
             **solved,
             **_decompose(symmetric(sums[GRAM].ravel())),
+            CHOICES: np.array([strength] if strength else STRENGTHS, np.float32),
             STRENGTH: np.array([strength or MIDDLE], np.float32),
         }
-    best = STRENGTHS[int(np.argmax(sums[HITS][:-1]))]
-    return {**solved, STRENGTH: np.array([best], np.float32)}
+    return {**solved, STRENGTH: solved[CHOICES][[int(np.argmax(sums[HITS][:-1]))]]}
 
 
 def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
@@ -222,14 +234,14 @@ def _count_hits(solved: Arrays, possible: Ints, rules: Ints) -> Floats:
 
     The home is not in the sum from which it is judged. Only its other triples are left out of the list.
     """
-    hits = np.zeros(len(STRENGTHS) + 1)
+    hits = np.zeros(len(solved[CHOICES]) + 1)
     columns = _positions_of(solved[TRIPLES], possible)
     mine = _positions_of(solved[TRIPLES][columns], rules)
     if len(mine) < 2:
         return hits
     hits[-1] = len(mine)
     rivals = np.setdiff1d(np.arange(len(columns)), mine)
-    for k, strength in enumerate(STRENGTHS):
+    for k, strength in enumerate(solved[CHOICES].tolist()):
         scores = Precision.of(solved, strength, columns).hidden_scores(mine)
         hidden = scores[np.arange(len(mine)), mine]
         hits[k] = ((scores[:, rivals] > hidden[:, None]).sum(1) < TOP).sum()

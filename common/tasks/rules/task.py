@@ -102,13 +102,14 @@ TASK = TaskSpec(
         check_counts, add_counts, lambda _, catalogue: zeros(catalogue), label=label, clip=2.0, visible=visible_share
     ),
     closed_form=ClosedForm(
-        3,
-        1,
-        lambda catalogue, _, noised: ease.start(catalogue, noised),
-        ease.template,
-        ease.solve,
-        ease.limit_masked,
+        sums=3,
+        noised_sums=1,
+        start=lambda catalogue, _, noised: ease.start(catalogue, noised),
+        template=ease.template,
+        solve=ease.solve,
+        limit_masked=ease.limit_masked,
         lasting=ease.LASTING,
+        effort=ease.effort,
     ),
     defaults={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
