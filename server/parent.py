@@ -5,7 +5,7 @@ those of the clients of this run. State of a method, such as moments, is of one 
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -124,24 +124,42 @@ class ParentRun:
         return {name: a for name, a in self.folder.load_model(BEST_MODEL)[0].items() if name in state.model}
 
 
-def continue_state(config: RunConfig, initial: RunState, folder: RunDirectory) -> RunState:
+def extend_vocabulary(config: RunConfig, folder: RunDirectory, read: Callable[[], Vocabulary]) -> Vocabulary:
+    """Return the vocabulary that `read` returns, behind the names of the run from which this one starts.
+
+    Raises:
+        ConfigError: It cannot start from that run.
+    """
+    if not config.start_from:
+        return read()
+    return ParentRun.find(RunDirectory(folder.path.parent, config.start_from), config).extend(read())
+
+
+def continue_state(config: RunConfig, vocabulary: Vocabulary, initial: RunState, folder: RunDirectory) -> RunState:
     """Return the state of a new run that starts from its parent, and store in its folder what that is.
 
     Args:
         config: Configuration of the run.
-        initial: State of a run from the beginning, under a vocabulary that extends the parent's.
+        vocabulary: Its vocabulary.
+        initial: State of a run from the beginning.
         folder: Folder of the run.
 
     Raises:
-        ConfigError: The parent has other parameters.
+        ConfigError: The parent has other parameters, or the vocabulary does not extend its own.
         StateError: Its model is missing or damaged, or it stores no sums.
     """
     parent = ParentRun.find(RunDirectory(folder.path.parent, config.start_from), config)
+    if parent.extend(vocabulary) != vocabulary:
+        raise ConfigError(
+            f"the names of this run are not in the order of those of run '{config.start_from}'; start a new run from it"
+        )
     state, about = parent.load(), parent.describe(config.half_life, time.time())
     if config.capabilities.closed_form:
         sums = state.memory.get(SUMS)
         if not sums:
-            raise StateError(f"run '{about.run}' is of a release that stores no sums; repeat it, and start from that")
+            raise StateError(
+                f"run '{about.run}' stores no sums that another run can continue; repeat it with this release"
+            )
         weighed = {name: a * about.weight if name.endswith(VALUES) else a for name, a in sums.items()}
         started = replace(initial, memory={PARENT_SUMS: weighed})
     else:

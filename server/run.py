@@ -31,7 +31,7 @@ from server.compose import build_round
 from server.exchange.flower import prompt_pull
 from server.exchange.grid import Liveness, PollingGrid, RoundLimits, content_of
 from server.exchange.relays import HubGrid
-from server.parent import ParentRun, continue_state, find_repeated
+from server.parent import continue_state, extend_vocabulary, find_repeated
 from server.planning.planner import read_round_decision
 from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
@@ -210,10 +210,7 @@ def _known_catalogue(config: RunConfig, folder: RunDirectory) -> Vocabulary | No
         return read_vocabulary(config.task, folder.catalogue()) if folder.has_catalogue else None
     if is_found:
         return None
-    catalogue = read_catalogue(config)
-    if not config.start_from:
-        return catalogue
-    return ParentRun.find(RunDirectory(folder.path.parent, config.start_from), config).extend(catalogue)
+    return extend_vocabulary(config, folder, partial(read_catalogue, config))
 
 
 def _find_catalogue(at: Connection, parties: Parties) -> tuple[Parties, Vocabulary]:
@@ -234,7 +231,7 @@ def _find_catalogue(at: Connection, parties: Parties) -> tuple[Parties, Vocabula
     try:
         enrolment.assemble(quiet, max(config.federation.min_clients, config.federation.min_holders))
         add_up = partial(sum_masked_names, quiet, roster, sums) if sums else partial(sum_names, quiet, roster)
-        catalogue = find_vocabulary(config, add_up)
+        catalogue = extend_vocabulary(config, folder, partial(find_vocabulary, config, add_up))
         if parties.roster and (reason := find_oversize(config, catalogue)):
             raise ConfigError(f"{reason}; set privacy.trust=local")
     except FedloomError as error:
@@ -413,7 +410,7 @@ def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabula
         started = closed_form.limit_masked(started, int(config.capabilities.min_count > 0))
     initial = RunState(0, model, statics=started)
     if config.start_from:
-        initial = continue_state(config, initial, folder)
+        initial = continue_state(config, catalogue, initial, folder)
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
     return initial, {}

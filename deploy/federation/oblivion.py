@@ -21,6 +21,7 @@ from server.record.folder import RunDirectory
 from server.record.withdrawal import (
     Receipt,
     ReceiptEntry,
+    ancestry,
     clients_of,
     find_requests,
     is_meant,
@@ -38,7 +39,7 @@ DIFFERENCE = "backups of the old runs' files, if you have any; an old sum minus 
 
 
 def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDirectory]:
-    """Return the runs in which a client took part, all of them idle.
+    """Return the runs in which a client took part and those that started from one of them, all of them idle.
 
     Args:
         client: Name of the client, or of a hub.
@@ -50,6 +51,13 @@ def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDire
     """
     folders = [find_run(name) for name in dict.fromkeys(names)] or stored_runs(runs_folder())
     affected = [folder for folder in folders if took_part(folder, client)]
+    mine = {folder.path for folder in affected}
+    affected += [
+        folder
+        for folder in stored_runs(runs_folder())
+        if folder.path not in mine and any(one.path in mine for one in ancestry(folder))
+    ]
+    affected.sort(key=lambda folder: len(ancestry(folder)))  # a run starts from another one once that is made again
     if absent := [folder.path.name for folder in folders if names and folder not in affected]:
         raise ConfigError(
             f"client '{printable(client, 80)}' took no part in run '{absent[0]}'{_hint(client, folders)}; see fedloom runs"

@@ -228,11 +228,10 @@ def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
     given = read_catalogue(config.task, catalogue)
     if config.resume and (given or config.catalogue != FEDERATED):
         run_vocabulary(RunDirectory(runs_folder(), config.run_id), config.task, given)
-    elif config.start_from:
-        parent = find_parent(config.start_from)
+    elif config.start_from and config.catalogue != FEDERATED:
         if given is not None:
             extended_vocabulary(config, given)
-        catalogue = catalogue or parent.path / "catalogue.json"
+        catalogue = catalogue or find_parent(config.start_from).path / "catalogue.json"
     return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
 
 

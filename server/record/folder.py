@@ -338,7 +338,7 @@ class RunDirectory:
             return tomllib.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             root, run = self.path.parent, self.path.name
-            if replacement := _find_replacement(root, run):
+            if replacement := find_replacement(root, run):
                 raise ConfigError(
                     f"run '{run}' was withdrawn, since one of its clients is forgotten; use run '{replacement}'"
                 ) from None
@@ -415,7 +415,7 @@ FORGOTTEN_FILE = "forgotten.json"
 """File of a run that is without forgotten clients, and names the run that it replaces."""
 
 
-def _find_replacement(root: Path, run: str) -> str:
+def find_replacement(root: Path, run: str) -> str:
     """Return the run that replaces a withdrawn one; empty if there is none."""
     for path in sorted(root.glob(f"*/{FORGOTTEN_FILE}")):
         with suppress(OSError, ValueError):

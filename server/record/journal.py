@@ -29,6 +29,7 @@ from server.planning.planner import RoundDecision, budget_of
 from server.record.events import Finish, RoundEvent, Split, Start, Waiting, event_from_line, event_to_line
 from server.record.folder import Checkpoint, RunDirectory
 from server.record.model_choice import ModelChoice, model_file
+from server.record.privacy_statement import with_parent
 from server.record.result import Result
 from server.record.verdict import build_result
 from server.record.withdrawal import read_forgotten
@@ -325,6 +326,8 @@ class Journal:
         roster = self._enrolment.roster
         for exchange in (*self._failed, *self._exchanges):  # after the last line
             self._add(exchange.bytes_down, exchange.bytes_up)
+        privacy = describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events())
+        parent = self._folder.parent()
         result = build_result(
             self._config,
             state,
@@ -334,10 +337,10 @@ class Journal:
             seconds=time.monotonic() - self._started,
             traffic=self._bytes,
             examples={client.name: client.examples for client in roster.clients.values()},
-            privacy=describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events()),
+            privacy=with_parent(privacy, parent) if parent else privacy,
             reason=reason,
             error=error,
-            parent=self._folder.parent(),
+            parent=parent,
         )
         if forgotten := read_forgotten(self._folder):
             result = replace(result, replaces=forgotten.replaces)

@@ -17,7 +17,6 @@ from common.tasks.registry import TASKS
 from common.tasks.spec import ALONE, BOTH, SIMPLE
 from server.aggregation.metrics import Evaluation, PairedSums
 from server.record.events import Metrics
-from server.record.privacy_statement import with_parent
 from server.record.result import Best, ClientResult, Parent, Privacy, Result, Verdict
 from server.round.state import RunState
 
@@ -240,7 +239,7 @@ def build_result(
         seconds=seconds,
         bytes_down=traffic[0],
         bytes_up=traffic[1],
-        privacy=with_parent(privacy, parent) if parent else privacy,
+        privacy=privacy,
         parent=parent,
         model_sha256=sha256({**state.model, **state.statics} if config.capabilities.closed_form else state.model),
         error=type(error).__name__ if error else "",

@@ -18,12 +18,12 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 
 from common.config.run import RunConfig
-from common.errors import DataError, StateError
+from common.errors import ConfigError, DataError, StateError
 from common.files import write_atomically
 from common.text import count
 from server.clients.roster import ASKS_FORGETTING
 from server.record.events import RoundEvent, Start
-from server.record.folder import EVENTS_FILE, FORGOTTEN_FILE, RunDirectory
+from server.record.folder import EVENTS_FILE, FORGOTTEN_FILE, RunDirectory, find_replacement
 from server.record.model_choice import BEST_MODEL
 from server.record.result import Result
 from server.record.rewind import go_back
@@ -193,11 +193,30 @@ def _participants(event: RoundEvent) -> set[str]:
 
 
 def took_part(folder: RunDirectory, client: str) -> bool:
-    """Return True if a client, or a client of this hub, took part in a run or in the run that it replaces."""
+    """Return True if a client, or a client of this hub, took part in a run, in one that it replaces or starts from."""
     forgotten = read_forgotten(folder)
     if forgotten and not forgotten.forgets(client) and forgotten.mark(client) in forgotten.others:
         return True
-    return any(is_meant(name, client) for name in clients_of(folder))
+    return any(is_meant(name, client) for one in ancestry(folder) for name in clients_of(one))
+
+
+def ancestry(folder: RunDirectory) -> list[RunDirectory]:
+    """Return a run, the run from which it started, and so on, as far as they exist."""
+    found = [folder]
+    while name := str(_config_of(found[-1]).get("start-from", "")):
+        parent = RunDirectory(folder.path.parent, name)
+        if not parent.path.exists() or parent.path in [one.path for one in found]:
+            break
+        found.append(parent)
+    return found
+
+
+def _config_of(folder: RunDirectory) -> dict[str, Any]:
+    """Return the configuration of a run; empty if there is none."""
+    try:
+        return folder.config()
+    except ConfigError:
+        return {}
 
 
 def is_meant(name: str, client: str) -> bool:
@@ -314,6 +333,7 @@ def _last_checkpoint(folder: RunDirectory, config: RunConfig, client: str) -> in
     capabilities = config.capabilities
     needs_start = (
         capabilities.closed_form
+        or bool(config.start_from)
         or config.needs_planner
         or config.task_options.count_offset
         or config.privacy.resolved_trust == "helpers"
@@ -332,6 +352,10 @@ def _prepare(old: RunDirectory, new: RunDirectory, files: Mapping[str, bytes], o
     for name, content in files.items():
         write_atomically(new.path / name, content)
     config = {**old.config(), "run-id": new.path.name, "federation.min-clients": others}
+    parent = str(config.get("start-from", ""))
+    if parent and not (new.path.parent / parent).exists():  # withdrawn before
+        replacement = find_replacement(new.path.parent, parent)
+        config |= {"start-from": replacement} if replacement else {"start-from": "", "half-life": 0.0}
     if config["catalogue"] != "demo":
         config["catalogue"] = str(vocabulary)
     write_atomically(new.path / "config.toml", tomli_w.dumps(config).encode())

@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 
 from client.tasks.rules.data.homes import Device, Home, Homes
+from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, StateError
 from common.options import Scalar
 from common.tasks.rules import ease
 from common.tasks.rules.vocabulary import RuleCatalogue
+from deploy.federation.runs import stored_options
 from deploy.simulation.grid import simulate
+from server.record.events import Start
 from server.record.folder import RunDirectory
 from server.record.journal import restore
-from server.record.result import Result
+from server.record.privacy_statement import with_parent
+from server.record.result import Parent, Privacy, Result
+from server.record.withdrawal import ancestry, took_part, withdraw
 from server.round.state import SUMS, RunState
 from tests.support.kills import killed_at
 from tests.support.toys import CATALOGUE, configured, toy_homes
@@ -75,10 +80,28 @@ def test_a_chain_of_sums_equals_one_run_over_all_clients(tmp_path: Path) -> None
     first = RunDirectory(tmp_path, "first").result()
     assert first is not None
     assert result.parent.model_sha256 == first.model_sha256
-    expected_text = (
-        "run first, from which this one started: its model holds what its clients sent, without noise; for clients of"
+    channel = "run first, from which this one started: its model holds what its clients sent, without noise"
+    assert result.privacy.uncovered[-1] == channel
+
+
+def test_the_statement_adds_up_guarantees_with_noise() -> None:
+    private = Privacy(unit="client", mechanism="", epsilon_spent_max=1.0, delta=1e-5)
+    parent = Parent(run="first", model_sha256="", days=0, unit="client")
+    [channel] = with_parent(private, parent).uncovered
+    assert channel.endswith(
+        "under the statement of that run; for clients of both runs the guarantees add up, and each client's ledger counts both"
     )
-    assert any(channel.startswith(expected_text) for channel in result.privacy.uncovered)
+    [channel] = with_parent(private, replace(parent, unit="none")).uncovered
+    assert channel.endswith("what its clients sent, without noise")
+
+
+def test_clients_that_seem_to_send_the_same_data_again_are_named(tmp_path: Path) -> None:
+    train(tmp_path, named(tmp_path, "first"), HOMES[:7])
+    train(tmp_path, named(tmp_path, "second", parent="first"), HOMES[:7])
+    [start] = [event for event in RunDirectory(tmp_path, "second").events() if isinstance(event, Start)]
+    assert start.remark.startswith(
+        "7 clients have the name and the number of records of a client of run first; data that are"
+    )
 
 
 GROWN = RuleCatalogue(
@@ -227,3 +250,37 @@ def test_a_started_run_that_is_killed_resumes_without_its_parent(tmp_path: Path,
             replace(through.parent, days=resumed.parent.days),
         )
         shutil.rmtree(tmp_path / "second")
+
+
+def test_a_forgotten_client_leaves_the_runs_that_started_from_its_own(tmp_path: Path) -> None:
+    left_out = "client-5"
+    others = (*HOMES[:5], HOMES[6])
+    train(tmp_path, named(tmp_path, "without"), others)
+    train(tmp_path, named(tmp_path, "expected", parent="without"), HOMES[7:10])
+    train(tmp_path, named(tmp_path, "first"), HOMES[:7])
+    train(tmp_path, named(tmp_path, "second", parent="first"), HOMES[7:10])
+    second = RunDirectory(tmp_path, "second")
+    assert took_part(second, left_out), "by the run from which it started"
+    assert [folder.path.name for folder in ancestry(second)] == ["second", "first"]
+    for run in ("first", "second"):
+        folder = RunDirectory(tmp_path, run)
+        withdraw(folder, parse({**stored_options(folder), "resume": False}), left_out, keeps_rounds=True)
+    config = parse({**stored_options(RunDirectory(tmp_path, "second.2")), "resume": True})
+    assert config.start_from == "first.2"
+    with pytest.raises(ConfigError, match=r"run 'first\.2' is not finished, .* --resume first\.2"):
+        train(tmp_path, config, HOMES[7:10])
+    train(tmp_path, parse({**stored_options(RunDirectory(tmp_path, "first.2")), "resume": True}), HOMES[:7])
+    train(tmp_path, config, HOMES[7:10])
+    expected, found = pairs(tmp_path, "expected"), pairs(tmp_path, "second.2")
+    assert expected.keys() == found.keys()
+    assert max(abs(expected[key] - found[key]) for key in expected) < 1e-9
+
+
+def test_a_run_whose_parent_is_gone_for_good_is_made_again_by_itself(tmp_path: Path) -> None:
+    train(tmp_path, named(tmp_path, "first"), HOMES[:2])
+    train(tmp_path, named(tmp_path, "second", parent="first").model_copy(update={"half_life": 9.0}), HOMES[7:10])
+    second = RunDirectory(tmp_path, "second")
+    shutil.rmtree(tmp_path / "first")
+    withdraw(second, parse({**stored_options(second), "resume": False}), "client-2", keeps_rounds=True)
+    config = parse(stored_options(RunDirectory(tmp_path, "second.2")))
+    assert (config.start_from, config.half_life) == ("", 0.0)
