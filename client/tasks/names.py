@@ -9,18 +9,24 @@ from common.arrays import Arrays
 from common.errors import RefusedError
 from common.tasks.names import LONGEST, MOST_NAMES, NameSum, admissible
 from common.tasks.vocabulary import FEDERATED, entry_text
+from common.text import printable
 from common.wire.messages import CountsRequest
 
 log = logging.getLogger("fedloom.client")
 
 
 def own_part(run: NamesRun, sums: NameSum) -> Arrays:
-    """Return what this client adds to a sum of names; its log says how many it leaves out."""
+    """Return what this client adds to a sum of names; its log says how many these are."""
     names = [entry_text(entry) for entry in run.vocabulary.entries()]
     used = admissible(run.run, names)
     if not sums.frequent and len(used) < len(names):
         text = "%d of %d names are left out of the common vocabulary: at most %d of at most %d bytes are used"
         log.warning(text, len(names) - len(used), len(names), MOST_NAMES, LONGEST)
+    about = printable(run.run), len(used)
+    if not sums.frequent:
+        log.info("run %s: hashes of %d names in the data are added to those of other clients", *about)
+    else:
+        log.info("run %s: names in the data are sent, of %d those in buckets that enough clients have", *about)
     return sums.part(used)
 
 
