@@ -12,9 +12,9 @@ from common.errors import ConfigError
 from common.tasks.registry import read_vocabulary
 from deploy.cli.options import LOCAL, DataRequest
 from deploy.data.partitions import PARTITIONS, STATE
-from deploy.federation.runs import stored_options
+from deploy.federation.runs import origin_of, stored_options
 from deploy.tasks.run import TrainedRun
-from server.record.folder import RunDirectory
+from server.record.folder import FORGOTTEN_FILE, RunDirectory
 from server.record.model_choice import BEST_MODEL
 
 
@@ -44,6 +44,7 @@ def load_checkpoint(folder: RunDirectory, checkpoint: str = "") -> Checkpointed:
         ConfigError: The run has no such checkpoint.
         StateError: The model is missing or damaged.
     """
+    require_remade(folder)
     has_best = (folder.path / BEST_MODEL).exists()
     if checkpoint == "best" and not has_best:
         raise ConfigError(
@@ -65,6 +66,18 @@ def load_checkpoint(folder: RunDirectory, checkpoint: str = "") -> Checkpointed:
     groups = folder.checkpoints.load(int(checkpoint)).groups
     model = {**groups["model"], **groups.get("statics", {})}
     return Checkpointed(model, f"round {checkpoint}", is_default=False)
+
+
+def require_remade(folder: RunDirectory) -> None:
+    """Check that a run without a forgotten client has been made again.
+
+    Raises:
+        ConfigError: It has no result yet.
+    """
+    run, origin = folder.path.name, origin_of(folder.path)
+    if (folder.path / FORGOTTEN_FILE).exists() and folder.result() is None:
+        how = f"fedloom {origin.command if origin else 'serve'} --resume {run}"
+        raise ConfigError(f"run '{run}' has no model yet, since a client is forgotten; make it again with {how}")
 
 
 def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: str = "") -> StoredModel | None:
