@@ -13,6 +13,7 @@ from client.tasks.registry import build_learner
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.node_names import fingerprint
+from common.options import Scalar
 from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
 from deploy.cli.output import console, note
@@ -68,12 +69,16 @@ def helper_homes(config: RunConfig, home: Path) -> dict[str, Path]:
     return {name: home / name for name in (f"helper-{k}" for k in range(1, number + 1))}
 
 
-def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path) -> Path:
+OPEN = 'allow-counts = "summed"\nmin-sum = 2\n'
+"""Policy of clients of own data for which the owner gave none: this machine sums their statistics among themselves."""
+
+
+def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path, unset: str = "") -> Path:
     """Write a policy of clients that also pins the helpers; one with own pins stays as it is.
 
-    Missing keys of helpers are created.
+    Missing keys of helpers are created. `unset` is the text of a policy that the owner did not give.
     """
-    text = policy.read_text("utf-8") if policy else ""
+    text = policy.read_text("utf-8") if policy else unset
     if policy and "helpers" in tomllib.loads(text):
         return policy
     for path in (home / "node.key" for home in homes.values()):
@@ -129,7 +134,8 @@ class LocalClients:
         policy, patience = self.policy, PATIENCE_SECONDS + SECONDS_A_KEY * (len(self.specs) + len(self.helpers))
         ca = self.server / "ca.pem"
         if self.helpers and (policy or not is_demo(self.specs[0].data)):  # else clients pin them at first contact
-            policy = pin_helpers(self.helpers, policy, self.home / PINNED)
+            unset = OPEN if self.config.capabilities.closed_form else ""
+            policy = pin_helpers(self.helpers, policy, self.home / PINNED, unset)
         return [
             *(federation.start_helper(processes, home, server, ca, patience) for home in self.helpers.values()),
             *(federation.start_client(processes, spec, server, ca, policy, patience) for spec in self.specs),
@@ -151,7 +157,7 @@ def prepare_clients(
         DataError: The data cannot be read or partitioned.
     """
     decided = {"federation.stop": stop} if (stop := stop_of_up(request)) is not None else {}
-    config = resolve(request, {**decided, "federation.min-clients": clients})
+    config = resolve(request, {**decided, "federation.min-clients": clients}, helpers=True)
     home = (LOCAL / "up" / config.run_id).resolve()
     if request.resume and policy is None and (home / POLICY).exists():
         policy = home / POLICY  # the owner's policy outlives a pause
@@ -172,7 +178,8 @@ def prepare_clients(
     else:
         data, clients = repeat_partition(request.config, "up", data, clients)
         partitions = _partition(config, request, dialect, data, clients, catalogue)
-        resolved = resolve(request, {**decided, "federation.min-clients": len(partitions)})
+        decided = {**decided, "federation.min-clients": len(partitions)}
+        resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=True)
         config = resolved.model_copy(update={"run_id": config.run_id})
         require_one_budget(config, limits, data, len(partitions), root)
         specs = write_clients(config.task, data, partitions, home, root, dialect)
@@ -191,7 +198,8 @@ def prepare_simulation(
         ConfigError: An option is wrong, or does not fit the run that is resumed.
         DataError: The data cannot be read or partitioned.
     """
-    config = resolve(request, {"federation.min-clients": 1, "federation.wait": 1})
+    has_noise, decided = request.epsilon is not None, {"federation.min-clients": 1, "federation.wait": 1}
+    config = resolve(request, decided, helpers=has_noise)
     data, dialect = with_test(config.task, source.data, test), source.dialect
     if request.resume:
         folder = RunDirectory(runs_folder(), config.run_id)
@@ -201,10 +209,18 @@ def prepare_simulation(
     else:
         data, clients = repeat_partition(request.config, "simulate", data, clients)
         partitions = _partition(config, request, dialect, data, clients or 0, catalogue)
+        resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=has_noise)
+        config = resolved.model_copy(update={"run_id": config.run_id})
         home = (LOCAL / "simulate" / config.run_id).resolve()
         config = _record(config, "simulate", data, partitions, clients or 0, home)
     console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)
     return config, partitions
+
+
+def _of_few(config: RunConfig, request: RunRequest, clients: int) -> dict[str, Scalar]:
+    """Return the smallest sum of few clients of one owner, where the command itself chose helpers."""
+    is_few = config.privacy.trust == "helpers" and request.helpers is None and clients < config.secure_sums.min_sum
+    return {"secure-sums.min-sum": max(2, clients)} if is_few else {}
 
 
 def _partition(
@@ -230,7 +246,7 @@ def _record(
     if config.privacy.trust == "helpers" and len(partitions) < fewest:
         raise ConfigError(
             f"a masked sum needs {count(fewest, 'client')}, the data make {len(partitions)};"
-            " raise --clients or set secure-sums.min-sum"
+            " raise --clients, set secure-sums.min-sum, or train without sums by --helpers 0"
         )
     for line in (*notes(partitions), *warnings(config, partitions)):
         note(f"{data}: {line}")

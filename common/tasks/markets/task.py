@@ -55,8 +55,9 @@ TASK = TaskSpec(
     client_only=("ids",),  # vectors of the market's items
     counts=pair_statistics(check_pairs, add_pairs, dense_pairs, to_sparse, to_dense),
     closed_form=ClosedForm(7, 1, blend.start, blend.template, blend.solve, blend.limit_masked),
-    # Noisy counts improve the ranking for items that are new in a market (docs/results/markets.md).
-    defaults={
+    defaults={"method": "ridge"},  # docs/results/markets.md
+    # Noisy counts improve the ranking for items that are new in a market.
+    network={
         "method": "fedavg",
         "rounds": 20,
         "training.optimizer": "adam",

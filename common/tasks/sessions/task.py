@@ -105,7 +105,8 @@ TASK = TaskSpec(
         used=lambda _, model: model == "default",
     ),
     closed_form=ClosedForm(4, 2, slist.start, slist.template, slist.solve, slist.limit_masked),
-    defaults={"method": "fedga"},
+    defaults={"method": "ridge"},  # docs/results/sessions.md
+    network={"method": "fedga"},
     simple={"hr20": "hr20_history"},
     comparison=Comparison("visitors", "own history", answers=True),
 )
