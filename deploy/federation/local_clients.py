@@ -14,6 +14,7 @@ from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.node_names import fingerprint
 from common.options import Scalar
+from common.tasks.registry import TASKS
 from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
 from deploy.cli.output import console, note
@@ -39,6 +40,7 @@ from deploy.federation.request import (
     run_vocabulary,
     stop_of_up,
     with_catalogue,
+    without_effect,
 )
 from deploy.federation.runs import Command, remember, runs_folder
 from deploy.federation.start import ClientSpec
@@ -183,7 +185,7 @@ def prepare_clients(
         config = resolved.model_copy(update={"run_id": config.run_id})
         require_one_budget(config, limits, data, len(partitions), root)
         specs = write_clients(config.task, data, partitions, home, root, dialect)
-        config = _record(config, "up", data, partitions, len(partitions), home)
+        config = _record(config, request, "up", data, partitions, len(partitions), home)
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
     return LocalClients(config, home, specs, policy, partitions)
@@ -212,7 +214,7 @@ def prepare_simulation(
         resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=has_noise)
         config = resolved.model_copy(update={"run_id": config.run_id})
         home = (LOCAL / "simulate" / config.run_id).resolve()
-        config = _record(config, "simulate", data, partitions, clients or 0, home)
+        config = _record(config, request, "simulate", data, partitions, clients or 0, home)
     console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)
     return config, partitions
 
@@ -234,7 +236,13 @@ def _partition(
 
 
 def _record(
-    config: RunConfig, command: Command, data: str, partitions: Sequence[AnyDataset], clients: int, home: Path
+    config: RunConfig,
+    request: RunRequest,
+    command: Command,
+    data: str,
+    partitions: Sequence[AnyDataset],
+    clients: int,
+    home: Path,
 ) -> RunConfig:
     """Store the origin of a new run and, below `home`, its vocabulary; print notes and warnings.
 
@@ -242,14 +250,17 @@ def _record(
         ConfigError: The clients are too few for secure sums.
         DataError: No client has a record to train on.
     """
-    fewest = config.secure_sums.fewest
+    fewest, network = config.secure_sums.fewest, TASKS[config.task].network.get("method")
+    instead = f", or train a network by --method {network}" if network and config.capabilities.closed_form else ""
     if config.privacy.trust == "helpers" and len(partitions) < fewest:
         raise ConfigError(
             f"a masked sum needs {count(fewest, 'client')}, the data make {len(partitions)};"
-            " raise --clients, set secure-sums.min-sum, or train without sums by --helpers 0"
+            f" raise --clients or set secure-sums.min-sum{instead}"
         )
     for line in (*notes(partitions), *warnings(config, partitions)):
         note(f"{data}: {line}")
+    for line in without_effect(request, config):
+        note(line)
     if not any(build_learner(config, part).examples for part in partitions):
         raise DataError("no client has a record to train on; add records to the data", data)
     if not is_demo(data):

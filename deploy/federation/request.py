@@ -16,7 +16,7 @@ from common.methods.registry import METHODS
 from common.options import Scalar, leaves
 from common.tasks.registry import FIRST_TASK, TASKS, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
-from common.text import hint
+from common.text import count, hint
 from deploy.cli.options import RunRequest
 from deploy.data.sources import read_catalogue
 from deploy.federation.runs import Origin, origin_of, runs_folder, stored_options
@@ -372,6 +372,26 @@ def stop_of_up(request: RunRequest) -> int | None:
     return STOP_ROUNDS if config.rounds > 1 and not config.capabilities.closed_form else None
 
 
+def without_effect(request: RunRequest, config: RunConfig) -> list[str]:
+    """Return a line about a number of rounds that a closed form does not take."""
+    if not config.capabilities.closed_form or request.rounds in (None, config.rounds):
+        return []
+    rounds = count(config.rounds, "round")
+    return [f"{config.method} takes {rounds}, one for each sum; --rounds {request.rounds} has no effect"]
+
+
+def owners_must_allow(config: RunConfig) -> list[str]:
+    """Return a line on what the policies of clients elsewhere must allow for this run."""
+    if not config.capabilities.closed_form or config.privacy.unit != "none":
+        return []
+    network = TASKS[config.task].network.get("method")
+    need = {"helpers": '"summed"', "local": '"clear"'}.get(
+        config.privacy.trust, '"summed" with two helpers, else "clear"'
+    )
+    instead = f"; --method {network} trains without them" if network else ""
+    return [f"owners must allow statistics of their data: allow-counts = {need} in each policy{instead}"]
+
+
 def _require_noise(config: RunConfig, given: Mapping[str, Scalar], sets: Mapping[str, Scalar]) -> None:
     """Raise ConfigError for options of noise in a run without noise."""
     if config.privacy.unit != "none":
@@ -412,7 +432,9 @@ def _defaults(task: str, chosen: Mapping[str, Scalar], helpers: bool) -> dict[st
         return {**options, **({"privacy.trust": "helpers"} if trust == "helpers" else {})}
     is_covered, is_summed = unit != "none", chosen.get("privacy.trust") == "helpers"
     left_out = {"privacy.mechanism"} if is_summed else set()
-    return {k: v for k, v in options.items() if k not in left_out and not (".count-" in k and (is_covered or is_summed))}
+    return {
+        k: v for k, v in options.items() if k not in left_out and not (".count-" in k and (is_covered or is_summed))
+    }
 
 
 def _is_closed_form(method: str) -> bool:

@@ -133,7 +133,22 @@ def test_a_finished_run_is_not_overwritten_and_names_close_users(
     table = (folder / "good.csv").read_text()
     (folder / "odd.csv").write_text(f"{table}{table.splitlines()[1]}\n{single}\n")
     monkeypatch.setattr(
-        sys, "argv", ["fedloom", "simulate", "--data", "odd.csv", "--clients", "3", "--rounds", "1", "--run-id", "one"]
+        sys,
+        "argv",
+        [
+            "fedloom",
+            "simulate",
+            "--data",
+            "odd.csv",
+            "--clients",
+            "3",
+            "--method",
+            "fedrule",
+            "--rounds",
+            "1",
+            "--run-id",
+            "one",
+        ],
     )
     main_ok()
     assert "odd.csv: 1 duplicate rule dropped" in capsys.readouterr().err

@@ -36,7 +36,21 @@ def test_two_hubs_and_a_client_end_in_the_model_of_five_nodes(
         register(desk.folder, name, clients)
     _write_shop(desk.folder / "shop")
 
-    options = ("--clients", "5", "--rounds", "2", "--seed", "5", "--run-id", "hubs", "--home", "home", "--json")
+    options = (
+        "--clients",
+        "5",
+        "--method",
+        "fedrule",
+        "--rounds",
+        "2",
+        "--seed",
+        "5",
+        "--run-id",
+        "hubs",
+        "--home",
+        "home",
+        "--json",
+    )
     served = desk.start(
         "serve", *options, "--port", str(desk.port), "--control-port", str(desk.control_port),
         "--set", "federation.min-replies=5",

@@ -49,7 +49,10 @@ def test_a_stock_supernode_trains_beside_a_client_whose_key_is_registered_later(
     files = [path for side in (at_server, at_stock) for path in side.rglob("*") if path.is_file()]
     assert not any(private in path.read_bytes() for path in files)
 
-    assert desk.simulate("--clients", "2", "--rounds", "2", "--seed", "5")["model_sha256"] == result["model_sha256"]
+    assert (
+        desk.simulate("--clients", "2", "--method", "fedrule", "--rounds", "2", "--seed", "5")["model_sha256"]
+        == result["model_sha256"]
+    )
 
 
 def _create_keys(desk: Desk, machines: Machines, at_server: Path, at_clients: tuple[Path, ...]) -> None:
@@ -60,7 +63,21 @@ def _create_keys(desk: Desk, machines: Machines, at_server: Path, at_clients: tu
 
 
 def _serve(desk: Desk, machines: Machines, folder: Path) -> Command:
-    options = ("--clients", "2", "--rounds", "2", "--seed", "5", "--run-id", "apart", "--json", "--home", "home")
+    options = (
+        "--clients",
+        "2",
+        "--method",
+        "fedrule",
+        "--rounds",
+        "2",
+        "--seed",
+        "5",
+        "--run-id",
+        "apart",
+        "--json",
+        "--home",
+        "home",
+    )
     quorum = ("--set", "federation.min-replies=2")  # waits for the stock client, which is ten times slower
     ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
     return desk.start("serve", *options, *quorum, *ports, prefix=machines.server, folder=folder)

@@ -43,7 +43,7 @@ def superexec_of(superlink: psutil.Process) -> psutil.Process | None:
 
 def submit(desk: Desk, settings: SuperLinkSettings, run: str, rounds: int) -> Command:
     ca = settings.folder / "ca.pem"
-    size = ("--clients", "1", "--rounds", str(rounds), "--seed", "0", "--patience", "0")
+    size = ("--clients", "1", "--method", "fedrule", "--rounds", str(rounds), "--seed", "0", "--patience", "0")
     return desk.start("submit", "--run-id", run, *size, "--control", settings.control_address, "--ca", ca, "--json")
 
 
