@@ -11,6 +11,8 @@ def test_ten_shown_rules_hit_no_fewer_held_out_rules_than_the_raw_ranking(desk: 
     options = (
         "--task",
         "rules",
+        "--data",
+        "demo:0-400",
         "--method",
         "fedrule",
         "--rounds",
