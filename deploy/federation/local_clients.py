@@ -72,7 +72,7 @@ def helper_homes(config: RunConfig, home: Path) -> dict[str, Path]:
 
 
 OPEN = 'allow-counts = "summed"\nmin-sum = 2\n'
-"""Policy of clients of own data for which the owner gave none: this machine sums their statistics among themselves."""
+"""Policy of clients of own data without a policy file: they share sums among themselves."""
 
 
 def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path, unset: str = "") -> Path:
