@@ -215,6 +215,8 @@ def _add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a raw configuration that ends with the last sum if its method solves a closed form."""
+    if not isinstance(rounds := tree.get("rounds", 1), int) or rounds < 1:
+        return tree  # refused when it is validated
     method, task = tree.get("method", ""), tree.get("task", FIRST_TASK)
     if method not in METHODS or task not in TASKS or not METHODS[method].options().capabilities().closed_form:
         return tree

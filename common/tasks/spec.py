@@ -95,6 +95,8 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         closed_form: Model that follows from sums without training, for method `ridge`; None if the task has none.
         pooled: Names of untrained inputs that the server pools from released values; available in runs with noise.
         defaults: Options that `--task NAME` sets where no method is named; `method` among them.
+        network: The same of the trained model of a task whose default is a closed form. They hold where its method is named,
+            and where each client draws its own noise.
         planner_validation_share: Validation split that a planner gets if the run sets none.
         loss_is_error: True if the training loss of a model variant is an error measure.
         simple: Metric key -> key of the same metric of the simple baseline.
@@ -120,6 +122,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     closed_form: ClosedForm[VocabularyT] | None = None
     pooled: frozenset[str] = frozenset()
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
+    network: Mapping[str, Scalar] = field(default_factory=dict)
     planner_validation_share: float = 0.1
     loss_is_error: Callable[[ModelVariant], bool] = lambda model: True
     simple: Mapping[str, str] = field(default_factory=dict)
@@ -155,6 +158,11 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         """True if higher values of the objective are better."""
         found = self.find_metric(self.objective.metric)
         return found is not None and found.better == "higher"
+
+    @property
+    def trained(self) -> Mapping[str, Scalar]:
+        """Options with which the task trains a model."""
+        return self.network or self.defaults
 
     def private(self, names: Collection[str], capabilities: Capabilities) -> frozenset[str]:
         """Return the parameters, among those names, that stay with a client under a method."""

@@ -98,8 +98,9 @@ TASK = TaskSpec(
     ),
     head=("user",),
     client_only=("user",),
+    defaults={"method": "ridge"},  # docs/results/ratings.md
     # One report per client holds all training data of the default model, and it gets the whole budget.
-    defaults={"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
+    network={"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
     loss_is_error=lambda model: model == "paper",
     weighs_noise=lambda model: model == "default",  # slope and slope-noise
     simple={"rmse": "rmse_local_mean", "f1": "f1_all_liked"},

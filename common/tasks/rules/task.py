@@ -111,7 +111,8 @@ TASK = TaskSpec(
         lasting=ease.LASTING,
         effort=ease.effort,
     ),
-    defaults={"method": "fedrule"},
+    defaults={"method": "ridge"},  # docs/results/rules.md
+    network={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency", "hr20_shown": "hr20_shown_frequency"},
     comparison=Comparison("homes", "relation frequency", answers=True),

@@ -114,7 +114,8 @@ TASK = TaskSpec(
         lasting=slist.LASTING,
         effort=slist.effort,
     ),
-    defaults={"method": "fedga"},
+    defaults={"method": "ridge"},  # docs/results/sessions.md
+    network={"method": "fedga"},
     simple={"hr20": "hr20_history"},
     comparison=Comparison("visitors", "own history", answers=True),
 )
