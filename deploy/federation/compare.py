@@ -21,7 +21,7 @@ from client.training.comparison import (
 from common.config.parse import configure_alone
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.tasks.spec import ALONE, BOTH, SIMPLE
+from common.tasks.spec import ALONE, BOTH
 from common.text import count
 from common.wire.messages import EvaluateReply
 from deploy.cli.output import console
@@ -46,15 +46,16 @@ def with_local_metrics(result: Result, measured: Mapping[str, Measured]) -> Resu
     if result.metrics or not measured:
         return result
     local = pool_measured(result.task, measured)
-    sums = local.paired.get(SIMPLE, PairedSums())
-    verdict = result.verdict or judge_run(result.task, local.metrics, result.best, sums)
+    verdict = result.verdict or judge_run(result.task, local.metrics, result.best, local.paired)
     return replace(result, local=dict(local.metrics), verdict=verdict, **floor_of(result.task, local.metrics))
 
 
 def pool_measured(task: str, measured: Mapping[str, Measured]) -> Evaluation:
     """Return the means over clients, as the server forms them."""
     replies = {
-        name: EvaluateReply(0, one.metrics, one.weights, to_paired(task, values(one.units), values(one.simple)))
+        name: EvaluateReply(
+            0, one.metrics, one.weights, to_paired(task, values(one.units), values(one.simple), one.uses)
+        )
         for name, one in measured.items()
     }
     return summarize(replies)

@@ -13,8 +13,9 @@ from typing import Literal, TypedDict
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.errors import FedloomError
+from common.metrics import USED
 from common.tasks.registry import TASKS
-from common.tasks.spec import ALONE, BOTH, SIMPLE
+from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, uses_key
 from server.aggregation.metrics import Evaluation, PairedSums
 from server.record.events import Metrics
 from server.record.result import Best, ClientResult, Privacy, Result, Verdict
@@ -26,23 +27,23 @@ FEWEST_UNITS = 5
 Outcome = Literal["better", "worse", "level", "few"]
 
 
-def judge_run(task: str, metrics: Metrics, best: Best | None, simple: PairedSums) -> Verdict | None:
+def judge_run(task: str, metrics: Metrics, best: Best | None, paired: Mapping[str, PairedSums]) -> Verdict | None:
     """Return the verdict of a run against the simple baseline; None if no unit was compared.
 
     Args:
         task: Name of the task.
         metrics: Metrics of the model that is used, on test data.
         best: Best round of the run.
-        simple: Differences to the simple baseline.
+        paired: Differences to the simple baseline, and numbers of units by what they use.
     """
-    spec = TASKS[task]
+    spec, simple = TASKS[task], paired.get(SIMPLE, PairedSums())
     comparison, metric = spec.comparison, spec.objective.metric
     if comparison is None or metric not in metrics or not simple.units:
         return None
     verdict = Verdict(
         metric=metric,
         better="higher" if spec.higher_is_better else "lower",
-        final=metrics[metric],
+        final=metrics.get(f"{USED.prefix}{metric}", metrics[metric]),
         simple=metrics.get(spec.simple.get(metric, "")),
         simple_name=comparison.baseline,
         wins_simple=simple.wins,
@@ -52,8 +53,27 @@ def judge_run(task: str, metrics: Metrics, best: Best | None, simple: PairedSums
         se_simple=simple.standard_error,
         helped=simple.wins,
         helped_of=simple.units,
+        uses=count_uses(task, paired),
     )
     return replace(verdict, text=describe(verdict, task, best))
+
+
+def count_uses(task: str, paired: Mapping[str, PairedSums]) -> dict[str, int]:
+    """Return the number of units that use each model and baseline; empty if clients chose none."""
+    names = PERSONAL, SHARED, *TASKS[task].baselines
+    return {name: paired[key].wins for name in names if (key := uses_key(name)) in paired}
+
+
+def describe_uses(verdict: Verdict) -> str:
+    """Return how many units use what, in a sentence; empty without a choice."""
+    called = {PERSONAL: f"their {PERSONAL}", SHARED: f"the {SHARED}"}
+    found = [(number, called.get(name, name)) for name, number in verdict.uses.items()]
+    if not found:
+        return ""
+    (number, model), *rest = found
+    others = "".join(f", {count:,} {name}" for count, name in rest if count)
+    total, use = sum(verdict.uses.values()), "uses" if number == 1 else "use"
+    return f"{number:,} of {total:,} {verdict.unit_name} {use} {model}{others}, by their own validation data."
 
 
 class Floor(TypedDict, total=False):
@@ -115,11 +135,13 @@ _SAYS: dict[Outcome, str] = {
 
 
 def describe(verdict: Verdict, task: str, best: Best | None, note: str = "") -> str:
-    """Return the verdict in a sentence, and that on the best round.
+    """Return the verdict in a sentence, how many units use what, and the sentence on the best round.
 
     The value after ± is two standard errors.
     """
     sentences = [_sentence(verdict, task, note)] if verdict.simple is not None or verdict.alone is not None else []
+    if uses := describe_uses(verdict):
+        sentences.append(uses)
     if best is not None and best.test:
         goal = _short(task, TASKS[task].objective.metric)
         sentences.append(
@@ -249,7 +271,7 @@ def build_result(
 
 def _judge(config: RunConfig, used: Evaluation, best: Best | None) -> Verdict | None:
     """Return the verdict, with the comparison with clients alone if each that compares has measured it."""
-    verdict = judge_run(config.task, used.metrics, best, used.paired.get(SIMPLE, PairedSums()))
+    verdict = judge_run(config.task, used.metrics, best, used.paired)
     if verdict is None or verdict.metric not in used.alone or not {ALONE, BOTH} <= used.paired.keys():
         return verdict
     if missing := max(verdict.units - used.paired[ALONE].units, 0):

@@ -107,5 +107,5 @@ TASK = TaskSpec(
     closed_form=ClosedForm(4, 2, slist.start, slist.template, slist.solve, slist.limit_masked),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},
-    comparison=Comparison("visitors", "own history", answers=True),
+    comparison=Comparison("visitors", "own history", {"recency": {"hr20": "hr20_recency"}}),
 )
