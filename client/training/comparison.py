@@ -14,11 +14,11 @@ from common.arrays import Array, Arrays, Floats
 from common.config.run import RunConfig
 from common.metrics import USED, power_of
 from common.tasks.registry import TASKS
-from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, uses_key
+from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, AnyTask, uses_key
 from common.wire.messages import EvaluateReply, Metrics
 
-Units = tuple[Floats, Floats]
-"""Metric of each unit by two predictors."""
+Units = tuple[Floats, Mapping[str, Floats]]
+"""Metric of each unit, by what the client uses and by each of `TaskSpec.rivals`."""
 
 MEASURED = "measured.json"
 """Name of the document in a run's state: metrics of the finished model; private."""
@@ -32,19 +32,19 @@ class Measured:
         metrics: Metrics, as in `EvaluateReply`.
         weights: Numbers of records behind the metrics.
         units: Value of the compared metric of each unit, in the order of the data; None without held-out data.
-        simple: The same of the simple baseline.
+        rivals: The same of each of `TaskSpec.rivals`.
         uses: Name of each model and baseline that the client may use -> True if it does; empty without a choice.
     """
 
     metrics: Metrics = field(default_factory=dict)
     weights: Metrics = field(default_factory=dict)
     units: list[float | None] = field(default_factory=list)
-    simple: list[float | None] = field(default_factory=list)
+    rivals: dict[str, list[float | None]] = field(default_factory=dict)
     uses: dict[str, bool] = field(default_factory=dict)
 
 
 def measure_units(learner: Learner, choice: str, models: Mapping[str, Arrays], statics: Arrays, split: str) -> Units:
-    """Return the compared metric of each unit, by what the client uses and by the simple baseline.
+    """Return the compared metric of each unit; NaN without held-out data.
 
     Args:
         learner: Learner of the client.
@@ -53,13 +53,13 @@ def measure_units(learner: Learner, choice: str, models: Mapping[str, Arrays], s
         statics: Summed statistics of the run.
         split: Data split of the measurement.
     """
-    comparison, metric = TASKS[learner.task].comparison, TASKS[learner.task].objective.metric
-    if not isinstance(learner, ComparesUnits) or comparison is None:
-        return np.zeros(0), np.zeros(0)
+    task, metric = TASKS[learner.task], TASKS[learner.task].objective.metric
+    if not isinstance(learner, ComparesUnits) or task.comparison is None:
+        return np.zeros(0), {}
     baselines = learner.baseline_values(statics, split)
     used = learner.record_values(models[choice], statics, split) if choice in models else baselines[choice]
-    simple = baselines.get(comparison.baseline) or [np.zeros(0)] * len(used)
-    return unit_means(used, metric), unit_means(simple, metric)
+    rivals = {name: unit_means(baselines[name], metric) for name in task.rivals if name in baselines}
+    return unit_means(used, metric), rivals
 
 
 def unit_means(records: Sequence[Floats], metric: str) -> Floats:
@@ -76,31 +76,35 @@ def paired_sums(first: Floats, other: Floats, *, higher_is_better: bool) -> Arra
     return np.array([len(d), d.sum(), (d**2).sum(), (gain > 0).sum(), (gain < 0).sum()], np.float64)
 
 
-def to_paired(task: str, units: Floats, simple: Floats, uses: Mapping[str, bool]) -> Arrays:
+def to_paired(task: str, units: Floats, rivals: Mapping[str, Floats], uses: Mapping[str, bool]) -> Arrays:
     """Return the sums that a reply has; empty if the task compares no units."""
     spec = TASKS[task]
     if spec.comparison is None or not len(units):
         return {}
     counts = count_used(uses, int(np.isfinite(units).sum()))
-    return {SIMPLE: paired_sums(units, simple, higher_is_better=spec.higher_is_better), **counts}
+    paired = {spec.paired_key(SIMPLE, name): _differences(spec, units, rival) for name, rival in rivals.items()}
+    return {**paired, **counts}
 
 
 def pair_with_alone(task: str, shared: Measured, alone: Measured) -> Arrays:
-    """Return the sums of differences to a model trained alone, and to the better of it and the baseline.
+    """Return the sums of differences to a model trained alone, and to the better of it and each rival.
 
     They are empty if no unit has both values.
     """
-    units, other, simple = values(shared.units), values(alone.units), values(shared.simple)
+    spec, units, other = TASKS[task], values(shared.units), values(alone.units)
     if units.shape != other.shape or not np.isfinite(units - other).any():
         return {}
-    higher_is_better = TASKS[task].higher_is_better
-    simple = simple if simple.shape == other.shape else np.full_like(other, np.nan)
-    better = np.fmax(other, simple) if higher_is_better else np.fmin(other, simple)
-    better[~np.isfinite(other)] = np.nan
-    return {
-        key: paired_sums(units, each, higher_is_better=higher_is_better)
-        for key, each in ((ALONE, other), (BOTH, better))
-    }
+    paired = {ALONE: _differences(spec, units, other)}
+    for name in spec.rivals:
+        rival = values(shared.rivals.get(name, [None] * len(other)))
+        better = np.fmax(other, rival) if spec.higher_is_better else np.fmin(other, rival)
+        better[~np.isfinite(other)] = np.nan
+        paired[spec.paired_key(BOTH, name)] = _differences(spec, units, better)
+    return paired
+
+
+def _differences(task: AnyTask, units: Floats, other: Floats) -> Array:
+    return paired_sums(units, other, higher_is_better=task.higher_is_better)
 
 
 def has_units(measured: Measured) -> bool:
@@ -108,11 +112,15 @@ def has_units(measured: Measured) -> bool:
     return any(value is not None for value in measured.units)
 
 
-def to_document(reply: EvaluateReply, units: Floats, simple: Floats, uses: dict[str, bool]) -> bytes:
+def to_document(reply: EvaluateReply, units: Floats, rivals: Mapping[str, Floats], uses: dict[str, bool]) -> bytes:
     """Return the document of a client's own measurement."""
-    values = [[value if np.isfinite(value) else None for value in row.tolist()] for row in (units, simple)]
     finite = {name: value for name, value in reply.metrics.items() if np.isfinite(value)}
-    return json.dumps(vars(Measured(finite, reply.weights, values[0], values[1], uses))).encode()
+    listed = {name: _finite(rival) for name, rival in rivals.items()}
+    return json.dumps(vars(Measured(finite, reply.weights, _finite(units), listed, uses))).encode()
+
+
+def _finite(units: Floats) -> list[float | None]:
+    return [value if np.isfinite(value) else None for value in units.tolist()]
 
 
 def from_document(content: bytes) -> Measured:

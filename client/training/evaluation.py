@@ -63,11 +63,11 @@ def evaluate_models(config: RunConfig, participant: Participant, split: str, *, 
         means, counts = measure_used(config, choice, models, (metrics, weights))
         metrics, weights, is_personal = metrics | means, weights | counts, has_own_parameters(config, request.model)
         uses = uses_of(config.task, choice, tuple(models), is_personal=is_personal)
-    units, simple = measure_units(learner, choice, models, request.statics, split)
+    units, rivals = measure_units(learner, choice, models, request.statics, split)
     reply = EvaluateReply(request.round, metrics, weights)
-    participant.store.write(participant.run, MEASURED, to_document(reply, units, simple, uses))
+    participant.store.write(participant.run, MEASURED, to_document(reply, units, rivals, uses))
     sent = uses if config.privacy.unit == "none" else {}  # these numbers are exact
-    return replace(reply, paired=to_paired(learner.task, units, simple, sent))
+    return replace(reply, paired=to_paired(learner.task, units, rivals, sent))
 
 
 def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, statics: Arrays) -> AssignReply:

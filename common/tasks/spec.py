@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 SIMPLE = "simple"
-"""Key of the sums of differences to the simple baseline."""
+"""Key of the sums of differences to the simple baseline, and its start for further ones."""
 
 ALONE = "alone"
 """Key of the sums of differences to models that each client trained alone."""
@@ -28,7 +28,7 @@ ALONE_PREFIX = "alone_"
 """Prefix of the metrics of these models."""
 
 BOTH = "both"
-"""Key of the sums of differences to the better of both, unit by unit."""
+"""Key of the sums of differences to the better of both, unit by unit, and its start for further baselines."""
 
 PERSONAL, SHARED = "personalized model", "shared model"
 """Names of the models that a client may use."""
@@ -47,11 +47,13 @@ class Comparison:
         units: Plural noun of the units of data, such as `homes`.
         baseline: Name of the simple baseline, whose metric is that of `TaskSpec.simple`.
         others: Name of each further baseline -> metric key -> key of the same metric of that baseline.
+        summed: Those of `others` that need sums over clients.
     """
 
     units: str
     baseline: str
     others: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    summed: frozenset[str] = frozenset()
 
 
 OptionsT = TypeVar("OptionsT", bound=TaskOptions)
@@ -162,6 +164,21 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     def baselines(self) -> Mapping[str, Mapping[str, str]]:
         """Name of each baseline -> metric key -> key of that metric of the baseline; the simple one first."""
         return {self.comparison.baseline: self.simple, **self.comparison.others} if self.comparison else {}
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """Names of the baselines for which clients send nothing, with which the verdict compares; the simple one first."""
+        return tuple(name for name in self.baselines if self.comparison and name not in self.comparison.summed)
+
+    def paired_key(self, kind: str, baseline: str) -> str:
+        """Return the key of the sums of differences of that kind, `SIMPLE` or `BOTH`, to a baseline."""
+        return kind if baseline == self.rivals[0] else f"{kind}_{baseline.replace(' ', '_')}"
+
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """Keys of all sums over units; none without a comparison."""
+        kinds = (self.paired_key(kind, name) for kind in (SIMPLE, BOTH) for name in self.rivals)
+        return (*kinds, ALONE, *self.uses) if self.comparison else ()
 
     @property
     def uses(self) -> tuple[str, ...]:

@@ -52,7 +52,9 @@ def noise_cost(result: Result) -> str:
         outcome = outcome_of(result.verdict)
     rest = FALLS_BACK * (outcome != "better")
     rest = rest if math.isnan(used) else USES.format(value=f"{m.short} {format_value(m, used)}")
-    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {_JUDGED[outcome]}{rest}"
+    floors = {task.baselines[name].get(m.key): name for name in task.rivals}
+    name = floors.get(result.floor_metric, comparison.baseline)
+    return f"{m.short} {shown[0]} against {shown[1]} by '{name}', which sends nothing: {_JUDGED[outcome]}{rest}"
 
 
 def _final(result: Result, metric: str) -> float:

@@ -15,7 +15,7 @@ from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.metrics import USED
 from common.tasks.registry import TASKS
-from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, uses_key
+from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, AnyTask, uses_key
 from server.aggregation.metrics import Evaluation, PairedSums
 from server.record.events import Metrics
 from server.record.result import Best, ClientResult, Privacy, Result, Verdict
@@ -28,24 +28,28 @@ Outcome = Literal["better", "worse", "level", "few"]
 
 
 def judge_run(task: str, metrics: Metrics, best: Best | None, paired: Mapping[str, PairedSums]) -> Verdict | None:
-    """Return the verdict of a run against the simple baseline; None if no unit was compared.
+    """Return the verdict of a run against the strongest rival; None if no unit was compared.
 
     Args:
         task: Name of the task.
         metrics: Metrics of the model that is used, on test data.
         best: Best round of the run.
-        paired: Differences to the simple baseline, and numbers of units by what they use.
+        paired: Differences to the rivals, and numbers of units by what they use.
     """
-    spec, simple = TASKS[task], paired.get(SIMPLE, PairedSums())
+    spec = TASKS[task]
     comparison, metric = spec.comparison, spec.objective.metric
-    if comparison is None or metric not in metrics or not simple.units:
+    if comparison is None or metric not in metrics:
+        return None
+    rival = strongest_rival(spec, metrics)
+    simple = paired.get(spec.paired_key(SIMPLE, rival), PairedSums())
+    if not simple.units:
         return None
     verdict = Verdict(
         metric=metric,
         better="higher" if spec.higher_is_better else "lower",
         final=metrics.get(f"{USED.prefix}{metric}", metrics[metric]),
-        simple=metrics.get(spec.simple.get(metric, "")),
-        simple_name=comparison.baseline,
+        simple=metrics.get(spec.baselines[rival].get(metric, "")),
+        simple_name=rival,
         wins_simple=simple.wins,
         units=simple.units,
         unit_name=comparison.units,
@@ -56,6 +60,14 @@ def judge_run(task: str, metrics: Metrics, best: Best | None, paired: Mapping[st
         uses=count_uses(task, paired),
     )
     return replace(verdict, text=describe(verdict, task, best))
+
+
+def strongest_rival(task: AnyTask, metrics: Metrics) -> str:
+    """Return the baseline with the best metric, of those for which clients send nothing."""
+    keys = {name: task.baselines[name].get(task.objective.metric, "") for name in task.rivals}
+    sign = 1 if task.higher_is_better else -1
+    measured = [name for name in keys if not math.isnan(metrics.get(keys[name], math.nan))]
+    return max(measured, key=lambda name: sign * metrics[keys[name]], default=task.rivals[0])
 
 
 def count_uses(task: str, paired: Mapping[str, PairedSums]) -> dict[str, int]:
@@ -77,16 +89,16 @@ def describe_uses(verdict: Verdict) -> str:
 
 
 class Floor(TypedDict, total=False):
-    """Metric of the simple baseline and its value, as fields of a result."""
+    """Metric of the strongest rival and its value, as fields of a result."""
 
     floor_metric: str
     floor_value: float
 
 
 def floor_of(task: str, metrics: Metrics) -> Floor:
-    """Return the metric of the simple baseline and its value; empty if it was not measured."""
+    """Return the metric of the strongest rival and its value; empty if it was not measured."""
     spec = TASKS[task]
-    key = spec.simple.get(spec.objective.metric, "") if spec.comparison else ""
+    key = spec.baselines[strongest_rival(spec, metrics)].get(spec.objective.metric, "") if spec.comparison else ""
     return Floor(floor_metric=key, floor_value=metrics[key]) if key in metrics else Floor()
 
 
@@ -100,10 +112,11 @@ def compare_alone(
         task: Name of the task.
         best: Best round of the run.
         value: Metric of the models that clients trained alone.
-        sums: Differences to these models, and to the better of them and the baseline.
+        sums: Differences to these models, and to the better of them and each rival.
         note: Addition to the figures, such as the number of clients that were drawn.
     """
-    alone, both = sums[ALONE], sums[BOTH] if verdict.simple is not None else sums[ALONE]
+    both_key = TASKS[task].paired_key(BOTH, verdict.simple_name)
+    alone, both = sums[ALONE], sums[both_key] if verdict.simple is not None else sums[ALONE]
     verdict = replace(verdict, alone=value, wins_alone=alone.wins, mean_alone=alone.mean, se_alone=alone.standard_error)
     verdict = replace(verdict, helped=both.wins, helped_of=both.units)
     return replace(verdict, text=describe(verdict, task, best, note))

@@ -104,7 +104,9 @@ TASK = TaskSpec(
     loss_is_error=lambda model: model == "paper",
     weighs_noise=lambda model: model == "default",  # slope and slope-noise
     simple={"rmse": "rmse_local_mean", "f1": "f1_all_liked"},
-    comparison=Comparison("raters", "own mean", {"own mean and biases": {"rmse": "rmse_biases"}}),
+    comparison=Comparison(
+        "raters", "own mean", {"own mean and biases": {"rmse": "rmse_biases"}}, frozenset({"own mean and biases"})
+    ),
     records_per_example=1_000,  # an example is a rater, whose number of ratings is private
 )
 

@@ -124,5 +124,6 @@ TASK = TaskSpec(
         "homes",
         "relation frequency",
         {"popularity": {"hr20": "hr20_popularity", "hr20_shown": "hr20_shown_popularity"}},
+        frozenset({"popularity"}),
     ),
 )
