@@ -27,6 +27,10 @@ HIDDEN_SHARE = 20
 """One of so many ratings is in no sum; rank and λ are chosen by those."""
 
 
+NO_FACTORS = (0, 1.0)
+"""Choice of rank and λ that predicts by own mean and biases alone."""
+
+
 def statistics(solved: Arrays, raters: Sequence[Rated], options: RatingsOptions) -> Arrays:
     """Return what a client's raters add to the next sums.
 

@@ -57,6 +57,16 @@ TASK = TaskSpec(
             summed_to=1.0,
         ),
         error(
+            "rmse_biases",
+            "rmse(biases)",
+            "RMSE of own mean and biases",
+            "Baseline: each rater's own mean plus the bias of each item over all raters.",
+            headline=False,
+            short_table=False,
+            baseline=True,
+            summed_to=1.0,
+        ),
+        error(
             "rmse_half",
             "rmse(half)",
             "RMSE of one half",
@@ -104,7 +114,9 @@ TASK = TaskSpec(
     loss_is_error=lambda model: model == "paper",
     weighs_noise=lambda model: model == "default",  # slope and slope-noise
     simple={"rmse": "rmse_local_mean", "f1": "f1_all_liked"},
-    comparison=Comparison("raters", "own mean"),
+    comparison=Comparison(
+        "raters", "own mean", {"own mean and biases": {"rmse": "rmse_biases"}}, frozenset({"own mean and biases"})
+    ),
     records_per_example=1_000,  # an example is a rater, whose number of ratings is private
 )
 

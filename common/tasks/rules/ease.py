@@ -60,6 +60,9 @@ LEAST_EIGENVALUE = 1e-6
 LEAST_SHARE = 1e-3
 """Least probability, and distance to 1, of a score."""
 
+LEAST_POPULARITY = 1e-4
+"""Least share of homes of a triple of the sum."""
+
 OUTSIDE = -10.0
 """Log-odds of rules that no home of the sum uses."""
 
@@ -207,6 +210,21 @@ def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
     logits, is_inside = np.full(possible.shape, OUTSIDE, np.float32), np.isin(possible, triples)
     logits[is_inside] = odds[np.searchsorted(triples, possible[is_inside])]
     return logits
+
+
+def popularity(solved: Arrays, possible: Ints) -> Floats:
+    """Return the log share of homes of each triple, diag(G)/tr(G); a home of |x| triples counts 1/|x|.
+
+    Args:
+        solved: The solution, without noise.
+        possible: Ids of the triples.
+    """
+    columns = _positions_of(solved[TRIPLES], possible)
+    weights, triples = solved[VALUES] @ solved[VECTORS][:, columns] ** 2, solved[TRIPLES][columns]
+    found, is_inside = np.full(possible.shape, OUTSIDE), np.isin(possible, triples)
+    logs = np.log(np.maximum(weights / solved[VALUES].sum(), LEAST_POPULARITY))
+    found[is_inside] = logs[np.searchsorted(triples, possible[is_inside])]
+    return found
 
 
 def _choose_triples(homes: Floats, most: int) -> Ints:

@@ -93,6 +93,21 @@ TASK = TaskSpec(
             headline=False,
             baseline=True,
         ),
+        *(
+            share(
+                f"{key}_popularity",
+                f"{short}(popularity)",
+                f"{label} by popularity in the federation",
+                "Baseline: rules in the order of the sums of their device types and relation over all homes.",
+                headline=False,
+                short_table=False,
+                baseline=True,
+            )
+            for key, short, label in (
+                ("hr20", "hr@20", "Hit rate @20"),
+                ("hr20_shown", "hr@20 shown", "Hit rate @20 of the list shown"),
+            )
+        ),
     ),
     families=MODEL_FAMILIES,
     objective=Objective("hr20_shown"),
@@ -115,5 +130,10 @@ TASK = TaskSpec(
     network={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency", "hr20_shown": "hr20_shown_frequency"},
-    comparison=Comparison("homes", "relation frequency", answers=True),
+    comparison=Comparison(
+        "homes",
+        "relation frequency",
+        {"popularity": {"hr20": "hr20_popularity", "hr20_shown": "hr20_shown_popularity"}},
+        frozenset({"popularity"}),
+    ),
 )

@@ -117,5 +117,5 @@ TASK = TaskSpec(
     defaults={"method": "ridge"},  # docs/results/sessions.md
     network={"method": "fedga"},
     simple={"hr20": "hr20_history"},
-    comparison=Comparison("visitors", "own history", answers=True),
+    comparison=Comparison("visitors", "own history", {"recency": {"hr20": "hr20_recency"}}),
 )
