@@ -314,7 +314,7 @@ def _federated_weights(sensor: Sensor, statics: Arrays, options: TrafficOptions)
 
 
 def with_choice(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Arrays:
-    """Return the statics of a closed form with the sensor's own choice, if all clients together have made none.
+    """Return the statics with the sensor's own choice, if all clients of a closed form made none together.
 
     Args:
         sensor: Sensor that is fitted to its training part.
@@ -328,7 +328,7 @@ def with_choice(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Arr
 
 
 def choice_errors(sensor: Sensor, weights: Floats, options: TrafficOptions) -> Floats | None:
-    """Return the sensor's errors on validation data by choice, in the order of `CHOICES`; None without such data.
+    """Return the errors on validation data in the order of `CHOICES`; None without such data.
 
     Args:
         sensor: Sensor that is fitted to its training part.
