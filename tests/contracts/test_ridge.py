@@ -27,6 +27,7 @@ from client.tasks.traffic.sensor import with_federated_ridge
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
+from common.contribution import Contribution
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
 from common.secure.terms import MOST_NUMBERS
@@ -39,12 +40,16 @@ from common.tasks.sessions import slist
 from common.tasks.sessions.vocabulary import Items, demo_items
 from common.tasks.traffic import shared_ridge
 from common.tasks.traffic.counts import LAGS, NOISE, SUMS
-from deploy.simulation.grid import simulate
+from deploy.simulation.grid import InProcessGrid, simulate
 from deploy.tasks.rules.model_service import export
 from deploy.tasks.spec import TrainedRun
 from deploy.tasks.traffic.model_service import split_pooled
+from server.methods.ridge import RidgeStep
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
+from server.round.method import RoundContext
 from server.run import run
+from studies.lies.liars import LyingGrid, lies
 from tests.support import sensors
 from tests.support.hubs import NodeGrid, settings, split
 from tests.support.owners import SHARING, owners
@@ -428,3 +433,59 @@ def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, start
     sent = form.template({**limited, **chosen, **started})
     numbers = sum(a.size for a in (widen(sent) if columns else sent).values())
     assert 0.9 * MOST_NUMBERS < numbers <= MOST_NUMBERS
+
+
+class KilledError(BaseException):
+    """End of a process in the middle of a solve."""
+
+
+@pytest.mark.parametrize("trust", ["local", "helpers"])
+def test_a_solve_that_was_killed_is_repeated(trust: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum is closed once: helpers do not open it again, and no client is in it twice."""
+    found, config, solve, calls = {}, summed("ridge", trust), RidgeStep.statics, []
+
+    def killed(self: RidgeStep, at: RoundContext, total: Contribution) -> Arrays:
+        calls.append(at.number)
+        solved = solve(self, at, total)
+        if calls.count(at.number) == 1 and at.number == 2:
+            raise KilledError
+        return solved
+
+    for name, step in (("whole", solve), ("killed", killed)):
+        monkeypatch.setattr(RidgeStep, "statics", step)
+        federation = SumFederation(tmp_path / name, policy=POLICY.model_copy(update=ALLOWED))
+        if name == "killed":
+            with pytest.raises(KilledError):
+                federation.run(config)
+            federation.connect()
+        assert federation.run(config, resume=name == "killed").status == "completed"
+        found[name] = solution(tmp_path / name)
+    assert calls == [1, 2, 2, 3]
+    for name, array in found["whole"].items():
+        np.testing.assert_array_equal(found["killed"][name], array, err_msg=name)
+
+
+def test_clients_with_zero_statistics_change_nothing(tmp_path: Path) -> None:
+    found, single = {}, (np.array([3]), np.array([5]), np.array([3]))
+    for name, others in (("without", ()), ("with", tuple(Visitor(f"z-{k}", single) for k in range(3)))):
+        config = configured("ridge", **of_sessions(tmp_path / name))
+        result = simulate(config, Visits((*visits(12).units, *others), ITEMS), tmp_path / name)
+        assert result.status == "completed"
+        found[name] = solution(tmp_path / name)
+    np.testing.assert_array_equal(found["with"][slist.CHOICE], found["without"][slist.CHOICE])
+    for solved in found.values():
+        assert np.isfinite(solved[slist.WEIGHTS]).all()
+
+
+def test_a_reply_beyond_the_bound_is_left_out_and_its_client_is_named(tmp_path: Path) -> None:
+    sessions = owners(6, SHARING.model_copy(update=ALLOWED)).sessions
+    config = settings(tmp_path, "ridge")
+    grid = LyingGrid(sessions, 6, "train", lies("hr20", 1)["100 x norm"][1], 6)
+    result = run(grid, config, tmp_path)
+    assert (result.status, result.rounds_done) == ("completed", 3)
+    refused = [event.refused for event in RunDirectory(tmp_path, "toy").events() if isinstance(event, RoundEvent)]
+    assert all("federation.norm-bound" in one["client-5"] for one in refused)
+    others = owners(5, SHARING.model_copy(update=ALLOWED)).sessions
+    (tmp_path / "others").mkdir()
+    run(InProcessGrid(others, 5), settings(tmp_path / "others", "ridge"), tmp_path / "others")
+    np.testing.assert_allclose(gram(solution(tmp_path)), gram(solution(tmp_path / "others")), atol=1e-5)
