@@ -14,8 +14,8 @@ from common.config.keys import respell
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, StateError
-from common.tasks.closed_form import VALUES
-from common.tasks.registry import TASKS, read_vocabulary
+from common.tasks.closed_form import NAMES, VALUES
+from common.tasks.registry import TASKS, closed_form_of, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from server.compose import build_method
@@ -160,6 +160,7 @@ def continue_state(config: RunConfig, vocabulary: Vocabulary, initial: RunState,
             raise StateError(
                 f"run '{about.run}' stores no sums that another run can continue; repeat it with this release"
             )
+        _check_sums(config, parent, state)
         weighed = {name: a * about.weight if name.endswith(VALUES) else a for name, a in sums.items()}
         started = replace(initial, memory={PARENT_SUMS: weighed})
     else:
@@ -168,15 +169,32 @@ def continue_state(config: RunConfig, vocabulary: Vocabulary, initial: RunState,
     return started
 
 
+def _check_sums(config: RunConfig, parent: ParentRun, state: RunState) -> None:
+    """Check that rows of the parent's sums are those of this run under the parent's vocabulary.
+
+    Raises:
+        ConfigError: They are others, such as lags of another horizon.
+    """
+    form = closed_form_of(config.task)
+    started = form.start(parent.vocabulary, config.task_options, config.privacy.unit != "none")
+    for name, rows in form.lasting.items():
+        if name + NAMES in state.memory[SUMS] and tuple(rows.lists(started)) != tuple(rows.lists(state.statics)):
+            run = parent.folder.path.name
+            raise ConfigError(
+                f"run '{run}' has sums of another form: {name} has other rows; take its options with --config"
+                f" runs/{run}/config.toml"
+            )
+
+
 def find_repeated(config: RunConfig, folder: RunDirectory, examples: Mapping[str, int]) -> str:
-    """Return a remark on clients that may add the same data to sums again; empty if none seem to.
+    """Return a remark on clients that may add the same data to sums again; empty with a half-life.
 
     Args:
         config: Configuration of the run.
         folder: Folder of the run.
         examples: Client -> number of records.
     """
-    if not (config.start_from and config.capabilities.closed_form):
+    if not (config.start_from and config.capabilities.closed_form) or config.half_life:
         return ""
     parent = RunDirectory(folder.path.parent, config.start_from)
     before = result.clients if (result := parent.result()) else {}

@@ -204,7 +204,7 @@ class Connection:
 
 
 def _known_catalogue(config: RunConfig, folder: RunDirectory) -> Vocabulary | None:
-    """Return the vocabulary of a run, with the names of the run from which it starts; None if its clients have to find it."""
+    """Return the vocabulary of a run, behind the names of its parent; None if clients have to find it."""
     is_found = config.catalogue == FEDERATED
     if config.resume and (is_found or config.start_from):
         return read_vocabulary(config.task, folder.catalogue()) if folder.has_catalogue else None

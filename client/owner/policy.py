@@ -260,7 +260,7 @@ class Policy(SharingPolicy):
             raise RefusedError(f"privacy.delta = {options.delta:g} exceeds the policy's delta = {self.delta:g}")
 
     def for_local_use(self) -> Self:
-        """Return the policy of work that sends nothing: no noise is needed, sums are used, and metrics are shown."""
+        """Return the policy of work that sends nothing: without noise, with sums and metrics."""
         return self.model_copy(update={"require_noise": False, "share_metrics": "always", "allow_counts": "clear"})
 
     def local_steps(self, requested: int) -> int:

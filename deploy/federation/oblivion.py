@@ -44,7 +44,7 @@ DIFFERENCE = (
 
 
 def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDirectory]:
-    """Return the runs in which a client took part and those that started from one of them, all of them idle.
+    """Return the runs in which a client took part, and those that started from them; all are idle.
 
     Args:
         client: Name of the client, or of a hub.

@@ -72,7 +72,10 @@ class RidgeStep(Method):
         return solved
 
     def _sums(self, at: RoundContext, total: Contribution) -> Arrays:
-        """Return the sums of this round without rows of too few clients, with those of the run from which it started."""
+        """Return the sums of this round without rows of too few clients.
+
+        Sums of the run from which this one started are added.
+        """
         sums, earlier = total.sums[UPDATE], at.state.memory.get(PARENT_SUMS, {})
         sums = drop_rare(sums, self.min_count) if self.min_count else sums
         return closed_form_of(at.config.task).add_named(at.state.statics, sums, earlier) if earlier else sums

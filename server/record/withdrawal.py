@@ -193,7 +193,10 @@ def _participants(event: RoundEvent) -> set[str]:
 
 
 def took_part(folder: RunDirectory, client: str) -> bool:
-    """Return True if a client, or a client of this hub, took part in a run, in one that it replaces or starts from."""
+    """Return True if a client, or a client of this hub, took part in a run or in an earlier one.
+
+    Earlier runs are those that it replaces and those from which it started.
+    """
     forgotten = read_forgotten(folder)
     if forgotten and not forgotten.forgets(client) and forgotten.mark(client) in forgotten.others:
         return True

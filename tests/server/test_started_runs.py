@@ -23,8 +23,9 @@ from server.record.journal import restore
 from server.record.privacy_statement import with_parent
 from server.record.result import Parent, Privacy, Result
 from server.record.withdrawal import ancestry, took_part, withdraw
-from server.round.state import SUMS, RunState
+from server.round.state import PARENT_SUMS, SUMS, RunState
 from tests.support.kills import killed_at
+from tests.support.sum_runs import POLICY, SumFederation, noised
 from tests.support.toys import CATALOGUE, configured, toy_homes
 
 HOMES = toy_homes(16)
@@ -284,3 +285,19 @@ def test_a_run_whose_parent_is_gone_for_good_is_made_again_by_itself(tmp_path: P
     withdraw(second, parse({**stored_options(second), "resume": False}), "client-2", keeps_rounds=True)
     config = parse(stored_options(RunDirectory(tmp_path, "second.2")))
     assert (config.start_from, config.half_life) == ("", 0.0)
+
+
+def test_sums_with_noise_go_on_among_runs_with_noise(tmp_path: Path) -> None:
+    policy = POLICY.model_copy(update={"methods": ("ridge",), "allow_counts": "clear"})
+    federation, config = SumFederation(tmp_path, policy=policy), noised(50.0, method="ridge")
+    federation.run(config)
+    result = federation.run(config.model_copy(update={"run_id": "second", "start_from": "toy"}))
+    assert "guarantees add up" in result.privacy.uncovered[-1]
+    first, second = (state(tmp_path, run) for run in ("toy", "second"))
+    parent, total = second.memory[PARENT_SUMS], second.memory[SUMS]
+    for name, a in first.memory[SUMS].items():
+        np.testing.assert_array_equal(parent[name], a, err_msg=name)
+    assert not np.array_equal(total[f"{ease.WEIGHTS}/values"], parent[f"{ease.WEIGHTS}/values"])
+    exact = named(tmp_path, "exact", parent="toy")
+    with pytest.raises(ConfigError, match=r"runs with noise have other sums than those without, .*; set --epsilon"):
+        train(tmp_path, exact)

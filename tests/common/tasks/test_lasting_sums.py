@@ -13,7 +13,7 @@ CHOSEN = {"rules": "ease_triples", "sessions": "slist_items", "ratings": "ridge_
 
 def solved_with(task: str, ids: list[int]) -> Arrays:
     """Return what is solved once these ids are chosen."""
-    started = closed_form_of(task).start(read_all(task, "demo").vocabulary, False)
+    started = closed_form_of(task).start(read_all(task, "demo").vocabulary, TASKS[task].options(), False)
     return {**started, CHOSEN[task]: np.array(ids)}
 
 
@@ -24,9 +24,17 @@ def shape_of(names: RowNames, solved: Arrays) -> int:
     return {"": size, "unordered": size * (size + 1) // 2, "ordered": size**2}[names.pairs]
 
 
-def test_every_closed_form_over_names_says_which_sums_last() -> None:
-    named = {task for task in TASKS if TASKS[task].closed_form and task != "traffic"}
-    assert named == {task for task in named if closed_form_of(task).lasting} == CHOSEN.keys()
+def test_every_closed_form_says_which_sums_last() -> None:
+    forms = {task for task in TASKS if TASKS[task].closed_form}
+    assert forms == {task for task in forms if closed_form_of(task).lasting} == CHOSEN.keys() | {"traffic"}
+
+
+def test_autocovariances_are_added_lag_by_lag() -> None:
+    form = closed_form_of("traffic")
+    started = form.start(read_all("traffic", "demo:0-2").vocabulary, TASKS["traffic"].options(), False)
+    sums = {name: np.full(a.shape, 2.0) for name, a in form.template(started).items()}
+    for name, a in form.add_named(started, sums, form.name_sums(started, sums)).items():
+        np.testing.assert_array_equal(a, np.full(sums[name].shape, 4.0), err_msg=name)
 
 
 @pytest.mark.parametrize("task", CHOSEN)
