@@ -15,7 +15,7 @@ from common.text import hint, printable
 from deploy.cli.options import LOCAL
 from deploy.data.sources import move_clients, stored_clients
 from deploy.federation.runs import FILE as ORIGIN
-from deploy.federation.runs import TRASH, Origin, find_run, origin_of, runs_folder, stored_options, stored_runs
+from deploy.federation.runs import TRASH, Origin, origin_of, runs_folder, stored_options, stored_runs
 from deploy.keys.nodes import forget_key
 from server.record.folder import EVENTS_FILE, RunDirectory
 from server.record.withdrawal import (
@@ -53,7 +53,10 @@ def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDire
     Raises:
         ConfigError: The client is unknown, took no part in a named run, or a run is in progress.
     """
-    folders = [find_run(name) for name in dict.fromkeys(names)] or stored_runs(runs_folder())
+    root = runs_folder()
+    folders = [RunDirectory(root, name) for name in dict.fromkeys(names)] or stored_runs(root)
+    for folder in folders:
+        folder.config()
     affected = [folder for folder in folders if took_part(folder, client)]
     if absent := [folder.path.name for folder in folders if names and folder not in affected]:
         raise ConfigError(
@@ -62,7 +65,7 @@ def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDire
         )
     if not affected and client not in read_names(home / "nodes"):
         raise ConfigError(
-            f"no run in {runs_folder()} has a client '{printable(client, 80)}', and no key in {home / 'nodes'} has this"
+            f"no run in {root} has a client '{printable(client, 80)}', and no key in {home / 'nodes'} has this"
             f" name{_hint(client, folders) or '; see fedloom nodes list'}"
         )
     if busy := [folder.path.name for folder in affected if not folder.is_idle()]:
