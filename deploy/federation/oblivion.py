@@ -77,7 +77,8 @@ def list_requests() -> dict[str, list[str]]:
     """Return client that asks to be forgotten -> runs in which it took part."""
     folders = stored_runs(runs_folder())
     asking = sorted({name for folder in folders for name in find_requests(folder)})
-    return {name: [folder.path.name for folder in folders if took_part(folder, name)] for name in asking}
+    found = {name: [folder.path.name for folder in folders if took_part(folder, name)] for name in asking}
+    return {name: runs for name, runs in found.items() if runs}  # without nodes that had no name yet
 
 
 def _hint(client: str, folders: Sequence[RunDirectory]) -> str:

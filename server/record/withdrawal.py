@@ -24,7 +24,7 @@ from common.errors import DataError, StateError
 from common.files import write_atomically
 from common.text import count
 from server.clients.roster import ASKS_FORGETTING
-from server.record.events import RoundEvent, Start
+from server.record.events import Refusal, RoundEvent, Start
 from server.record.folder import EVENTS_FILE, FORGOTTEN_FILE, RunDirectory
 from server.record.model_choice import BEST_MODEL
 from server.record.result import Result
@@ -214,12 +214,14 @@ def is_meant(name: str, client: str) -> bool:
 
 
 def find_requests(folder: RunDirectory) -> set[str]:
-    """Return the names of the clients that asked to be forgotten in a run."""
+    """Return the names of the clients and nodes that asked to be forgotten in a run."""
     found: set[str] = set()
     for event in folder.events():
         if isinstance(event, RoundEvent):
             found.update(name for name, reason in event.refused.items() if ASKS_FORGETTING in reason)
-    return found & clients_of(folder)  # without nodes that were refused before they had a name
+        elif isinstance(event, Refusal) and ASKS_FORGETTING in event.reason:
+            found.add(event.client)
+    return found
 
 
 def find_obstacle(config: RunConfig, others: int) -> str:
