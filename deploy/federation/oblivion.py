@@ -15,7 +15,7 @@ from common.text import hint, printable
 from deploy.cli.options import LOCAL
 from deploy.data.sources import move_clients, stored_clients
 from deploy.federation.runs import FILE as ORIGIN
-from deploy.federation.runs import TRASH, Origin, find_run, origin_of, runs_folder, stored_options, stored_runs
+from deploy.federation.runs import TRASH, Origin, origin_of, runs_folder, stored_options, stored_runs
 from deploy.keys.nodes import forget_key
 from server.record.folder import EVENTS_FILE, RunDirectory
 from server.record.withdrawal import (
@@ -54,7 +54,10 @@ def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDire
     Raises:
         ConfigError: The client is unknown, took no part in a named run, or a run is in progress.
     """
-    folders = [find_run(name) for name in dict.fromkeys(names)] or stored_runs(runs_folder())
+    root = runs_folder()
+    folders = [RunDirectory(root, name) for name in dict.fromkeys(names)] or stored_runs(root)
+    for folder in folders:
+        folder.config()
     affected = [folder for folder in folders if took_part(folder, client)]
     mine = {folder.path for folder in affected}
     affected += [
@@ -70,7 +73,7 @@ def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDire
         )
     if not affected and client not in read_names(home / "nodes"):
         raise ConfigError(
-            f"no run in {runs_folder()} has a client '{printable(client, 80)}', and no key in {home / 'nodes'} has this"
+            f"no run in {root} has a client '{printable(client, 80)}', and no key in {home / 'nodes'} has this"
             f" name{_hint(client, folders) or '; see fedloom nodes list'}"
         )
     if busy := [folder.path.name for folder in affected if not folder.is_idle()]:
@@ -82,7 +85,8 @@ def list_requests() -> dict[str, list[str]]:
     """Return client that asks to be forgotten -> runs in which it took part."""
     folders = stored_runs(runs_folder())
     asking = sorted({name for folder in folders for name in find_requests(folder)})
-    return {name: [folder.path.name for folder in folders if took_part(folder, name)] for name in asking}
+    found = {name: [folder.path.name for folder in folders if took_part(folder, name)] for name in asking}
+    return {name: runs for name, runs in found.items() if runs}  # without nodes that had no name yet
 
 
 def _hint(client: str, folders: Sequence[RunDirectory]) -> str:

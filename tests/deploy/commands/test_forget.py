@@ -114,7 +114,9 @@ def test_clients_that_ask_are_listed(trained: Path) -> None:
     about = {"rounds": 3, "loss": 0.0, "seconds": 0.0, "answered": 3, "asked": 4, "bytes_down": 0, "bytes_up": 0}
     folder.append(RoundEvent(round=4, refused={"client-2": asks, "node-9": asks}, **about))
     assert forget().stdout == "client-2 asks to be forgotten (runs toy); fedloom forget client-2\n"
-    assert json.loads(forget("--json").stdout) == [{"client": "client-2", "runs": ["toy"]}]
+    folder.append(Refusal(client="client-3", reason=asks))
+    assert forget().stdout.splitlines()[1] == "client-3 asks to be forgotten (runs toy); fedloom forget client-3"
+    assert json.loads(forget("--json").stdout)[:1] == [{"client": "client-2", "runs": ["toy"]}]
 
 
 def test_names_that_stay_elsewhere_are_said(trained: Path) -> None:
