@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 SIMPLE = "simple"
-"""Key of the sums of differences to the simple baseline, and its start for further ones."""
+"""Key of the sums of differences to the simple baseline; the start of further keys."""
 
 ALONE = "alone"
 """Key of the sums of differences to models that each client trained alone."""
@@ -28,7 +28,7 @@ ALONE_PREFIX = "alone_"
 """Prefix of the metrics of these models."""
 
 BOTH = "both"
-"""Key of the sums of differences to the better of both, unit by unit, and its start for further baselines."""
+"""Key of the sums of differences to the better of both, unit by unit; the start of further keys."""
 
 PERSONAL, SHARED = "personalized model", "shared model"
 """Names of the models that a client may use."""
@@ -170,7 +170,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
 
     @property
     def rivals(self) -> tuple[str, ...]:
-        """Names of the baselines for which clients send nothing, with which the verdict compares; the simple one first."""
+        """Names of the baselines for which clients send nothing; the verdict compares with the strongest."""
         return tuple(name for name in self.baselines if self.comparison and name not in self.comparison.summed)
 
     def paired_key(self, kind: str, baseline: str) -> str:
