@@ -220,24 +220,40 @@ def _limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
         return tree
     form, sections = TASKS[task].closed_form, tree.get("algorithm", {})
     options = sections.get(method, {}) if isinstance(sections, Mapping) else sections
-    strength = options.get("strength", 0) if isinstance(options, Mapping) else getattr(options, "strength", 0)
-    privacy = tree.get("privacy", {})
-    unit = privacy.get("unit", "none") if isinstance(privacy, Mapping) else getattr(privacy, "unit", "none")
+    strength, unit = _value_of(options, "strength", 0), _value_of(tree.get("privacy", {}), "unit", "none")
     sums = (form.sums - bool(strength) if unit == "none" else form.noised_sums) if form else 1
     return {**tree, "rounds": sums, "evaluate-every": sums}
 
 
+def _choose_accounting(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a raw configuration that says how noise on records is charged."""
+    privacy = tree.get("privacy", {})
+    if _value_of(privacy, "unit", "none") != "record" or _value_of(privacy, "accounting", "auto") != "auto":
+        return tree
+    chosen: dict[str, Any] = {"accounting": "plan" if (_find_planner(tree) or Uniform()).equal_costs else "filter"}
+    changed = {**privacy, **chosen} if isinstance(privacy, Mapping) else privacy.model_copy(update=chosen)
+    return {**tree, "privacy": changed}
+
+
+def _value_of(section: Any, name: str, default: Any) -> Any:
+    """Return an option of a raw or a validated section."""
+    return section.get(name, default) if isinstance(section, Mapping) else getattr(section, name, default)
+
+
 def _stops_early(tree: Mapping[str, Any]) -> bool:
-    federation = tree.get("federation")
-    return bool(federation.get("stop", 0) if isinstance(federation, Mapping) else getattr(federation, "stop", 0))
+    return bool(_value_of(tree.get("federation"), "stop", 0))
 
 
 def _needs_rewards(tree: Mapping[str, Any]) -> bool:
-    try:
-        planner = read_planner_options(tree.get("algorithm", {}), tree.get("method", ""))
-    except ValidationError:  # reported when the section itself is validated
-        return False
+    planner = _find_planner(tree)
     return planner is not None and planner.by_rewards
+
+
+def _find_planner(tree: Mapping[str, Any]) -> PlannerOptions | None:
+    try:
+        return read_planner_options(tree.get("algorithm", {}), tree.get("method", ""))
+    except ValidationError:  # reported when the section itself is validated
+        return None
 
 
 class RunConfig(Options):
@@ -377,7 +393,7 @@ class RunConfig(Options):
     @classmethod
     def _complete(cls, value: Any) -> Any:
         """Add a validation split for a planner that needs rewards; a closed form has as many rounds as sums."""
-        return _limit_rounds(_add_validation_share(value)) if isinstance(value, Mapping) else value
+        return _choose_accounting(_limit_rounds(_add_validation_share(value))) if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
     def _check_noise(self) -> Self:
@@ -440,6 +456,11 @@ class RunConfig(Options):
             raise ValueError(
                 f"privacy.unit=record needs batches of separate records, which task '{self.task}' with"
                 f" model={self.model} lacks; set {remedy}"
+            )
+        if self.privacy.accounting == "plan" and not self.planner.equal_costs:
+            raise ValueError(
+                f"privacy.accounting=plan needs rounds of equal costs, and {self.method} chooses them; set"
+                " privacy.accounting=filter, or method=uniform"
             )
         if reason := self.capabilities.record_dp:
             method = self.method_options.name

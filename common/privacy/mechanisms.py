@@ -24,6 +24,7 @@ from common.privacy.accounts import (
     Gdp,
     Mechanism,
     MechanismSpec,
+    PlannedGdp,
     PrivacyCost,
     Pure,
     Rdp,
@@ -32,6 +33,7 @@ from common.privacy.accounts import (
     sigma_of,
 )
 from common.privacy.options import PrivacyOptions
+from common.privacy.prv import MIN_MULTIPLIER, multiplier_of_plan
 from common.privacy.vectors import blocks, clip
 from common.secure.noise import DISCRETE_GAUSSIAN
 
@@ -263,12 +265,6 @@ PRIVUNIT = MechanismSpec(
 MAX_MULTIPLIER = 1e6
 """Largest noise multiplier of the search."""
 
-MIN_MULTIPLIER = 0.05
-"""Smallest noise multiplier of the search.
-
-Below it the finite sums overflow, and there is no protection.
-"""
-
 
 @dataclass(frozen=True)
 class DpSgd:
@@ -311,6 +307,46 @@ class DpSgd:
         return PrivacyCost.of_rdp(functools.partial(rdp, self.multiplier, self.sample, self.steps))
 
 
+@dataclass(frozen=True)
+class DpSgdPlan(DpSgd):
+    """DP-SGD of a fixed number of releases of `steps` steps, with one noise multiplier, charged as a whole.
+
+    Its cost holds for any part of the releases, and for any stop.
+    """
+
+    releases: int
+    cost: float
+    """μ²/2 of all releases together."""
+    rate: float
+    """Probability over μ²/2 with which Gaussian DP may fail."""
+
+    @property
+    def name(self) -> str:
+        """Name in ledgers; `releases_of` reads the number of releases."""
+        return f"{super().name} releases={self.releases}"
+
+    @property
+    def privacy_cost(self) -> PrivacyCost:
+        """Cost μ²/2 of GDP, but for the probability."""
+        return PrivacyCost.of_plan(self.cost, self.rate)
+
+
+def releases_of(name: str) -> int:
+    """Return the number of releases of a plan, from its name in a ledger."""
+    return int(name.rpartition("releases=")[2])
+
+
+def plan_steps(options: PrivacyOptions, cost: float, steps: int, releases: int) -> DpSgdPlan:
+    """Return DP-SGD of that many releases that cost `cost` together.
+
+    Raises:
+        RefusedError: The cost is not a positive number.
+    """
+    rate = PlannedGdp(options.delta).rate
+    multiplier = multiplier_of_plan(cost, rate * cost, options.sample, steps * releases)
+    return DpSgdPlan(multiplier, options.sample, steps, options.clip, releases, cost, rate)
+
+
 def rdp(multiplier: float, sample: float, steps: int, order: int) -> float:
     """Return the Rényi divergence of order α of `steps` steps."""
     from opacus.accountants.analysis.rdp import compute_rdp
@@ -339,12 +375,16 @@ def multiplier_for(cost: float, sample: float, steps: int, order: int) -> float:
     return root
 
 
-def _record_account(options: PrivacyOptions) -> Rdp:
+def _record_account(options: PrivacyOptions) -> Account:
+    if options.accounting == "plan":
+        return PlannedGdp(options.delta)
     return Rdp(fixed_order(options.epsilon, options.delta))
 
 
 def _calibrate_steps(options: PrivacyOptions, cost: float, steps: int) -> DpSgd:
-    multiplier = multiplier_for(cost, options.sample, steps, _record_account(options).order)
+    if options.accounting == "plan":
+        return plan_steps(options, cost, steps, 1)
+    multiplier = multiplier_for(cost, options.sample, steps, fixed_order(options.epsilon, options.delta))
     return DpSgd(multiplier, options.sample, steps, options.clip)
 
 
