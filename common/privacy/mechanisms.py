@@ -1,8 +1,8 @@
 """Built-in mechanisms of privacy: Gaussian, Laplace, PrivUnitG (algorithms.md §4.8), DP-SGD.
 
-Noise is drawn and added in float64, whose numbers are not evenly spaced.
-The set of possible outputs therefore depends slightly on the private vector (Mironov 2012).
-Every claim names this limit: the guarantee is that of real-valued noise.
+Gaussian and Laplace noise is exact, on a grid of integers (`common.privacy.grid`). PrivUnitG and DP-SGD draw in floats, whose
+numbers are not evenly spaced: the set of possible outputs depends slightly on the private vector (Mironov 2012).
+Claims name this limit: the guarantee is that of real-valued noise.
 Philox passes public tests of randomness but is not a certified cipher; each release takes a new key.
 
 Opacus and SciPy are imported inside the functions that need them: the imports take seconds, and most runs do not need them.
@@ -32,9 +32,10 @@ from common.privacy.accounts import (
     fixed_order,
     sigma_of,
 )
+from common.privacy.grid import release_gaussian, release_laplace
 from common.privacy.options import PrivacyOptions
 from common.privacy.prv import MIN_MULTIPLIER, multiplier_of_plan
-from common.privacy.vectors import blocks, clip
+from common.privacy.vectors import clip
 from common.secure.noise import DISCRETE_GAUSSIAN
 
 
@@ -56,7 +57,7 @@ class _Clipped:
 
 @dataclass(frozen=True)
 class Gaussian(_Clipped):
-    """Gaussian mechanism: L2 clip to C, then N(0, σ²) on every coordinate; μ-GDP with μ²/2 = ρ.
+    """Gaussian mechanism: L2 clip to C, then discrete N(0, σ²) on every coordinate; μ-GDP with μ²/2 = ρ.
 
     It is unbiased for vectors within the clip.
     """
@@ -89,10 +90,7 @@ class Gaussian(_Clipped):
         Raises:
             RefusedError: The vector holds NaN or infinity.
         """
-        released = clip(vector, self.clip, 2, normalise)
-        for block in blocks(released):
-            block += self.noise * rng.standard_normal(block.size)
-        return released
+        return release_gaussian(clip(vector, self.clip, 2, normalise), self.clip, self.noise, rng)
 
 
 GAUSSIAN = MechanismSpec(
@@ -106,7 +104,7 @@ GAUSSIAN = MechanismSpec(
 
 @dataclass(frozen=True)
 class Laplace(_Clipped):
-    """Laplace mechanism: L1 clip of the whole vector to C, then Laplace(b) on every coordinate; pure ε-DP.
+    """Laplace mechanism: L1 clip of the whole vector to C, then discrete Laplace(b) on every coordinate; pure ε-DP.
 
     It is unbiased for vectors within the clip.
     """
@@ -139,10 +137,7 @@ class Laplace(_Clipped):
         Raises:
             RefusedError: The vector holds NaN or infinity.
         """
-        released = clip(vector, self.clip, 1, normalise)
-        for block in blocks(released):
-            block += rng.laplace(0.0, self.noise, block.size)
-        return released
+        return release_laplace(clip(vector, self.clip, 1, normalise), self.clip, self.noise, rng)
 
 
 LAPLACE = MechanismSpec(
