@@ -22,6 +22,7 @@ from common.methods.registry import FIRST_METHOD, METHODS
 from common.options import Options
 from common.privacy.accounts import gdp_of
 from common.privacy.options import PrivacyOptions
+from common.privacy.vectors import Sign
 from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
@@ -319,6 +320,12 @@ class RunConfig(Options):
     def keeps_rows(self) -> bool:
         """True if the server adds up rows of tables as they were sent, without whole tables in between."""
         return bool(self.task_options.gathers_rows) or self.capabilities.closed_form
+
+    @property
+    def upload_sign(self) -> Sign:
+        """Sign of the numbers of an upload in sums with noise."""
+        form = TASKS[self.task].closed_form
+        return form.noised_sign if form and self.capabilities.closed_form else "signed"
 
     @cached_property
     def count_cost(self) -> float:

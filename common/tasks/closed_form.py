@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from common.arrays import Arrays, Floats, Ints
+from common.privacy.vectors import Sign
 from common.tasks.vocabulary import Vocabulary
 from common.wire.sparse_rows import named_rows
 
@@ -28,6 +29,8 @@ class ClosedForm(Generic[VocabularyT]):
             sent as rows.
         solve: (what is solved so far, next sums in float64, strength λ of the ridge or 0 if clients choose it) -> what is
             solved after these sums.
+        noised_sign: `positive` if no number of a client's statistics is negative in runs with noise; the sensitivity is then
+            smaller.
         limit_masked: What is known before the first sum -> the same in secure sums, in which a client's vector has all rows.
     """
 
@@ -37,6 +40,7 @@ class ClosedForm(Generic[VocabularyT]):
     template: Callable[[Arrays], Arrays]
     solve: Callable[[Arrays, Arrays, float], Arrays]
     limit_masked: Callable[[Arrays], Arrays] = lambda started: started
+    noised_sign: Sign = "signed"
 
 
 AnyClosedForm = ClosedForm[Any]

@@ -1,5 +1,6 @@
 """Method ridge: closed forms have one solution over single replies, hubs and secure sums."""
 
+import math
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,8 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
+from common.privacy.accounts import gdp_of
+from common.secure.quantisation import integer_clip
 from common.secure.terms import MOST_NUMBERS
 from common.tasks.markets import blend
 from common.tasks.ratings import neighbours
@@ -137,11 +140,17 @@ def test_a_run_stopped_between_two_sums_ends_with_the_same_solution(tmp_path: Pa
 
 
 def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
-    result = SumFederation(tmp_path, policy=POLICY.model_copy(update=ALLOWED)).run(noised(method="ridge"))
+    federation, config = SumFederation(tmp_path, policy=POLICY.model_copy(update=ALLOWED)), noised(method="ridge")
+    result = federation.run(config)
     assert (result.status, result.rounds_done) == ("completed", 1)
     solved = solution(tmp_path)
     entities, relations, noised_run = solved[ease.SIZES].tolist()
     assert (solved[ease.POPULARITY].shape, noised_run) == ((entities**2 * relations,), 1)
+    for session in federation.sessions.values():
+        [entry] = session.releaser.budget.ledger(config.privacy).entries()
+        bound = integer_clip(len(solved[ease.POPULARITY]))
+        assert entry.terms.sensitivity == pytest.approx(math.sqrt(2) * bound), "no number of a home is negative"
+        assert entry.terms.cost == pytest.approx(gdp_of(50.0, 1e-5), rel=0.01)
 
 
 ITEMS = Items(items=demo_items().items[:12])

@@ -54,7 +54,7 @@ TASK = TaskSpec(
     head=("theta", "alpha", "kappa", "tower.output", "ids"),
     client_only=("ids",),  # vectors of the market's items
     counts=pair_statistics(check_pairs, add_pairs, dense_pairs, to_sparse, to_dense),
-    closed_form=ClosedForm(7, 1, blend.start, blend.template, blend.solve, blend.limit_masked),
+    closed_form=ClosedForm(7, 1, blend.start, blend.template, blend.solve, blend.limit_masked, noised_sign="positive"),
     # Noisy counts improve the ranking for items that are new in a market (docs/results/markets.md).
     defaults={
         "method": "fedavg",

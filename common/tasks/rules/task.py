@@ -101,7 +101,7 @@ TASK = TaskSpec(
     counts=CountStatistics(
         check_counts, add_counts, lambda _, catalogue: zeros(catalogue), label=label, clip=2.0, visible=visible_share
     ),
-    closed_form=ClosedForm(3, 1, ease.start, ease.template, ease.solve),
+    closed_form=ClosedForm(3, 1, ease.start, ease.template, ease.solve, noised_sign="positive"),
     defaults={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency", "hr20_shown": "hr20_shown_frequency"},

@@ -104,7 +104,7 @@ TASK = TaskSpec(
         pair_statistics(check_rules, add_rules, dense_rules, to_sparse, to_dense),
         used=lambda _, model: model == "default",
     ),
-    closed_form=ClosedForm(4, 2, slist.start, slist.template, slist.solve, slist.limit_masked),
+    closed_form=ClosedForm(4, 2, slist.start, slist.template, slist.solve, slist.limit_masked, noised_sign="positive"),
     defaults={"method": "fedga"},
     simple={"hr20": "hr20_history"},
     comparison=Comparison("visitors", "own history", answers=True),
