@@ -27,6 +27,7 @@ from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.tasks.vocabulary import Vocabulary
+from common.text import count
 
 
 def names_rows(config: "RunConfig") -> bool:
@@ -216,7 +217,8 @@ def _add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a raw configuration that ends with the last sum if its method solves a closed form."""
-    method, task = tree.get("method", ""), tree.get("task", FIRST_TASK)
+    planner, task = _find_planner(tree), tree.get("task", FIRST_TASK)
+    method = planner.inner if planner else tree.get("method", "")
     if method not in METHODS or task not in TASKS or not METHODS[method].options().capabilities().closed_form:
         return tree
     form, sections = TASKS[task].closed_form, tree.get("algorithm", {})
@@ -451,6 +453,11 @@ class RunConfig(Options):
             able = ", ".join(task for task in TASKS if TASKS[task].closed_form)
             raise ValueError(
                 f"method {name} needs a closed form, which task '{self.task}' lacks; tasks with one: {able}"
+            )
+        if self.planner.learns:
+            raise ValueError(
+                f"{self.method} learns from the rewards of many rounds, and method {name} has {count(self.rounds, 'round')};"
+                f" set method={name}"
             )
         if self.task_options.count_offset is True:
             raise ValueError(f"method {name} has sums of its own; remove tasks.{self.task}.count-offset=true")

@@ -38,12 +38,14 @@ def steps_of(ratio: float, size: int) -> int:
         ratio: Scale of the noise over c.
         size: Number of numbers d; c is not smaller than the rounding needs.
     """
-    finest = 2 ** math.floor(math.log2(min(SCALE / ratio, MOST_STEPS)))
-    return max(finest, integer_clip(size))
+    finest = math.floor(math.log2(min(SCALE / ratio, MOST_STEPS)))
+    return max(1 << max(finest, 0), integer_clip(size))
 
 
 def release_gaussian(vector: Floats, largest: float, deviation: float, rng: np.random.Generator) -> Floats:
-    """Return the vector of L2 norm at most C with discrete Gaussian noise, of cost μ²/2 ≤ 2(C/σ)² (`DiscreteGaussian`).
+    """Return the vector with discrete Gaussian noise; its cost μ²/2 is at most 2(C/σ)².
+
+    The proof is that of `DiscreteGaussian`.
 
     Args:
         vector: Numbers of one client, clipped.
@@ -57,7 +59,8 @@ def release_gaussian(vector: Floats, largest: float, deviation: float, rng: np.r
     bound = steps_of(deviation / largest, vector.size)
     scale = noise_scale(2 * (largest / deviation) ** 2, bound, "signed")
     numbers = quantise(vector, largest, bound, "signed", rng)
-    return (numbers + discrete_gaussian(scale, vector.size, Stream(rng.bytes(32)))) * (largest / bound)
+    numbers += discrete_gaussian(scale, vector.size, Stream(rng.bytes(32)))
+    return numbers.astype(np.float64) * (largest / bound)
 
 
 def release_laplace(vector: Floats, largest: float, spread: float, rng: np.random.Generator) -> Floats:
@@ -77,7 +80,8 @@ def release_laplace(vector: Floats, largest: float, spread: float, rng: np.rando
     bound = steps_of(spread / largest, vector.size)
     scale = math.ceil(bound * Fraction(spread) / Fraction(largest) * (1 + _MARGIN))
     numbers = _round_within(vector, largest, bound, rng)
-    return (numbers + discrete_laplace(scale, vector.size, Stream(rng.bytes(32)))) * (largest / bound)
+    numbers += discrete_laplace(scale, vector.size, Stream(rng.bytes(32)))
+    return numbers.astype(np.float64) * (largest / bound)
 
 
 def _round_within(vector: Floats, largest: float, bound: int, rng: np.random.Generator) -> Ints:

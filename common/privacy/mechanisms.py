@@ -104,9 +104,9 @@ GAUSSIAN = MechanismSpec(
 
 @dataclass(frozen=True)
 class Laplace(_Clipped):
-    """Laplace mechanism: L1 clip of the whole vector to C, then discrete Laplace(b) on every coordinate; pure ε-DP.
+    """Laplace mechanism: L1 clip of the whole vector to C, then discrete Laplace(b) on each coordinate.
 
-    It is unbiased for vectors within the clip.
+    It is pure ε-DP, and unbiased for vectors within the clip.
     """
 
     epsilon: float
@@ -304,7 +304,7 @@ class DpSgd:
 
 @dataclass(frozen=True)
 class DpSgdPlan(DpSgd):
-    """DP-SGD of a fixed number of releases of `steps` steps, with one noise multiplier, charged as a whole.
+    """DP-SGD of a fixed number of releases of `steps` steps with one noise multiplier, charged at once.
 
     Its cost holds for any part of the releases, and for any stop.
     """

@@ -1,4 +1,6 @@
-"""Gaussian DP of a fixed number of DP-SGD steps, by Opacus' numerical composition of privacy losses (Gopi et al. 2021).
+"""Gaussian DP of a fixed number of DP-SGD steps, by Opacus' composition of privacy losses.
+
+The composition is numerical (Gopi, Lee and Wutschitz 2021).
 
 Steps with Poisson sampling are μ-GDP but for a probability δ′ if δ(ε) ≤ δ′ + (1 − δ′)·δ_μ(ε) for every ε ≥ 0, both for a
 removed and for an added record. δ(ε) is that of the composed steps, δ_μ(ε) that of μ-GDP. Such costs add up with those of other
@@ -50,7 +52,10 @@ class AddedRecordLoss:
     multiplier: float
 
     def cdf(self, t: Floats) -> Floats:
-        """Return the probability of a loss of at most t, P(−ln(1 − q + q·e^{(2x − 1)/(2z²)}) ≤ t) for x ~ N(0, z²)."""
+        """Return the probability of a loss of at most t.
+
+        It is P(−ln(1 − q + q·e^{(2x − 1)/(2z²)}) ≤ t) for x ~ N(0, z²).
+        """
         from scipy.special import ndtr
 
         q, z = self.sample, self.multiplier
@@ -61,9 +66,9 @@ class AddedRecordLoss:
 
 @functools.lru_cache(maxsize=256)
 def multiplier_of_plan(cost: float, failure: float, sample: float, steps: int) -> float:
-    """Return a noise multiplier z at which all steps are μ-GDP with μ²/2 = `cost`, but for a probability `failure`.
+    """Return a noise multiplier z at which all steps are μ-GDP but for a probability `failure`.
 
-    It exceeds the least one that the composition admits by at most 0.2 %.
+    μ²/2 is `cost`. z exceeds the least one that the composition admits by at most 0.2 %.
 
     Raises:
         RefusedError: The cost is not a positive number.
@@ -107,7 +112,9 @@ def _is_gdp(cost: float, failure: float, sample: float, multiplier: float, steps
 def _compose(
     sample: float, multiplier: float, steps: int, error: float, delta_error: float
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Yield ε, ascending, with upper bounds of δ(ε): for a removed and for an added record; nothing if no bound is shown.
+    """Yield ε, ascending, with upper bounds of δ(ε): for a removed and for an added record.
+
+    Nothing is yielded if no bound is shown.
 
     Args:
         sample: q.

@@ -1,4 +1,4 @@
-"""Discrete Gaussian and Laplace noise: exact integer sampler, and the privacy mechanism of secure sums.
+"""Discrete Gaussian and Laplace noise: exact integer sampler; privacy mechanism of secure sums.
 
 Block size and order of draws belong to version 1 of the protocol: a key means one noise.
 """

@@ -257,11 +257,21 @@ def test_sessions_under_noise_have_two_sums(tmp_path: Path) -> None:
         ),
         ({"task": "rules", "training.weighting": "examples"}, "remove training.weighting=examples"),
         ({"task": "rules", "tasks.rules.count-offset": True}, "remove tasks.rules.count-offset=true"),
+        (
+            {"task": "rules", "method": "bgtplanner", "planner.inner": "ridge", "privacy.unit": "client"},
+            "learns from the rewards of many rounds, and method ridge has 1 round; set method=ridge",
+        ),
     ],
 )
 def test_what_a_closed_form_cannot_do_is_refused(options: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         parse({"method": "ridge", **options})
+
+
+def test_a_planner_of_equal_costs_has_as_many_rounds_as_sums_too() -> None:
+    noise = {"task": "sessions", "privacy.unit": "client"}
+    planned = parse({**noise, "method": "uniform", "planner.inner": "ridge"})
+    assert planned.rounds == parse({**noise, "method": "ridge"}).rounds == 2
 
 
 @pytest.mark.parametrize(("task", "source"), [("ratings", "demo:0-12"), ("markets", "demo")])

@@ -47,7 +47,9 @@ def test_noise_of_a_step_is_as_large_as_its_cost_needs(rho: float, size: int) ->
     bound = steps_of(deviation / CLIP, size)
     scales: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "discrete_gaussian", lambda scale, size, stream: scales.append(scale) or np.zeros(1))
+        patch.setattr(
+            grid, "discrete_gaussian", lambda scale, size, stream: scales.append(scale) or np.zeros(1, np.int64)
+        )
         release_gaussian(np.zeros(1), CLIP, deviation, np.random.default_rng(0))
     cost = DiscreteGaussian(steps_of(deviation / CLIP, 1), "signed", scales[0]).privacy_cost.gdp
     assert 0.97 * rho < cost <= rho
@@ -59,7 +61,9 @@ def test_noise_of_a_step_is_as_large_as_its_cost_needs(rho: float, size: int) ->
 def test_laplace_noise_is_no_smaller_than_pure_epsilon_needs(epsilon: float) -> None:
     spread, scales = Laplace(epsilon, CLIP).noise, []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "discrete_laplace", lambda scale, size, stream: scales.append(scale) or np.zeros(1))
+        patch.setattr(
+            grid, "discrete_laplace", lambda scale, size, stream: scales.append(scale) or np.zeros(1, np.int64)
+        )
         release_laplace(np.zeros(1), CLIP, spread, np.random.default_rng(0))
     steps = 2 * steps_of(spread / CLIP, 1)
     assert steps / scales[0] <= epsilon
