@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from common.arrays import Arrays, Floats, Ints
+from common.privacy.vectors import Sign
 from common.tasks.vocabulary import Vocabulary
 from common.wire.sparse_rows import named_rows
 
@@ -96,6 +97,8 @@ class ClosedForm(Generic[VocabularyT]):
         lasting: Statistic -> names of its rows, for sums to which a run that continues this one adds its own. Other
             statistics, such as hits by λ, depend on a model and are those of one run.
         effort: What is solved so far -> effort of the next solve, if it is more than a few additions.
+        noised_sign: `positive` if no number of a client's statistics is negative in runs with noise; the sensitivity is then
+            smaller.
     """
 
     sums: int
@@ -106,6 +109,7 @@ class ClosedForm(Generic[VocabularyT]):
     limit_masked: Callable[[Arrays, int], Arrays] = lambda started, columns: started
     lasting: Mapping[str, RowNames] = field(default_factory=dict)
     effort: Callable[[Arrays], Effort] = lambda solved: Effort()
+    noised_sign: Sign = "signed"
 
     def name_sums(self, solved: Arrays, sums: Arrays) -> Arrays:
         """Return the rows of lasting sums other than 0, with the indices of their names, n × names."""

@@ -1,5 +1,6 @@
 """Method ridge: closed forms have one solution over single replies, hubs and secure sums."""
 
+import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,8 @@ from common.config.run import RunConfig
 from common.contribution import Contribution
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
+from common.privacy.accounts import gdp_of
+from common.secure.quantisation import integer_clip
 from common.secure.terms import MOST_NUMBERS
 from common.tasks.closed_form import widen
 from common.tasks.markets import blend
@@ -154,11 +157,17 @@ def test_a_run_stopped_between_two_sums_ends_with_the_same_solution(tmp_path: Pa
 
 
 def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
-    result = SumFederation(tmp_path, policy=POLICY.model_copy(update=ALLOWED)).run(noised(method="ridge"))
+    federation, config = SumFederation(tmp_path, policy=POLICY.model_copy(update=ALLOWED)), noised(method="ridge")
+    result = federation.run(config)
     assert (result.status, result.rounds_done) == ("completed", 1)
     solved = solution(tmp_path)
     entities, relations, noised_run, _ = solved[ease.SIZES].tolist()
     assert (solved[ease.POPULARITY].shape, noised_run) == ((entities**2 * relations,), 1)
+    for session in federation.sessions.values():
+        [entry] = session.releaser.budget.ledger(config.privacy).entries()
+        bound = integer_clip(len(solved[ease.POPULARITY]))
+        assert entry.terms.sensitivity == pytest.approx(math.sqrt(2) * bound), "no number of a home is negative"
+        assert entry.terms.cost == pytest.approx(gdp_of(50.0, 1e-5), rel=0.01)
 
 
 ITEMS = Items(items=demo_items().items[:12])
@@ -368,6 +377,10 @@ def test_forecasts_of_sensors_come_from_the_solution_and_their_baseline_does_not
         ),
         ({"task": "rules", "training.weighting": "examples"}, "remove training.weighting=examples"),
         ({"task": "rules", "tasks.rules.count-offset": True}, "remove tasks.rules.count-offset=true"),
+        (
+            {"task": "rules", "method": "bgtplanner", "planner.inner": "ridge", "privacy.unit": "client"},
+            "learns from the rewards of many rounds, and method ridge has 1 round; set method=ridge",
+        ),
     ],
 )
 def test_what_a_closed_form_cannot_do_is_refused(options: dict[str, str], reason: str) -> None:
@@ -395,6 +408,12 @@ def test_with_a_given_strength_a_run_has_all_sums(task: str, source: str, tmp_pa
         "rules": lambda: solved[ease.STRENGTH].item(),
     }
     assert chosen[task]() == pytest.approx(0.5)
+
+
+def test_a_planner_of_equal_costs_has_as_many_rounds_as_sums_too() -> None:
+    noise = {"task": "sessions", "privacy.unit": "client"}
+    planned = parse({**noise, "method": "uniform", "planner.inner": "ridge"})
+    assert planned.rounds == parse({**noise, "method": "ridge"}).rounds == 2
 
 
 @pytest.mark.parametrize(("task", "source"), [("ratings", "demo:0-12"), ("markets", "demo")])

@@ -62,6 +62,7 @@ TASK = TaskSpec(
         solve=blend.solve,
         limit_masked=blend.limit_masked,
         lasting=blend.LASTING,
+        noised_sign="positive",
     ),
     defaults={"method": "ridge"},  # docs/results/markets.md
     # Noisy counts improve the ranking for items that are new in a market.

@@ -124,6 +124,7 @@ TASK = TaskSpec(
         solve=ease.solve,
         limit_masked=ease.limit_masked,
         lasting=ease.LASTING,
+        noised_sign="positive",
         effort=ease.effort,
     ),
     defaults={"method": "ridge"},  # docs/results/rules.md

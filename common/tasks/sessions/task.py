@@ -112,6 +112,7 @@ TASK = TaskSpec(
         solve=slist.solve,
         limit_masked=slist.limit_masked,
         lasting=slist.LASTING,
+        noised_sign="positive",
         effort=slist.effort,
     ),
     defaults={"method": "ridge"},  # docs/results/sessions.md
