@@ -139,7 +139,7 @@ class Session:
 
     def config(self, enrolment: str) -> RunConfig:
         """Return the configuration of a run in which this client is enrolled."""
-        return self.runs.find(enrolment).config
+        return (self.runs.find_names(enrolment) or self.runs.find(enrolment)).config
 
     def participant(self, request: TrainRequest) -> Participant:
         """Return this client as part of a cohort, with the release of its update reserved.

@@ -89,11 +89,19 @@ class OwnerControl:
         Raises:
             RefusedError: The client is paused, or asks the server to forget it.
         """
+        self.check_not_forgotten()
+        if is_paused(self._folder):
+            raise RefusedError(PAUSED_TEXT)
+
+    def check_not_forgotten(self) -> None:
+        """Accept an invitation unless the owner wants the client to be forgotten.
+
+        Raises:
+            RefusedError: The client asks the server to forget it.
+        """
         self._has_asked = _forget_path(self._pid_path).exists()
         if self._has_asked:
             raise RefusedError(FORGET_TEXT)
-        if is_paused(self._folder):
-            raise RefusedError(PAUSED_TEXT)
 
     def acknowledge(self) -> None:
         """Note that the server has received the last reply, which may have asked it to forget this client."""

@@ -79,15 +79,21 @@ class SharingPolicy(Options):
             allowed = ", ".join(self.trust) or "none"
             raise RefusedError(f"the policy does not allow privacy.trust={options.resolved_trust} (trust = {allowed})")
 
-    def check_counts(self, *, summed: bool) -> None:
+    def check_counts(self, *, summed: bool, remedy: str = "") -> None:
         """Refuse to send counts without noise, in plaintext or inside a secure sum, unless the owner opted in.
+
+        Args:
+            summed: True for counts inside a secure sum.
+            remedy: Text of the refusal on what the server can do.
 
         Raises:
             RefusedError: The policy does not allow it.
         """
         if self.allow_counts == "never" or (self.allow_counts == "summed" and not summed):
             way = "inside secure sums" if summed else "in plaintext"
-            raise RefusedError(f"the policy does not allow sending counts {way} (allow-counts = {self.allow_counts})")
+            raise RefusedError(
+                f"the policy does not allow sending counts {way} (allow-counts = {self.allow_counts}){remedy}"
+            )
 
     def check_vocabulary(self, *, summed: bool) -> None:
         """Refuse to send names in the data, in plaintext or inside a secure sum, unless the owner opted in.
@@ -111,6 +117,14 @@ class SharingPolicy(Options):
         if options.resolved_trust != "helpers" or self.share_metrics == "never":
             return False
         return options.unit == "none" or (options.metric_share > 0 and self.share_metrics != "without_noise")
+
+
+def remedies_of_sums(config: RunConfig) -> str:
+    """Return what an owner or the server can do if exact sums are refused."""
+    is_summed, network = config.privacy.resolved_trust == "helpers", TASKS[config.task].network.get("method")
+    owner = f'write allow-counts = "{"summed" if is_summed else "clear"}" into the policy'
+    server = [*["start with --helpers 2"][is_summed:], *([f"train a network by --method {network}"] if network else [])]
+    return f"; the owner can {owner}" + (f", or the server can {' or '.join(server)}" if server else "")
 
 
 REMOVED = {"allow-shared-sample": "no run asks for windows of training data; delete the line"}
@@ -209,7 +223,7 @@ class Policy(SharingPolicy):
             )
         options, is_summed = config.task_options, config.privacy.resolved_trust == "helpers"
         if config.capabilities.closed_form and config.privacy.unit == "none":
-            self.check_counts(summed=is_summed)
+            self.check_counts(summed=is_summed, remedy=remedies_of_sums(config))
         if config.count_cost:
             self._check_noise(config.privacy if config.privacy.unit != "none" else options.count_privacy)
         elif options.count_offset is True:  # with `auto`, a run trains without the counts of this client

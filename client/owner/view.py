@@ -155,12 +155,14 @@ class OwnerView(Observer):
     def check(self, message: Message) -> None:
         """Accept a message unless the owner has paused the client.
 
-        Enrolments are answered in any case, and so are requests to its helper: a sum of other clients would be lost.
+        A paused client answers enrolments and requests to its helper: a sum of other clients would be lost.
 
         Raises:
             RefusedError: The client is paused, or asks to be forgotten.
         """
-        if message.metadata.message_type not in (ENROL, HELPER, PREPARE, OPEN):
+        if message.metadata.message_type == ENROL:
+            self._control.check_not_forgotten()
+        elif message.metadata.message_type not in (HELPER, PREPARE, OPEN):
             self._control.check_not_paused()
 
     def begin(self, message: Message, context: Context) -> None:

@@ -236,6 +236,7 @@ def join_training(
         template=Blocks(run.config, steps).of(update_of(zeros)).arrays,
         rho=request.cost if privacy.unit == "client" else 0.0,
         clip=privacy.clip * request.clip,
+        sign=run.config.upload_sign if privacy.unit == "client" else "signed",
     )
     return SumPart(client, expected.accept(request.terms), expected.roster, expected.template)
 

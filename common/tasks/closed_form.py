@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from common.arrays import Arrays, Floats, Ints
+from common.privacy.vectors import Sign
 from common.tasks.vocabulary import Vocabulary
 from common.wire.sparse_rows import named_rows
 
@@ -64,6 +65,19 @@ class RowNames:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """Effort of a solve.
+
+    Args:
+        bytes: Memory beside the sum.
+        operations: Multiplications and additions in float64.
+    """
+
+    bytes: float = 0.0
+    operations: float = 0.0
+
+
+@dataclass(frozen=True)
 class ClosedForm(Generic[VocabularyT]):
     """Closed form of a task: a few sums over the clients, each of which may depend on the earlier ones.
 
@@ -71,7 +85,7 @@ class ClosedForm(Generic[VocabularyT]):
     request, and is the model in the end.
 
     Args:
-        sums: Number of sums; one less if λ is given.
+        sums: Number of sums.
         noised_sums: Number of sums in runs with noise, among which the budget is divided.
         start: (vocabulary, options of the task, True in runs with noise) -> what is known before the first sum, such as sizes.
         template: What is solved so far -> zeros of the names, shapes and dtypes of a client's next statistics. Tables may be
@@ -82,6 +96,9 @@ class ClosedForm(Generic[VocabularyT]):
             sums, in which a client's vector has all rows.
         lasting: Statistic -> names of its rows, for sums to which a run that continues this one adds its own. Other
             statistics, such as hits by λ, depend on a model and are those of one run.
+        effort: What is solved so far -> effort of the next solve, if it is more than a few additions.
+        noised_sign: `positive` if no number of a client's statistics is negative in runs with noise; the sensitivity is then
+            smaller.
     """
 
     sums: int
@@ -91,6 +108,8 @@ class ClosedForm(Generic[VocabularyT]):
     solve: Callable[[Arrays, Arrays, float], Arrays]
     limit_masked: Callable[[Arrays, int], Arrays] = lambda started, columns: started
     lasting: Mapping[str, RowNames] = field(default_factory=dict)
+    effort: Callable[[Arrays], Effort] = lambda solved: Effort()
+    noised_sign: Sign = "signed"
 
     def name_sums(self, solved: Arrays, sums: Arrays) -> Arrays:
         """Return the rows of lasting sums other than 0, with the indices of their names, n × names."""
@@ -174,10 +193,19 @@ def pairs_of(positions: Ints) -> Ints:
     return np.asarray(positions[large] * (positions[large] + 1) // 2 + positions[small], np.int64)
 
 
+def upper(pairs: Floats) -> Floats:
+    """Return the upper triangle of a symmetric matrix, V × V, of the values of its pairs; see `pairs_of`."""
+    size = int(np.sqrt(2 * len(pairs)))
+    matrix, first = np.zeros((size, size)), 0
+    for row in range(size):
+        matrix[: row + 1, row] = pairs[first : first + row + 1]
+        first += row + 1
+    return matrix
+
+
 def symmetric(pairs: Floats) -> Floats:
     """Return the symmetric matrix, V × V, of the values of its V(V + 1)/2 pairs; see `pairs_of`."""
-    size = int(np.sqrt(2 * len(pairs)))
-    matrix = np.zeros((size, size))
-    matrix[np.tri(size, dtype=bool)] = pairs
-    matrix += np.tril(matrix, -1).T
+    matrix = upper(pairs)
+    for row in range(len(matrix)):
+        matrix[row, :row] = matrix[:row, row]
     return matrix

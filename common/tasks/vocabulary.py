@@ -76,9 +76,15 @@ class Vocabulary(BaseModel):
     """True if names alone make the vocabulary, so that clients can find it together."""
 
     def entries(self) -> list[Entry]:
-        """Return the names one by one, each with its field and, in a field with keys, its key."""
+        """Return the names one by one, each with its field and, in a field with keys, its key.
+
+        Raises:
+            DataError: A field is neither a list nor has keys; its class needs methods of its own.
+        """
         found: list[Entry] = []
         for field, listed in self.model_dump(mode="json").items():
+            if not isinstance(listed, list | dict):
+                raise DataError(f"field '{field}' lists no names, so clients cannot find it; name a file (--catalogue)")
             for key, names in listed.items() if isinstance(listed, dict) else [(None, listed)]:
                 found += [(field, name) if key is None else (field, key, name) for name in names]
         return found

@@ -105,6 +105,7 @@ def _agreed(client: str, affected: Sequence["RunDirectory"]) -> bool:
     if not sys.stdin.isatty():
         raise ConfigError("forgetting a client needs a confirmation; set --yes")
     for run in affected:
-        note(f"  {run.path.name}")
+        costs = run.config().get("privacy.unit", "none") != "none"
+        note(f"  {run.path.name}{': noise costs the other clients its ε again' if costs else ''}")
     note(f"delete {count(len(affected), 'run')} with '{printable(client, 80)}' and make them again without it? [y/N]")
     return input().strip().lower() in ("y", "yes")

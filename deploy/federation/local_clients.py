@@ -13,6 +13,8 @@ from client.tasks.registry import build_learner
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.node_names import fingerprint
+from common.options import Scalar
+from common.tasks.registry import TASKS
 from common.tasks.vocabulary import FEDERATED
 from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
@@ -41,6 +43,7 @@ from deploy.federation.request import (
     run_vocabulary,
     stop_of_up,
     with_catalogue,
+    without_effect,
 )
 from deploy.federation.runs import Command, origin_of, remember, runs_folder
 from deploy.federation.start import ClientSpec
@@ -71,12 +74,16 @@ def helper_homes(config: RunConfig, home: Path) -> dict[str, Path]:
     return {name: home / name for name in (f"helper-{k}" for k in range(1, number + 1))}
 
 
-def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path) -> Path:
+OPEN = 'allow-counts = "summed"\nmin-sum = 2\n'
+"""Policy of clients of own data without a policy file: they share sums among themselves."""
+
+
+def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path, unset: str = "") -> Path:
     """Write a policy of clients that also pins the helpers; one with own pins stays as it is.
 
-    Missing keys of helpers are created.
+    Missing keys of helpers are created. `unset` is the text of a policy that the owner did not give.
     """
-    text = policy.read_text("utf-8") if policy else ""
+    text = policy.read_text("utf-8") if policy else unset
     if policy and "helpers" in tomllib.loads(text):
         return policy
     for path in (home / "node.key" for home in homes.values()):
@@ -132,7 +139,8 @@ class LocalClients:
         policy, patience = self.policy, PATIENCE_SECONDS + SECONDS_A_KEY * (len(self.specs) + len(self.helpers))
         ca = self.server / "ca.pem"
         if self.helpers and (policy or not is_demo(self.specs[0].data)):  # else clients pin them at first contact
-            policy = pin_helpers(self.helpers, policy, self.home / PINNED)
+            unset = OPEN if self.config.capabilities.closed_form else ""
+            policy = pin_helpers(self.helpers, policy, self.home / PINNED, unset)
         return [
             *(federation.start_helper(processes, home, server, ca, patience) for home in self.helpers.values()),
             *(federation.start_client(processes, spec, server, ca, policy, patience) for spec in self.specs),
@@ -154,7 +162,8 @@ def prepare_clients(
         DataError: The data cannot be read or partitioned.
     """
     decided = {"federation.stop": stop} if (stop := stop_of_up(request)) is not None else {}
-    config, catalogue = name_vocabulary(resolve(request, {**decided, "federation.min-clients": clients}), catalogue)
+    resolved = resolve(request, {**decided, "federation.min-clients": clients}, helpers=True)
+    config, catalogue = name_vocabulary(resolved, catalogue)
     home = (LOCAL / "up" / config.run_id).resolve()
     if request.resume and policy is None and (home / POLICY).exists():
         policy = home / POLICY  # the owner's policy outlives a pause
@@ -176,12 +185,12 @@ def prepare_clients(
     else:
         data, clients = repeat_partition(request.config, "up", data, clients)
         partitions = _partition(config, request, dialect, data, clients, catalogue)
-        resolved = resolve(request, {**decided, "federation.min-clients": len(partitions)})
-        named = {"run_id": config.run_id, "catalogue": config.catalogue}
-        config = resolved.model_copy(update=named)
+        decided = {**decided, "federation.min-clients": len(partitions)}
+        resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=True)
+        config = resolved.model_copy(update={"run_id": config.run_id, "catalogue": config.catalogue})
         require_one_budget(config, limits, data, len(partitions), root)
         specs = write_clients(config.task, data, partitions, home, root, dialect)
-        config = _record(config, "up", data, partitions, len(partitions), home)
+        config = _record(config, request, "up", data, partitions, len(partitions), home)
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
     return LocalClients(config, home, specs, policy, partitions)
@@ -196,8 +205,8 @@ def prepare_simulation(
         ConfigError: An option is wrong, or does not fit the run that is resumed.
         DataError: The data cannot be read or partitioned.
     """
-    resolved = resolve(request, {"federation.min-clients": 1, "federation.wait": 1})
-    config, catalogue = name_vocabulary(resolved, catalogue)
+    has_noise, decided = request.epsilon is not None, {"federation.min-clients": 1, "federation.wait": 1}
+    config, catalogue = name_vocabulary(resolve(request, decided, helpers=has_noise), catalogue)
     data, dialect = with_test(config.task, source.data, test), source.dialect
     if request.resume:
         folder = RunDirectory(runs_folder(), config.run_id)
@@ -208,10 +217,18 @@ def prepare_simulation(
     else:
         data, clients = repeat_partition(request.config, "simulate", data, clients)
         partitions = _partition(config, request, dialect, data, clients or 0, catalogue)
+        resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=has_noise)
+        config = resolved.model_copy(update={"run_id": config.run_id})
         home = (LOCAL / "simulate" / config.run_id).resolve()
-        config = _record(config, "simulate", data, partitions, clients or 0, home)
+        config = _record(config, request, "simulate", data, partitions, clients or 0, home)
     console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)
     return config, partitions
+
+
+def _of_few(config: RunConfig, request: RunRequest, clients: int) -> dict[str, Scalar]:
+    """Return the smallest sum of few clients of one owner, where the command itself chose helpers."""
+    is_few = config.privacy.trust == "helpers" and request.helpers is None and clients < config.secure_sums.min_sum
+    return {"secure-sums.min-sum": max(2, clients)} if is_few else {}
 
 
 def _partition(
@@ -229,7 +246,13 @@ def _partition(
 
 
 def _record(
-    config: RunConfig, command: Command, data: str, partitions: Sequence[AnyDataset], clients: int, home: Path
+    config: RunConfig,
+    request: RunRequest,
+    command: Command,
+    data: str,
+    partitions: Sequence[AnyDataset],
+    clients: int,
+    home: Path,
 ) -> RunConfig:
     """Store the origin of a new run and, below `home`, its vocabulary; print notes and warnings.
 
@@ -237,14 +260,17 @@ def _record(
         ConfigError: The clients are too few for secure sums.
         DataError: No client has a record to train on.
     """
-    fewest = config.secure_sums.fewest
+    fewest, network = config.secure_sums.fewest, TASKS[config.task].network.get("method")
+    instead = f", or train a network by --method {network}" if network and config.capabilities.closed_form else ""
     if config.privacy.trust == "helpers" and len(partitions) < fewest:
         raise ConfigError(
             f"a masked sum needs {count(fewest, 'client')}, the data make {len(partitions)};"
-            " raise --clients or set secure-sums.min-sum"
+            f" raise --clients or set secure-sums.min-sum{instead}"
         )
     for line in (*notes(partitions), *warnings(config, partitions)):
         note(f"{data}: {line}")
+    for line in without_effect(request, config):
+        note(line)
     if not any(build_learner(config, part).examples for part in partitions):
         raise DataError("no client has a record to train on; add records to the data", data)
     if not is_demo(data) and config.catalogue != FEDERATED:

@@ -15,9 +15,9 @@ from common.text import hint, printable
 from deploy.cli.options import LOCAL
 from deploy.data.sources import move_clients, stored_clients
 from deploy.federation.runs import FILE as ORIGIN
-from deploy.federation.runs import Origin, find_run, origin_of, runs_folder, stored_options, stored_runs
+from deploy.federation.runs import TRASH, Origin, origin_of, runs_folder, stored_options, stored_runs
 from deploy.keys.nodes import forget_key
-from server.record.folder import RunDirectory
+from server.record.folder import EVENTS_FILE, RunDirectory
 from server.record.withdrawal import (
     Receipt,
     ReceiptEntry,
@@ -31,10 +31,15 @@ from server.record.withdrawal import (
     write_receipt,
 )
 
+STDERR = 2
+"""File descriptor for all output of the commands that make runs again; stdout has the receipt alone."""
+
 COPIES = "copies of the old models that other clients store on their machines; the new run's model takes their place"
 """Limit: what has left the server."""
 
-DIFFERENCE = "backups of the old runs' files, if you have any; an old sum minus the new one is the client's statistics"
+DIFFERENCE = (
+    "backups of the old runs' files, if you have any; an exact old sum minus the new one is what the client added"
+)
 """Limit: what an exact sum reveals together with one without the client."""
 
 
@@ -49,7 +54,10 @@ def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDire
     Raises:
         ConfigError: The client is unknown, took no part in a named run, or a run is in progress.
     """
-    folders = [find_run(name) for name in dict.fromkeys(names)] or stored_runs(runs_folder())
+    root = runs_folder()
+    folders = [RunDirectory(root, name) for name in dict.fromkeys(names)] or stored_runs(root)
+    for folder in folders:
+        folder.config()
     affected = [folder for folder in folders if took_part(folder, client)]
     mine = {folder.path for folder in affected}
     affected += [
@@ -65,7 +73,7 @@ def find_affected(client: str, names: Sequence[str], home: Path) -> list[RunDire
         )
     if not affected and client not in read_names(home / "nodes"):
         raise ConfigError(
-            f"no run in {runs_folder()} has a client '{printable(client, 80)}', and no key in {home / 'nodes'} has this"
+            f"no run in {root} has a client '{printable(client, 80)}', and no key in {home / 'nodes'} has this"
             f" name{_hint(client, folders) or '; see fedloom nodes list'}"
         )
     if busy := [folder.path.name for folder in affected if not folder.is_idle()]:
@@ -77,7 +85,8 @@ def list_requests() -> dict[str, list[str]]:
     """Return client that asks to be forgotten -> runs in which it took part."""
     folders = stored_runs(runs_folder())
     asking = sorted({name for folder in folders for name in find_requests(folder)})
-    return {name: [folder.path.name for folder in folders if took_part(folder, name)] for name in asking}
+    found = {name: [folder.path.name for folder in folders if took_part(folder, name)] for name in asking}
+    return {name: runs for name, runs in found.items() if runs}  # without nodes that had no name yet
 
 
 def _hint(client: str, folders: Sequence[RunDirectory]) -> str:
@@ -161,8 +170,19 @@ def _forget_enrolment(client: str, home: Path) -> tuple[list[str], list[str]]:
         path for path in sorted(home.glob("**/*.log*")) if path.is_file() and client.encode() in path.read_bytes()
     ]:
         stays.append(f"lines of logs that name it: {', '.join(map(str, logs))}; delete them when you need them no more")
+    stays += _find_mentions(client)
     stays.append("this receipt, which names the client; delete it when you need no proof any more")
     return removed, stays
+
+
+def _find_mentions(client: str) -> Iterator[str]:
+    """Yield the runs that are not withdrawn and name a client: removed ones, and those that refused it."""
+    root, quoted = runs_folder(), json.dumps(client).encode()
+    for folder, reason in ((root, "refused it"), (root / TRASH, "were removed")):
+        events = (run.path / EVENTS_FILE for run in stored_runs(folder))
+        names = [path.parent.name for path in events if path.exists() and quoted in path.read_bytes()]
+        if names:
+            yield f"its name in runs that {reason}: {', '.join(names)} in {folder}; delete them if you need them no more"
 
 
 def make_again(path: Path, *, later: bool) -> Receipt:
@@ -170,7 +190,7 @@ def make_again(path: Path, *, later: bool) -> Receipt:
     for entry in read_receipt(path).runs:
         command = remake_command(runs_folder() / entry.replaced_by) if entry.replaced_by and not later else []
         if command and command[1] in ("up", "simulate") and not command[-1].endswith("…"):
-            subprocess.run([sys.executable, "-m", "deploy.cli", *command[1:]], stdout=sys.stderr, check=False)
+            subprocess.run([sys.executable, "-m", "deploy.cli", *command[1:]], stdout=STDERR, check=False)
     return read_receipt(path)
 
 

@@ -19,6 +19,7 @@ from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.metrics import EXAMPLES
+from common.tasks.vocabulary import FEDERATED
 from common.text import count
 from deploy.federation.runs import Origin
 from deploy.pages import figures as plots
@@ -92,9 +93,10 @@ def lacks(history: RunRecord) -> str:
 
 def _source(history: RunRecord, origin: Origin) -> list[str]:
     """Return the option of the data or, for data of joining clients, of the vocabulary."""
+    found = ["--catalogue", FEDERATED] if history.config.get("catalogue") == FEDERATED else []
     if origin.command in ("serve", "submit"):
-        return [] if _has_demo_vocabulary(history) else ["--catalogue", CATALOGUE]
-    return [] if origin.data == _MADE else ["--data", origin.data or DATA]
+        return found or ([] if _has_demo_vocabulary(history) else ["--catalogue", CATALOGUE])
+    return [] if origin.data == _MADE else ["--data", origin.data or DATA, *found]
 
 
 def _has_demo_vocabulary(history: RunRecord) -> bool:

@@ -347,10 +347,14 @@ class RunDirectory:
             raise ConfigError(f"{path} is damaged ({error}); restore it, or start the run anew") from None
 
     def catalogue(self) -> str:
-        """Return the task's public vocabulary as JSON; a file that is no UTF-8 raises ConfigError."""
+        """Return the task's public vocabulary as JSON; a file that is missing or no UTF-8 raises ConfigError."""
         path = self.path / "catalogue.json"
         try:
             return path.read_text("utf-8")
+        except FileNotFoundError:
+            raise ConfigError(
+                f"run '{self.path.name}' has no vocabulary; resume it, so that clients find one"
+            ) from None
         except UnicodeDecodeError as error:
             raise ConfigError(f"{path} is damaged ({error})") from None
 

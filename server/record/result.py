@@ -107,7 +107,7 @@ class Verdict:
     Args:
         metric: Key of the compared metric.
         better: `higher` or `lower`: direction of better values.
-        final: Value of the federated model.
+        final: Value of what clients use: the federated model, or what is better by a client's own validation data.
         simple: Value of the baseline; None if it was not measured.
         simple_name: Name of the baseline, such as `relation frequency`.
         alone: Value of models that each client trained alone; None if it was not measured.
@@ -121,6 +121,7 @@ class Verdict:
         se_alone: Standard error of that mean.
         helped: Number of units that do better than alone and than by the baseline, as far as these were measured.
         helped_of: Number of units compared for that.
+        uses: Model or baseline -> number of units that use it, by their own validation data; empty without a choice.
         text: Verdict in a sentence.
     """
 
@@ -140,6 +141,7 @@ class Verdict:
     se_alone: Number | None = None
     helped: int = 0
     helped_of: int = 0
+    uses: dict[str, int] = field(default_factory=dict)
     text: str = ""
 
 

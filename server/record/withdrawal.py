@@ -5,6 +5,8 @@ It refuses the client; when it completes, the receipt says so.
 """
 
 import hashlib
+import itertools
+import logging
 import secrets
 import shutil
 from collections.abc import Collection, Mapping
@@ -22,7 +24,7 @@ from common.errors import ConfigError, DataError, StateError
 from common.files import write_atomically
 from common.text import count
 from server.clients.roster import ASKS_FORGETTING
-from server.record.events import RoundEvent, Start
+from server.record.events import Refusal, RoundEvent, Start
 from server.record.folder import EVENTS_FILE, FORGOTTEN_FILE, RunDirectory, find_replacement
 from server.record.model_choice import BEST_MODEL
 from server.record.result import Result
@@ -31,7 +33,9 @@ from server.record.rewind import go_back
 RECEIPTS = ".forgotten"
 """Folder of the receipts in the folder of runs."""
 
-LONGEST_NAME = 96
+LOG = logging.getLogger(__name__)
+
+LONGEST_NAME = 90
 """Number of characters of a run's name that its replacement has, too."""
 
 Done = Literal["withdrawn", "solved again", "trained again"]
@@ -170,7 +174,11 @@ def complete_receipts(root: Path, result: Result, *, is_solved: bool) -> None:
 def _update_receipts(root: Path, run: str, **changes: Any) -> None:
     """Change the lines of the receipts whose replacement is this run."""
     for path in sorted((root / RECEIPTS).glob("*.json")):
-        receipt = read_receipt(path)
+        try:
+            receipt = read_receipt(path)
+        except StateError as error:
+            LOG.warning("%s; it is left as it is", error)
+            continue
         if any(entry.replaced_by == run for entry in receipt.runs):
             lines = [replace(entry, **changes) if entry.replaced_by == run else entry for entry in receipt.runs]
             write_receipt(root, replace(receipt, runs=lines))
@@ -228,12 +236,14 @@ def is_meant(name: str, client: str) -> bool:
 
 
 def find_requests(folder: RunDirectory) -> set[str]:
-    """Return the names of the clients that asked to be forgotten in a run."""
+    """Return the names of the clients and nodes that asked to be forgotten in a run."""
     found: set[str] = set()
     for event in folder.events():
         if isinstance(event, RoundEvent):
             found.update(name for name, reason in event.refused.items() if ASKS_FORGETTING in reason)
-    return found & clients_of(folder)  # without nodes that were refused before they had a name
+        elif isinstance(event, Refusal) and ASKS_FORGETTING in event.reason:
+            found.add(event.client)
+    return found
 
 
 def find_obstacle(config: RunConfig, others: int) -> str:
@@ -299,7 +309,7 @@ def withdraw(
             model_before=result.model_sha256 if result else "",
         )
         if not entry.reason:
-            entry = replace(entry, replaced_by=_next_name(run))
+            entry = replace(entry, replaced_by=_next_name(root, run))
             new = RunDirectory(root, entry.replaced_by)
             shutil.rmtree(new.path, ignore_errors=True)  # of a killed process
             new.checkpoints.path.mkdir(parents=True)
@@ -322,10 +332,18 @@ def _with_client(before: Forgotten | None, run: str, names: Collection[str], cli
     return replace(base, replaces=run, clients=sorted({*base.clients, *mine}), others=sorted(others))
 
 
-def _next_name(run: str) -> str:
+def _next_name(root: Path, run: str) -> str:
+    """Return the name of the run that replaces another one: `run.2`, or the next free one."""
     base, dot, number = run.rpartition(".")
     stem, last = (base, int(number)) if dot and number.isdecimal() and base else (run, 1)
-    return f"{stem[:LONGEST_NAME]}.{last + 1}"
+    names = (f"{stem[:LONGEST_NAME]}.{k}" for k in itertools.count(last + 1))
+    return next(name for name in names if not (root / name).exists() or _is_abandoned(RunDirectory(root, name), run))
+
+
+def _is_abandoned(folder: RunDirectory, run: str) -> bool:
+    """Return True if a killed process has written this replacement of a run, which was not made yet."""
+    forgotten = read_forgotten(folder)
+    return forgotten is not None and forgotten.replaces == run and not next(folder.events(), None)
 
 
 def _last_checkpoint(folder: RunDirectory, config: RunConfig, client: str) -> int:

@@ -35,7 +35,7 @@ from server.secure.sums import HelperSums
 
 def with_noise_of_helpers(config: RunConfig) -> RunConfig:
     """Return the configuration without the mechanism that its task prefers for noise of clients."""
-    if config.privacy.mechanism != TASKS[config.task].defaults.get("privacy.mechanism"):
+    if config.privacy.mechanism != TASKS[config.task].trained.get("privacy.mechanism"):
         return config
     return config.model_copy(update={"privacy": config.privacy.model_copy(update={"mechanism": "gaussian"})})
 

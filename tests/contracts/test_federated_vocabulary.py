@@ -75,6 +75,7 @@ def items_of(folder: Path) -> list[str]:
 def test_the_vocabulary_has_the_names_of_enough_clients(
     shops: Sequence[AnyDataset], tmp_path: Path, trust: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "fedloom.client")
     result = simulate_clients(configured(privacy__trust=trust), shops, tmp_path)
     assert (result.status, result.rounds_done) == ("completed", 1)
     assert items_of(tmp_path) == COMMON
@@ -82,6 +83,7 @@ def test_the_vocabulary_has_the_names_of_enough_clients(
     for rare in {name for shop in range(SHOPS) for name in (pair(shop), secret(shop))}:
         assert rare.encode() not in written
         assert rare not in caplog.text
+    assert caplog.text.count("12 of 14 names in the data are sent") == SHOPS
     assert not list(tmp_path.rglob("*-names-*")), "the sums themselves are removed"
     assert any("hash buckets of at least 3 clients" in channel for channel in result.privacy.uncovered)
 

@@ -13,6 +13,7 @@ from common.tasks.names import BUCKETS, HASHES, LONGEST, SLOTS, SUM, VALUES, Nam
 from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
 from common.tasks.rules.vocabulary import RuleCatalogue, demo_catalogue
 from common.tasks.sessions.vocabulary import demo_items
+from common.tasks.traffic.vocabulary import demo_variables
 from common.tasks.vocabulary import Vocabulary, entry_text
 
 SHOPS = [
@@ -109,6 +110,11 @@ def test_a_vocabulary_is_made_of_its_entries(vocabulary: Vocabulary) -> None:
     again = type(vocabulary).from_entries([tuple(json.loads(text)) for text in texts])
     assert sorted(map(entry_text, again.entries())) == texts[::-1]
     assert again == type(vocabulary).from_entries(again.entries())
+
+
+def test_a_vocabulary_of_more_than_names_has_no_entries() -> None:
+    with pytest.raises(DataError, match="field 'step_seconds' lists no names"):
+        demo_variables().entries()
 
 
 def test_entries_make_a_valid_vocabulary() -> None:

@@ -75,6 +75,7 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
             "floor_value",
             "local",
             "error",
+            "replaces",
             "state",
             "summed",
             "spread",

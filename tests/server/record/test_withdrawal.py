@@ -1,5 +1,6 @@
 """Withdrawal of runs: without a forgotten client, a closed form is what it would be if the client had never taken part."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -229,8 +230,22 @@ def test_a_client_asks_to_be_forgotten_in_a_round(tmp_path: Path) -> None:
     run(NodeGrid(nodes), settings(tmp_path, "fedavg", federation__min_clients=4), tmp_path)
     folder = RunDirectory(tmp_path, "toy")
     rounds = [event for event in folder.events() if isinstance(event, RoundEvent)]
-    assert find_requests(folder) == {LEFT_OUT}
+    assert find_requests(folder) == {LEFT_OUT, "node-3"}, "it has no name while it is invited again"
     assert [event.answered for event in rounds] == [4, 3, 3]
     assert rounds[2].clients[LEFT_OUT].state == "refused"
     forget(tmp_path)
     assert not find_requests(RunDirectory(tmp_path, "toy.2"))
+
+
+def test_a_replacement_takes_a_free_name_or_that_of_a_killed_process(tmp_path: Path) -> None:
+    people = owners(4, SHARING.model_copy(update=ALLOWED))
+    config = single(tmp_path, people.sessions)
+    for name in ("toy", "toy.2"):
+        run(InProcessGrid(people.sessions, 1), config.model_copy(update={"run_id": name}), tmp_path)
+    copy = shutil.copytree(tmp_path / "toy", tmp_path / "copy")
+    assert forget(tmp_path).replaced_by == "toy.3"
+    copy.rename(tmp_path / "toy")  # as if the process had been killed before it deleted the run
+    (tmp_path / RECEIPTS / "damaged.json").write_text("{")
+    assert forget(tmp_path).replaced_by == "toy.3"
+    assert RunDirectory(tmp_path, "toy.2").result()
+    assert run(InProcessGrid(people.sessions, 1), prepared(tmp_path, "toy.3"), tmp_path).status == "completed"
