@@ -78,12 +78,14 @@ class HubView(Observer):
         return self._control.leaves
 
     def check(self, message: Message) -> None:
-        """Accept a message unless the operator has paused the hub; enrolments are answered in any case.
+        """Accept a message unless the operator has paused the hub; a paused hub answers enrolments.
 
         Raises:
-            RefusedError: The hub is paused.
+            RefusedError: The hub is paused, or asks to be forgotten.
         """
-        if message.metadata.message_type != ENROL:
+        if message.metadata.message_type == ENROL:
+            self._control.check_not_forgotten()
+        else:
             self._control.check_not_paused()
 
     def begin(self, message: Message, context: Context) -> None:

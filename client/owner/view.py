@@ -155,12 +155,14 @@ class OwnerView(Observer):
     def check(self, message: Message) -> None:
         """Accept a message unless the owner has paused the client.
 
-        Enrolments are answered in any case, and so are requests to its helper: a sum of other clients would be lost.
+        A paused client answers enrolments and requests to its helper: a sum of other clients would be lost.
 
         Raises:
-            RefusedError: The client is paused.
+            RefusedError: The client is paused, or asks to be forgotten.
         """
-        if message.metadata.message_type not in (ENROL, HELPER, PREPARE, OPEN):
+        if message.metadata.message_type == ENROL:
+            self._control.check_not_forgotten()
+        elif message.metadata.message_type not in (HELPER, PREPARE, OPEN):
             self._control.check_not_paused()
 
     def begin(self, message: Message, context: Context) -> None:
@@ -195,6 +197,7 @@ class OwnerView(Observer):
 
     def acknowledge(self) -> None:
         """Write the entry again, and log the round if it is complete."""
+        self._control.acknowledge()
         self._entry = replace(self._entry, acknowledged=_now())
         self._journal.write(self._entry)
         for line in self._log.add(self._entry):

@@ -13,9 +13,17 @@ from client.privacy.ledger.ledger import Ledger, Limits
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
 from common.errors import ConfigError, RefusedError, StateError
-from common.privacy.accounts import Account, AccountedMechanism, Mechanism, Rdp, serves
+from common.privacy.accounts import Account, AccountedMechanism, Mechanism, PlannedGdp, Rdp, serves
 from common.privacy.claims import SAME_ITEMS
-from common.privacy.mechanisms import DP_SGD, VECTOR_MECHANISMS, DpSgd, build_account, build_mechanism
+from common.privacy.mechanisms import (
+    DP_SGD,
+    VECTOR_MECHANISMS,
+    DpSgd,
+    build_account,
+    build_mechanism,
+    plan_steps,
+    releases_of,
+)
 from common.privacy.options import MIN_CLIP, PrivacyOptions, Unit
 from common.privacy.signal import check_signal
 from common.wire.messages import AssignRequest, TrainRequest
@@ -84,6 +92,8 @@ class Reservation:
     limits: Limits
     """Limits that the ledger checks again in the transaction that charges the cost."""
     ledger: Ledger
+    releases: int = 0
+    """Number of releases of the run's plan, of which `cost` is that of all; 0 without a plan."""
     _committed: bool = field(default=False, init=False)
 
     def mechanism(self, dimension: int) -> Mechanism:
@@ -100,6 +110,8 @@ class Reservation:
         Raises:
             RefusedError: No noise reduces the steps to that cost.
         """
+        if self.releases:
+            return plan_steps(self.options, self.cost, steps, self.releases)
         return DP_SGD.calibrate(self.options, self.cost, steps)
 
     def noise(self, steps: int, generator: Callable[[], np.random.Generator]) -> DpSgdNoise | None:
@@ -145,6 +157,7 @@ class Reservation:
         if terms.cost > self.cost * (1 + TOLERANCE):
             raise RefusedError(f"release refused: cost {terms.cost:.4g} exceeds the reserved cost {self.cost:.4g}")
         terms = replace(terms, neighbours=SAME_ITEMS) if same_items else terms
+        terms = self.ledger.prepay(self.slot.run, terms, self.limits) if self.releases else terms
         return self.ledger.release(self.slot, terms, make, self.limits)
 
     @property
@@ -270,7 +283,16 @@ class Budget:
             raise RefusedError(
                 f"requested cost {requested:.4g} ({account.name}) exceeds the remaining budget {remaining:.4g}"
             )
-        return Reservation(slot, options, account, cost, limits, ledger)
+        if not isinstance(account, PlannedGdp):
+            return Reservation(slot, options, account, cost, limits, ledger)
+        plan = ledger.plan_of(slot.run)
+        releases = releases_of(plan.mechanism) if plan else int(remaining / cost)
+        if plan and abs(releases * cost / plan.cost - 1) > TOLERANCE:
+            raise RefusedError(
+                f"requested cost {requested:.4g} is not the {plan.cost / releases:.4g} of the run's plan; request equal costs"
+            )
+        total = plan.cost if plan else releases * cost
+        return Reservation(slot, options, account, total, replace(limits, releases=releases), ledger, releases)
 
     def _remaining(self, options: PrivacyOptions, account: Account, ledger: Ledger, run: str) -> float:
         """Return the remaining budget of a run: the least of its own and the ledger's."""
@@ -279,6 +301,15 @@ class Budget:
                 f"the ledger uses the {ledger.account.name} account since its first release, the run needs {account.name};"
                 f" set {settings_for(ledger.account, options.delta)}"
             )
+        if isinstance(account, PlannedGdp):
+            if math.isfinite(self._policy.max_epsilon_per_round):
+                raise RefusedError(
+                    "this client limits ε of a round (max-epsilon-per-round), and the run charges all rounds with the first;"
+                    " set privacy.accounting=filter"
+                )
+            if plan := ledger.plan_of(run):
+                releases = releases_of(plan.mechanism)
+                return plan.cost * max(0, releases - ledger.releases_in(run)) / releases * (1 + TOLERANCE)
         left = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
         return max(0.0, min(left, ledger.remaining()))
 
@@ -301,7 +332,9 @@ def settings_for(account: Account, delta: float) -> str:
     """
     if isinstance(account, Rdp):
         epsilon = math.log(1 / delta) * (2 * account.order - 1) / (account.order - 1) ** 2
-        return f"privacy.epsilon={epsilon:.6g} and privacy.delta={delta:g}"
+        return f"privacy.epsilon={epsilon:.6g} and privacy.accounting=filter and privacy.delta={delta:g}"
+    if isinstance(account, PlannedGdp):
+        return f"privacy.accounting=plan and privacy.delta={account.delta:g}"
     names = [spec.name for spec in VECTOR_MECHANISMS if serves(account, spec.account(PrivacyOptions()))]
     return " or ".join(f"privacy.mechanism={name}" for name in names)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from client.privacy.ledger import database as queries
 from client.privacy.ledger.database import (
     LOCAL_TRUST,
+    PLAN,
     BudgetIncrease,
     LedgerDatabase,
     LedgerEntry,
@@ -113,7 +114,7 @@ def spent_by_run(entries: Sequence[LedgerEntry]) -> tuple[RunSpent, ...]:
     return tuple(
         RunSpent(
             run,
-            releases=len(of_run),
+            releases=sum(entry.slot.kind != PLAN for entry in of_run),
             wasted=sum(entry.status == "reserved" for entry in of_run),
             spent=math.fsum(entry.terms.cost for entry in of_run),
             trust=tuple(sorted({entry.terms.trust for entry in of_run})),

@@ -22,10 +22,12 @@ from common.methods.registry import FIRST_METHOD, METHODS
 from common.options import Options
 from common.privacy.accounts import gdp_of
 from common.privacy.options import PrivacyOptions
+from common.privacy.vectors import Sign
 from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import FEDERATED, Vocabulary
+from common.text import count
 
 
 def names_rows(config: "RunConfig") -> bool:
@@ -215,29 +217,46 @@ def _add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a raw configuration that ends with the last sum if its method solves a closed form."""
-    method, task = tree.get("method", ""), tree.get("task", FIRST_TASK)
+    if not isinstance(rounds := tree.get("rounds", 1), int) or rounds < 1:
+        return tree  # refused when it is validated
+    planner, task = _find_planner(tree), tree.get("task", FIRST_TASK)
+    method = planner.inner if planner else tree.get("method", "")
     if method not in METHODS or task not in TASKS or not METHODS[method].options().capabilities().closed_form:
         return tree
-    form, sections = TASKS[task].closed_form, tree.get("algorithm", {})
-    options = sections.get(method, {}) if isinstance(sections, Mapping) else sections
-    strength = options.get("strength", 0) if isinstance(options, Mapping) else getattr(options, "strength", 0)
-    privacy = tree.get("privacy", {})
-    unit = privacy.get("unit", "none") if isinstance(privacy, Mapping) else getattr(privacy, "unit", "none")
-    sums = (form.sums - bool(strength) if unit == "none" else form.noised_sums) if form else 1
+    form, unit = TASKS[task].closed_form, _value_of(tree.get("privacy", {}), "unit", "none")
+    sums = (form.sums if unit == "none" else form.noised_sums) if form else 1
     return {**tree, "rounds": sums, "evaluate-every": sums}
 
 
+def _choose_accounting(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a raw configuration that says how noise on records is charged."""
+    privacy = tree.get("privacy", {})
+    if _value_of(privacy, "unit", "none") != "record" or _value_of(privacy, "accounting", "auto") != "auto":
+        return tree
+    chosen: dict[str, Any] = {"accounting": "plan" if (_find_planner(tree) or Uniform()).equal_costs else "filter"}
+    changed = {**privacy, **chosen} if isinstance(privacy, Mapping) else privacy.model_copy(update=chosen)
+    return {**tree, "privacy": changed}
+
+
+def _value_of(section: Any, name: str, default: Any) -> Any:
+    """Return an option of a raw or a validated section."""
+    return section.get(name, default) if isinstance(section, Mapping) else getattr(section, name, default)
+
+
 def _stops_early(tree: Mapping[str, Any]) -> bool:
-    federation = tree.get("federation")
-    return bool(federation.get("stop", 0) if isinstance(federation, Mapping) else getattr(federation, "stop", 0))
+    return bool(_value_of(tree.get("federation"), "stop", 0))
 
 
 def _needs_rewards(tree: Mapping[str, Any]) -> bool:
-    try:
-        planner = read_planner_options(tree.get("algorithm", {}), tree.get("method", ""))
-    except ValidationError:  # reported when the section itself is validated
-        return False
+    planner = _find_planner(tree)
     return planner is not None and planner.by_rewards
+
+
+def _find_planner(tree: Mapping[str, Any]) -> PlannerOptions | None:
+    try:
+        return read_planner_options(tree.get("algorithm", {}), tree.get("method", ""))
+    except ValidationError:  # reported when the section itself is validated
+        return None
 
 
 class RunConfig(Options):
@@ -265,10 +284,21 @@ class RunConfig(Options):
     """Number of rounds from one evaluation to the next; the last round is always evaluated."""
 
     catalogue: str = "demo"
-    """Public vocabulary of the task: `demo` or the path of a JSON file on the server."""
+    """Public vocabulary of the task: `demo`, the path of a JSON file on the server, or `federated`.
+
+    `federated`: the clients find it before the first round. It has the names in the data of `federation.min-holders` clients.
+    """
 
     resume: bool = False
     """Resume the run named `run-id` from its newest checkpoint."""
+
+    start_from: str = ""
+    """Name of the finished run from whose model, or sums, this one starts; empty for none."""
+
+    half_life: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """Days in which sums of the run in `start-from` lose half of their weight; 0: they keep it.
+
+    The days are those between the starts of both runs."""
 
     federation: Federation = Federation()
     privacy: PrivacyOptions = PrivacyOptions()
@@ -303,6 +333,12 @@ class RunConfig(Options):
     def keeps_rows(self) -> bool:
         """True if the server adds up rows of tables as they were sent, without whole tables in between."""
         return bool(self.task_options.gathers_rows) or self.capabilities.closed_form
+
+    @property
+    def upload_sign(self) -> Sign:
+        """Sign of the numbers of an upload in sums with noise."""
+        form = TASKS[self.task].closed_form
+        return form.noised_sign if form and self.capabilities.closed_form else "signed"
 
     @cached_property
     def count_cost(self) -> float:
@@ -377,7 +413,7 @@ class RunConfig(Options):
     @classmethod
     def _complete(cls, value: Any) -> Any:
         """Add a validation split for a planner that needs rewards; a closed form has as many rounds as sums."""
-        return _limit_rounds(_add_validation_share(value)) if isinstance(value, Mapping) else value
+        return _choose_accounting(_limit_rounds(_add_validation_share(value))) if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
     def _check_noise(self) -> Self:
@@ -404,12 +440,34 @@ class RunConfig(Options):
         if capabilities.tasks and self.task not in capabilities.tasks:
             suited = " or ".join(f"task={task}" for task in sorted(capabilities.tasks))
             raise ValueError(f"{method} {capabilities.tasks_reason}, which task '{self.task}' lacks; set {suited}")
+        if self.half_life and not (self.start_from and capabilities.closed_form):
+            raise ValueError(
+                "half-life is the decay of earlier sums; set start-from=RUN and a method in closed form, such as method=ridge"
+            )
+        self._check_vocabulary()
         check_rows(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
             raise ValueError(f"{obstacle}; set privacy.trust=local")
         return self
+
+    def _check_vocabulary(self) -> None:
+        """Check that clients can find the vocabulary together, if they have to."""
+        if self.catalogue != FEDERATED:
+            return
+        if self.start_from:
+            raise ValueError(
+                "a run with start-from has the names of that run; remove catalogue=federated, or start-from"
+            )
+        if not TASKS[self.task].vocabulary.is_listed:
+            noun = TASKS[self.task].vocabulary.noun()
+            raise ValueError(f"catalogue=federated does not apply to the {noun} of task '{self.task}'; name a file")
+        if self.privacy.unit != "none":
+            raise ValueError(
+                f"catalogue=federated sends names without noise, which privacy.unit={self.privacy.unit} does not cover;"
+                " name a file, such as catalogue.json of an earlier run"
+            )
 
     def _check_without_validation(self) -> None:
         """Check that neither the planner nor an early stop needs a validation split."""
@@ -429,8 +487,30 @@ class RunConfig(Options):
             raise ValueError(
                 f"method {name} needs a closed form, which task '{self.task}' lacks; tasks with one: {able}"
             )
+        if least := self.capabilities.min_count:
+            self._check_min_count(least)
+        if self.planner.learns:
+            raise ValueError(
+                f"{self.method} learns from the rewards of many rounds, and method {name} has {count(self.rounds, 'round')};"
+                f" set method={name}"
+            )
         if self.task_options.count_offset is True:
             raise ValueError(f"method {name} has sums of its own; remove tasks.{self.task}.count-offset=true")
+
+    def _check_min_count(self, least: int) -> None:
+        """Check that sums hold the exact number of clients with each row."""
+        option, federation = f"algorithm.{self.method_options.name}.min-count", self.federation
+        if self.privacy.unit != "none":
+            raise ValueError(
+                f"{option}={least} does not apply to runs with noise, which covers rare rows; set {option}=0"
+            )
+        for key, value, exact in (
+            ("federation.robust", federation.robust, "none"),
+            ("federation.encoding", federation.encoding, "float32"),
+            ("secure-sums.groups", self.secure_sums.groups, 1),
+        ):
+            if value != exact:
+                raise ValueError(f"{option}={least} needs the exact number of clients with a row; set {key}={exact}")
 
     def _check_records(self) -> None:
         """Check that DP-SGD applies to the task, the method and the mechanism."""
@@ -440,6 +520,11 @@ class RunConfig(Options):
             raise ValueError(
                 f"privacy.unit=record needs batches of separate records, which task '{self.task}' with"
                 f" model={self.model} lacks; set {remedy}"
+            )
+        if self.privacy.accounting == "plan" and not self.planner.equal_costs:
+            raise ValueError(
+                f"privacy.accounting=plan needs rounds of equal costs, and {self.method} chooses them; set"
+                " privacy.accounting=filter, or method=uniform"
             )
         if reason := self.capabilities.record_dp:
             method = self.method_options.name

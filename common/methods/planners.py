@@ -26,6 +26,9 @@ class PlannerOptions(Options):
     learns: ClassVar[bool] = False
     """True if the plan depends on the reward of every round."""
 
+    equal_costs: ClassVar[bool] = False
+    """True if all rounds cost the same."""
+
     requires_rewards: ClassVar[bool] = False
     """True if a round without rewards ends the run."""
 
@@ -152,6 +155,8 @@ class Uniform(PlannerOptions):
     """Uniform planner: an equal cost each round (DPSGD)."""
 
     name: ClassVar[str] = "uniform"
+
+    equal_costs: ClassVar[bool] = True
 
     rounds: int = Field(0, ge=0)
     """Number of rounds that share the budget; the run ends after them. 0: all rounds of the run."""

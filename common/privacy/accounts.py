@@ -25,6 +25,7 @@ import numpy as np
 
 from common.arrays import Floats
 from common.errors import ConfigError, RefusedError, StateError
+from common.privacy.claims import UNBOUNDED
 from common.privacy.options import PrivacyOptions
 
 _STEPS = 200
@@ -88,16 +89,26 @@ def _root(falling: Callable[[float], float], highest: float) -> float:
 
 
 @functools.lru_cache(maxsize=1024)
-def gdp_of(epsilon: float, delta: float) -> float:
-    """Return the largest μ²/2 whose μ-GDP gives (ε, δ)-DP, less a margin for rounding."""
+def gdp_of(epsilon: float, delta: float, rate: float = 0.0) -> float:
+    """Return the largest μ²/2 whose μ-GDP gives (ε, δ)-DP, less a margin for rounding.
+
+    Args:
+        epsilon: ε.
+        delta: δ.
+        rate: Probability over μ²/2 with which Gaussian DP may fail.
+    """
+
+    def fits(cost: float) -> bool:
+        return _delta_of(math.sqrt(2 * cost), epsilon) + rate * cost <= delta
+
     low, high = 0.0, 1.0
-    while _delta_of(math.sqrt(2 * high), epsilon) <= delta:
+    while fits(high):
         low, high = high, 2 * high
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if not low < middle < high:
             break
-        low, high = (middle, high) if _delta_of(math.sqrt(2 * middle), epsilon) <= delta else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return low * (1 - _ROUNDING)
 
 
@@ -161,6 +172,8 @@ class PrivacyCost:
     """Order α -> Rényi divergence of that order."""
     gdp: float = math.inf
     """μ²/2 of Gaussian differential privacy."""
+    rate: float = 0.0
+    """Probability over μ²/2 with which Gaussian differential privacy may fail."""
 
     @classmethod
     def of_pure(cls, epsilon: float) -> Self:
@@ -172,6 +185,11 @@ class PrivacyCost:
     def of_gdp(cls, cost: float) -> Self:
         """Return the cost of a GDP mechanism: μ²/2; ρ = μ²/2; RDP(α) = αρ; no pure ε."""
         return cls(gdp=cost, zcdp=cost, rdp=lambda order: order * cost)
+
+    @classmethod
+    def of_plan(cls, cost: float, rate: float) -> Self:
+        """Return the cost of releases that are together GDP, but for a probability of `rate`·μ²/2."""
+        return cls(gdp=cost, rate=rate)
 
     @classmethod
     def of_zcdp(cls, rho: float) -> Self:
@@ -229,7 +247,44 @@ class Gdp:
 
     def charge(self, cost: PrivacyCost) -> float:
         """Return μ²/2."""
-        return _finite(cost.gdp, self.name)
+        return _finite(cost.gdp if not cost.rate else math.inf, self.name)
+
+
+@dataclass(frozen=True)
+class PlannedGdp:
+    """Account of Gaussian DP in which each release may fail with a probability of `rate`·μ²/2.
+
+    Σμ²/2 ≤ S, where S is the largest number with δ_μ(ε) + rate·S ≤ δ at μ²/2 = S. DP-SGD has that cost if its number of
+    steps is fixed before the first one (see `prv`).
+    """
+
+    delta: float
+    """δ of its runs."""
+
+    has_delta: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """`prv-δ`, after the composition by which plans are charged."""
+        return f"prv-{self.delta!r}"
+
+    @property
+    def rate(self) -> float:
+        """Probability over μ²/2: δ/100."""
+        return self.delta / 100
+
+    def total(self, epsilon: float, delta: float) -> float:
+        """Return S; without a limit on ε, there is none on the probability either."""
+        return gdp_of(epsilon, delta, self.rate if epsilon < UNBOUNDED else 0.0)
+
+    def claim(self, spent: float, delta: float) -> float:
+        """Return ε of Σμ²/2; infinite if the probability exceeds δ."""
+        left = delta - self.rate * spent
+        return epsilon_of_gdp(spent, left) if left > 0 else math.inf
+
+    def charge(self, cost: PrivacyCost) -> float:
+        """Return μ²/2."""
+        return _finite(cost.gdp if cost.rate <= self.rate else math.inf, self.name)
 
 
 @dataclass(frozen=True)
@@ -252,7 +307,7 @@ class Zcdp:
 
     def charge(self, cost: PrivacyCost) -> float:
         """Return ρ; μ²/2 of a GDP mechanism, which is at least ρ and keeps the run's own total in `Gdp`."""
-        return _finite(cost.gdp if math.isfinite(cost.gdp) else cost.zcdp, self.name)
+        return _finite(cost.gdp if math.isfinite(cost.gdp) and not cost.rate else cost.zcdp, self.name)
 
 
 @dataclass(frozen=True)
@@ -330,10 +385,20 @@ def parse_account(name: str) -> Account:
     kind, _, order = name.partition("-")
     if kind == "rdp" and order.isdecimal() and int(order) > 1:
         return Rdp(int(order))
+    if kind == "prv" and _is_positive(order):
+        return PlannedGdp(float(order))
     accounts: dict[str, Account] = {"gdp": Gdp(), "zcdp": Zcdp(), "pure": Pure()}
     if name not in accounts:
         raise StateError(f"unknown privacy account '{name}'; use the version of fedloom that wrote the ledger")
     return accounts[name]
+
+
+def _is_positive(text: str) -> bool:
+    """Return True for the text of a positive number."""
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
 
 
 def serves(ledger: Account, run: Account) -> bool:

@@ -26,7 +26,8 @@ _PLAINTEXT = (
 
 UNCOVERED = (
     *_ALWAYS,
-    "floating point: noise is added in float64, in local steps in float32; the guarantee is that of real-valued noise",
+    "floating point: noise of PrivUnitG, of local steps and of a client's own counts is in floats, as was all noise of earlier"
+    " versions; the guarantee is that of real-valued noise",
     _PLAINTEXT,
 )
 """Channels that no mechanism covers."""

@@ -1,8 +1,8 @@
 """Built-in mechanisms of privacy: Gaussian, Laplace, PrivUnitG (algorithms.md §4.8), DP-SGD.
 
-Noise is drawn and added in float64, whose numbers are not evenly spaced.
-The set of possible outputs therefore depends slightly on the private vector (Mironov 2012).
-Every claim names this limit: the guarantee is that of real-valued noise.
+Gaussian and Laplace noise is exact, on a grid of integers (`common.privacy.grid`). PrivUnitG and DP-SGD draw in floats, whose
+numbers are not evenly spaced: the set of possible outputs depends slightly on the private vector (Mironov 2012).
+Claims name this limit: the guarantee is that of real-valued noise.
 Philox passes public tests of randomness but is not a certified cipher; each release takes a new key.
 
 Opacus and SciPy are imported inside the functions that need them: the imports take seconds, and most runs do not need them.
@@ -24,6 +24,7 @@ from common.privacy.accounts import (
     Gdp,
     Mechanism,
     MechanismSpec,
+    PlannedGdp,
     PrivacyCost,
     Pure,
     Rdp,
@@ -31,8 +32,10 @@ from common.privacy.accounts import (
     fixed_order,
     sigma_of,
 )
+from common.privacy.grid import release_gaussian, release_laplace
 from common.privacy.options import PrivacyOptions
-from common.privacy.vectors import blocks, clip
+from common.privacy.prv import MIN_MULTIPLIER, multiplier_of_plan
+from common.privacy.vectors import clip
 from common.secure.noise import DISCRETE_GAUSSIAN
 
 
@@ -54,7 +57,7 @@ class _Clipped:
 
 @dataclass(frozen=True)
 class Gaussian(_Clipped):
-    """Gaussian mechanism: L2 clip to C, then N(0, σ²) on every coordinate; μ-GDP with μ²/2 = ρ.
+    """Gaussian mechanism: L2 clip to C, then discrete N(0, σ²) on every coordinate; μ-GDP with μ²/2 = ρ.
 
     It is unbiased for vectors within the clip.
     """
@@ -87,10 +90,7 @@ class Gaussian(_Clipped):
         Raises:
             RefusedError: The vector holds NaN or infinity.
         """
-        released = clip(vector, self.clip, 2, normalise)
-        for block in blocks(released):
-            block += self.noise * rng.standard_normal(block.size)
-        return released
+        return release_gaussian(clip(vector, self.clip, 2, normalise), self.clip, self.noise, rng)
 
 
 GAUSSIAN = MechanismSpec(
@@ -104,9 +104,9 @@ GAUSSIAN = MechanismSpec(
 
 @dataclass(frozen=True)
 class Laplace(_Clipped):
-    """Laplace mechanism: L1 clip of the whole vector to C, then Laplace(b) on every coordinate; pure ε-DP.
+    """Laplace mechanism: L1 clip of the whole vector to C, then discrete Laplace(b) on each coordinate.
 
-    It is unbiased for vectors within the clip.
+    It is pure ε-DP, and unbiased for vectors within the clip.
     """
 
     epsilon: float
@@ -137,10 +137,7 @@ class Laplace(_Clipped):
         Raises:
             RefusedError: The vector holds NaN or infinity.
         """
-        released = clip(vector, self.clip, 1, normalise)
-        for block in blocks(released):
-            block += rng.laplace(0.0, self.noise, block.size)
-        return released
+        return release_laplace(clip(vector, self.clip, 1, normalise), self.clip, self.noise, rng)
 
 
 LAPLACE = MechanismSpec(
@@ -263,12 +260,6 @@ PRIVUNIT = MechanismSpec(
 MAX_MULTIPLIER = 1e6
 """Largest noise multiplier of the search."""
 
-MIN_MULTIPLIER = 0.05
-"""Smallest noise multiplier of the search.
-
-Below it the finite sums overflow, and there is no protection.
-"""
-
 
 @dataclass(frozen=True)
 class DpSgd:
@@ -311,6 +302,46 @@ class DpSgd:
         return PrivacyCost.of_rdp(functools.partial(rdp, self.multiplier, self.sample, self.steps))
 
 
+@dataclass(frozen=True)
+class DpSgdPlan(DpSgd):
+    """DP-SGD of a fixed number of releases of `steps` steps with one noise multiplier, charged at once.
+
+    Its cost holds for any part of the releases, and for any stop.
+    """
+
+    releases: int
+    cost: float
+    """μ²/2 of all releases together."""
+    rate: float
+    """Probability over μ²/2 with which Gaussian DP may fail."""
+
+    @property
+    def name(self) -> str:
+        """Name in ledgers; `releases_of` reads the number of releases."""
+        return f"{super().name} releases={self.releases}"
+
+    @property
+    def privacy_cost(self) -> PrivacyCost:
+        """Cost μ²/2 of GDP, but for the probability."""
+        return PrivacyCost.of_plan(self.cost, self.rate)
+
+
+def releases_of(name: str) -> int:
+    """Return the number of releases of a plan, from its name in a ledger."""
+    return int(name.rpartition("releases=")[2])
+
+
+def plan_steps(options: PrivacyOptions, cost: float, steps: int, releases: int) -> DpSgdPlan:
+    """Return DP-SGD of that many releases that cost `cost` together.
+
+    Raises:
+        RefusedError: The cost is not a positive number.
+    """
+    rate = PlannedGdp(options.delta).rate
+    multiplier = multiplier_of_plan(cost, rate * cost, options.sample, steps * releases)
+    return DpSgdPlan(multiplier, options.sample, steps, options.clip, releases, cost, rate)
+
+
 def rdp(multiplier: float, sample: float, steps: int, order: int) -> float:
     """Return the Rényi divergence of order α of `steps` steps."""
     from opacus.accountants.analysis.rdp import compute_rdp
@@ -339,12 +370,16 @@ def multiplier_for(cost: float, sample: float, steps: int, order: int) -> float:
     return root
 
 
-def _record_account(options: PrivacyOptions) -> Rdp:
+def _record_account(options: PrivacyOptions) -> Account:
+    if options.accounting == "plan":
+        return PlannedGdp(options.delta)
     return Rdp(fixed_order(options.epsilon, options.delta))
 
 
 def _calibrate_steps(options: PrivacyOptions, cost: float, steps: int) -> DpSgd:
-    multiplier = multiplier_for(cost, options.sample, steps, _record_account(options).order)
+    if options.accounting == "plan":
+        return plan_steps(options, cost, steps, 1)
+    multiplier = multiplier_for(cost, options.sample, steps, fixed_order(options.epsilon, options.delta))
     return DpSgd(multiplier, options.sample, steps, options.clip)
 
 

@@ -11,6 +11,7 @@ from common.options import Options
 Unit = Literal["none", "client", "record"]
 MechanismName = Literal["gaussian", "laplace", "privunit"]
 ResolvedTrust = Literal["local", "helpers"]
+Accounting = Literal["auto", "plan", "filter"]
 Trust = Literal["auto", "local", "helpers"]
 
 MIN_CLIP = 1e-6
@@ -72,6 +73,14 @@ class PrivacyOptions(Options):
 
     sample: float = Field(0.5, gt=0, le=1)
     """Probability q with which a record takes part in a local step (unit `record`, Poisson sampling)."""
+
+    accounting: Accounting = "auto"
+    """Charge of noise on records (unit `record`).
+
+    `plan`: a client's releases cost the same and are charged as a whole with the first one, by Opacus' PRV accountant.
+    `filter`: each release is charged by itself, by Rényi divergences, and its cost may depend on earlier ones. `auto`:
+    `plan` if the planner gives each round the same cost, else `filter`.
+    """
 
     trust: Trust = "auto"
     """Party that the guarantee relies on.

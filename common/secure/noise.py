@@ -1,10 +1,11 @@
-"""Discrete Gaussian noise of secure sums: exact integer sampler, and its privacy mechanism.
+"""Discrete Gaussian and Laplace noise: exact integer sampler; privacy mechanism of secure sums.
 
 Block size and order of draws belong to version 1 of the protocol: a key means one noise.
 """
 
 import math
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -66,6 +67,25 @@ def discrete_gaussian(scale: int, size: int, stream: Stream) -> Ints:
     Raises:
         RefusedError: The scale is not in [1, 2²⁴).
     """
+    return _draw(_accepted_gaussian, scale, size, stream)
+
+
+def discrete_laplace(scale: int, size: int, stream: Stream) -> Ints:
+    """Draw integers with probability ∝ exp(−|y|/t) at y.
+
+    Args:
+        scale: Integer scale t.
+        size: Number of draws.
+        stream: Source of all randomness.
+
+    Raises:
+        RefusedError: The scale is not in [1, 2²⁴).
+    """
+    return _draw(_accepted_laplace, scale, size, stream)
+
+
+def _draw(accepted: Callable[[int, int, Stream], Ints], scale: int, size: int, stream: Stream) -> Ints:
+    """Draw that many numbers from (scale, proposals, stream) -> accepted proposals."""
     scale = operator.index(scale)
     if not 1 <= scale < MOST_NOISE:
         raise RefusedError(f"noise of scale {scale} cannot be drawn; it must be between 1 and {MOST_NOISE - 1}")
@@ -73,13 +93,20 @@ def discrete_gaussian(scale: int, size: int, stream: Stream) -> Ints:
     for start in range(0, size, _BLOCK):
         block, filled = noise[start : start + _BLOCK], 0
         while filled < block.size:
-            drawn = _accepted(scale, 9 * (block.size - filled) // 4 + 64, stream)[: block.size - filled]
+            drawn = accepted(scale, 9 * (block.size - filled) // 4 + 64, stream)[: block.size - filled]
             block[filled : filled + drawn.size] = drawn
             filled += drawn.size
     return noise
 
 
-def _accepted(scale: int, proposals: int, stream: Stream) -> Ints:
+def _accepted_laplace(scale: int, proposals: int, stream: Stream) -> Ints:
+    """Propose discrete Laplace numbers; return the valid ones."""
+    magnitude, negative = _discrete_laplace(scale, proposals, stream)
+    signed = magnitude.astype(np.int64)
+    return np.where(negative, -signed, signed)
+
+
+def _accepted_gaussian(scale: int, proposals: int, stream: Stream) -> Ints:
     """Propose discrete Laplace numbers; keep each with exp(−(|y| − s)²/(2s²)) (Algorithm 3, t = s)."""
     magnitude, negative = _discrete_laplace(scale, proposals, stream)
     inside = magnitude <= _FARTHEST * scale

@@ -75,7 +75,7 @@ def quantise(vector: Floats, clip: float, bound: int, sign: Sign, generator: np.
     """
     exact = _shrunk(vector, clip, bound)
     for _ in range(_DRAWS):
-        numbers = _rounded(exact, generator)
+        numbers = round_randomly(exact, generator)
         if int(numbers @ numbers) <= bound * bound:
             break
     else:
@@ -131,7 +131,7 @@ def _shrunk(vector: Floats, clip: float, bound: int) -> Floats:
     return exact if squared <= largest else exact * math.sqrt(largest / squared)
 
 
-def _rounded(exact: Floats, generator: np.random.Generator) -> Ints:
+def round_randomly(exact: Floats, generator: np.random.Generator) -> Ints:
     """Round each number to a neighbour, up with the probability of its fraction."""
     numbers = np.empty(exact.size, np.int64)
     for start, block in zip(range(0, exact.size, BLOCK), blocks(exact), strict=True):

@@ -92,7 +92,8 @@ class SecureIntake(Intake):
             self._groups = {name: g for g, one in enumerate(final) for name in one.clients}
             return {}
         privacy, most, blocks = at.config.privacy, len(self._enrolment.roster.clients), self.blocks(at)
-        release = Release(at.cost, at.clip * privacy.clip) if privacy.unit == "client" else Release()
+        noised = Release(at.cost, at.clip * privacy.clip, at.config.upload_sign)
+        release = noised if privacy.unit == "client" else Release()
         self._groups = self._sums.assign(at.number, clients)
         self.terms = [self._sums.terms(at.number, channel, blocks, most, release) for channel in self._channels]
         members = [[name for name in clients if self._groups[name] == g] for g in range(len(self.terms))]

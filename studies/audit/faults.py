@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 from torch import Tensor
 
 from client.privacy.dp_sgd import DpSgdNoise, sample_private_inputs
@@ -15,9 +16,12 @@ from client.secure.helper import helper_service as desk
 from client.training import descent
 from client.training.stacks import Tensors
 from common.arrays import Floats, Ints
+from common.privacy import grid
 from common.privacy import mechanisms as gaussian
 from common.privacy.mechanisms import Gaussian, Laplace
+from common.privacy.vectors import Sign
 from common.secure.noise import Stream, discrete_gaussian
+from common.secure.quantisation import round_randomly
 from studies.audit import sums
 from studies.audit.cases import HALVED, NOISELESS, REDRAWN, UNCHARGED, UNCLIPPED
 
@@ -46,11 +50,16 @@ def _halve_sum() -> Iterator[None]:
         yield
 
 
-def _skip_clip() -> AbstractContextManager[Any]:
+@contextmanager
+def _skip_clip() -> Iterator[None]:
     def copied(vector: Floats, largest: float, order: int, normalise: bool) -> Floats:
         return vector.copy()
 
-    return patch.object(gaussian, "clip", copied)
+    def rounded(vector: Floats, largest: float, bound: int, sign: Sign, rng: np.random.Generator) -> Ints:
+        return round_randomly(vector * (bound / largest), rng)
+
+    with patch.object(gaussian, "clip", copied), patch.object(grid, "quantise", rounded):
+        yield
 
 
 def _charge_first_round_only() -> AbstractContextManager[Any]:

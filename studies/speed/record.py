@@ -77,7 +77,8 @@ def _descend(
 
 def approvals(unit: str, rounds: int) -> float:
     """Return the median milliseconds of the approvals of a round."""
-    config = parse({"method": "fedavg", "task": "rules", "privacy.unit": unit, "privacy.epsilon": 8.0})
+    settings = {"method": "fedavg", "task": "rules", "privacy.unit": unit, "privacy.accounting": "filter"}
+    config = parse({**settings, "privacy.epsilon": 8.0})
     budget, options, seconds = in_memory(Policy()).budget, config.privacy, []
     total = build_account(options).total(options.epsilon, options.delta)
 

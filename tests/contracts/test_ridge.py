@@ -1,5 +1,6 @@
 """Method ridge: closed forms have one solution over single replies, hubs and secure sums."""
 
+import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,9 +28,13 @@ from client.tasks.traffic.sensor import with_federated_ridge
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
+from common.contribution import Contribution
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
+from common.privacy.accounts import gdp_of
+from common.secure.quantisation import integer_clip
 from common.secure.terms import MOST_NUMBERS
+from common.tasks.closed_form import widen
 from common.tasks.markets import blend
 from common.tasks.ratings import neighbours
 from common.tasks.registry import TASKS, closed_form_of
@@ -38,12 +43,16 @@ from common.tasks.sessions import slist
 from common.tasks.sessions.vocabulary import Items, demo_items
 from common.tasks.traffic import shared_ridge
 from common.tasks.traffic.counts import LAGS, NOISE, SUMS
-from deploy.simulation.grid import simulate
+from deploy.simulation.grid import InProcessGrid, simulate
 from deploy.tasks.rules.model_service import export
 from deploy.tasks.spec import TrainedRun
 from deploy.tasks.traffic.model_service import split_pooled
+from server.methods.ridge import RidgeStep
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
+from server.round.method import RoundContext
 from server.run import run
+from studies.lies.liars import LyingGrid, lies
 from tests.support import sensors
 from tests.support.hubs import NodeGrid, settings, split
 from tests.support.owners import SHARING, owners
@@ -73,6 +82,8 @@ def test_a_run_ends_with_its_last_sum(tmp_path: Path) -> None:
     result = simulate(config, toy_dataset(12), tmp_path)
     assert (result.status, result.rounds_done) == ("completed", 3)
     solved = solution(tmp_path)
+    model, _ = RunDirectory(tmp_path, "toy").load_model()
+    assert model.keys() == solved.keys(), "no request and no file has the untrained network"
     homes = build_learner(config, toy_dataset(12)).examples  # each has length 1 in G
     assert np.trace(gram(solved)) == pytest.approx(homes, rel=1e-5)
     assert float(solved[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
@@ -146,11 +157,17 @@ def test_a_run_stopped_between_two_sums_ends_with_the_same_solution(tmp_path: Pa
 
 
 def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
-    result = SumFederation(tmp_path, policy=POLICY.model_copy(update=ALLOWED)).run(noised(method="ridge"))
+    federation, config = SumFederation(tmp_path, policy=POLICY.model_copy(update=ALLOWED)), noised(method="ridge")
+    result = federation.run(config)
     assert (result.status, result.rounds_done) == ("completed", 1)
     solved = solution(tmp_path)
-    entities, relations, noised_run = solved[ease.SIZES].tolist()
+    entities, relations, noised_run, _ = solved[ease.SIZES].tolist()
     assert (solved[ease.POPULARITY].shape, noised_run) == ((entities**2 * relations,), 1)
+    for session in federation.sessions.values():
+        [entry] = session.releaser.budget.ledger(config.privacy).entries()
+        bound = integer_clip(len(solved[ease.POPULARITY]))
+        assert entry.terms.sensitivity == pytest.approx(math.sqrt(2) * bound), "no number of a home is negative"
+        assert entry.terms.cost == pytest.approx(gdp_of(50.0, 1e-5), rel=0.01)
 
 
 ITEMS = Items(items=demo_items().items[:12])
@@ -207,10 +224,13 @@ def test_sessions_end_with_the_refit_and_answer(tmp_path: Path) -> None:
     assert first.why == f"visitors of the federation go on to it after '{ITEMS.items[3]}'"
 
 
-def test_with_a_given_strength_sessions_need_no_refit(tmp_path: Path) -> None:
+def test_with_a_given_strength_sessions_choose_the_rest(tmp_path: Path) -> None:
     config = configured("ridge", strength=3.0, **of_sessions(tmp_path))
-    assert simulate(config, visits(12), tmp_path).rounds_done == 3
-    assert solution(tmp_path)[slist.CHOICE][0] == 3
+    result = simulate(config, visits(12), tmp_path)
+    solved = solution(tmp_path)
+    assert (result.rounds_done, solved[slist.STAGE].tolist()) == (4, [4])
+    assert solved[slist.CHOICE][0] == 3
+    assert solved[slist.CHOICE][2:].tolist() != pytest.approx(slist.DEFAULT[2:]), "chosen by gains"
 
 
 def test_sessions_have_one_solution_over_hubs_and_secure_sums(tmp_path: Path) -> None:
@@ -357,6 +377,10 @@ def test_forecasts_of_sensors_come_from_the_solution_and_their_baseline_does_not
         ),
         ({"task": "rules", "training.weighting": "examples"}, "remove training.weighting=examples"),
         ({"task": "rules", "tasks.rules.count-offset": True}, "remove tasks.rules.count-offset=true"),
+        (
+            {"task": "rules", "method": "bgtplanner", "planner.inner": "ridge", "privacy.unit": "client"},
+            "learns from the rewards of many rounds, and method ridge has 1 round; set method=ridge",
+        ),
     ],
 )
 def test_what_a_closed_form_cannot_do_is_refused(options: dict[str, str], reason: str) -> None:
@@ -368,6 +392,28 @@ def test_tasks_without_a_closed_form_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(TASKS._loaded, "traffic", replace(TASKS["traffic"], closed_form=None))
     with pytest.raises(ConfigError, match="task 'traffic' lacks; tasks with one: rules, sessions, ratings, markets"):
         parse({"method": "ridge", "task": "traffic"})
+
+
+@pytest.mark.parametrize(("task", "source"), [("ratings", "demo:0-12"), ("markets", "demo"), ("rules", "demo:0-12")])
+def test_with_a_given_strength_a_run_has_all_sums(task: str, source: str, tmp_path: Path) -> None:
+    dataset = read_all(task, source)
+    (tmp_path / "catalogue.json").write_text(dataset.vocabulary.to_json(), "utf-8")
+    named = {"method": "ridge", "task": task, "run-id": "toy", "catalogue": str(tmp_path / "catalogue.json")}
+    result = simulate(parse({**named, "algorithm.ridge.strength": 0.5}), dataset, tmp_path)
+    assert (result.status, result.rounds_done) == ("completed", closed_form_of(task).sums)
+    solved = solution(tmp_path)
+    chosen = {
+        "ratings": lambda: solved[neighbours.CHOSEN][1],
+        "markets": lambda: solved[blend.STRENGTHS].item(),
+        "rules": lambda: solved[ease.STRENGTH].item(),
+    }
+    assert chosen[task]() == pytest.approx(0.5)
+
+
+def test_a_planner_of_equal_costs_has_as_many_rounds_as_sums_too() -> None:
+    noise = {"task": "sessions", "privacy.unit": "client"}
+    planned = parse({**noise, "method": "uniform", "planner.inner": "ridge"})
+    assert planned.rounds == parse({**noise, "method": "ridge"}).rounds == 2
 
 
 @pytest.mark.parametrize(("task", "source"), [("ratings", "demo:0-12"), ("markets", "demo")])
@@ -398,10 +444,67 @@ def test_masks_do_not_change_the_solution_of_ratings_and_markets(task: str, sour
         ("rules", {ease.TRIPLES: np.arange(ease.MOST_TRIPLES)}, {}),
     ],
 )
-def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, started: Arrays) -> None:
+@pytest.mark.parametrize("columns", [0, 1])
+def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, started: Arrays, columns: int) -> None:
     form, vocabulary = closed_form_of(task), read_all(task, "demo").vocabulary
-    sent = form.template(
-        {**form.limit_masked(form.start(vocabulary, TASKS[task].options(), False)), **items, **started}
-    )
-    numbers = sum(a.size for a in sent.values())
+    limited = form.limit_masked(form.start(vocabulary, TASKS[task].options(), False), columns)
+    chosen = {name: a[: next(a[-1] for n, a in limited.items() if n.endswith("_sizes"))] for name, a in items.items()}
+    sent = form.template({**limited, **chosen, **started})
+    numbers = sum(a.size for a in (widen(sent) if columns else sent).values())
     assert 0.9 * MOST_NUMBERS < numbers <= MOST_NUMBERS
+
+
+class KilledError(BaseException):
+    """End of a process in the middle of a solve."""
+
+
+@pytest.mark.parametrize("trust", ["local", "helpers"])
+def test_a_solve_that_was_killed_is_repeated(trust: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum is closed once: helpers do not open it again, and no client is in it twice."""
+    found, config, solve, calls = {}, summed("ridge", trust), RidgeStep.statics, []
+
+    def killed(self: RidgeStep, at: RoundContext, total: Contribution) -> Arrays:
+        calls.append(at.number)
+        solved = solve(self, at, total)
+        if calls.count(at.number) == 1 and at.number == 2:
+            raise KilledError
+        return solved
+
+    for name, step in (("whole", solve), ("killed", killed)):
+        monkeypatch.setattr(RidgeStep, "statics", step)
+        federation = SumFederation(tmp_path / name, policy=POLICY.model_copy(update=ALLOWED))
+        if name == "killed":
+            with pytest.raises(KilledError):
+                federation.run(config)
+            federation.connect()
+        assert federation.run(config, resume=name == "killed").status == "completed"
+        found[name] = solution(tmp_path / name)
+    assert calls == [1, 2, 2, 3]
+    for name, array in found["whole"].items():
+        np.testing.assert_array_equal(found["killed"][name], array, err_msg=name)
+
+
+def test_clients_with_zero_statistics_change_nothing(tmp_path: Path) -> None:
+    found, single = {}, (np.array([3]), np.array([5]), np.array([3]))
+    for name, others in (("without", ()), ("with", tuple(Visitor(f"z-{k}", single) for k in range(3)))):
+        config = configured("ridge", **of_sessions(tmp_path / name))
+        result = simulate(config, Visits((*visits(12).units, *others), ITEMS), tmp_path / name)
+        assert result.status == "completed"
+        found[name] = solution(tmp_path / name)
+    np.testing.assert_array_equal(found["with"][slist.CHOICE], found["without"][slist.CHOICE])
+    for solved in found.values():
+        assert np.isfinite(solved[slist.WEIGHTS]).all()
+
+
+def test_a_reply_beyond_the_bound_is_left_out_and_its_client_is_named(tmp_path: Path) -> None:
+    sessions = owners(6, SHARING.model_copy(update=ALLOWED)).sessions
+    config = settings(tmp_path, "ridge")
+    grid = LyingGrid(sessions, 6, "train", lies("hr20", 1)["100 x norm"][1], 6)
+    result = run(grid, config, tmp_path)
+    assert (result.status, result.rounds_done) == ("completed", 3)
+    refused = [event.refused for event in RunDirectory(tmp_path, "toy").events() if isinstance(event, RoundEvent)]
+    assert all("federation.norm-bound" in one["client-5"] for one in refused)
+    others = owners(5, SHARING.model_copy(update=ALLOWED)).sessions
+    (tmp_path / "others").mkdir()
+    run(InProcessGrid(others, 5), settings(tmp_path / "others", "ridge"), tmp_path / "others")
+    np.testing.assert_allclose(gram(solution(tmp_path)), gram(solution(tmp_path / "others")), atol=1e-5)

@@ -30,4 +30,6 @@ def test_releases_of_records_to_sums_are_charged_as_noise_of_the_client(tmp_path
     federation.run(config)
     for session in federation.sessions.values():
         entries = session.releaser.budget.ledger(config.privacy).entries()
-        assert [(e.terms.mechanism, e.terms.trust) for e in entries] == [("dp-sgd q=0.5 steps=3", "local")] * 3
+        assert [(e.terms.mechanism, e.terms.trust) for e in entries] == [
+            ("dp-sgd q=0.5 steps=3 releases=3", "local")
+        ] * 4

@@ -241,6 +241,9 @@ def _advice(error: sqlite3.Error) -> str:
 Status = Literal["reserved", "released"]
 """`reserved`: charged, but perhaps never sent, as after a crash; `released`: the bytes exist."""
 
+PLAN = "plan"
+"""Kind of an entry that charges all releases of a run; `DpSgdPlan` is its mechanism."""
+
 LOCAL_TRUST = "local"
 """Trust of a release whose noise the client drew itself."""
 
@@ -365,6 +368,12 @@ def spent(db: Connection, unit: str, run: str = "", number: int | None = None, m
 def spent_by_unit(db: Connection) -> tuple[tuple[str, float], ...]:
     """Return the sum of costs of each unit, for display."""
     return tuple(db.execute("SELECT unit, SUM(cost) FROM releases GROUP BY unit ORDER BY unit"))
+
+
+def count_releases(db: Connection, unit: str, run: str) -> int:
+    """Return the number of a run's releases, repeated ones included."""
+    where = "unit = ? AND run = ? AND kind != ?"
+    return int(db.execute(f"SELECT COUNT(*) FROM releases WHERE {where}", (unit, run, PLAN)).fetchone()[0])
 
 
 def charged(db: Connection, slot: Slot) -> list[tuple[int, Terms]]:

@@ -9,7 +9,7 @@ import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -17,6 +17,7 @@ from client.privacy.claim import claim_of
 from client.privacy.ledger import database as queries
 from client.privacy.ledger.database import (
     MEMORY,
+    PLAN,
     BudgetIncrease,
     LedgerDatabase,
     LedgerEntry,
@@ -101,14 +102,19 @@ class Limits:
     Args:
         run: Limit of a run.
         round: Limit of one round of the run, over all its phases and repetitions.
+        releases: Number of releases of a planned run; 0 for other runs.
     """
 
     run: float = math.inf
     round: float = math.inf
+    releases: int = 0
 
 
 UNLIMITED = Limits()
 """No limit but the ledger's own total."""
+
+PREPAID = 2.5e-10
+"""Share of a plan's cost that its releases are charged together, since an entry has a cost."""
 
 
 class Ledger:
@@ -215,6 +221,33 @@ class Ledger:
         charged = self.charge(slot, terms, limits)
         return charged if isinstance(charged, bytes) else self.store(charged, make())
 
+    def plan_of(self, run: str) -> Terms | None:
+        """Return the terms of a run's plan; None if none was charged."""
+        with self._database.reading() as db:
+            return next((terms for _, terms in queries.charged(db, Slot(run, 0, kind=PLAN))), None)
+
+    def releases_in(self, run: str) -> int:
+        """Return the number of a run's releases, repeated ones included."""
+        with self._database.reading() as db:
+            return queries.count_releases(db, self.unit, run)
+
+    def prepay(self, run: str, terms: Terms, limits: Limits) -> Terms:
+        """Charge a plan if none was charged, and return the terms of one of its releases.
+
+        Raises:
+            RefusedError: The plan exceeds a limit, or another plan was charged.
+            LedgerError: The ledger cannot be trusted or written.
+        """
+        plan = self.plan_of(run)
+        if plan is None:
+            self.release(Slot(run, 0, kind=PLAN), terms, bytes, Limits(limits.run))
+        elif (plan.mechanism, plan.cost) != (terms.mechanism, terms.cost):
+            raise RefusedError(
+                f"privacy: the run was planned as '{plan.mechanism}', and this release is of '{terms.mechanism}'; request the"
+                " same steps and costs in each round"
+            )
+        return replace(terms, cost=terms.cost * PREPAID / limits.releases)
+
     def charge(self, slot: Slot, terms: Terms, limits: Limits = UNLIMITED) -> int | bytes:
         """Charge a slot and return its entry's sequence number, for `store`; or its cached bytes, for free.
 
@@ -296,6 +329,8 @@ class Ledger:
             raise RefusedError(refused.format("the run's remaining budget"))
         if queries.spent(db, self.unit, slot.run, slot.round, more=cost) > limits.round:
             raise RefusedError(refused.format("the policy's limit for a round (max-epsilon-per-round)"))
+        if limits.releases and queries.count_releases(db, self.unit, slot.run) >= limits.releases:
+            raise RefusedError(refused.format("the releases of the run's plan"))
 
     def _check_alone(self, db: Connection) -> None:
         """Accept a unit if no other unit was ever charged; else raise RefusedError."""

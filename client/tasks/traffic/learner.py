@@ -13,8 +13,9 @@ from torch.func import functional_call
 from client.tasks.learner import StepTargets, means_over_windows, shell
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.formula_targets import Lessons, find_doubt
-from client.tasks.traffic.metrics import baseline_metrics, forecast_error, forecast_metrics, ridge_error, split_coverage
+from client.tasks.traffic.metrics import baseline_metrics, forecast_errors, forecast_metrics, split_coverage
 from client.tasks.traffic.sensor import (
+    OwnForecaster,
     Sensor,
     baseline_statics,
     choice_errors,
@@ -173,15 +174,22 @@ class TrafficLearner:
         rows = [baseline_metrics(sensor, split, self.options.horizon) for sensor in sensors]
         return means_over_windows([row for row in rows if row])
 
-    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
-        """Return the MSE of each sensor's forecasts."""
+    def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        """Return the MSE of each sensor's forecasts in blocks of windows."""
         sensors, horizon = self._sensors_with(statics), self.options.horizon
-        return np.array([forecast_error(s, split, horizon, partial(self.forecasts, model, s)) for s in sensors])
+        return [forecast_errors(s, split, horizon, partial(self.forecasts, model, s)) for s in sensors]
 
-    def baseline_values(self, statics: Arrays, split: str) -> Floats:
-        """Return the MSE of each sensor's own ridge regression; NaN without one."""
-        sensors = self._sensors_with(baseline_statics(statics))
-        return np.array([ridge_error(sensor, split, self.options.horizon) for sensor in sensors])
+    def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
+        """Return the same of each sensor's own ridge regression, if the run has it, and weekly profile."""
+        (ridge, usual), sensors = TASK.baselines, self._sensors_with(baseline_statics(statics))
+        horizon = self.options.horizon
+        baselines = {name: OwnForecaster(self.options, self.variables, name == ridge) for name in (ridge, usual)}
+        if not all(sensor.ridge.size for sensor in sensors):
+            del baselines[ridge]
+        return {
+            name: [forecast_errors(s, split, horizon, partial(baseline.forecasts, {}, s)) for s in sensors]
+            for name, baseline in baselines.items()
+        }
 
     def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
         """Return forecasts in standard deviations, N × P × D, of windows whose first targets are at `first`."""

@@ -256,22 +256,24 @@ def without_faults(sensor: Sensor) -> Series:
 
 
 @dataclass(frozen=True)
-class OwnRidge:
-    """Forecaster by a sensor's own ridge regression, which needs no model.
+class OwnForecaster:
+    """Forecaster by a sensor's own profile, which needs no model.
 
     Args:
         options: Options of the task.
         variables: Vocabulary of the run.
+        with_ridge: True to add the sensor's ridge regression.
     """
 
     options: TrafficOptions
     variables: SensorVariables
+    with_ridge: bool = True
     residual: bool = field(default=True, init=False)
 
     def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
-        """Return the profile plus the ridge forecast, N × P × D."""
-        forecast: Floats = sensor.profile[first[:, None] + np.arange(self.options.horizon)] + sensor.ridge[first]
-        return forecast
+        """Return the profile, plus the ridge forecast if wanted, N × P × D."""
+        usual: Floats = sensor.profile[first[:, None] + np.arange(self.options.horizon)]
+        return usual + sensor.ridge[first] if self.with_ridge else usual
 
 
 ROUNDING = 1e-9

@@ -18,23 +18,26 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import choose_most, pairs_of, sum_entries, symmetric
+from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, symmetric
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 USED, GRAM, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_hits", "ease_weights"
-"""Statistics of a client: its triples, its part of G, its hits by λ; w in runs with noise."""
+"""Statistics of a client: its triples, its part of G, its hits and odds by λ; w in runs with noise."""
 
-SIZES, TRIPLES, VALUES, VECTORS, STRENGTH = (
-    *("ease_sizes", "ease_triples", "ease_values"),
-    *("ease_vectors", "ease_strength"),
+SIZES, TRIPLES, VALUES, VECTORS, CHOICES, STRENGTH, CALIBRATION = (
+    *("ease_sizes", "ease_triples", "ease_values", "ease_vectors"),
+    *("ease_strengths", "ease_strength", "ease_calibration"),
 )
-"""Solution: F, R and 1 under noise; ids of the V triples; eigenvalues and eigenvectors of G; λ."""
+"""Solution: F, R, 1 under noise, largest V; ids of the V triples; eigenvalues and eigenvectors of G.
+
+Then each λ from which clients choose, the chosen one, and scale and offset of log-odds.
+"""
 
 POPULARITY = "ease_popularity"
 """Solution under noise: the sum of w, F²·R."""
 
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
-"""Values of λ from which clients choose, relative to homes of length 1."""
+"""Values of λ from which clients choose if none is given, relative to homes of length 1."""
 
 MIDDLE = 1.0
 """λ of a model whose sum of hits is not known yet."""
@@ -57,8 +60,34 @@ LEAST_EIGENVALUE = 1e-6
 LEAST_SHARE = 1e-3
 """Least probability, and distance to 1, of a score."""
 
+LEAST_POPULARITY = 1e-4
+"""Least share of homes of a triple of the sum."""
+
 OUTSIDE = -10.0
-"""Log-odds of rules that no home of the sum uses."""
+"""Log-odds of rules that no home of the sum uses, before the calibration."""
+
+BIN_EDGES = np.linspace(-8.0, 8.0, 65)
+"""Edges of the bins of log-odds; those beyond are in the first and the last one."""
+
+BINS = len(BIN_EDGES) - 1
+
+NEWTON_STEPS = 20
+
+LEAST_SCALE = 0.05
+"""Least factor of the calibration, which keeps the order of rules."""
+
+
+def _lists(solved: Arrays) -> tuple[int, ...]:
+    """Return the lengths of the names of a triple: F, F, R."""
+    entities, relations = solved[SIZES][:2].tolist()
+    return entities, entities, relations
+
+
+LASTING = {
+    **dict.fromkeys((USED, WEIGHTS), RowNames(_lists)),
+    GRAM: RowNames(_lists, chosen=TRIPLES, pairs="unordered"),
+}
+"""Sums that other runs continue."""
 
 
 def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:
@@ -73,7 +102,19 @@ def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:
             f"{entities:,} device types and {relations:,} relations have {triples:,} triples, of which a sum has at most"
             f" {MOST_POSSIBLE:,}; merge device types or relations of the vocabulary, or train with another method"
         )
-    return {SIZES: np.array([entities, relations, noised], np.int64)}
+    return {SIZES: np.array([entities, relations, noised, MOST_TRIPLES], np.int64)}
+
+
+def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
+    """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
+    most = limit_pairs(MOST_TRIPLES, 1, columns)
+    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:3], most])}
+
+
+def effort(solved: Arrays) -> Effort:
+    """Return the effort of the next solve: all eigenvectors of G."""
+    size = len(solved[TRIPLES]) if TRIPLES in solved and VECTORS not in solved else 0
+    return Effort(32 * size**2, 10 * size**3)
 
 
 def is_solved(solved: Arrays) -> bool:
@@ -87,8 +128,8 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes = start(catalogue, noised)[SIZES]
-    if SIZES not in solved or not np.array_equal(solved[SIZES], sizes):
+    sizes, found = start(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
+    if found.shape != (4,) or not np.array_equal(found[:3], sizes[:3]) or not 0 < found[3] <= sizes[3]:
         raise WireError("the server's sums are not of this vocabulary")
     triples = solved.get(TRIPLES, np.zeros(0, np.int64))
     vectors, values = solved.get(VECTORS), solved.get(VALUES)
@@ -98,21 +139,27 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
         raise WireError("the server's triples are out of order, or not of this vocabulary")
     if vectors is not None and (values is None or vectors.shape != (len(values), len(triples))):
         raise WireError("the server's solution does not fit its triples")
+    choices = solved.get(CHOICES, np.ones(1))
+    if choices.ndim != 1 or len(choices) > len(STRENGTHS) or (choices <= 0).any():
+        raise WireError("the server's strengths are not positive numbers")
+    calibration = solved.get(CALIBRATION, np.ones(2))
+    if calibration.shape != (2,) or not np.isfinite(calibration).all() or calibration[0] <= 0:
+        raise WireError("the server's calibration is no scale with an offset")
 
 
 def template(solved: Arrays) -> Arrays:
     """Return zeros of a client's next statistics.
 
-    They are F²·R triples, then the V(V + 1)/2 pairs of V triples, then hits by λ and the number of tries. Triples and pairs
-    are tables of one column, of which a client sends the rows that it has.
+    They are F²·R triples, then the V(V + 1)/2 pairs of V triples. Last, for each λ, hits and the numbers of hidden and of
+    other rules by log-odds. Triples and pairs are tables of one column, of which a client sends the rows that it has.
     """
     if TRIPLES not in solved:
-        entities, relations, noised = solved[SIZES].tolist()
+        entities, relations, noised, _ = solved[SIZES].tolist()
         return {WEIGHTS if noised else USED: np.zeros((entities**2 * relations, 1), np.float32)}
     if VECTORS not in solved:
         size = len(solved[TRIPLES])
         return {GRAM: np.zeros((size * (size + 1) // 2, 1), np.float32)}
-    return {HITS: np.zeros(len(STRENGTHS) + 1, np.float32)}
+    return {HITS: np.zeros(len(solved[CHOICES]) * (1 + 2 * BINS), np.float32)}
 
 
 def statistics(solved: Arrays, homes: Iterable[tuple[Ints, Ints]]) -> Arrays:
@@ -130,10 +177,10 @@ def statistics(solved: Arrays, homes: Iterable[tuple[Ints, Ints]]) -> Arrays:
     if VECTORS not in solved:
         triples = [_positions_of(solved[TRIPLES], rules) for _, rules in homes]
         return sum_entries(GRAM, [(pairs_of(home), 1 / len(home)) for home in triples if len(home)])
-    hits = np.zeros(len(STRENGTHS) + 1, np.float32)
+    hits = np.zeros((len(solved[CHOICES]), 1 + 2 * BINS))
     for possible, rules in homes:
         hits += _count_hits(solved, possible, rules)
-    return {HITS: hits}
+    return {HITS: hits.ravel().astype(np.float32)}
 
 
 def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
@@ -145,15 +192,18 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
     if WEIGHTS in sums:
         return {**solved, POPULARITY: sums[WEIGHTS].ravel().astype(np.float32)}
     if USED in sums:
-        return {**solved, TRIPLES: _choose_triples(sums[USED].ravel())}
+        return {**solved, TRIPLES: _choose_triples(sums[USED].ravel(), int(solved[SIZES][3]))}
     if GRAM in sums:
         return {
             **solved,
             **_decompose(symmetric(sums[GRAM].ravel())),
+            CHOICES: np.array([strength] if strength else STRENGTHS, np.float32),
             STRENGTH: np.array([strength or MIDDLE], np.float32),
         }
-    best = STRENGTHS[int(np.argmax(sums[HITS][:-1]))]
-    return {**solved, STRENGTH: np.array([best], np.float32)}
+    by_strength = sums[HITS].reshape(len(solved[CHOICES]), -1)
+    best = int(np.argmax(by_strength[:, 0]))
+    calibration = _calibrate(*np.split(np.maximum(by_strength[best, 1:], 0), 2))
+    return {**solved, STRENGTH: solved[CHOICES][[best]], CALIBRATION: calibration}
 
 
 def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
@@ -171,16 +221,53 @@ def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
     triples = solved[TRIPLES][columns]
     precision = Precision.of(solved, float(solved[STRENGTH].item()), columns)
     scores = precision.scores(_positions_of(triples, rules))
+    logits, is_inside = np.full(possible.shape, OUTSIDE), np.isin(possible, triples)
+    logits[is_inside] = _odds(scores)[np.searchsorted(triples, possible[is_inside])]
+    scale, offset = solved.get(CALIBRATION, np.array([1.0, 0.0])).tolist()
+    return np.asarray(scale * logits + offset, np.float32)
+
+
+def _odds(scores: Floats) -> Floats:
+    """Return log-odds of scores; the second term keeps the order where shares are cut."""
     share = np.clip(scores, LEAST_SHARE, 1 - LEAST_SHARE)
-    odds = np.log(share / (1 - share)) + scores  # the second term keeps the order where shares are cut
-    logits, is_inside = np.full(possible.shape, OUTSIDE, np.float32), np.isin(possible, triples)
-    logits[is_inside] = odds[np.searchsorted(triples, possible[is_inside])]
-    return logits
+    odds: Floats = np.log(share / (1 - share)) + scores
+    return odds
 
 
-def _choose_triples(homes: Floats) -> Ints:
-    """Return the ids of the triples of at least one home, ascending."""
-    chosen = choose_most(homes, MOST_TRIPLES)
+def _calibrate(right: Floats, wrong: Floats) -> Floats32:
+    """Return scale and offset of log-odds by logistic regression on the numbers of rules by bin.
+
+    Args:
+        right: Hidden rules of homes.
+        wrong: Other rules, as many.
+    """
+    x = np.stack([(BIN_EDGES[1:] + BIN_EDGES[:-1]) / 2, np.ones(BINS)])
+    w, before, total = np.zeros(2), np.array([1.0, 0.0]), right + wrong
+    for _ in range(NEWTON_STEPS):  # the prior, of one rule's weight, is no calibration
+        share = 1 / (1 + np.exp(-(w @ x)))
+        slope = x @ (total * share - right) + (w - before)
+        w = w - np.linalg.solve((x * (total * share * (1 - share))) @ x.T + np.eye(2), slope)
+    return np.array([max(w[0], LEAST_SCALE), w[1]], np.float32)
+
+
+def popularity(solved: Arrays, possible: Ints) -> Floats:
+    """Return the log share of homes of each triple, diag(G)/tr(G); a home of |x| triples counts 1/|x|.
+
+    Args:
+        solved: The solution, without noise.
+        possible: Ids of the triples.
+    """
+    columns = _positions_of(solved[TRIPLES], possible)
+    weights, triples = solved[VALUES] @ solved[VECTORS][:, columns] ** 2, solved[TRIPLES][columns]
+    found, is_inside = np.full(possible.shape, OUTSIDE), np.isin(possible, triples)
+    logs = np.log(np.maximum(weights / solved[VALUES].sum(), LEAST_POPULARITY))
+    found[is_inside] = logs[np.searchsorted(triples, possible[is_inside])]
+    return found
+
+
+def _choose_triples(homes: Floats, most: int) -> Ints:
+    """Return the ids of the triples of at least one home, ascending; of too many, those of most homes."""
+    chosen = choose_most(homes, most)
     if not len(chosen):
         raise DataError("no home of this run has a rule, so there is nothing to solve; add homes with rules")
     return chosen
@@ -199,22 +286,27 @@ def _positions_of(ids: Ints, wanted: Ints) -> Ints:
 
 
 def _count_hits(solved: Arrays, possible: Ints, rules: Ints) -> Floats:
-    """Return the hits by λ if each of a home's triples is hidden in turn, and the number of tries.
+    """Return the hits by λ if each of a home's triples is hidden in turn; numbers of triples by log-odds.
 
-    The home is not in the sum from which it is judged. Only its other triples are left out of the list.
+    These are the hidden triples, and those that the home lacks, as many in sum. The home is not in the sum from which it is
+    judged. Only its other triples are left out of the list.
     """
-    hits = np.zeros(len(STRENGTHS) + 1)
+    found = np.zeros((len(solved[CHOICES]), 1 + 2 * BINS))
     columns = _positions_of(solved[TRIPLES], possible)
     mine = _positions_of(solved[TRIPLES][columns], rules)
     if len(mine) < 2:
-        return hits
-    hits[-1] = len(mine)
+        return found
     rivals = np.setdiff1d(np.arange(len(columns)), mine)
-    for k, strength in enumerate(STRENGTHS):
+    for k, strength in enumerate(solved[CHOICES].tolist()):
         scores = Precision.of(solved, strength, columns).hidden_scores(mine)
         hidden = scores[np.arange(len(mine)), mine]
-        hits[k] = ((scores[:, rivals] > hidden[:, None]).sum(1) < TOP).sum()
-    return hits
+        right, wrong = (
+            np.bincount(np.digitize(_odds(each.ravel()), BIN_EDGES[1:-1]), minlength=BINS)
+            for each in (hidden, scores[:, rivals])
+        )
+        hits = ((scores[:, rivals] > hidden[:, None]).sum(1) < TOP).sum()
+        found[k] = np.concatenate([[hits], right, wrong / max(len(rivals), 1)])
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,9 +105,18 @@ TASK = TaskSpec(
         used=lambda _, model: model == "default",
     ),
     closed_form=ClosedForm(
-        4, 2, lambda items, _, noised: slist.start(items, noised), slist.template, slist.solve, slist.limit_masked
+        sums=4,
+        noised_sums=2,
+        start=lambda items, _, noised: slist.start(items, noised),
+        template=slist.template,
+        solve=slist.solve,
+        limit_masked=slist.limit_masked,
+        lasting=slist.LASTING,
+        noised_sign="positive",
+        effort=slist.effort,
     ),
-    defaults={"method": "fedga"},
+    defaults={"method": "ridge"},  # docs/results/sessions.md
+    network={"method": "fedga"},
     simple={"hr20": "hr20_history"},
-    comparison=Comparison("visitors", "own history", answers=True),
+    comparison=Comparison("visitors", "own history", {"recency": {"hr20": "hr20_recency"}}),
 )

@@ -15,7 +15,9 @@ import numpy as np
 
 from common.arrays import Arrays, Floats
 from common.errors import WireError
+from common.tasks.closed_form import RowNames
 from common.tasks.traffic.counts import (
+    CLIENTS,
     COVARIANCES,
     LAGS,
     NOISE,
@@ -56,6 +58,12 @@ MIDDLE = (0.5, 300.0)
 
 MOST_ERROR = 4.0
 """Largest mean squared error that a client adds for a choice, in its own variances."""
+
+LASTING = {
+    COVARIANCES: RowNames(lambda solved: (int(solved[SIZES][1]),)),
+    CLIENTS: RowNames(lambda solved: (1,)),
+}
+"""Sums that other runs continue, by lag; see `ClosedForm.lasting`."""
 
 
 def best_choice(errors: Floats) -> tuple[float, float]:

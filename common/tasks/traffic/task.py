@@ -153,9 +153,16 @@ TASK = TaskSpec(
         visible=visible_share,
         used=lambda options, model: model == "default" and options.ridge != "none",
     ),
-    closed_form=ClosedForm(2, 1, shared_ridge.start, shared_ridge.template, shared_ridge.solve),
+    closed_form=ClosedForm(
+        sums=2,
+        noised_sums=1,
+        start=shared_ridge.start,
+        template=shared_ridge.template,
+        solve=shared_ridge.solve,
+        lasting=shared_ridge.LASTING,
+    ),
     pooled=frozenset(POOLED),
     defaults={"method": "fedstl"},
     simple={"mse": "ridge_mse"},
-    comparison=Comparison("sensors", "own ridge regression", answers=True),
+    comparison=Comparison("sensors", "own ridge regression", {"weekly profile": {"mse": "profile_mse"}}),
 )

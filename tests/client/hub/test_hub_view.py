@@ -129,5 +129,10 @@ def test_an_operator_pauses_and_ends_the_whole_hub(tmp_path: Path) -> None:
         watched.view.check(request)
     watched.view.check(instruction(8, encode(INVITATION), ENROL))
     with watched.control:
+        leave(tmp_path, forgets=True)
+        for kind in (TRAIN, ENROL):
+            with pytest.raises(RefusedError, match="asks to be forgotten"):
+                watched.view.check(instruction(8, encode(INVITATION), kind))
+        assert not watched.view.leaves
         leave(tmp_path)
         assert watched.view.leaves

@@ -18,8 +18,9 @@ RHO = gdp_of(10, 1e-5)
 NOISE: dict[str, dict[str, str | float]] = {
     "pure": {"mechanism": "privunit"},
     "gdp": {"mechanism": "gaussian"},
-    "rdp-2": {"unit": "record", "epsilon": 1000.0},
-    "rdp-4": {"unit": "record", "epsilon": 10.0},
+    "rdp-2": {"unit": "record", "epsilon": 1000.0, "accounting": "filter"},
+    "rdp-4": {"unit": "record", "epsilon": 10.0, "accounting": "filter"},
+    "prv-1e-05": {"unit": "record"},
 }
 
 
@@ -27,7 +28,9 @@ def enrolled(client: Asked, run: str, **noise: str | float) -> EnrolReply:
     return client.session.enrol(EnrolRequest(run, to_json(configured(**noise)), CATALOGUE.to_json()))
 
 
-@pytest.mark.parametrize(("first", "then"), [("pure", "gdp"), ("gdp", "pure"), ("rdp-2", "rdp-4")])
+@pytest.mark.parametrize(
+    ("first", "then"), [("pure", "gdp"), ("gdp", "pure"), ("rdp-2", "rdp-4"), ("prv-1e-05", "rdp-4")]
+)
 def test_a_run_that_released_nothing_locks_no_other_out(first: str, then: str) -> None:
     client = Asked(configured(**NOISE[first]))
     with pytest.raises(RefusedError, match="exceeds the remaining budget"):
@@ -90,9 +93,9 @@ def test_a_refusal_names_an_epsilon_that_counts_in_that_order(order: int, delta:
 
 
 def test_a_run_that_does_what_the_refusal_says_is_accepted() -> None:
-    client = Asked(configured(unit="record", epsilon=1000.0))
+    client = Asked(configured(unit="record", epsilon=1000.0, accounting="filter"))
     client.train(1, client.enrolled.budget / 100)
-    with pytest.raises(RefusedError, match=r"set privacy\.epsilon=") as refusal:
+    with pytest.raises(RefusedError, match=r"set privacy\.epsilon=.* and privacy\.accounting=filter") as refusal:
         enrolled(client, "other", unit="record", epsilon=10.0)
     epsilon = float(str(refusal.value).partition("set privacy.epsilon=")[2].split()[0])
-    assert enrolled(client, "other", unit="record", epsilon=epsilon).budget > 0
+    assert enrolled(client, "other", unit="record", epsilon=epsilon, accounting="filter").budget > 0

@@ -190,7 +190,7 @@ def test_a_second_run_finds_what_the_first_left() -> None:
 
 
 def test_noise_on_records_is_charged_by_the_round() -> None:
-    config = configured(unit="record", epsilon=4.0, sample=0.5)
+    config = configured(unit="record", epsilon=4.0, sample=0.5, accounting="filter")
     client = Asked(config)
     account = build_account(config.privacy)
     reply = client.train(1, client.enrolled.budget / 4)

@@ -55,7 +55,7 @@ def test_an_epsilon_beyond_any_order_is_a_mistake_in_the_configuration() -> None
         fixed_order(0.001, 1e-5)
 
 
-@pytest.mark.parametrize("name", ["", "rdp", "rdp-1", "rdp-x", "gdp-1"])
+@pytest.mark.parametrize("name", ["", "rdp", "rdp-1", "rdp-x", "gdp-1", "prv", "prv-x", "prv-0"])
 def test_an_unknown_account_is_an_error(name: str) -> None:
     with pytest.raises(StateError, match="unknown privacy account"):
         parse_account(name)

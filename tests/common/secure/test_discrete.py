@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare, norm
 
 from common.errors import RefusedError
-from common.secure.noise import Stream, discrete_gaussian
+from common.secure.noise import Stream, discrete_gaussian, discrete_laplace
 
 DRAWS = 1_000_000
 KEY = bytes(range(32))
@@ -29,6 +29,18 @@ def test_counts_of_draws_follow_the_exact_mass(scale: int) -> None:
     rest = DRAWS - observed.sum()
     expected = mass[common] * DRAWS
     result = chisquare([*observed, rest], [*expected, DRAWS - expected.sum()])
+    assert result.pvalue > 1e-3
+
+
+@pytest.mark.parametrize("scale", [1, 3, 50])
+def test_counts_of_laplace_draws_follow_the_exact_mass(scale: int) -> None:
+    drawn = discrete_laplace(scale, DRAWS, Stream(KEY))
+    support = np.arange(-20 * scale, 20 * scale + 1)
+    mass = np.exp(-np.abs(support) / scale) * math.tanh(1 / (2 * scale))
+    common = mass * DRAWS >= 10
+    observed = np.array([np.count_nonzero(drawn == y) for y in support[common]])
+    expected = mass[common] * DRAWS
+    result = chisquare([*observed, DRAWS - observed.sum()], [*expected, DRAWS - expected.sum()])
     assert result.pvalue > 1e-3
 
 

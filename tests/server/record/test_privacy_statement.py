@@ -7,7 +7,7 @@ import pytest
 
 from common.config.parse import parse
 from common.options import Scalar
-from common.privacy.accounts import gdp_of
+from common.privacy.accounts import PlannedGdp, gdp_of
 from common.privacy.claims import COPIES, HELD_OUT, PROPERTIES, UNCOVERED
 from server.record.privacy_statement import SUMMED, UNPROTECTED, statement
 from server.record.result import Privacy
@@ -53,7 +53,9 @@ def test_pure_mechanisms_have_no_delta() -> None:
 
 
 def test_records_are_protected_in_content_and_not_in_number() -> None:
-    records = said({"ann": 0.5}, unit="record", epsilon=8.0)
+    planned = said({"ann": PlannedGdp(1e-5).total(4.0, 1e-5)}, unit="record", epsilon=8.0)
+    assert (planned.account, planned.epsilon_spent_max) == ("prv-1e-05", pytest.approx(4.0))
+    records = said({"ann": 0.5}, unit="record", epsilon=8.0, accounting="filter")
     order = int(records.account.removeprefix("rdp-"))
     assert records.epsilon_spent_max == pytest.approx(
         0.5 + math.log(1e5 / order) / (order - 1) + math.log1p(-1 / order)

@@ -67,8 +67,10 @@ def test_hidden_rules_are_scored_without_the_home() -> None:
 
 
 def test_clients_choose_the_strength_with_most_hits() -> None:
-    solved = solution(HOMES, 1.0)
-    hits = np.array([1.0, 4.0, 2.0, 2.0, 0.0, 9.0])
+    solved = {**solution(HOMES, 1.0), ease.CHOICES: np.array(ease.STRENGTHS, np.float32)}
+    by_strength = np.zeros((len(ease.STRENGTHS), 1 + 2 * ease.BINS))
+    by_strength[:, 0] = [1.0, 4.0, 2.0, 2.0, 0.0]
+    hits = by_strength.ravel()
     assert ease.solve(solved, {ease.HITS: hits}, 0.0)[ease.STRENGTH].tolist() == pytest.approx([ease.STRENGTHS[1]])
     assert float(solution(HOMES)[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
 
@@ -106,8 +108,10 @@ def assert_equal_solutions(first: Arrays, second: Arrays) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {ease.SIZES: np.array([3, 2, 0])},
-        {ease.SIZES: np.array([2, 2, 1])},
+        {ease.SIZES: np.array([3, 2, 0, ease.MOST_TRIPLES])},
+        {ease.SIZES: np.array([2, 2, 1, ease.MOST_TRIPLES])},
+        {ease.SIZES: np.array([2, 2, 0, ease.MOST_TRIPLES + 1])},
+        {ease.SIZES: np.array([2, 2, 0])},
         {ease.TRIPLES: np.array([5, 1])},
         {ease.TRIPLES: np.array([1, 8])},
         {ease.TRIPLES: np.array([1.0])},
@@ -117,3 +121,23 @@ def assert_equal_solutions(first: Arrays, second: Arrays) -> None:
 def test_sums_of_another_vocabulary_are_refused(changed: Arrays) -> None:
     with pytest.raises(WireError):
         ease.check({**solution(HOMES, 1.0), **changed}, CATALOGUE, noised=False)
+
+
+def test_the_calibration_is_that_of_a_logistic_regression() -> None:
+    rng, number = np.random.default_rng(0), 200_000
+    odds = rng.uniform(-6, 6, number)
+    is_right = rng.random(number) < 1 / (1 + np.exp(-(0.6 * odds + 1.2)))
+    right, wrong = (np.histogram(odds[of], ease.BIN_EDGES)[0].astype(float) for of in (is_right, ~is_right))
+    np.testing.assert_allclose(ease._calibrate(right, wrong), [0.6, 1.2], atol=0.03)
+    none = np.zeros(ease.BINS)
+    np.testing.assert_allclose(ease._calibrate(none, none), [1, 0])
+    assert ease._calibrate(wrong[::-1], right[::-1])[0] > 0
+    assert ease._calibrate(none + 1, none + 1)[0] > 0, "the order of rules stays"
+
+
+def test_hidden_and_other_rules_weigh_the_same() -> None:
+    solved = {**solution(HOMES, 1.0), ease.CHOICES: np.array(ease.STRENGTHS, np.float32)}
+    found = ease.statistics(solved, [(POSSIBLE, home) for home in HOMES])[ease.HITS].reshape(len(ease.STRENGTHS), -1)
+    hidden = sum(len(home) for home in HOMES if len(home) > 1)
+    np.testing.assert_allclose(found[:, 1 : 1 + ease.BINS].sum(1), hidden)
+    np.testing.assert_allclose(found[:, 1 + ease.BINS :].sum(1), hidden, rtol=1e-5)
