@@ -288,7 +288,11 @@ class RunRequest:
     ] = None
     helpers: Annotated[
         int | None,
-        typer.Option(min=0, max=5, help="Sum masked updates with so many helpers; 0: each client by itself."),
+        typer.Option(
+            min=0,
+            max=5,
+            help="Sum masked replies with so many helpers; 0: each client by itself. `up` starts 2 for a closed form.",
+        ),
     ] = None
     new_helpers: Annotated[
         bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")

@@ -36,8 +36,9 @@ def up(
     Starts a server and separate client processes over TLS, with certificates and keys of their own. Each client reads its own
     private partition of the data. A result table and a report follow the last round.
 
-    With --helpers 2, updates are masked and the server learns their sum only. Helpers started here have the same owner as the
-    server, so they protect against nobody but outsiders; `fedloom helper` runs them elsewhere.
+    With helpers, the server learns masked sums only. A closed form starts two, and clients without --policy
+    then allow statistics in sums; --helpers changes the number. Helpers started here have the same owner as the server, so they
+    protect against nobody but outsiders; `fedloom helper` runs them elsewhere.
 
     A server process that ends is started again, and the run goes on from its checkpoint. After Ctrl-C, --resume continues the
     run from its folder. Partitions of your own data stay in .fedloom/dealt; later runs find their privacy ledgers there.
