@@ -248,7 +248,7 @@ class TrainRequest(SumRequest):
     cost: float = 0.0
     """Privacy cost of the reply; 0 requests a reply without noise.
 
-    μ²/2 of Gaussian DP with Gaussian noise, ε with pure mechanisms, RDP at one order with DP-SGD.
+    μ²/2 of Gaussian DP with Gaussian noise and planned DP-SGD, ε with pure mechanisms, RDP at one order with other DP-SGD.
     """
     clip: float = 1.0
     """Factor on the run's clip norm C, at most 1."""

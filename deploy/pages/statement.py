@@ -104,14 +104,15 @@ def strength(epsilon: float) -> str:
 
 def counted(account: str) -> str:
     """Return the name of an account's unit: `zCDP (ρ)`."""
-    order = account.partition("-")[2]
+    kind, _, order = account.partition("-")
     names = {"gdp": "Gaussian DP (μ²/2)", "zcdp": "zCDP (ρ)", "pure": "pure differential privacy (ε)"}
-    return names.get(account, f"Rényi divergence of order {order}")
+    names |= {"prv": "Gaussian DP (μ²/2) of all releases together"}
+    return names.get(kind, f"Rényi divergence of order {order}")
 
 
 def unit_of(account: str) -> str:
     """Return the symbol of an account's unit: `ρ`."""
-    return {"gdp": "μ²/2", "zcdp": "ρ", "pure": "ε"}.get(account, "RDP")
+    return {"gdp": "μ²/2", "prv": "μ²/2", "zcdp": "ρ", "pure": "ε"}.get(account.partition("-")[0], "RDP")
 
 
 def cost(account: str, value: float) -> str:

@@ -80,6 +80,7 @@ def test_an_epsilon_has_its_tier(epsilon: float, tier: str) -> None:
 def test_costs_have_the_unit_of_their_account() -> None:
     assert [cost(a, 0.01553) for a in ("zcdp", "pure", "rdp-32")] == ["ρ 0.0155", "ε 0.0155", "RDP 0.0155"]
     assert counted("rdp-32") == "Rényi divergence of order 32"
+    assert counted("prv-1e-05") == "Gaussian DP (μ²/2) of all releases together"
 
 
 def test_a_run_without_privacy_has_no_guarantee() -> None:
