@@ -34,7 +34,7 @@ from common.privacy.accounts import (
 )
 from common.privacy.grid import release_gaussian, release_laplace
 from common.privacy.options import PrivacyOptions
-from common.privacy.prv import MIN_MULTIPLIER, multiplier_of_plan
+from common.privacy.prv import MIN_MULTIPLIER, multiplier_of_plan, rdp
 from common.privacy.vectors import clip
 from common.secure.noise import DISCRETE_GAUSSIAN
 
@@ -340,13 +340,6 @@ def plan_steps(options: PrivacyOptions, cost: float, steps: int, releases: int) 
     rate = PlannedGdp(options.delta).rate
     multiplier = multiplier_of_plan(cost, rate * cost, options.sample, steps * releases)
     return DpSgdPlan(multiplier, options.sample, steps, options.clip, releases, cost, rate)
-
-
-def rdp(multiplier: float, sample: float, steps: int, order: int) -> float:
-    """Return the Rényi divergence of order α of `steps` steps."""
-    from opacus.accountants.analysis.rdp import compute_rdp
-
-    return float(compute_rdp(q=sample, noise_multiplier=multiplier, steps=steps, orders=float(order)))
 
 
 @functools.lru_cache(maxsize=256)

@@ -143,9 +143,15 @@ def _compose(
 
 def _largest_loss(sample: float, multiplier: float, steps: int, delta_error: float) -> float:
     """Return a bound on the absolute loss of all steps and of each, but for ζ (Gopi et al., Remark 5.6)."""
-    from common.privacy.mechanisms import rdp
 
     def bound(count: int, delta: float) -> float:
         return min(Rdp(order).claim(rdp(multiplier, sample, count, order), delta) for order in _ORDERS)
 
     return max(bound(steps, delta_error / 4), bound(1, delta_error / (8 * steps))) + 3
+
+
+def rdp(multiplier: float, sample: float, steps: int, order: int) -> float:
+    """Return the Rényi divergence of order α of `steps` steps."""
+    from opacus.accountants.analysis.rdp import compute_rdp
+
+    return float(compute_rdp(q=sample, noise_multiplier=multiplier, steps=steps, orders=float(order)))

@@ -169,10 +169,10 @@ class NameSum:
             return tuple(int(bucket) + k * BUCKETS for k, bucket in enumerate(buckets))
         slots, start = list[int](), 0
         for bucket, listed in zip(buckets.astype(np.int64), self.frequent, strict=True):
-            place = int(np.searchsorted(listed, bucket))
-            if place == len(listed) or listed[place] != bucket:
+            position = int(np.searchsorted(listed, bucket))
+            if position == len(listed) or listed[position] != bucket:
                 return ()
-            slots.append(start + place)
+            slots.append(start + position)
             start += len(listed)
         return tuple(slots)
 

@@ -251,7 +251,8 @@ def event_text(event: Event, folder: Path) -> str:
         case RoundEvent():
             figures = "".join(f", {key} {value:.3f}" for key, value in sorted(event.metrics.items()))
             clients = f"{event.answered}/{event.asked} clients, {event.seconds:.1f} s"
-            return f"round {event.round}/{event.rounds}: {clients}, train loss {event.loss:.3f}{figures}"
+            loss = f", train loss {event.loss:.3f}" if math.isfinite(event.loss) else ""
+            return f"round {event.round}/{event.rounds}: {clients}{loss}{figures}"
         case Finish():
             reason = f": {event.reason}" if event.reason else ""
             return f"run {event.status}{reason}; result in {(folder / 'result.json').resolve()}"

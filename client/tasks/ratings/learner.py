@@ -147,8 +147,8 @@ class RatingsLearner:
         def by_biases(rater: SplitRater, items: Codes) -> Floats:
             return solved_ratings(statics, rater.train, items, self.prediction_options, NO_FACTORS)
 
-        own = {mean: lambda rater, items: np.full(len(items), own_mean(rater.train, self.options))}
-        return {**own, biases: by_biases} if neighbours.FACTORS in statics else own
+        alone = {mean: lambda rater, items: np.full(len(items), own_mean(rater.train, self.options))}
+        return {**alone, biases: by_biases} if neighbours.FACTORS in statics else alone
 
     def _errors(self, split: str, guess: Callable[[SplitRater, Codes], Floats]) -> list[Floats]:
         held_out = [(rater, rater.held_out(split)) for rater in self.splits]

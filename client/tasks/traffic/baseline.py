@@ -124,8 +124,8 @@ def shrunk_weights(
             yield np.zeros_like(shared), shared
             continue
         solved = np.linalg.solve(gram + penalty * np.eye(len(gram)), np.hstack([moment, penalty * shared]))
-        own, toward = np.hsplit(np.asarray(solved, np.float64), 2)
-        yield own, toward
+        own_part, toward = np.hsplit(np.asarray(solved, np.float64), 2)
+        yield own_part, toward
 
 
 def fit_ridge(departures: Floats, usable: Flags, options: TrafficOptions) -> Floats:

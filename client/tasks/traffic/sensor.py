@@ -343,8 +343,8 @@ def choice_errors(sensor: Sensor, weights: Floats, options: TrafficOptions) -> F
     windows, errors = Windows(sensor.inputs - sensor.base, options.history, options.horizon), []
     past, base = windows.past(first), sensor.base[places]
     for each in shrunk_weights(windows, complete_windows(sensor.usable, options), shared, PENALTIES[::-1]):
-        own, toward = (windows.shaped(past @ part) for part in each)
-        errors.append([sensor.error(base + own + share * toward, places) for share in SHARES])
+        own_part, toward = (windows.shaped(past @ part) for part in each)
+        errors.append([sensor.error(base + own_part + share * toward, places) for share in SHARES])
     return np.array(errors).T.ravel()
 
 
@@ -367,8 +367,8 @@ def joint_ridge(sensor: Sensor, ridge: Floats, options: TrafficOptions) -> Float
     if sensor.choice:
         share, penalty = sensor.choice
         train = complete_windows(sensor.usable, options)
-        [(own, toward)] = shrunk_weights(windows, train, sensor.shared, [penalty])
-        joint[all_windows] = windows.shaped(past @ (own + share * toward))
+        [(own_part, toward)] = shrunk_weights(windows, train, sensor.shared, [penalty])
+        joint[all_windows] = windows.shaped(past @ (own_part + share * toward))
     else:
         joint[all_windows] = (ridge[all_windows] + windows.shaped(past @ sensor.shared)) / 2
     return joint

@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 from common.errors import RefusedError
 from common.privacy.accounts import Rdp, fixed_order
-from common.privacy.mechanisms import DpSgd, multiplier_for, rdp
+from common.privacy.mechanisms import DpSgd, multiplier_for
+from common.privacy.prv import rdp
 from tests.support.accountants import epsilon_prv, epsilon_rdp
 
 # dp-accounting 0.6.0: event = PoissonSampledDpEvent(q, GaussianDpEvent(z))
