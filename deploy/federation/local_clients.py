@@ -218,7 +218,7 @@ def prepare_simulation(
         data, clients = repeat_partition(request.config, "simulate", data, clients)
         partitions = _partition(config, request, dialect, data, clients or 0, catalogue)
         resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=has_noise)
-        config = resolved.model_copy(update={"run_id": config.run_id})
+        config = resolved.model_copy(update={"run_id": config.run_id, "catalogue": config.catalogue})
         home = (LOCAL / "simulate" / config.run_id).resolve()
         config = _record(config, request, "simulate", data, partitions, clients or 0, home)
     console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)

@@ -162,7 +162,8 @@ TASK = TaskSpec(
         lasting=shared_ridge.LASTING,
     ),
     pooled=frozenset(POOLED),
-    defaults={"method": "fedstl"},
+    defaults={"method": "ridge"},  # docs/explanation/methods/ridge.md
+    network={"method": "fedstl"},
     simple={"mse": "ridge_mse"},
     comparison=Comparison("sensors", "own ridge regression", {"weekly profile": {"mse": "profile_mse"}}),
 )

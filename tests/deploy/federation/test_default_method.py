@@ -34,11 +34,6 @@ def test_the_closed_form_is_the_default_and_the_network_is_named(task: str) -> N
     assert named.rounds == network.get("rounds", 30)
 
 
-def test_traffic_trains_as_before() -> None:
-    assert default("traffic", helpers=True).method == "fedstl"
-    assert default("traffic", helpers=True).privacy.trust == "auto"
-
-
 @pytest.mark.parametrize("task", CLOSED)
 @pytest.mark.parametrize("epsilon", [None, 8.0])
 def test_a_command_with_helpers_of_its_own_sums(task: str, epsilon: float | None) -> None:

@@ -76,7 +76,7 @@ def test_simulate_resumes_with_the_clients_of_the_run(runs: Path) -> None:
     assert isinstance(simulate("--resume short --rounds 3 --clients 3").exception, ConfigError)
 
 
-@pytest.mark.parametrize("noise", ["", "--epsilon 2"])
+@pytest.mark.parametrize("noise", ["", "--method fedstl --epsilon 2"])
 def test_a_run_without_a_record_to_train_on_does_not_start(noise: str, here: Path) -> None:
     Path("short.csv").write_text("time,v\n2024-01-01 00:00,1\n2024-01-01 01:00,2\n")
     begun = simulate(f"--run-id empty --task traffic --data short.csv {noise}")
