@@ -7,7 +7,7 @@
 # %%
 import fedloom
 
-run = fedloom.simulate("traffic", data="demo:0-12", rounds=5, seed=0)
+run = fedloom.simulate("traffic", method="fedstl", data="demo:0-12", rounds=5, seed=0)
 print(run)
 
 # %% [markdown]
@@ -38,6 +38,6 @@ for row in run.forecast(data="demo", site="site-00003", horizon=6):
 
 # %%
 settings = {"tasks.traffic.count-offset": True, "federation.compare-alone": True}
-run = fedloom.simulate("traffic", data="demo:breaking:0-12", rounds=3, seed=0, settings=settings)
+run = fedloom.simulate("traffic", method="fedstl", data="demo:breaking:0-12", rounds=3, seed=0, settings=settings)
 print(f"model {run.metrics['mse']:.2f}, corrected {run.metrics['teacher_mse']:.2f}")
 print(run.verdict.text if run.verdict else "no verdict")

@@ -109,7 +109,7 @@ def test_the_vocabulary_of_a_simulation_is_found_by_its_clients(here: Path) -> N
     (here / "shops").mkdir()
     for shop in range(3):
         (here / "shops" / f"shop-{shop}.csv").write_text(f"{SHOP}\nu1,99,only-in-{shop},1\nu1,99,tea,2\n")
-    named = ["--task", "sessions", "--data", "shops", "--clients", "3", "--run-id", "found"]
+    named = ["--task", "sessions", "--method", "fedavg", "--data", "shops", "--clients", "3", "--run-id", "found"]
     result = CliRunner().invoke(app, ["simulate", *named, "--catalogue", "federated", "--rounds", "1"])
     assert result.exit_code == 0, result.output
     folder = RunDirectory(Path("runs"), "found")
