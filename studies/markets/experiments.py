@@ -106,7 +106,17 @@ SCORER_NOISED = _row(
     "default-noised", "default, counts noised at ε = 8 for each user", "fedavg", task=NOISED, model="default"
 )
 
+RIDGE = Experiment(
+    "ridge",
+    "closed form: blend of sums",
+    {"method": "ridge", "task": "markets", "model": "default", "federation.min-clients": 1},
+    seeds=CLAIMED_SEEDS,
+    protocol="pairs",
+)
+"""Row of the closed form, which has as many rounds as sums and no point to tune."""
+
 EXPERIMENTS = (
+    RIDGE,
     SCORER,
     SCORER_NOISED,
     _row("default-alone", "default, no counts shared", "fedavg", model="default"),
