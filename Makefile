@@ -11,7 +11,7 @@ FLOWER := .flower.log
 .PHONY: demo flower flower-stop test quick studies-test studies-smoke check ratchet docs docs-serve links format lock clean
 
 demo: .venv/runtime  ## recommend next items by a whole federation on this machine
-	$(BIN)/fedloom up --task sessions --method ridge --helpers 2
+	$(BIN)/fedloom up --task sessions
 	$(BIN)/fedloom recommend --user visitor-00003 --top 5
 
 flower: .venv/dev  ## train in Flower's own simulation; fails if the run fails

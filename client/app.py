@@ -9,7 +9,7 @@ from flwr.clientapp import ClientApp
 
 from client.checks import check_client
 from client.data.child_reader import read_partition_apart
-from client.data.read import read_partition
+from client.data.read import read_partition, read_under
 from client.hub.state import FOLDER, HostedStore, open_blocks
 from client.node.flower import failure_reply, log
 from client.privacy.ledger.locate import open_ledger
@@ -136,9 +136,21 @@ def open_session(settings: ClientSettings) -> Session:
         alone=math.isfinite(policy.max_epsilon),
     )
     releaser = Releaser(policy, ledger, part=f"{k}/{parts_of_data}" if parts_of_data > 1 else "")
-    return Session(
-        settings.public_name, functools.partial(_build_learner, settings), store, releaser, checked.first_contacts
-    )
+    build, names = functools.partial(_build_learner, settings), functools.partial(_read_names, settings)
+    return Session(settings.public_name, build, store, releaser, checked.first_contacts, names)
+
+
+def _read_names(settings: ClientSettings, config: RunConfig) -> Vocabulary:
+    """Return the names in the client's data.
+
+    Raises:
+        DataError: The data are missing or malformed.
+    """
+    read = read_partition if settings.hub else read_partition_apart
+    part = read(config.task, settings.data, settings.part, settings.data_seed, None, settings.dialect)
+    is_whole = settings.part[1] == 1  # else the names are those of all partitions
+    names: Vocabulary = (part if is_whole else read_under(config.task, part, None)).vocabulary
+    return names
 
 
 def _build_learner(settings: ClientSettings, config: RunConfig, vocabulary: Vocabulary) -> Learner:

@@ -58,6 +58,18 @@ AcceptHelpers = Callable[[Sequence[str], str], AcceptedHelpers]
 
 BuildLearner = Callable[[RunConfig, Vocabulary], Learner]
 
+ReadNames = Callable[[RunConfig], Vocabulary]
+"""Function that returns the names in the client's own data."""
+
+
+def no_names(config: RunConfig) -> Vocabulary:
+    """Refuse to list names, at clients without a reader.
+
+    Raises:
+        RefusedError: Always.
+    """
+    raise RefusedError("this client cannot list the names in its data")
+
 
 @dataclass(frozen=True)
 class EnrolledRun:
@@ -75,6 +87,8 @@ class EnrolledRun:
     def split_models(self, model: Arrays) -> list[Arrays]:
         """Return the models of a request: one for each cluster where the client itself chooses, else one.
 
+        That of a closed form is empty.
+
         Raises:
             WireError: They do not match the run's.
         """
@@ -82,9 +96,19 @@ class EnrolledRun:
         models = [group(str(j), model) for j in range(clusters)] or [model]
         if sum(map(len, models)) != len(model):
             raise WireError(f"model: the request has other models than those of {clusters} clusters")
-        for one in models:
+        for one in [] if self.config.capabilities.closed_form and not model else models:
             check_model(one, self.learner.module)
         return models
+
+
+@dataclass(frozen=True)
+class NamesRun:
+    """Run before its vocabulary is found, with the names in this client's data."""
+
+    run: str
+    config: RunConfig
+    vocabulary: Vocabulary
+    helpers: AcceptedHelpers | None = None
 
 
 class ModelCheck:
@@ -111,11 +135,17 @@ class Enrolments:
     """Enrolled runs of one client; the newest one stays in memory."""
 
     def __init__(
-        self, build_learner: BuildLearner, store: Store, policy: Policy, accept_helpers: AcceptHelpers
+        self,
+        build_learner: BuildLearner,
+        store: Store,
+        policy: Policy,
+        accept_helpers: AcceptHelpers,
+        read_names: ReadNames = no_names,
     ) -> None:
-        self._build_learner, self._store, self._policy = build_learner, store, policy
+        self._build_learner, self._store, self._policy, self._read_names = build_learner, store, policy, read_names
         self._accept_helpers = accept_helpers
         self._runs: dict[str, EnrolledRun] = {}
+        self._names: dict[str, NamesRun] = {}
         self._unfit: dict[str, float] = {}
 
     def open(self, request: EnrolRequest) -> EnrolledRun:
@@ -142,19 +172,47 @@ class Enrolments:
         """
         return self._runs.get(enrolment) or self._open(enrolment, _load_request(self._store, enrolment))
 
+    def open_names(self, request: EnrolRequest) -> NamesRun:
+        """Return the run of a request without a vocabulary, with the names in the client's data.
+
+        Raises:
+            RefusedError: The policy does not allow the run, or to send names; or the data cannot be read.
+        """
+        enrolment = fingerprint(request)
+        if enrolment not in self._names:
+            config, helpers = self._accept(request)
+            self._policy.check_vocabulary(summed=helpers is not None)
+            try:
+                self._names = {enrolment: NamesRun(request.run, config, self._read_names(config), helpers)}
+            except DataError as error:
+                raise RefusedError(UNFIT) from error
+        return self._names[enrolment]
+
+    def find_names(self, enrolment: str) -> NamesRun | None:
+        """Return the run of an accepted enrolment that had no vocabulary, as `find` does; None if it had one."""
+        if enrolment in self._runs or enrolment in self._names:
+            return self._names.get(enrolment)
+        request = _load_request(self._store, enrolment)
+        return None if request.catalogue else self.open_names(request)
+
     def save(self, request: EnrolRequest) -> None:
         """Store an accepted request."""
         document = {**asdict(request), "enrolment": fingerprint(request)}
         self._store.write(request.run, ENROLMENT, json.dumps(document).encode())
 
-    def _open(self, enrolment: str, request: EnrolRequest) -> EnrolledRun:
+    def _accept(self, request: EnrolRequest) -> tuple[RunConfig, AcceptedHelpers | None]:
+        """Return the configuration and the helpers of a run that the policy allows."""
         self._policy.check_names(*read_names(request.config))
         config = _read_config(request.config)
         self._policy.check(config)
         _check_same_run(self._store, request.run, config)
-        helpers = (
-            self._accept_helpers(request.helpers, request.run) if config.privacy.resolved_trust == "helpers" else None
-        )
+        is_summed = config.privacy.resolved_trust == "helpers"
+        return config, self._accept_helpers(request.helpers, request.run) if is_summed else None
+
+    def _open(self, enrolment: str, request: EnrolRequest) -> EnrolledRun:
+        if not request.catalogue:
+            raise WireError("this enrolment has no vocabulary yet; enrol this client again")
+        config, helpers = self._accept(request)
         vocabulary = _read_vocabulary(config.task, request.catalogue)
         try:
             learner = self._build_learner(config, vocabulary)
@@ -170,7 +228,10 @@ class Enrolments:
             guarantee = describe_sums(*about, has_clusters=config.capabilities.clusters > 0)
             log.info("run %s: %s", printable(request.run), guarantee)
         trainer = build_trainer(config.method_options)
-        self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner, trainer, helpers)}
+        self._runs, self._names = (
+            {enrolment: EnrolledRun(request.run, config, vocabulary, learner, trainer, helpers)},
+            {},
+        )
         return self._runs[enrolment]
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from safetensors.numpy import save
 
-from client.enrolment import BuildLearner, EnrolledRun, Enrolments, fingerprint
+from client.enrolment import BuildLearner, EnrolledRun, Enrolments, ReadNames, fingerprint, no_names
 from client.privacy.budget import check_remainder
 from client.privacy.release import Releaser, passes_unchanged
 from client.privacy.transforms import run_or_zeros
 from client.secure.terms import Pins
-from client.secure.upload import join_training, upload_counts, upload_metrics, with_own_part
+from client.secure.upload import join_training, upload_counts, upload_metrics, upload_names, with_own_part
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
+from client.tasks.names import release_names
 from client.training.alone import with_alone
 from client.training.evaluation import assess_models, choose_cluster, evaluate_models
 from client.training.local_round import train
@@ -56,10 +57,11 @@ class Session:
         store: Store,
         releaser: Releaser,
         first_contacts: Path | None = None,
+        read_names: ReadNames = no_names,
     ) -> None:
         self.client, self.build_learner, self.store, self.releaser = client, build_learner, store, releaser
         self.policy = releaser.policy
-        self.runs = Enrolments(build_learner, store, self.policy, Pins(self.policy, first_contacts).accept)
+        self.runs = Enrolments(build_learner, store, self.policy, Pins(self.policy, first_contacts).accept, read_names)
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Accept an enrolment.
@@ -70,14 +72,19 @@ class Session:
         """
         if request.refusal:
             raise RefusedError(f"the server does not admit this client: {printable(request.refusal)}")
-        run = self.runs.open(request)
-        reply = EnrolReply(self.client, fingerprint(request), run.learner.examples)
+        run = self.runs.open(request) if request.catalogue else self.runs.open_names(request)
+        examples = run.learner.examples if isinstance(run, EnrolledRun) else 1  # names alone are asked for
+        reply = EnrolReply(self.client, fingerprint(request), examples)
         reply = self.releaser.release_enrolment(run.config, reply)
         self.runs.save(request)
         return reply
 
     def counts(self, request: CountsRequest) -> CountsReply:
-        """Return the client's statistics for the sums of the run."""
+        """Return the client's statistics for the sums of the run, or of its names before it has a vocabulary."""
+        if names := self.runs.find_names(request.enrolment):
+            if names.helpers:
+                return upload_names(self.client, names, self.releaser, request)
+            return CountsReply(release_names(names, self.releaser, request))
         run = self.runs.find(request.enrolment)
         if run.helpers:
             return upload_counts(self.client, run, self.releaser, self.store, request)
@@ -132,7 +139,7 @@ class Session:
 
     def config(self, enrolment: str) -> RunConfig:
         """Return the configuration of a run in which this client is enrolled."""
-        return self.runs.find(enrolment).config
+        return (self.runs.find_names(enrolment) or self.runs.find(enrolment)).config
 
     def participant(self, request: TrainRequest) -> Participant:
         """Return this client as part of a cohort, with the release of its update reserved.

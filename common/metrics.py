@@ -107,4 +107,4 @@ MODEL_FAMILIES = (MetricFamily("cluster_", "cluster model"), MetricFamily("globa
 """Metrics of the shared model of a client that also has a personalized model."""
 
 USED = MetricFamily("used_", "as clients use it")
-"""Metric of what clients use in runs with noise: each its model, or the baseline that sends nothing."""
+"""Metric of what clients use: each its model, or a baseline that is better on its own validation data."""

@@ -18,7 +18,7 @@ from common.config.run import RunConfig, reason_for_replies, resolve_rows
 from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError, WireError
 from common.privacy.signal import check_signal
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import FEDERATED, Vocabulary
 from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest, EnrolRequest
@@ -26,18 +26,21 @@ from server.clients.enrolment import MAX_REWAIT_SECONDS, SUMS, Enrolment, HubAdm
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import NameBindings
 from server.clients.roster import Roster, cohort_size
+from server.clients.vocabulary import find_vocabulary, sum_names
 from server.compose import build_round
 from server.exchange.flower import prompt_pull
 from server.exchange.grid import Liveness, PollingGrid, RoundLimits, content_of
 from server.exchange.relays import HubGrid
+from server.parent import continue_state, extend_vocabulary, find_repeated
 from server.planning.planner import read_round_decision
 from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
 from server.record.journal import Journal, restore
 from server.record.result import Result
+from server.record.withdrawal import complete_receipts, read_forgotten
 from server.round.round import Round, RoundObserver
 from server.round.state import RunState
-from server.secure.counts import sum_masked_counts
+from server.secure.counts import NAME_CHANNELS, sum_masked_counts, sum_masked_names
 from server.secure.parties import Parties, check_counts, find_oversize, find_parties, resolve_counts
 from server.secure.sums import HelperSums
 
@@ -149,40 +152,106 @@ def run(
     """
     logging.getLogger("flwr").setLevel(logging.WARNING)  # Flower logs every step; ours is one line per round
     config = config if config.run_id else config.model_copy(update={"run_id": make_run_id(config.method, config.task)})
-    catalogue, folder = read_catalogue(config), RunDirectory(runs, config.run_id)
+    folder = RunDirectory(runs, config.run_id)
     if config.resume:
         folder.config()  # raises at once if there is no such run, and creates no folder
+    catalogue = _known_catalogue(config, folder)
     with folder.lock(wait=LOCK_SECONDS):
         pull = prompt_pull(grid, min(config.federation.deadline, config.federation.upload))
         hubs = HubGrid(grid, pull)
         liveness = Liveness(hubs.get_nodes)
-        parties = find_parties(hubs, config, folder, liveness, partial(find_oversize, vocabulary=catalogue))
-        parties = parties if config.resume else parties.resolved(partial(_resolve, catalogue))
-        return _run(hubs, parties, catalogue, folder, nodes, liveness, on_round)
+        at = Connection(hubs, folder, nodes, liveness)
+        oversize = partial(find_oversize, vocabulary=catalogue) if catalogue else lambda config: ""
+        parties = find_parties(hubs, config, folder, liveness, oversize)
+        if catalogue is None:
+            parties, catalogue = _find_catalogue(at, parties)
+        elif not config.resume:
+            parties = parties.resolved(partial(_resolve, catalogue))
+        return _run(at, parties, catalogue, on_round)
 
 
-def _run(
-    grid: HubGrid,
-    parties: Parties,
-    catalogue: Vocabulary,
-    folder: RunDirectory,
-    nodes: Path | None,
-    liveness: Liveness,
-    on_round: OnRound,
-) -> Result:
-    config, federation = parties.config, parties.config.federation
+@dataclass(frozen=True)
+class Connection:
+    """Clients of a run, and the folder that records what they answer.
+
+    Args:
+        grid: Connection to the clients, in which those of hubs are nodes.
+        folder: Folder of the run.
+        nodes: Folder with the names of clients by their keys; None if names are not bound to keys.
+        liveness: Record of the nodes' heartbeats.
+    """
+
+    grid: HubGrid
+    folder: RunDirectory
+    nodes: Path | None
+    liveness: Liveness
+
+    def connect(self, parties: Parties) -> Callable[..., PollingGrid]:
+        """Return a function that makes a grid with the limits of a round; it hides the helpers."""
+        federation = parties.config.federation
+        limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
+        return partial(PollingGrid, self.grid, limits, liveness=self.liveness, hidden=parties.exchange.helping)
+
+    def invite(self, parties: Parties, catalogue: str) -> tuple[Enrolment, Journal]:
+        """Return the enrolment in a run with this vocabulary, and the journal that records it."""
+        config = parties.config
+        sent = config.model_copy(update={"resume": False})  # else clients of a resumed run prepare their data again
+        invitation = EnrolRequest(config.run_id, to_json(sent), catalogue, parties.cards)
+        enrolment = _build_enrolment(config, invitation, self.connect(parties)(), self.grid, self.folder, self.nodes)
+        journal = Journal(self.folder, config, enrolment, self.grid.get_node_ids)
+        enrolment.on_wait, enrolment.on_refusal = journal.record_waiting, self.folder.append
+        return enrolment, journal
+
+
+def _known_catalogue(config: RunConfig, folder: RunDirectory) -> Vocabulary | None:
+    """Return the vocabulary of a run, with the names of the run from which it starts; None if its clients have to find it."""
+    is_found = config.catalogue == FEDERATED
+    if config.resume and (is_found or config.start_from):
+        return read_vocabulary(config.task, folder.catalogue()) if folder.has_catalogue else None
+    if is_found:
+        return None
+    return extend_vocabulary(config, folder, partial(read_catalogue, config))
+
+
+def _find_catalogue(at: Connection, parties: Parties) -> tuple[Parties, Vocabulary]:
+    """Let the clients find the vocabulary, and store it.
+
+    The run exists from then on, and goes on as a resumed one does.
+
+    Raises:
+        FedloomError: They do not find it; the run's folder has a result with the reason.
+    """
+    config, folder = parties.config, at.folder
+    if not config.resume:
+        folder.require_new()
+        folder.configure(flatten(config))
+    parties.save()
+    quiet, (enrolment, journal) = at.connect(parties)(), at.invite(parties, "")
+    sums, roster = parties.sums(folder.append), enrolment.roster
+    try:
+        enrolment.assemble(quiet, max(config.federation.min_clients, config.federation.min_holders))
+        add_up = partial(sum_masked_names, quiet, roster, sums) if sums else partial(sum_names, quiet, roster)
+        catalogue = extend_vocabulary(config, folder, partial(find_vocabulary, config, add_up))
+        if parties.roster and (reason := find_oversize(config, catalogue)):
+            raise ConfigError(f"{reason}; set privacy.trust=local")
+    except FedloomError as error:
+        journal.finish(RunState(0, {}), error=error)
+        raise
+    parties = parties.resolved(partial(_resolve, catalogue))
+    folder.configure(flatten(parties.config))
+    folder.write_catalogue(json.loads(catalogue.to_json()))
+    if sums:
+        sums.forget(0, *NAME_CHANNELS)  # sums of rarer names are in no file from now on
+    return replace(parties, config=parties.config.model_copy(update={"resume": True})), catalogue
+
+
+def _run(at: Connection, parties: Parties, catalogue: Vocabulary, on_round: OnRound) -> Result:
+    config, folder, connect = parties.config, at.folder, at.connect(parties)
     check_counts(config)
-    grid.sums = not reason_for_replies(config)
+    at.grid.sums = not reason_for_replies(config)
     state, totals = _load_or_create(folder, config, catalogue)
     parties.save()
-    limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
-    connect = partial(PollingGrid, grid, limits, liveness=liveness, hidden=parties.exchange.helping)
-    quiet = connect()
-    sent = config.model_copy(update={"resume": False})  # else clients of a resumed run prepare their data again
-    invitation = EnrolRequest(config.run_id, to_json(sent), catalogue.to_json(), parties.cards)
-    enrolment = _build_enrolment(config, invitation, quiet, grid, nodes)
-    journal = Journal(folder, config, enrolment, grid.get_node_ids)
-    enrolment.on_wait, enrolment.on_refusal = journal.record_waiting, folder.append
+    quiet, (enrolment, journal) = connect(), at.invite(parties, catalogue.to_json())
     if totals:
         journal.resume(totals)
     sums = parties.sums(folder.append)
@@ -190,8 +259,9 @@ def _run(
     journal.open(strategy.state)
     recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.intake.take), False
     try:
-        enrolment.assemble(recorded, federation.min_clients)
-        journal.start(catalogue)
+        enrolment.assemble(recorded, config.federation.min_clients)
+        examples = {client.name: client.examples for client in enrolment.roster.clients.values()}
+        journal.start(catalogue, find_repeated(config, folder, examples))
         has_started = True
         if not state.round:
             _check_signal(config, state, quiet, enrolment.roster)
@@ -202,10 +272,11 @@ def _run(
     except FedloomError as error:
         if parties.are_optional and not has_started:
             folder.discard()
-            return _run(grid, parties.without_helpers(error), catalogue, folder, nodes, liveness, on_round)
+            return _run(at, parties.without_helpers(error), catalogue, on_round)
         journal.finish(strategy.state, error=error)
         raise
     result = journal.finish(strategy.state, early)
+    complete_receipts(folder.path.parent, result, is_solved=config.capabilities.closed_form)
     parties.dismiss()  # afterwards: a run that is killed before its result needs its helpers
     return result
 
@@ -253,9 +324,14 @@ def _resolve(vocabulary: Vocabulary, config: RunConfig, clients: int) -> RunConf
 
 
 def _build_enrolment(
-    config: RunConfig, invitation: EnrolRequest, grid: PollingGrid, hubs: HubGrid, nodes: Path | None
+    config: RunConfig,
+    invitation: EnrolRequest,
+    grid: PollingGrid,
+    hubs: HubGrid,
+    folder: RunDirectory,
+    nodes: Path | None,
 ) -> Enrolment:
-    names = NameBindings(nodes, hubs.get_nodes)
+    names, forgotten = NameBindings(nodes, hubs.get_nodes), read_forgotten(folder)
 
     def ledger_owner(node: int) -> str:
         """Return the fingerprint of a node's key, with the client's name behind that of a hub."""
@@ -270,6 +346,7 @@ def _build_enrolment(
         ledgers=LedgerHeads(nodes, config.task, ledger_owner),
         hubs=HubAdmission(hubs, names, SUMS if config.privacy.resolved_trust == "helpers" else ""),
         poll_cap=config.federation.poll_cap,
+        forgets=forgotten.forgets if forgotten else lambda client: False,
     )
 
 
@@ -326,12 +403,14 @@ def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabula
     from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
 
     spec = TASKS[config.task]
-    model = parameters(build_model(spec, config.task_run(spec, catalogue)))
     closed_form = spec.closed_form if config.capabilities.closed_form else None
-    started = closed_form.start(catalogue, config.privacy.unit != "none") if closed_form else {}
+    model = {} if closed_form else parameters(build_model(spec, config.task_run(spec, catalogue)))
+    started = closed_form.start(catalogue, config.task_options, config.privacy.unit != "none") if closed_form else {}
     if closed_form and config.privacy.resolved_trust == "helpers":
-        started = closed_form.limit_masked(started)
+        started = closed_form.limit_masked(started, int(config.capabilities.min_count > 0))
     initial = RunState(0, model, statics=started)
+    if config.start_from:
+        initial = continue_state(config, catalogue, initial, folder)
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
     return initial, {}

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from client.data.dataset import (
     TEST_MARK,
@@ -88,6 +89,21 @@ def read_partition(
         return read_all(task, demo_partition(task, source, part), seed, vocabulary)
     whole = read_all(task, source, seed, vocabulary, dialect)
     return whole if number == 1 else partition(whole, number, seed, CLIENT_TASKS[task].unit)[k]
+
+
+def read_under(task: str, dataset: AnyDataset, vocabulary: Vocabulary | None) -> AnyDataset:
+    """Return the records of a data set under another vocabulary, or under the names that they use.
+
+    They are written to a private temporary file and read again, as those of a partition are.
+
+    Raises:
+        DataError: The vocabulary can express none of them.
+    """
+    kind = CLIENT_TASKS[task]
+    with TemporaryDirectory() as folder:
+        table = Path(folder) / kind.table
+        kind.write(table, dataset)
+        return kind.read(Source(str(table)), vocabulary, 0)
 
 
 def demo_partition(task: str, source: str, part: tuple[int, int]) -> str:

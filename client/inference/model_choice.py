@@ -41,8 +41,11 @@ def models_of_run(trained: Arrays) -> list[Arrays]:
 
 
 def split_statics(trained: Arrays, parameters: Collection[str]) -> tuple[list[Arrays], Arrays]:
-    """Return the models of a finished run with these parameters, and its summed statistics."""
-    models = [{name: one[name] for name in parameters} for one in models_of_run(trained)]
+    """Return the models of a finished run with these parameters, and its summed statistics.
+
+    The model of a closed form has no parameters.
+    """
+    models = [{name: one[name] for name in parameters if name in one} for one in models_of_run(trained)]
     return models, {name: a for name, a in trained.items() if name not in parameters and not _is_of_cluster(name)}
 
 

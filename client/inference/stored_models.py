@@ -17,11 +17,13 @@ from client.hub.state import load_stored
 from client.inference.model_choice import has_own_parameters, models_of_client, split_statics
 from client.session import MODEL, Session
 from client.state import DiskStore
+from client.training.comparison import MEASURED, from_document
 from common.arrays import Arrays, add_prefix
 from common.config.parse import from_json, to_json
 from common.config.run import RunConfig
 from common.models import build_model, parameters
 from common.tasks.registry import TASKS, read_vocabulary
+from common.tasks.spec import SHARED
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, Metrics, TrainRequest
 
@@ -35,7 +37,7 @@ class StoredModel:
         client: Name of the client.
         config: Configuration of the run.
         vocabulary: Vocabulary of the run.
-        model: Parameters that the client uses.
+        model: Parameters that the client uses, shared or personalized, whichever it chose for the finished model.
         shared: Parameters of the finished model as the server sent them.
         statics: Summed statistics, and pooled properties, that the server sent with the model.
         grown: True if the client took part with other data than these, such as fewer rows.
@@ -90,7 +92,9 @@ def _of_task(task: str, paths: Sequence[Path], mark: str) -> Iterator[StoredMode
         vocabulary, spec = read_vocabulary(task, document["catalogue"]), TASKS[task]
         names = parameters(build_model(spec, config.task_run(spec, vocabulary)))
         [shared], statics = split_statics(load(path.read_bytes()), names)
-        model = {**shared, **models_of_client(config.method_options, shared, load_stored(folder, run))[""]}
+        first, *others = models_of_client(config.method_options, shared, load_stored(folder, run)).values()
+        uses = from_document(store.read(run, MEASURED)).uses
+        model = {**shared, **(others[0] if others and uses.get(SHARED) else first)}
         grown = folder.name != mark
         yield StoredModel(run, folder.parent.name, config, vocabulary, model, shared, statics, grown)
 

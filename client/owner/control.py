@@ -1,4 +1,4 @@
-"""Control files in a state folder: pause, leave, and the running processes.
+"""Control files in a state folder: pause, leave, forget, and the running processes.
 
 A client reads them between two messages. No port and no socket is needed.
 """
@@ -21,6 +21,12 @@ PAUSED = "paused"
 PAUSED_TEXT = "paused by its owner"
 """Reason in the reply of a paused client."""
 
+FORGET_TEXT = "asks to be forgotten"
+"""Reason in the reply of a client whose owner wants the server to forget it."""
+
+DELIVERED = "delivered"
+"""Content of a client's request to be forgotten once the server has it."""
+
 LOCK_ATTEMPTS, LOCK_PAUSE_SECONDS = 5, 0.02
 
 
@@ -41,6 +47,7 @@ class OwnerControl:
     def __init__(self, folder: Path, running: RunningClient) -> None:
         self._folder, self._running = folder, running
         self._pid_file: IO[bytes] | None = None
+        self._has_asked = False
 
     def __enter__(self) -> "OwnerControl":
         """Write the pid file and lock it; without the lock, the other process of the same name keeps the file.
@@ -48,12 +55,13 @@ class OwnerControl:
         Drafts in the client's folder are of killed processes once the lock is held; they are removed.
         """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = _pid_path(self._folder, self._running.client)
+        path = self._pid_path
         handle = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
         if not _lock(handle):
             handle.close()
             return self
-        _leave_path(path).unlink(missing_ok=True)  # of an earlier process
+        for old in (_leave_path(path), _forget_path(path)):  # of an earlier process
+            old.unlink(missing_ok=True)
         handle.truncate()
         handle.write(json.dumps(asdict(self._running)).encode())
         handle.flush()
@@ -65,7 +73,7 @@ class OwnerControl:
     def __exit__(self, *_: object) -> None:
         """Remove the pid file, and the request to leave that it answered."""
         if self._pid_file:
-            path = _pid_path(self._folder, self._running.client)
+            path = self._pid_path
             path.unlink(missing_ok=True)
             _leave_path(path).unlink(missing_ok=True)
             self._pid_file.close()
@@ -76,18 +84,30 @@ class OwnerControl:
         return self._pid_file is not None
 
     def check_not_paused(self) -> None:
-        """Accept work unless the owner has paused the client.
+        """Accept work unless the owner has paused the client, or wants it to be forgotten.
 
         Raises:
-            RefusedError: The client is paused.
+            RefusedError: The client is paused, or asks the server to forget it.
         """
+        self._has_asked = _forget_path(self._pid_path).exists()
+        if self._has_asked:
+            raise RefusedError(FORGET_TEXT)
         if is_paused(self._folder):
             raise RefusedError(PAUSED_TEXT)
 
+    def acknowledge(self) -> None:
+        """Note that the server has received the last reply, which may have asked it to forget this client."""
+        if self._has_asked:
+            _forget_path(self._pid_path).write_text(DELIVERED, "ascii")
+
     @property
     def leaves(self) -> bool:
-        """True if the owner has asked this client to leave."""
-        return _leave_path(_pid_path(self._folder, self._running.client)).exists()
+        """True if the owner has asked this client to leave, or the server was asked to forget it."""
+        return _leave_path(self._pid_path).exists() or was_delivered(self._folder, self._running)
+
+    @property
+    def _pid_path(self) -> Path:
+        return _pid_path(self._folder, self._running.client)
 
 
 def is_paused(folder: Path) -> bool:
@@ -107,13 +127,28 @@ def resume(folder: Path) -> bool:
     return was_paused
 
 
-def leave(folder: Path) -> list[RunningClient]:
-    """Ask all running clients of a state folder to leave; return them."""
+def leave(folder: Path, *, forgets: bool = False) -> list[RunningClient]:
+    """Ask all running clients of a state folder to leave; return them.
+
+    With `forgets`, each asks the server to forget it in its next reply, and leaves after that.
+    """
     found = list(running_clients(folder))
     for running in found:
-        path = _leave_path(_pid_path(folder, running.client))
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        path = _pid_path(folder, running.client)
+        file = _forget_path(path) if forgets else _leave_path(path)
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
     return found
+
+
+def was_delivered(folder: Path, running: RunningClient) -> bool:
+    """Return True if the server has received the request to forget a client."""
+    path = _forget_path(_pid_path(folder, running.client))
+    return path.exists() and path.read_text("ascii") == DELIVERED
+
+
+def withdraw_request(folder: Path, running: RunningClient) -> None:
+    """Remove the request to forget a client, delivered or not."""
+    _forget_path(_pid_path(folder, running.client)).unlink(missing_ok=True)
 
 
 def running_clients(folder: Path) -> Iterator[RunningClient]:
@@ -150,6 +185,10 @@ def _is_locked(file: IO[bytes]) -> bool:
 
 def _pid_path(folder: Path, client: str) -> Path:
     return folder / f"{client or 'client'}.pid"
+
+
+def _forget_path(pid_path: Path) -> Path:
+    return pid_path.with_suffix(".forget")
 
 
 def _leave_path(pid_path: Path) -> Path:

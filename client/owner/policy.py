@@ -28,6 +28,13 @@ class SharingPolicy(Options):
     `true` stand for `never` and `clear`.
     """
 
+    allow_names: Literal["never", "summed", "clear"] = "never"
+    """Names in this client's data, such as items, for a vocabulary that clients find together.
+
+    Hashes of all names are sent first, then the names in hash buckets that enough clients have, as the server says. Values are
+    those of `allow-counts`.
+    """
+
     share_metrics: Literal["without_noise", "summed", "always", "never"] = "without_noise"
     """Runs in which metrics of held-out data are sent to the server.
 
@@ -57,7 +64,7 @@ class SharingPolicy(Options):
     helpers: dict[str, Annotated[str, Field(pattern="^SHA256:[A-Za-z0-9+/]{43}$")]] = Field(default_factory=dict)
     """Pinned helpers: name -> fingerprint of their node key, as `fedloom keys show` prints it."""
 
-    @field_validator("allow_counts", mode="before")
+    @field_validator("allow_counts", "allow_names", mode="before")
     @classmethod
     def _read_flag(cls, value: Any) -> Any:
         return ("clear" if value else "never") if isinstance(value, bool) else value
@@ -72,15 +79,33 @@ class SharingPolicy(Options):
             allowed = ", ".join(self.trust) or "none"
             raise RefusedError(f"the policy does not allow privacy.trust={options.resolved_trust} (trust = {allowed})")
 
-    def check_counts(self, *, summed: bool) -> None:
+    def check_counts(self, *, summed: bool, remedy: str = "") -> None:
         """Refuse to send counts without noise, in plaintext or inside a secure sum, unless the owner opted in.
+
+        Args:
+            summed: True for counts inside a secure sum.
+            remedy: Text of the refusal on what the server can do.
 
         Raises:
             RefusedError: The policy does not allow it.
         """
         if self.allow_counts == "never" or (self.allow_counts == "summed" and not summed):
             way = "inside secure sums" if summed else "in plaintext"
-            raise RefusedError(f"the policy does not allow sending counts {way} (allow-counts = {self.allow_counts})")
+            raise RefusedError(
+                f"the policy does not allow sending counts {way} (allow-counts = {self.allow_counts}){remedy}"
+            )
+
+    def check_vocabulary(self, *, summed: bool) -> None:
+        """Refuse to send names in the data, in plaintext or inside a secure sum, unless the owner opted in.
+
+        Raises:
+            RefusedError: The policy does not allow it.
+        """
+        if self.allow_names == "never" or (self.allow_names == "summed" and not summed):
+            way = "inside secure sums" if summed else "in plaintext"
+            raise RefusedError(
+                f"the policy does not allow sending names in the data {way} (allow-names = {self.allow_names})"
+            )
 
     def shares_metrics(self, options: PrivacyOptions) -> bool:
         """Return True if metrics are sent to the server in plaintext in a run with these options."""
@@ -92,6 +117,14 @@ class SharingPolicy(Options):
         if options.resolved_trust != "helpers" or self.share_metrics == "never":
             return False
         return options.unit == "none" or (options.metric_share > 0 and self.share_metrics != "without_noise")
+
+
+def remedies_of_sums(config: RunConfig) -> str:
+    """Return what an owner or the server can do if exact sums are refused."""
+    is_summed, network = config.privacy.resolved_trust == "helpers", TASKS[config.task].network.get("method")
+    owner = f'write allow-counts = "{"summed" if is_summed else "clear"}" into the policy'
+    server = [*["start with --helpers 2"][is_summed:], *([f"train a network by --method {network}"] if network else [])]
+    return f"; the owner can {owner}" + (f", or the server can {' or '.join(server)}" if server else "")
 
 
 REMOVED = {"allow-shared-sample": "no run asks for windows of training data; delete the line"}
@@ -190,7 +223,7 @@ class Policy(SharingPolicy):
             )
         options, is_summed = config.task_options, config.privacy.resolved_trust == "helpers"
         if config.capabilities.closed_form and config.privacy.unit == "none":
-            self.check_counts(summed=is_summed)
+            self.check_counts(summed=is_summed, remedy=remedies_of_sums(config))
         if config.count_cost:
             self._check_noise(config.privacy if config.privacy.unit != "none" else options.count_privacy)
         elif options.count_offset is True:  # with `auto`, a run trains without the counts of this client
@@ -227,8 +260,8 @@ class Policy(SharingPolicy):
             raise RefusedError(f"privacy.delta = {options.delta:g} exceeds the policy's delta = {self.delta:g}")
 
     def for_local_use(self) -> Self:
-        """Return the policy of work that sends nothing: no noise is needed, and metrics are shown."""
-        return self.model_copy(update={"require_noise": False, "share_metrics": "always"})
+        """Return the policy of work that sends nothing: no noise is needed, sums are used, and metrics are shown."""
+        return self.model_copy(update={"require_noise": False, "share_metrics": "always", "allow_counts": "clear"})
 
     def local_steps(self, requested: int) -> int:
         """Return τ_k, the number of local steps of this client if the server requests `requested`."""
@@ -273,8 +306,8 @@ STRICT_FLAGS = ("require_noise", "strict_property")
 UPPER, LOWER = ("max_epsilon", "delta", "max_epsilon_per_round"), ("min_sum", "min_helpers")
 """Upper and lower limits."""
 
-COUNTS = ("never", "summed", "clear")
-"""Values of `allow-counts`, the strictest first."""
+WAYS = ("never", "summed", "clear")
+"""Values of `allow-counts` and `allow-names`, the strictest first."""
 
 
 def find_looser(policy: Policy, default: Policy) -> list[str]:
@@ -285,7 +318,7 @@ def find_looser(policy: Policy, default: Policy) -> list[str]:
     looser |= {key: asked[key] > other[key] for key in UPPER} | {key: asked[key] < other[key] for key in LOWER}
     looser |= {key: other[key] and not asked[key] for key in STRICT_FLAGS}
     looser["max_local_steps"] = (asked["max_local_steps"] or math.inf) > (other["max_local_steps"] or math.inf)
-    looser["allow_counts"] = COUNTS.index(asked["allow_counts"]) > COUNTS.index(other["allow_counts"])
+    looser |= {key: WAYS.index(asked[key]) > WAYS.index(other[key]) for key in ("allow_counts", "allow_names")}
     looser["share_metrics"] = asked["share_metrics"] not in (other["share_metrics"], "never")
     looser["share_metrics"] &= other["share_metrics"] != "always"
     looser["helpers"] = not asked["helpers"].items() <= other["helpers"].items()

@@ -158,7 +158,7 @@ class OwnerView(Observer):
         Enrolments are answered in any case, and so are requests to its helper: a sum of other clients would be lost.
 
         Raises:
-            RefusedError: The client is paused.
+            RefusedError: The client is paused, or asks to be forgotten.
         """
         if message.metadata.message_type not in (ENROL, HELPER, PREPARE, OPEN):
             self._control.check_not_paused()
@@ -195,6 +195,7 @@ class OwnerView(Observer):
 
     def acknowledge(self) -> None:
         """Write the entry again, and log the round if it is complete."""
+        self._control.acknowledge()
         self._entry = replace(self._entry, acknowledged=_now())
         self._journal.write(self._entry)
         for line in self._log.add(self._entry):

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from safetensors.numpy import load, save
 
-from client.enrolment import EnrolledRun
+from client.enrolment import EnrolledRun, NamesRun
 from client.owner.policy import Policy
 from client.privacy.budget import Reservation, finite_or_zeros
 from client.privacy.release import Releaser
@@ -17,6 +17,7 @@ from client.secure.terms import AcceptedRoster, ExpectedSum
 from client.state import Store
 from client.tasks.counts import COUNTS
 from client.tasks.learner import HasCounts
+from client.tasks.names import check_names, own_part
 from client.training.local_round import zero_reply
 from common.arrays import Arrays, Floats, Ints, add_prefix, group
 from common.config.run import RunConfig
@@ -29,6 +30,7 @@ from common.secure.masking import SEED, box_context, dtype_of, seal, total_mask
 from common.secure.noise import DiscreteGaussian
 from common.secure.quantisation import decode, fixed_point, quantise
 from common.secure.terms import SumTerms
+from common.tasks.names import NameSum
 from common.tasks.registry import TASKS
 from common.tasks.summed_metrics import summed_metrics
 from common.wire.messages import LOCAL, CountsReply, CountsRequest, EvaluateReply, EvaluateRequest, TrainRequest
@@ -201,7 +203,7 @@ GROUP = "sum-group"
 """Document with the last round of a run with groups, and the channel of this client's sum in it."""
 
 
-def _roster(run: EnrolledRun) -> HelperRoster:
+def _roster(run: EnrolledRun | NamesRun) -> HelperRoster:
     """Return the helpers of a run's sums.
 
     Raises:
@@ -321,6 +323,27 @@ def upload_counts(
 
     released, _ = _release(client, expected, request.terms, releaser, reserve, counts)
     store.write(run.run, COUNTS, save(statistics.label(released.client_part, 0.0)))
+    return CountsReply({}, masked=released.masked, sealed=released.sealed)
+
+
+def upload_names(client: str, run: NamesRun, releaser: Releaser, request: CountsRequest) -> CountsReply:
+    """Return a client's masked part of a sum of names.
+
+    Raises:
+        WireError: The request or its terms are malformed.
+        RefusedError: The policy or the run does not allow it, or the terms are not acceptable.
+    """
+    check_names(run, releaser)
+    sums = NameSum.of_request(run.run, request.frequent)
+    expected = ExpectedSum(run.run, 0, sums.channel, _roster(run), releaser.policy.min_sum, sums.template)
+
+    def reserve() -> Reservation:
+        raise RefusedError("sums of names have no noise")
+
+    def work() -> Update:
+        return Update(sums.pack(own_part(run, sums)))
+
+    released, _ = _release(client, expected, request.terms, releaser, reserve, work)
     return CountsReply({}, masked=released.masked, sealed=released.sealed)
 
 

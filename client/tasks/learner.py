@@ -67,13 +67,16 @@ class HasBaselines(Protocol):
 
 @runtime_checkable
 class ComparesUnits(Protocol):
-    """Learner that evaluates each unit of data alone, by the metric of `TaskSpec.comparison`."""
+    """Learner that evaluates each held-out record of each unit of data by the task's objective.
 
-    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
-        """Return the metric of each unit, in the order of the data; NaN without held-out data."""
+    The metric of a unit is the mean over its records; the root of the mean if it is a root mean square.
+    """
 
-    def baseline_values(self, statics: Arrays, split: str) -> Floats:
-        """Return the metric of the simple baseline for each unit; NaN without held-out data."""
+    def record_values(self, model: Arrays, statics: Arrays, split: str) -> Sequence[Floats]:
+        """Return the values of each unit's held-out records, in the order of the data."""
+
+    def baseline_values(self, statics: Arrays, split: str) -> Mapping[str, Sequence[Floats]]:
+        """Return the same by each baseline of `TaskSpec.baselines` that this run has, by its name."""
 
 
 @runtime_checkable

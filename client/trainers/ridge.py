@@ -7,6 +7,8 @@ from client.training.participant import Participant
 from common.arrays import Arrays
 from common.errors import RefusedError
 from common.methods import ridge
+from common.methods.ridge import Ridge
+from common.tasks.closed_form import count_clients, widen
 from common.tasks.registry import closed_form_of
 from common.wire.messages import TrainRequest
 
@@ -16,16 +18,22 @@ class RidgeTrainer(FedAvgTrainer):
 
     measures = True
 
+    def __init__(self, options: Ridge) -> None:
+        super().__init__(options)
+        self._counts_clients = options.min_count > 0
+
     def template(self, task: str, request: TrainRequest) -> Arrays:
         """Return zeros of the form of the next statistics."""
-        return closed_form_of(task).template(request.statics)
+        template = closed_form_of(task).template(request.statics)
+        return widen(template) if self._counts_clients else template
 
     def statistics(self, participant: Participant) -> Arrays:
         """Return the statistics of the participant's data for the next sum."""
         learner = participant.learner
         if not isinstance(learner, HasStatistics):
             raise RefusedError(f"task '{learner.task}' has no closed form; choose another method")
-        return learner.statistics(participant.request.statics)
+        found = learner.statistics(participant.request.statics)
+        return count_clients(found) if self._counts_clients else found
 
 
 METHOD = ClientMethod(ridge.METHOD, RidgeTrainer)

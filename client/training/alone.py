@@ -107,14 +107,15 @@ def measure_alone(
         FedloomError: The statistics of a client cannot be solved.
     """
     spec, options = TASKS[config.task], config.method_options
-    first = parameters(build_model(spec, config.task_run(spec, vocabulary)))
+    closed_form = config.capabilities.closed_form
+    first = {} if closed_form else parameters(build_model(spec, config.task_run(spec, vocabulary)))
     request, asked = TrainRequest(0, "", first), steps(options.steps(LOCAL))
     measured: dict[str, Measured] = {}
     by_size = sorted(learners, key=lambda name: learners[name].size)
     for names in split_cohort(by_size, learners.__getitem__, TOGETHER):
         about = ((name, config.run_id, config.seed, learners[name]) for name in names)
         clients = [Participant(*each, MemoryStore(), request, asked) for each in about]
-        if config.capabilities.closed_form:
+        if closed_form:
             clients = [_solve(config, vocabulary, client) for client in clients]
         else:
             _train(config, [client for client in clients if client.learner.examples], is_late)
@@ -142,7 +143,7 @@ def _train(config: RunConfig, clients: Sequence[Participant], is_late: Callable[
 def _solve(config: RunConfig, vocabulary: Vocabulary, client: Participant) -> Participant:
     """Return the client with the solution of the task's closed form by its own statistics alone."""
     form, options = closed_form_of(config.task), config.method_options
-    trainer, solved = build_trainer(options), form.start(vocabulary, False)
+    trainer, solved = build_trainer(options), form.start(vocabulary, config.task_options, False)
     for _ in range(config.rounds):
         asked = replace(client, request=replace(client.request, statics=solved))
         found = expand(trainer.statistics(asked), form.template(solved))

@@ -6,18 +6,19 @@ from dataclasses import replace
 from functools import partial
 
 from client.enrolment import EnrolledRun
-from client.inference.model_choice import models_of_client
+from client.inference.model_choice import has_own_parameters, models_of_client
 from client.privacy.transforms import run_or_zeros
 from client.state import Store
 from client.tasks.learner import HasBaselines, HasProperty, Learner, training_loss
 from client.trainers.registry import build_trainer
-from client.training.comparison import MEASURED, measure_units, measure_used, to_document, to_paired
+from client.training.comparison import MEASURED, choose, measure_units, measure_used, to_document, to_paired, uses_of
 from client.training.participant import Participant
 from client.training.state import HEAD, load_group, return_to_round
 from common.arrays import Arrays, check_like, group
 from common.config.run import RunConfig
 from common.methods.base import choose_lowest
 from common.models import parameters
+from common.tasks.registry import TASKS
 from common.wire.messages import (
     AssignReply,
     AssignRequest,
@@ -34,9 +35,9 @@ TIE_WEIGHT = 1e-6
 def evaluate_models(config: RunConfig, participant: Participant, split: str, *, final: bool) -> EvaluateReply:
     """Return metrics of the baselines and of every model the client has, with their weights.
 
-    Of the finished model, also the metric of what the client uses and the sums of differences to the simple baseline; the
-    client stores all of them. The request of the participant has the shared model and the summed counts, and its steps are
-    those of `ADAPT`.
+    Of the finished model, also the metrics of what the client uses, chosen on validation data, and the sums of its
+    differences to the simple baseline; the client stores all of them. The request of the participant has the shared model
+    and the summed counts, and its steps are those of `ADAPT`.
     """
     options, learner, request = config.method_options, participant.learner, participant.request
     stored = participant.store.load(participant.run)
@@ -49,19 +50,25 @@ def evaluate_models(config: RunConfig, participant: Participant, split: str, *, 
     weights: Metrics = {}
     if isinstance(learner, HasBaselines):
         metrics, weights = map(dict, learner.baselines(split, request.statics))
-    models = models_of_client(options, request.model, state)
+    untrained = {name: p.detach().numpy() for name, p in learner.module.named_parameters()}  # a closed form sends none
+    models = models_of_client(options, request.model or untrained, state)
     for prefix, model in models.items():
         means, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in means.items()}
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}
     if not final:
         return EvaluateReply(request.round, metrics, weights)
-    used = next(iter(models.values()))
-    means, counts = measure_used(config, learner, used, request.statics, (metrics, weights))
-    reply = EvaluateReply(request.round, metrics | means, weights | counts)
-    units, simple = measure_units(learner, used, request.statics, split)
-    participant.store.write(participant.run, MEASURED, to_document(reply, units, simple))
-    return replace(reply, paired=to_paired(learner.task, units, simple))
+    choice, uses = next(iter(models)), dict[str, bool]()
+    if config.task_options.validation_share and TASKS[config.task].comparison is not None:
+        choice = choose(config, learner, models, request.statics, "validation")
+        means, counts = measure_used(config, choice, models, (metrics, weights))
+        metrics, weights, is_personal = metrics | means, weights | counts, has_own_parameters(config, request.model)
+        uses = uses_of(config.task, choice, tuple(models), is_personal=is_personal)
+    units, rivals = measure_units(learner, choice, models, request.statics, split)
+    reply = EvaluateReply(request.round, metrics, weights)
+    participant.store.write(participant.run, MEASURED, to_document(reply, units, rivals, uses))
+    sent = uses if config.privacy.unit == "none" else {}  # these numbers are exact
+    return replace(reply, paired=to_paired(learner.task, units, rivals, sent))
 
 
 def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, statics: Arrays) -> AssignReply:

@@ -22,6 +22,12 @@ class Federation(Options):
     min_clients: int = Field(2, ge=1)
     """Number of enrolled clients at which the run starts."""
 
+    min_holders: int = Field(3, ge=2)
+    """Number of clients that must have a name for it to enter a vocabulary that clients find.
+
+    It holds for `catalogue=federated`, and the run waits for as many clients.
+    """
+
     min_replies: int = Field(1, ge=1)
     """Quorum: a round with fewer usable replies stops the run; the last good model stays.
 

@@ -151,7 +151,9 @@ def configure_alone(config: RunConfig, rounds: int) -> RunConfig:
     others = ("planner.", "federation.", *(() if is_closed else ("algorithm.",)))  # the section `training` stays
     flat = {key: value for key, value in flatten(config).items() if not key.startswith(others)}
     flat |= {} if is_closed else {"method": ALONE}
+    flat |= {f"algorithm.{config.method_options.name}.min-count": 0} if config.capabilities.min_count else {}
     flat |= {"rounds": rounds, "evaluate-every": rounds, "run-id": "alone", "resume": False}
+    flat |= {"start-from": "", "half-life": 0.0}
     flat |= {"privacy.trust": "auto"} if config.privacy.resolved_trust == "helpers" else {}
     flat |= {f"tasks.{config.task}.{kebab(name)}": value for name, value in config.task_options.alone.items()}
     return parse(flat)

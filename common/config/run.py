@@ -25,7 +25,7 @@ from common.privacy.options import PrivacyOptions
 from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import FEDERATED, Vocabulary
 
 
 def names_rows(config: "RunConfig") -> bool:
@@ -215,15 +215,14 @@ def _add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a raw configuration that ends with the last sum if its method solves a closed form."""
+    if not isinstance(rounds := tree.get("rounds", 1), int) or rounds < 1:
+        return tree  # refused when it is validated
     method, task = tree.get("method", ""), tree.get("task", FIRST_TASK)
     if method not in METHODS or task not in TASKS or not METHODS[method].options().capabilities().closed_form:
         return tree
-    form, sections = TASKS[task].closed_form, tree.get("algorithm", {})
-    options = sections.get(method, {}) if isinstance(sections, Mapping) else sections
-    strength = options.get("strength", 0) if isinstance(options, Mapping) else getattr(options, "strength", 0)
-    privacy = tree.get("privacy", {})
+    form, privacy = TASKS[task].closed_form, tree.get("privacy", {})
     unit = privacy.get("unit", "none") if isinstance(privacy, Mapping) else getattr(privacy, "unit", "none")
-    sums = (form.sums - bool(strength) if unit == "none" else form.noised_sums) if form else 1
+    sums = (form.sums if unit == "none" else form.noised_sums) if form else 1
     return {**tree, "rounds": sums, "evaluate-every": sums}
 
 
@@ -265,10 +264,21 @@ class RunConfig(Options):
     """Number of rounds from one evaluation to the next; the last round is always evaluated."""
 
     catalogue: str = "demo"
-    """Public vocabulary of the task: `demo` or the path of a JSON file on the server."""
+    """Public vocabulary of the task: `demo`, the path of a JSON file on the server, or `federated`.
+
+    `federated`: the clients find it before the first round. It has the names in the data of `federation.min-holders` clients.
+    """
 
     resume: bool = False
     """Resume the run named `run-id` from its newest checkpoint."""
+
+    start_from: str = ""
+    """Name of the finished run from whose model, or sums, this one starts; empty for none."""
+
+    half_life: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """Days in which sums of the run in `start-from` lose half of their weight; 0: they keep it.
+
+    The days are those between the starts of both runs."""
 
     federation: Federation = Federation()
     privacy: PrivacyOptions = PrivacyOptions()
@@ -404,12 +414,34 @@ class RunConfig(Options):
         if capabilities.tasks and self.task not in capabilities.tasks:
             suited = " or ".join(f"task={task}" for task in sorted(capabilities.tasks))
             raise ValueError(f"{method} {capabilities.tasks_reason}, which task '{self.task}' lacks; set {suited}")
+        if self.half_life and not (self.start_from and capabilities.closed_form):
+            raise ValueError(
+                "half-life is the decay of earlier sums; set start-from=RUN and a method in closed form, such as method=ridge"
+            )
+        self._check_vocabulary()
         check_rows(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
             raise ValueError(f"{obstacle}; set privacy.trust=local")
         return self
+
+    def _check_vocabulary(self) -> None:
+        """Check that clients can find the vocabulary together, if they have to."""
+        if self.catalogue != FEDERATED:
+            return
+        if self.start_from:
+            raise ValueError(
+                "a run with start-from has the names of that run; remove catalogue=federated, or start-from"
+            )
+        if not TASKS[self.task].vocabulary.is_listed:
+            noun = TASKS[self.task].vocabulary.noun()
+            raise ValueError(f"catalogue=federated does not apply to the {noun} of task '{self.task}'; name a file")
+        if self.privacy.unit != "none":
+            raise ValueError(
+                f"catalogue=federated sends names without noise, which privacy.unit={self.privacy.unit} does not cover;"
+                " name a file, such as catalogue.json of an earlier run"
+            )
 
     def _check_without_validation(self) -> None:
         """Check that neither the planner nor an early stop needs a validation split."""
@@ -429,8 +461,25 @@ class RunConfig(Options):
             raise ValueError(
                 f"method {name} needs a closed form, which task '{self.task}' lacks; tasks with one: {able}"
             )
+        if least := self.capabilities.min_count:
+            self._check_min_count(least)
         if self.task_options.count_offset is True:
             raise ValueError(f"method {name} has sums of its own; remove tasks.{self.task}.count-offset=true")
+
+    def _check_min_count(self, least: int) -> None:
+        """Check that sums hold the exact number of clients with each row."""
+        option, federation = f"algorithm.{self.method_options.name}.min-count", self.federation
+        if self.privacy.unit != "none":
+            raise ValueError(
+                f"{option}={least} does not apply to runs with noise, which covers rare rows; set {option}=0"
+            )
+        for key, value, exact in (
+            ("federation.robust", federation.robust, "none"),
+            ("federation.encoding", federation.encoding, "float32"),
+            ("secure-sums.groups", self.secure_sums.groups, 1),
+        ):
+            if value != exact:
+                raise ValueError(f"{option}={least} needs the exact number of clients with a row; set {key}={exact}")
 
     def _check_records(self) -> None:
         """Check that DP-SGD applies to the task, the method and the mechanism."""

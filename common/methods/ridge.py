@@ -1,5 +1,6 @@
 """Options of ridge regression in closed form, from sums of statistics."""
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
@@ -13,6 +14,11 @@ STATISTICS = (
 )
 """Uncovered channel of sums without noise."""
 
+RARE = (
+    "sums of statistics of {least} or more clients: of rows that fewer have, clients get nothing, if all clients report"
+    " truthfully which rows they have; numbers of the clients of each row reach the server, and in plaintext the rows of each"
+)
+"""Uncovered channel of sums without noise that leave out rare rows."""
 
 LEAST_STRENGTH = 1e-3
 """Smallest λ other than 0."""
@@ -37,9 +43,19 @@ class Ridge(MethodOptions):
     They choose by data that they hide from themselves, through one more sum of hits.
     """
 
+    min_count: int = Field(0, ge=0, le=100_000)
+    """Smallest number of clients with an item or a pair in the sums; 0: one is enough.
+
+    Items and pairs of fewer clients are left out of the solution. Each row of a client's statistics has one number more, 1.
+    """
+
+    def capabilities(self) -> Capabilities:
+        """Return the capabilities under these options."""
+        return replace(self.fixed_capabilities, min_count=self.min_count)
+
     def uncovered(self) -> tuple[str, ...]:
         """Return the uncovered channels under these options."""
-        return (STATISTICS,)
+        return (RARE.format(least=self.min_count) if self.min_count > 1 else STATISTICS,)
 
     @field_validator("strength")
     @classmethod

@@ -101,7 +101,7 @@ NOISED_BITS, EXACT_BITS = 32, 64
 LONGEST_RUN = 200
 """Maximum number of characters of a run's name."""
 
-_CHANNEL = re.compile(r"train(/(0|[1-9][0-9]{0,2}))?|counts|evaluate")
+_CHANNEL = re.compile(r"train(/(0|[1-9][0-9]{0,2}))?|counts|evaluate|names/[01]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -117,7 +117,7 @@ class SumTerms:
     """Name of the run."""
     round: int
     channel: str
-    """`train`, `train/g` of group g, `counts` or `evaluate`: one sum for each in a round."""
+    """`train`, `train/g` of group g, `counts`, `evaluate` or `names/k`: one sum for each in a round."""
     size: int
     """d, number of numbers in a vector."""
     bits: int

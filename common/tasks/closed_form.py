@@ -1,8 +1,8 @@
 """Models that follow from sums over clients in closed form, as methods without training use them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,69 @@ VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
 
 @dataclass(frozen=True)
+class RowNames:
+    """Names that the rows of a table of statistics stand for, by which another run finds them again.
+
+    A row is a combination of names, one of each list, or a pair of such combinations.
+
+    Args:
+        lists: What is solved so far -> lengths of the lists of names.
+        chosen: Array of the solution with the combinations that have rows, ascending; empty: all have, in order.
+        pairs: Rows of pairs of combinations: `unordered` as in `pairs_of`, or `ordered`, i·N + j.
+    """
+
+    lists: Callable[[Arrays], Sequence[int]]
+    chosen: str = ""
+    pairs: Literal["", "unordered", "ordered"] = ""
+
+    def read(self, solved: Arrays, rows: Ints) -> Ints:
+        """Return the indices of the names of each row, as many columns as it has names."""
+        if self.pairs == "unordered":
+            large = ((np.sqrt(8.0 * rows + 1) - 1) / 2).astype(np.int64)
+            members = [rows - large * (large + 1) // 2, large]
+        else:
+            members = [*np.divmod(rows, len(solved[self.chosen]))] if self.pairs else [rows]
+        ids = [solved[self.chosen][one] for one in members] if self.chosen else members
+        return np.stack([index for one in ids for index in np.unravel_index(one, tuple(self.lists(solved)))], axis=1)
+
+    def find(self, solved: Arrays, names: Ints) -> Ints:
+        """Return the row of each combination of names; −1 for those without a row."""
+        lists = self.lists(solved)
+        members = [
+            np.ravel_multi_index(tuple(part.T), tuple(lists), mode="clip")
+            for part in np.split(names.astype(np.int64), names.shape[1] // len(lists), axis=1)
+        ]
+        is_inside = (names < np.tile(lists, len(members))).all(axis=1)
+        if self.chosen:
+            chosen = solved[self.chosen]
+            positions = [np.searchsorted(chosen, one).clip(max=len(chosen) - 1) for one in members]
+            for one, position in zip(members, positions, strict=True):
+                is_inside &= chosen[position] == one
+            members = positions
+        if not self.pairs:
+            rows = members[0]
+        elif self.pairs == "ordered":
+            rows = members[0] * len(solved[self.chosen]) + members[1]
+        else:
+            large = np.maximum(*members)
+            rows = large * (large + 1) // 2 + np.minimum(*members)
+        return np.where(is_inside, rows, -1)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Effort of a solve.
+
+    Args:
+        bytes: Memory beside the sum.
+        operations: Multiplications and additions in float64.
+    """
+
+    bytes: float = 0.0
+    operations: float = 0.0
+
+
+@dataclass(frozen=True)
 class ClosedForm(Generic[VocabularyT]):
     """Closed form of a task: a few sums over the clients, each of which may depend on the earlier ones.
 
@@ -21,26 +84,85 @@ class ClosedForm(Generic[VocabularyT]):
     request, and is the model in the end.
 
     Args:
-        sums: Number of sums; one less if λ is given.
+        sums: Number of sums.
         noised_sums: Number of sums in runs with noise, among which the budget is divided.
-        start: (vocabulary, True in runs with noise) -> what is known before the first sum, such as sizes.
+        start: (vocabulary, options of the task, True in runs with noise) -> what is known before the first sum, such as sizes.
         template: What is solved so far -> zeros of the names, shapes and dtypes of a client's next statistics. Tables may be
             sent as rows.
         solve: (what is solved so far, next sums in float64, strength λ of the ridge or 0 if clients choose it) -> what is
             solved after these sums.
-        limit_masked: What is known before the first sum -> the same in secure sums, in which a client's vector has all rows.
+        limit_masked: (what is known before the first sum, columns that each table has in addition) -> the same in secure
+            sums, in which a client's vector has all rows.
+        lasting: Statistic -> names of its rows, for sums to which a run that continues this one adds its own. Other
+            statistics, such as hits by λ, depend on a model and are those of one run.
+        effort: What is solved so far -> effort of the next solve, if it is more than a few additions.
     """
 
     sums: int
     noised_sums: int
-    start: Callable[[VocabularyT, bool], Arrays]
+    start: Callable[[VocabularyT, Any, bool], Arrays]
     template: Callable[[Arrays], Arrays]
     solve: Callable[[Arrays, Arrays, float], Arrays]
-    limit_masked: Callable[[Arrays], Arrays] = lambda started: started
+    limit_masked: Callable[[Arrays, int], Arrays] = lambda started, columns: started
+    lasting: Mapping[str, RowNames] = field(default_factory=dict)
+    effort: Callable[[Arrays], Effort] = lambda solved: Effort()
+
+    def name_sums(self, solved: Arrays, sums: Arrays) -> Arrays:
+        """Return the rows of lasting sums other than 0, with the indices of their names, n × names."""
+        found: Arrays = {}
+        for name in self.lasting.keys() & sums.keys():
+            rows = np.flatnonzero(sums[name].reshape(len(sums[name]), -1).any(axis=1))
+            found[name + NAMES] = self.lasting[name].read(solved, rows).astype(np.int32)
+            found[name + VALUES] = sums[name][rows].astype(np.float64)
+        return found
+
+    def add_named(self, solved: Arrays, sums: Arrays, named: Arrays) -> Arrays:
+        """Return the next sums plus those of an earlier run, in the form of `name_sums`.
+
+        Names without a row in this run are left out.
+        """
+        found = dict(sums)
+        for name in self.lasting.keys() & sums.keys():
+            if name + NAMES in named:
+                rows, values = self.lasting[name].find(solved, named[name + NAMES]), named[name + VALUES]
+                found[name] = np.array(sums[name], np.float64)
+                found[name][rows[rows >= 0]] += values[rows >= 0]
+        return found
+
+
+NAMES, VALUES = "/names", "/values"
+"""Suffixes of the arrays of named sums."""
 
 
 AnyClosedForm = ClosedForm[Any]
 """Closed form of any vocabulary."""
+
+
+def limit_pairs(most: int, columns: int, further: int) -> int:
+    """Return the number of items whose pairs, with further columns, take the room of those of `most`."""
+    return int(most * (columns / (columns + further)) ** 0.5)
+
+
+def widen(template: Arrays) -> Arrays:
+    """Return a template whose tables have one column more; see `count_clients`."""
+    return {n: np.zeros((len(a), a.shape[1] + 1), a.dtype) if a.ndim == 2 else a for n, a in template.items()}
+
+
+def count_clients(statistics: Arrays) -> Arrays:
+    """Return a client's statistics with a column more in each table: 1 for rows that are not all zero."""
+    return {
+        n: np.concatenate([a, (a != 0).any(axis=1, keepdims=True).astype(a.dtype)], axis=1) if a.ndim == 2 else a
+        for n, a in statistics.items()
+    }
+
+
+def drop_rare(sums: Arrays, least: int) -> Arrays:
+    """Return sums over `count_clients` without its column; rows of fewer than `least` clients are zero."""
+    found = {n: a[:, :-1].copy() if a.ndim == 2 else a for n, a in sums.items()}
+    for n, a in sums.items():
+        if a.ndim == 2:
+            found[n][a[:, -1] < least - 0.5] = 0
+    return found
 
 
 def sum_entries(table: str, entries: Sequence[tuple[Ints, float | Floats]]) -> Arrays:
@@ -67,10 +189,19 @@ def pairs_of(positions: Ints) -> Ints:
     return np.asarray(positions[large] * (positions[large] + 1) // 2 + positions[small], np.int64)
 
 
+def upper(pairs: Floats) -> Floats:
+    """Return the upper triangle of a symmetric matrix, V × V, of the values of its pairs; see `pairs_of`."""
+    size = int(np.sqrt(2 * len(pairs)))
+    matrix, first = np.zeros((size, size)), 0
+    for row in range(size):
+        matrix[: row + 1, row] = pairs[first : first + row + 1]
+        first += row + 1
+    return matrix
+
+
 def symmetric(pairs: Floats) -> Floats:
     """Return the symmetric matrix, V × V, of the values of its V(V + 1)/2 pairs; see `pairs_of`."""
-    size = int(np.sqrt(2 * len(pairs)))
-    matrix = np.zeros((size, size))
-    matrix[np.tri(size, dtype=bool)] = pairs
-    matrix += np.tril(matrix, -1).T
+    matrix = upper(pairs)
+    for row in range(len(matrix)):
+        matrix[row, :row] = matrix[:row, row]
     return matrix

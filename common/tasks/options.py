@@ -40,6 +40,7 @@ class Capabilities:
         choice_rounds: Number of rounds for which such a choice holds.
         extra_releases: Number of further data-dependent replies per round, such as cluster assignments; secure sums have none.
         closed_form: True if the server solves for the task's closed form, one sum a round, and nothing is trained.
+        min_count: Smallest number of clients with a row of statistics; rows of fewer are zero. 0: no limit.
         moves_all_rows: True if a local step moves rows of tables whose gradient is zero.
     """
 
@@ -60,6 +61,7 @@ class Capabilities:
     extra_releases: int = 0
     moves_all_rows: bool = False
     closed_form: bool = False
+    min_count: int = 0
 
 
 @dataclass(frozen=True)

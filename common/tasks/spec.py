@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from common.arrays import Arrays
 from common.errors import ConfigError, WireError
 from common.methods.base import MethodOptions
-from common.metrics import MetricFamily, MetricSpec, find_metric
+from common.metrics import USED, MetricFamily, MetricSpec, find_metric
 from common.options import Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.closed_form import ClosedForm
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 SIMPLE = "simple"
-"""Key of the sums of differences to the simple baseline."""
+"""Key of the sums of differences to the simple baseline, and its start for further ones."""
 
 ALONE = "alone"
 """Key of the sums of differences to models that each client trained alone."""
@@ -28,7 +28,15 @@ ALONE_PREFIX = "alone_"
 """Prefix of the metrics of these models."""
 
 BOTH = "both"
-"""Key of the sums of differences to the better of both, unit by unit."""
+"""Key of the sums of differences to the better of both, unit by unit, and its start for further baselines."""
+
+PERSONAL, SHARED = "personalized model", "shared model"
+"""Names of the models that a client may use."""
+
+
+def uses_key(name: str) -> str:
+    """Return the key of the numbers of units that use a model or baseline, and that do not."""
+    return f"uses_{name.replace(' ', '_')}"
 
 
 @dataclass(frozen=True)
@@ -38,12 +46,14 @@ class Comparison:
     Args:
         units: Plural noun of the units of data, such as `homes`.
         baseline: Name of the simple baseline, whose metric is that of `TaskSpec.simple`.
-        answers: True if the baseline answers a client's queries where noise left the model no better.
+        others: Name of each further baseline -> metric key -> key of the same metric of that baseline.
+        summed: Those of `others` that need sums over clients.
     """
 
     units: str
     baseline: str
-    answers: bool = False
+    others: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    summed: frozenset[str] = frozenset()
 
 
 OptionsT = TypeVar("OptionsT", bound=TaskOptions)
@@ -95,6 +105,8 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         closed_form: Model that follows from sums without training, for method `ridge`; None if the task has none.
         pooled: Names of untrained inputs that the server pools from released values; available in runs with noise.
         defaults: Options that `--task NAME` sets where no method is named; `method` among them.
+        network: The same of the trained model of a task whose default is a closed form. They hold where its method is named,
+            and where each client draws its own noise.
         planner_validation_share: Validation split that a planner gets if the run sets none.
         loss_is_error: True if the training loss of a model variant is an error measure.
         simple: Metric key -> key of the same metric of the simple baseline.
@@ -120,6 +132,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     closed_form: ClosedForm[VocabularyT] | None = None
     pooled: frozenset[str] = frozenset()
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
+    network: Mapping[str, Scalar] = field(default_factory=dict)
     planner_validation_share: float = 0.1
     loss_is_error: Callable[[ModelVariant], bool] = lambda model: True
     simple: Mapping[str, str] = field(default_factory=dict)
@@ -151,10 +164,40 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
             )
 
     @property
+    def baselines(self) -> Mapping[str, Mapping[str, str]]:
+        """Name of each baseline -> metric key -> key of that metric of the baseline; the simple one first."""
+        return {self.comparison.baseline: self.simple, **self.comparison.others} if self.comparison else {}
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """Names of the baselines for which clients send nothing, with which the verdict compares; the simple one first."""
+        return tuple(name for name in self.baselines if self.comparison and name not in self.comparison.summed)
+
+    def paired_key(self, kind: str, baseline: str) -> str:
+        """Return the key of the sums of differences of that kind, `SIMPLE` or `BOTH`, to a baseline."""
+        return kind if baseline == self.rivals[0] else f"{kind}_{baseline.replace(' ', '_')}"
+
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """Keys of all sums over units; none without a comparison."""
+        kinds = (self.paired_key(kind, name) for kind in (SIMPLE, BOTH) for name in self.rivals)
+        return (*kinds, ALONE, *self.uses) if self.comparison else ()
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """Keys of the numbers of units by what they use; none without a comparison."""
+        return tuple(map(uses_key, (PERSONAL, SHARED, *self.baselines))) if self.comparison else ()
+
+    @property
     def higher_is_better(self) -> bool:
         """True if higher values of the objective are better."""
         found = self.find_metric(self.objective.metric)
         return found is not None and found.better == "higher"
+
+    @property
+    def trained(self) -> Mapping[str, Scalar]:
+        """Options with which the task trains a model."""
+        return self.network or self.defaults
 
     def private(self, names: Collection[str], capabilities: Capabilities) -> frozenset[str]:
         """Return the parameters, among those names, that stay with a client under a method."""
@@ -177,7 +220,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
 
     def find_metric(self, key: str) -> MetricSpec | None:
         """Return the description of a metric that clients report; None if the task declares none."""
-        return find_metric(key, self.metrics, self.families)
+        return find_metric(key, self.metrics, (*self.families, USED))
 
     def is_client_only(self, parameter: str) -> bool:
         """Return True if the parameter never leaves a client, whatever the method."""

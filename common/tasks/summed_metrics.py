@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 
 from common.arrays import Array, Arrays, add_prefix, group
-from common.metrics import power_of
-from common.tasks.spec import ALONE, ALONE_PREFIX, BOTH, SIMPLE, AnyTask
+from common.metrics import USED, power_of
+from common.tasks.spec import ALONE_PREFIX, AnyTask
 
 VALUES = "metrics"
 """Name of the values and their presence, K × 2."""
@@ -93,7 +93,8 @@ def summed_metrics(task: AnyTask, *, noised: bool) -> SummedMetrics:
     if task.comparison is None:
         return SummedMetrics(ranges)
     alone = {f"{ALONE_PREFIX}{task.objective.metric}": ranges[task.objective.metric]}
-    return SummedMetrics(ranges | alone, (SIMPLE, ALONE, BOTH))
+    used = {f"{USED.prefix}{key}": ranges[key] for baseline in task.baselines.values() for key in baseline}
+    return SummedMetrics(ranges | used | alone, task.pairs)
 
 
 def _range_of(task: AnyTask, key: str) -> tuple[float, float]:

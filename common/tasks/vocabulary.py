@@ -2,12 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from common.errors import DataError
+
+FEDERATED = "federated"
+"""Vocabulary that the clients of a run find before its first round."""
+
+Entry = tuple[Any, ...]
+"""Field of a vocabulary, a key in it where it has keys, and a name."""
 
 
 class Vocabulary(BaseModel):
@@ -37,10 +43,65 @@ class Vocabulary(BaseModel):
         """Return the SHA-256 of the canonical JSON, hexadecimal."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
+    def extended(self, other: Self) -> Self:
+        """Return this vocabulary with the names that another one adds behind its own, whose indices stay.
+
+        Raises:
+            DataError: They differ in more than names.
+        """
+        return type(self).model_validate(
+            {field: self._extend(field, getattr(self, field), other) for field in type(self).model_fields}
+        )
+
+    def _extend(self, field: str, values: Any, other: Self) -> Any:
+        """Return the values of a field with those that another vocabulary adds; lists of names grow.
+
+        Raises:
+            DataError: Other values have to be equal.
+        """
+        added = getattr(other, field)
+        if isinstance(values, tuple):
+            present = set(values)
+            return (*values, *(name for name in added if name not in present))
+        if values != added:
+            raise DataError(f"vocabularies of {self.noun()} differ in {field}: {values} and {added}")
+        return values
+
     @classmethod
     def noun(cls) -> str:
         """Return the noun of the names, for messages."""
         return " and ".join(name.replace("_", " ") for name in cls.model_fields)
+
+    is_listed: ClassVar[bool] = True
+    """True if names alone make the vocabulary, so that clients can find it together."""
+
+    def entries(self) -> list[Entry]:
+        """Return the names one by one, each with its field and, in a field with keys, its key."""
+        found: list[Entry] = []
+        for field, listed in self.model_dump(mode="json").items():
+            for key, names in listed.items() if isinstance(listed, dict) else [(None, listed)]:
+                found += [(field, name) if key is None else (field, key, name) for name in names]
+        return found
+
+    @classmethod
+    def from_entries(cls, entries: Collection[Entry]) -> Self:
+        """Return the vocabulary of these entries, in alphabetical order; the inverse of `entries`.
+
+        Raises:
+            DataError: They make no vocabulary of this class.
+        """
+        fields: dict[str, Any] = {name: [] for name, field in cls.model_fields.items() if field.is_required()}
+        for field, *keys, name in sorted(entries, key=str):
+            if keys:
+                fields.setdefault(field, {}).setdefault(keys[0], []).append(name)
+            else:
+                fields.setdefault(field, []).append(name)
+        return cls.from_json(json.dumps(fields))
+
+
+def entry_text(entry: Entry) -> str:
+    """Return an entry as JSON, by which clients compare their names."""
+    return json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
 
 
 def check_names(noun: str, names: Sequence[str]) -> None:

@@ -107,7 +107,7 @@ class OpenReply:
 HelperPayload = HelperRequest | HelperReply | PrepareRequest | PrepareReply | OpenRequest | OpenReply
 
 
-SCHEMA = 13
+SCHEMA = 14
 """Version of the schema, checked when a message is decoded."""
 
 # Rhythm of the clients' heartbeats, by which the server separates slow clients from lost ones.
@@ -152,7 +152,7 @@ class EnrolRequest:
     config: str
     """Resolved `RunConfig` as JSON."""
     catalogue: str
-    """Public vocabulary of the task as JSON."""
+    """Public vocabulary of the task as JSON; empty while the clients find it."""
     helpers: list[str] = field(default_factory=list)
     """Cards of the run's helpers in the order of their names, as JSON; empty without secure sums."""
     refusal: str = ""
@@ -181,10 +181,13 @@ class EnrolReply(LedgerReply):
 class CountsRequest(SumRequest):
     """Request for the summed counts of a model's offset.
 
-    The counts carry the run's noise or, if the policy allows it, are sent in plaintext.
+    The counts carry the run's noise or, if the policy allows it, are sent in plaintext. In an enrolment without a vocabulary,
+    they are those of names in the client's data (`common.tasks.names`).
     """
 
     enrolment: str
+    frequent: Arrays = field(default_factory=dict)
+    """Hash -> buckets that enough clients have, in the second of the two sums of names; else empty."""
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,9 @@ COMMANDS: tuple[CommandRef, ...] = (
     CommandRef("invite", "deploy.commands.invite:invite", "Write the invitation for owners of clients.", "Prepare"),
     CommandRef("nodes", "deploy.commands.nodes:nodes", "Admit, list and revoke clients of this server.", "Prepare"),
     CommandRef(
+        "forget", "deploy.commands.forget:forget", "Forget a client of this server, in all its runs.", "Prepare"
+    ),
+    CommandRef(
         "status",
         "deploy.commands.status:status",
         "Show the federation of this folder, and what a client on this machine was asked, sent and spent.",
@@ -76,7 +79,7 @@ COMMANDS: tuple[CommandRef, ...] = (
     CommandRef("resume", "deploy.commands.status:resume", "End the pause of the clients of a state folder.", "Owner"),
     CommandRef(
         "leave",
-        "deploy.commands.status:leave",
+        "deploy.commands.leave:leave",
         "Let the clients of a state folder leave after the work under way, like SIGTERM.",
         "Owner",
     ),

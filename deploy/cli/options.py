@@ -136,12 +136,15 @@ Dates = Annotated[
 ]
 Catalogue = Annotated[
     Path | None,
-    typer.Option(help="Use this public vocabulary (JSON); default: the one of the data."),
+    typer.Option(
+        help="Use this public vocabulary (JSON), or federated: the one that the clients find; default: the one of the data."
+    ),
 ]
 SharedCatalogue = Annotated[
     Path | None,
     typer.Option(
-        "--catalogue", help="Use this public vocabulary (JSON) for all clients; default: the one of the embedded data."
+        "--catalogue",
+        help="Use this public vocabulary (JSON), or federated: clients find it; default: the one of the embedded data.",
     ),
 ]
 Clients = Annotated[
@@ -244,6 +247,22 @@ class RunRequest:
     resume: Annotated[
         str, typer.Option(metavar="ID", autocompletion=list_runs, help="Continue this run from its newest checkpoint.")
     ] = ""
+    start_from: Annotated[
+        str,
+        typer.Option(
+            metavar="RUN",
+            autocompletion=list_runs,
+            help="Start from the model, or the sums, of this finished run, with its options and further names.",
+        ),
+    ] = ""
+    half_life: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="DAYS",
+            help="With --start-from: let sums lose half of their weight in so many days; default: they keep it.",
+        ),
+    ] = None
     round: Annotated[
         int | None,
         typer.Option(min=1, help="With --resume: go back to this round's checkpoint, and remove what followed it."),

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from common.config.reference import OptionReference
 
 NAMED = {
-    **{key: f"--{key}" for key in ("run-id", "method", "task", "rounds", "seed", "catalogue", "resume")},
+    **{
+        key: f"--{key}"
+        for key in ("run-id", "method", "task", "rounds", "seed", "catalogue", "resume", "start-from", "half-life")
+    },
     "federation.min-clients": "--clients",
     "privacy.epsilon": "--epsilon",
     "privacy.delta": "--delta",

@@ -51,11 +51,11 @@ def serve(
     from deploy.federation.fork_server import ForkServer
 
     with closing(ForkServer()) as fork_server:  # it imports while this process reads the run
-        from deploy.cli.output import console
+        from deploy.cli.output import console, note
         from deploy.commands.ui import page_of
         from deploy.federation import start as federation
         from deploy.federation.processes import Processes
-        from deploy.federation.request import resolve, with_catalogue
+        from deploy.federation.request import owners_must_allow, resolve, with_catalogue, without_effect
         from deploy.federation.runs import remember, removed_unless_started, runs_folder
         from deploy.federation.status import store_order
         from deploy.federation.watch import finish
@@ -79,6 +79,8 @@ def serve(
             remember(runs_folder() / config.run_id, "serve", "", config.federation.min_clients)
         store_order(home, config, port)
         _announce(config, superlink, home)
+        for line in (*owners_must_allow(config), *without_effect(request, config)):
+            note(line)
         page, folder = page_of(config.run_id, wanted=ui, json=json), removed_unless_started(config.run_id)
         with page, folder, Processes(fork_server=fork_server) as processes:
             finish(federation.train(processes, superlink, order, console), json, examples=False)
@@ -144,10 +146,10 @@ def submit(
 
     Watches the run to its end. The SuperLink must write runs to the folder ($FEDLOOM_RUNS) from which this command reads them.
     """
-    from deploy.cli.output import console
+    from deploy.cli.output import console, note
     from deploy.federation import start as federation
     from deploy.federation.processes import Processes
-    from deploy.federation.request import resolve, with_catalogue
+    from deploy.federation.request import owners_must_allow, resolve, with_catalogue, without_effect
     from deploy.federation.runs import remember, removed_unless_started, runs_folder
     from deploy.federation.watch import finish
     from deploy.superlink.control import Control
@@ -160,5 +162,7 @@ def submit(
     if not config.resume:
         remember(runs_folder() / config.run_id, "submit", "", config.federation.min_clients)
     record_process(work.resolve() / FOLDER, COMMAND, run=config.run_id)
+    for line in (*owners_must_allow(config), *without_effect(request, config)):
+        note(line)
     with removed_unless_started(config.run_id), Processes() as processes:
         finish(federation.submit(processes, work.resolve(), superlink, order, console), json)

@@ -1,4 +1,4 @@
-"""`fedloom status`, `pause`, `resume`, `leave`: federation of this folder, clients of a state."""
+"""`fedloom status`, `pause`, `resume`: federation of this folder, clients of a state."""
 
 import time
 from collections.abc import Iterator
@@ -260,21 +260,6 @@ def resume(state_dir: StateFolder = STATE) -> None:
         say(f"resumed: {_running_names(folder) or 'no client runs now'}")
     else:
         say("no client of this state folder was paused")
-
-
-def leave(state_dir: StateFolder = STATE) -> None:
-    """Let the clients of a state folder leave after the work under way, like SIGTERM.
-
-    They finish and send the current reply, since it has already cost privacy budget. Start `fedloom join` again to return.
-    """
-    from client.owner import control
-    from common.errors import ConfigError
-    from deploy.cli.output import say
-
-    found = control.leave(state_folder(state_dir))
-    if not found:
-        raise ConfigError(f"no client runs in state folder {state_dir}; give the --state-dir of `fedloom join`")
-    say(f"leaving after the work under way: {', '.join(f'{one.client} (process {one.pid})' for one in found)}")
 
 
 def _running_names(folder: Path) -> str:

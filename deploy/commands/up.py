@@ -72,7 +72,7 @@ def up(
             soft_wrap=True,
         )
         if local.helpers:
-            note(f"{count(len(local.helpers), 'helper')} on this machine: {WARNING}")
+            note(f"clients share sums only: masked by {count(len(local.helpers), 'helper')} on this machine; {WARNING}")
         with page_of(local.config.run_id, wanted=ui, json=json):
             with removed_unless_started(local.config.run_id), Processes(fork_server=fork_server) as processes:
                 keys = local.start(processes, superlink.address)

@@ -4,7 +4,7 @@ Federations of processes and simulations share this code, so their partitions ar
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.tasks.registry import read_vocabulary
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import FEDERATED, Vocabulary
 from deploy.data.partitions import Partitioning
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file
@@ -30,10 +30,13 @@ def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:
     """Read a vocabulary file; None gives None.
 
     Raises:
+        ConfigError: The vocabulary is one that clients find.
         DataError: The file is missing or holds no vocabulary.
     """
     if path is None:
         return None
+    if str(path) == FEDERATED:
+        raise ConfigError("the vocabulary of --catalogue federated is found by the clients of a run; give a file here")
     try:
         return read_vocabulary(task, path.read_text("utf-8-sig"))
     except OSError as error:
@@ -139,9 +142,23 @@ def write_clients(
             placed(folder.name, task, share, folder, dialect=dialect.options if share in owned else ())
             for folder, share in zip(homes, shares, strict=True)
         ]
+    _store(home, specs)
+    return specs
+
+
+def _store(home: Path, specs: Sequence[ClientSpec]) -> None:
     stored = json.dumps([asdict(spec) for spec in specs], default=str)
     write_file(home / "clients.json", stored.encode(), overwrite=True)
-    return specs
+
+
+def move_clients(home: Path, target: Path, leaves: Callable[[str], bool]) -> None:
+    """Move the folder of a run's clients, and store those that stay.
+
+    The folder of a client that leaves is moved, too: it is its owner's.
+    """
+    staying = [spec for spec in stored_clients(home) if not leaves(spec.name)]
+    home.rename(target)
+    _store(target, [replace(spec, home=target.resolve() / spec.name) for spec in staying])
 
 
 def stored_clients(home: Path) -> list[ClientSpec]:

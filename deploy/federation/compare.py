@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from client.data.dataset import AnyDataset
+from client.data.read import read_under
 from client.tasks.registry import build_learner
 from client.training.alone import measure_alone
 from client.training.comparison import (
@@ -18,15 +19,20 @@ from client.training.comparison import (
     to_paired,
     values,
 )
+from common.arrays import Arrays
 from common.config.parse import configure_alone
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.tasks.spec import ALONE, BOTH, SIMPLE
+from common.tasks.registry import read_vocabulary
+from common.tasks.spec import ALONE
+from common.tasks.vocabulary import FEDERATED
 from common.text import count
 from common.wire.messages import EvaluateReply
 from deploy.cli.output import console
+from deploy.federation.runs import runs_folder
 from deploy.federation.start import ClientSpec
 from server.aggregation.metrics import Evaluation, PairedSums, pool_sums, summarize
+from server.record.folder import RunDirectory
 from server.record.result import Result
 from server.record.verdict import compare_alone, floor_of, judge_run
 
@@ -46,24 +52,25 @@ def with_local_metrics(result: Result, measured: Mapping[str, Measured]) -> Resu
     if result.metrics or not measured:
         return result
     local = pool_measured(result.task, measured)
-    sums = local.paired.get(SIMPLE, PairedSums())
-    verdict = result.verdict or judge_run(result.task, local.metrics, result.best, sums)
+    verdict = result.verdict or judge_run(result.task, local.metrics, result.best, local.paired)
     return replace(result, local=dict(local.metrics), verdict=verdict, **floor_of(result.task, local.metrics))
 
 
 def pool_measured(task: str, measured: Mapping[str, Measured]) -> Evaluation:
     """Return the means over clients, as the server forms them."""
-    replies = {
-        name: EvaluateReply(0, one.metrics, one.weights, to_paired(task, values(one.units), values(one.simple)))
-        for name, one in measured.items()
-    }
+    replies = {name: EvaluateReply(0, one.metrics, one.weights, _paired(task, one)) for name, one in measured.items()}
     return summarize(replies)
 
 
+def _paired(task: str, one: Measured) -> Arrays:
+    return to_paired(task, values(one.units), {name: values(rival) for name, rival in one.rivals.items()}, one.uses)
+
+
 def pair_clients(task: str, measured: Mapping[str, Measured], alone: Mapping[str, Measured]) -> dict[str, PairedSums]:
-    """Return the differences to models trained alone, and to the better of them and the baseline."""
+    """Return the differences to models trained alone, and to the better of them and each rival."""
     pairs = [pair_with_alone(task, measured[name], alone[name]) for name in measured if name in alone]
-    return {key: pool_sums(sums[key] for sums in pairs if sums) for key in (ALONE, BOTH)}
+    keys = dict.fromkeys([ALONE, *(key for sums in pairs for key in sums)])
+    return {key: pool_sums(sums[key] for sums in pairs if sums) for key in keys}
 
 
 MOST_CLIENTS = 2_000
@@ -91,7 +98,11 @@ def with_alone(
         soft_wrap=True,
     )
     try:
-        alone = train_alone(config, result.rounds_done, {f"client-{k}": partitions[k] for k in drawn})
+        chosen = {f"client-{k}": partitions[k] for k in drawn}
+        if config.catalogue == FEDERATED:
+            vocabulary = read_vocabulary(config.task, RunDirectory(runs_folder(), config.run_id).catalogue())
+            chosen = {name: read_under(config.task, part, vocabulary) for name, part in chosen.items()}
+        alone = train_alone(config, result.rounds_done, chosen)
     except (FedloomError, KeyboardInterrupt):
         return result
     value = pool_measured(result.task, alone).metrics.get(verdict.metric)

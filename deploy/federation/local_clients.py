@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from client.data.dataset import AnyDataset, is_demo
-from client.data.read import with_test
+from client.data.read import read_all, with_test
 from client.data.tables.schema import Dialect
 from client.owner.policy import read_policy
 from client.tasks.registry import build_learner
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.node_names import fingerprint
+from common.options import Scalar
+from common.tasks.registry import TASKS
+from common.tasks.vocabulary import FEDERATED
 from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
 from deploy.cli.output import console, note
@@ -31,6 +34,8 @@ from deploy.data.sources import (
 from deploy.federation import start as federation
 from deploy.federation.processes import Processes
 from deploy.federation.request import (
+    extended_vocabulary,
+    name_vocabulary,
     refusal,
     repeat_partition,
     resolve,
@@ -38,8 +43,9 @@ from deploy.federation.request import (
     run_vocabulary,
     stop_of_up,
     with_catalogue,
+    without_effect,
 )
-from deploy.federation.runs import Command, remember, runs_folder
+from deploy.federation.runs import Command, origin_of, remember, runs_folder
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file
 from deploy.keys.nodes import load_public_key, make_node_key, public_path
@@ -68,12 +74,16 @@ def helper_homes(config: RunConfig, home: Path) -> dict[str, Path]:
     return {name: home / name for name in (f"helper-{k}" for k in range(1, number + 1))}
 
 
-def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path) -> Path:
+OPEN = 'allow-counts = "summed"\nmin-sum = 2\n'
+"""Policy of clients of own data without a policy file: they share sums among themselves."""
+
+
+def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path, unset: str = "") -> Path:
     """Write a policy of clients that also pins the helpers; one with own pins stays as it is.
 
-    Missing keys of helpers are created.
+    Missing keys of helpers are created. `unset` is the text of a policy that the owner did not give.
     """
-    text = policy.read_text("utf-8") if policy else ""
+    text = policy.read_text("utf-8") if policy else unset
     if policy and "helpers" in tomllib.loads(text):
         return policy
     for path in (home / "node.key" for home in homes.values()):
@@ -129,7 +139,8 @@ class LocalClients:
         policy, patience = self.policy, PATIENCE_SECONDS + SECONDS_A_KEY * (len(self.specs) + len(self.helpers))
         ca = self.server / "ca.pem"
         if self.helpers and (policy or not is_demo(self.specs[0].data)):  # else clients pin them at first contact
-            policy = pin_helpers(self.helpers, policy, self.home / PINNED)
+            unset = OPEN if self.config.capabilities.closed_form else ""
+            policy = pin_helpers(self.helpers, policy, self.home / PINNED, unset)
         return [
             *(federation.start_helper(processes, home, server, ca, patience) for home in self.helpers.values()),
             *(federation.start_client(processes, spec, server, ca, policy, patience) for spec in self.specs),
@@ -151,7 +162,8 @@ def prepare_clients(
         DataError: The data cannot be read or partitioned.
     """
     decided = {"federation.stop": stop} if (stop := stop_of_up(request)) is not None else {}
-    config = resolve(request, {**decided, "federation.min-clients": clients})
+    resolved = resolve(request, {**decided, "federation.min-clients": clients}, helpers=True)
+    config, catalogue = name_vocabulary(resolved, catalogue)
     home = (LOCAL / "up" / config.run_id).resolve()
     if request.resume and policy is None and (home / POLICY).exists():
         policy = home / POLICY  # the owner's policy outlives a pause
@@ -167,16 +179,18 @@ def prepare_clients(
         }
         if given := [name for name, is_set in set_again.items() if is_set]:
             raise refusal(config.run_id, given[0], f"its own {count(len(specs), 'client')} and their data")
-        require_one_budget(config, limits, specs[0].source, len(specs), root)
+        origin = origin_of(runs_folder() / config.run_id)  # names all partitions, also that of a forgotten client
+        require_one_budget(config, limits, specs[0].source, origin.clients if origin else len(specs), root)
         with_catalogue(config, catalogue)
     else:
         data, clients = repeat_partition(request.config, "up", data, clients)
         partitions = _partition(config, request, dialect, data, clients, catalogue)
-        resolved = resolve(request, {**decided, "federation.min-clients": len(partitions)})
-        config = resolved.model_copy(update={"run_id": config.run_id})
+        decided = {**decided, "federation.min-clients": len(partitions)}
+        resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=True)
+        config = resolved.model_copy(update={"run_id": config.run_id, "catalogue": config.catalogue})
         require_one_budget(config, limits, data, len(partitions), root)
         specs = write_clients(config.task, data, partitions, home, root, dialect)
-        config = _record(config, "up", data, partitions, len(partitions), home)
+        config = _record(config, request, "up", data, partitions, len(partitions), home)
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
     return LocalClients(config, home, specs, policy, partitions)
@@ -191,34 +205,54 @@ def prepare_simulation(
         ConfigError: An option is wrong, or does not fit the run that is resumed.
         DataError: The data cannot be read or partitioned.
     """
-    config = resolve(request, {"federation.min-clients": 1, "federation.wait": 1})
+    has_noise, decided = request.epsilon is not None, {"federation.min-clients": 1, "federation.wait": 1}
+    config, catalogue = name_vocabulary(resolve(request, decided, helpers=has_noise), catalogue)
     data, dialect = with_test(config.task, source.data, test), source.dialect
     if request.resume:
         folder = RunDirectory(runs_folder(), config.run_id)
-        vocabulary = run_vocabulary(folder, config.task, read_catalogue(config.task, catalogue))
+        given = read_catalogue(config.task, catalogue)
+        vocabulary = run_vocabulary(folder, config.task, given) if given or config.catalogue != FEDERATED else None
         data, clients = run_partition(folder, data, clients)
         partitions = partition_source(config.task, data, vocabulary, clients or 0, dialect)
     else:
         data, clients = repeat_partition(request.config, "simulate", data, clients)
         partitions = _partition(config, request, dialect, data, clients or 0, catalogue)
+        resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=has_noise)
+        config = resolved.model_copy(update={"run_id": config.run_id})
         home = (LOCAL / "simulate" / config.run_id).resolve()
-        config = _record(config, "simulate", data, partitions, clients or 0, home)
+        config = _record(config, request, "simulate", data, partitions, clients or 0, home)
     console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)
     return config, partitions
+
+
+def _of_few(config: RunConfig, request: RunRequest, clients: int) -> dict[str, Scalar]:
+    """Return the smallest sum of few clients of one owner, where the command itself chose helpers."""
+    is_few = config.privacy.trust == "helpers" and request.helpers is None and clients < config.secure_sums.min_sum
+    return {"secure-sums.min-sum": max(2, clients)} if is_few else {}
 
 
 def _partition(
     config: RunConfig, request: RunRequest, dialect: Dialect, data: str, clients: int | None, catalogue: Path | None
 ) -> Sequence[AnyDataset]:
     """Return each client's partition of a new run's data, read under the vocabulary that the options name."""
-    named = Path(config.catalogue) if request.config and config.catalogue != "demo" else None
+    if config.catalogue == FEDERATED and is_demo(data):
+        raise ConfigError("--catalogue federated does not apply to demo data, whose names are public; set --data")
+    named = Path(config.catalogue) if request.config and config.catalogue not in ("demo", FEDERATED) else None
     fewest = max(DEFAULT_CLIENTS, config.secure_sums.fewest if config.privacy.trust == "helpers" else 0)
     vocabulary = read_catalogue(config.task, catalogue or named)
+    if config.start_from:
+        vocabulary = extended_vocabulary(config, vocabulary or read_all(config.task, data, dialect=dialect).vocabulary)
     return partition_source(config.task, data, vocabulary, clients, dialect, fewest=fewest)
 
 
 def _record(
-    config: RunConfig, command: Command, data: str, partitions: Sequence[AnyDataset], clients: int, home: Path
+    config: RunConfig,
+    request: RunRequest,
+    command: Command,
+    data: str,
+    partitions: Sequence[AnyDataset],
+    clients: int,
+    home: Path,
 ) -> RunConfig:
     """Store the origin of a new run and, below `home`, its vocabulary; print notes and warnings.
 
@@ -226,17 +260,20 @@ def _record(
         ConfigError: The clients are too few for secure sums.
         DataError: No client has a record to train on.
     """
-    fewest = config.secure_sums.fewest
+    fewest, network = config.secure_sums.fewest, TASKS[config.task].network.get("method")
+    instead = f", or train a network by --method {network}" if network and config.capabilities.closed_form else ""
     if config.privacy.trust == "helpers" and len(partitions) < fewest:
         raise ConfigError(
             f"a masked sum needs {count(fewest, 'client')}, the data make {len(partitions)};"
-            " raise --clients or set secure-sums.min-sum"
+            f" raise --clients or set secure-sums.min-sum{instead}"
         )
     for line in (*notes(partitions), *warnings(config, partitions)):
         note(f"{data}: {line}")
+    for line in without_effect(request, config):
+        note(line)
     if not any(build_learner(config, part).examples for part in partitions):
         raise DataError("no client has a record to train on; add records to the data", data)
-    if not is_demo(data):
+    if not is_demo(data) and config.catalogue != FEDERATED:
         vocabulary = home / "catalogue.json"
         write_file(vocabulary, partitions[0].vocabulary.to_json().encode(), overwrite=True)
         config = config.model_copy(update={"catalogue": str(vocabulary)})

@@ -15,11 +15,11 @@ from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS
 from common.options import Scalar, leaves
 from common.tasks.registry import FIRST_TASK, TASKS, read_vocabulary
-from common.tasks.vocabulary import Vocabulary
-from common.text import hint
+from common.tasks.vocabulary import FEDERATED, Vocabulary
+from common.text import count, hint
 from deploy.cli.options import RunRequest
 from deploy.data.sources import read_catalogue
-from deploy.federation.runs import Origin, origin_of, runs_folder, stored_options
+from deploy.federation.runs import Origin, find_run, origin_of, runs_folder, stored_options
 from deploy.files import read_file
 from server.record.events import ENDED_EARLY
 from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
@@ -202,6 +202,21 @@ def run_vocabulary(folder: RunDirectory, task: str, given: Vocabulary | None) ->
     return vocabulary
 
 
+def name_vocabulary(config: RunConfig, catalogue: Path | None) -> tuple[RunConfig, Path | None]:
+    """Return the run and its vocabulary file; for `--catalogue federated` there is no file.
+
+    Raises:
+        ConfigError: The clients of such a run cannot find one, or the run is resumed and has its own.
+    """
+    if catalogue is None or str(catalogue) != FEDERATED:
+        if catalogue and config.catalogue == FEDERATED and not config.resume:  # of --config or --set
+            config = config.model_copy(update={"catalogue": str(catalogue.resolve())})
+        return config, catalogue
+    if config.resume and config.catalogue != FEDERATED:
+        raise refusal(config.run_id, "--catalogue", "its own vocabulary")
+    return parse({**flatten(config), "catalogue": FEDERATED}), None
+
+
 def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
     """Return the run of a server without data, with the vocabulary in the file.
 
@@ -209,9 +224,14 @@ def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
         ConfigError: The run is resumed and has another vocabulary.
         DataError: The file is missing or holds no vocabulary.
     """
+    config, catalogue = name_vocabulary(config, catalogue)
     given = read_catalogue(config.task, catalogue)
-    if config.resume:
+    if config.resume and (given or config.catalogue != FEDERATED):
         run_vocabulary(RunDirectory(runs_folder(), config.run_id), config.task, given)
+    elif config.start_from and config.catalogue != FEDERATED:
+        if given is not None:
+            extended_vocabulary(config, given)
+        catalogue = catalogue or find_parent(config.start_from).path / "catalogue.json"
     return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
 
 
@@ -277,12 +297,19 @@ def _require_own(run: str, options: Mapping[str, Scalar], key: str, value: Scala
 WITHOUT_NOISE = ("privacy.unit", "privacy.trust")
 """Keys of `[privacy]` that have a meaning in runs without noise."""
 
+PAPER = ("model", "paper")
+"""Choice of a network's variant."""
+
 STOP_ROUNDS = 20
 """Number of rounds without a gain after which a run of `fedloom up` ends."""
 
 
 def resolve(
-    request: RunRequest, decided: Mapping[str, Scalar | None], fallback: Mapping[str, Scalar] | None = None
+    request: RunRequest,
+    decided: Mapping[str, Scalar | None],
+    fallback: Mapping[str, Scalar] | None = None,
+    *,
+    helpers: bool = False,
 ) -> RunConfig:
     """Return the configuration of the run.
 
@@ -292,6 +319,7 @@ def resolve(
         request: Options of the command line.
         decided: Further keys set by the command; None leaves a key unset.
         fallback: Defaults of the command for a new run.
+        helpers: True if the command starts helpers for the sums of a closed form, unless an option speaks of trust.
 
     Raises:
         ConfigError: An option is unknown, mistyped or contradicts another.
@@ -309,20 +337,54 @@ def resolve(
     if request.round is not None:
         raise ConfigError("--round goes back in a run that is continued; add --resume RUN")
     named = str(sets.get("method", request.method))
-    file = _suited(read_config_file(request.config), named) if request.config else {}
+    path = request.config or (find_parent(request.start_from).path / "config.toml" if request.start_from else None)
+    file = _suited(read_config_file(path), named) if path else {}
+    if request.start_from:
+        file["catalogue"] = "demo"  # names of the parent are not those of a file
     method = request.method or str(file.get("method", ""))
     task = request.task or str(file.get("task", "")) or _task_of(method)
-    trust = {**file, **given, **sets}.get("privacy.trust")
-    private = given.get("privacy.epsilon", file.get("privacy.epsilon", trust == "helpers" or None))
-    defaults = {} if method else _suited(_task_defaults(task, private, trust), named)
-    noise = _noise(request.method, given)
-    config = parse(
-        overlay({"task": task, **(fallback or {})}, defaults, _noise(method, file), file, noise, given, sets)
-    )
+    chosen = overlay(_noise(method, file), file, _noise(request.method, given), given, sets)
+    defaults = _defaults(task, chosen, helpers)
+    config = parse(overlay({"task": task, **(fallback or {})}, defaults, chosen))
     _require_noise(config, given, sets)
     config = config.model_copy(update={"run_id": request.run_id or make_run_id(config.method, config.task)})
     RunDirectory(runs_folder(), config.run_id).require_new()
-    return config
+    return _with_parent(config) if config.start_from else config
+
+
+def find_parent(name: str) -> RunDirectory:
+    """Return the run of this name or folder, from which another one starts.
+
+    Raises:
+        ConfigError: It does not exist, or the server would not find it.
+    """
+    folder, root = find_run(name), runs_folder()
+    if folder.path.parent != root:
+        raise ConfigError(f"run '{name}' is not in the server's folder of runs {root}; copy it there")
+    return folder
+
+
+def _with_parent(config: RunConfig) -> RunConfig:
+    """Return the configuration with the name of the run from which it starts.
+
+    Raises:
+        ConfigError: The run cannot start from that one.
+    """
+    from server.parent import ParentRun  # imports Flower
+
+    parent = ParentRun.find(find_parent(config.start_from), config)
+    return config.model_copy(update={"start_from": parent.folder.path.name})
+
+
+def extended_vocabulary(config: RunConfig, given: Vocabulary) -> Vocabulary:
+    """Return the vocabulary of the run from which this one starts, with further names.
+
+    Raises:
+        ConfigError: Both differ in more than names.
+    """
+    from server.parent import ParentRun  # imports Flower
+
+    return ParentRun.find(find_parent(config.start_from), config).extend(given)
 
 
 def _suited(options: Mapping[str, Scalar], method: str) -> dict[str, Scalar]:
@@ -346,6 +408,8 @@ def _keys(request: RunRequest) -> dict[str, Scalar | None]:
         "task": request.task or None,
         "rounds": request.rounds,
         "seed": request.seed,
+        "start-from": request.start_from or None,
+        "half-life": request.half_life,
         "privacy.epsilon": request.epsilon,
         "privacy.delta": request.delta,
         "federation.stop": request.patience,
@@ -362,9 +426,38 @@ def stop_of_up(request: RunRequest) -> int | None:
     is_named = request.patience is not None or "federation.stop" in sets
     has_noise = request.epsilon is not None or sets.get("privacy.unit", "none") != "none"
     trains_on_all = any(key.endswith(".validation-share") and not value for key, value in sets.items())
-    if request.resume or request.config or is_named or has_noise or trains_on_all or request.method in PLANNERS:
+    if (
+        request.resume
+        or request.config
+        or request.start_from
+        or is_named
+        or has_noise
+        or trains_on_all
+        or request.method in PLANNERS
+    ):
         return None
-    return STOP_ROUNDS if resolve(request, {}).rounds > 1 else None
+    config = resolve(request, {}, helpers=True)
+    return STOP_ROUNDS if config.rounds > 1 and not config.capabilities.closed_form else None
+
+
+def without_effect(request: RunRequest, config: RunConfig) -> list[str]:
+    """Return a line about a number of rounds that a closed form does not take."""
+    if not config.capabilities.closed_form or request.rounds in (None, config.rounds):
+        return []
+    rounds = count(config.rounds, "round")
+    return [f"{config.method} takes {rounds}, one for each sum; --rounds {request.rounds} has no effect"]
+
+
+def owners_must_allow(config: RunConfig) -> list[str]:
+    """Return a line on what the policies of clients elsewhere must allow for this run."""
+    if not config.capabilities.closed_form or config.privacy.unit != "none":
+        return []
+    network = TASKS[config.task].network.get("method")
+    need = {"helpers": '"summed"', "local": '"clear"'}.get(
+        config.privacy.trust, '"summed" with two helpers, else "clear"'
+    )
+    instead = f"; --method {network} trains without them" if network else ""
+    return [f"owners must allow statistics of their data: allow-counts = {need} in each policy{instead}"]
 
 
 def _require_noise(config: RunConfig, given: Mapping[str, Scalar], sets: Mapping[str, Scalar]) -> None:
@@ -384,11 +477,44 @@ def _task_of(method: str) -> str:
     return (METHODS[method].default_task if method in METHODS else "") or FIRST_TASK
 
 
-def _task_defaults(task: str, private: object, trust: object) -> dict[str, Scalar]:
-    """Return the task's default options, without counts in runs that noise or masks cover.
+def _defaults(task: str, chosen: Mapping[str, Scalar], helpers: bool) -> dict[str, Scalar]:
+    """Return the task's options for a run with these chosen options.
 
-    A mechanism of clients' own noise is left out where helpers add the noise.
+    The default may be a closed form. A network trains where its method is named, and where each client draws its own noise.
+    Networks have no counts in runs that noise or masks cover, and no mechanism of clients' own noise where helpers add it.
+
+    Raises:
+        ConfigError: An option of training is chosen, and the default of the task trains nothing.
     """
-    options = TASKS[task].defaults if task in TASKS else {}
-    left_out = {"privacy.mechanism"} if trust == "helpers" else set()
-    return {k: v for k, v in options.items() if (private is None or ".count-" not in k) and k not in left_out}
+    if task not in TASKS:
+        return {}
+    spec, unit, trust = TASKS[task], chosen.get("privacy.unit", "none"), chosen.get("privacy.trust")
+    if trust is None and helpers and unit != "record" and chosen.get("privacy.mechanism", "gaussian") == "gaussian":
+        trust = "helpers"
+    options = spec.defaults if unit == "none" or (unit == "client" and trust == "helpers") else spec.trained
+    if "method" in chosen:
+        options = spec.trained if chosen["method"] == spec.trained.get("method") else {}
+    if _is_closed_form(str(chosen.get("method", options.get("method")))):
+        if "method" not in chosen:
+            _require_no_training(task, chosen)
+        return {**options, **({"privacy.trust": "helpers"} if trust == "helpers" else {})}
+    is_covered, is_summed = unit != "none", chosen.get("privacy.trust") == "helpers"
+    left_out = {"privacy.mechanism"} if is_summed else set()
+    return {
+        k: v for k, v in options.items() if k not in left_out and not (".count-" in k and (is_covered or is_summed))
+    }
+
+
+def _is_closed_form(method: str) -> bool:
+    return method in METHODS and METHODS[method].options().capabilities().closed_form
+
+
+def _require_no_training(task: str, chosen: Mapping[str, Scalar]) -> None:
+    """Raise ConfigError for an option without effect on the task's closed form."""
+    training = [key for key in chosen if key.startswith(("training.", "planner.")) or (key, chosen[key]) == PAPER]
+    if training:
+        spec = TASKS[task]
+        raise ConfigError(
+            f"{training[0]} needs a method that trains, and the default of task '{task}' is the closed form"
+            f" {spec.defaults['method']}; add --method {spec.trained['method']}"
+        )

@@ -195,6 +195,31 @@ def revoke_key(nodes: Path, name_or_fingerprint: str) -> NodeEntry:
     return found[0]
 
 
+def forget_key(nodes: Path, name: str) -> str:
+    """Delete the name of a forgotten client and the heads of its ledgers; return its fingerprint.
+
+    The key is revoked, without a name. An empty text says that no key has the name.
+
+    Raises:
+        ConfigError: The file of names or of ledgers is damaged.
+    """
+    if not nodes.is_dir():
+        return ""
+    with locked(nodes):
+        names = read_names(nodes)
+        named = [entry for entry in list_nodes(nodes) if name and entry.name == name]
+        marks = {entry.fingerprint for entry in named} | ({names[name].fingerprint} if name in names else set())
+        for entry in named:
+            line = openssh_line(load_public_key(entry.file)) + b"\n"
+            write_file(nodes / REVOKED / f"{file_name(entry.fingerprint)}.pub", line, overwrite=True)
+            if entry.state == "registered":
+                entry.file.unlink()
+        write_names(nodes, {other: key for other, key in names.items() if other != name})
+        heads = read_heads(nodes)
+        write_heads(nodes, {key: of for key, of in heads.items() if key.partition("#")[0] not in marks})
+    return ", ".join(sorted(marks))
+
+
 def advice_on_many(nodes: Path) -> str:
     """Return advice for a server with many registered nodes of one client each; empty if they are few."""
     direct = sum(entry.state == "registered" and entry.clients == 1 for entry in list_nodes(nodes))

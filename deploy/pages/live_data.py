@@ -28,8 +28,8 @@ from deploy.pages.terminal import POLL_SECONDS
 from deploy.pages.view import RunRecord, first_line, format_value, headlines, measure
 from server.record.events import Event, Finish, RoundEvent, Start, event_from_line, event_to_line
 from server.record.folder import LOCK_FILE, RunDirectory
-from server.record.privacy_statement import statement
-from server.record.result import Result, result_from_json, result_to_json
+from server.record.privacy_statement import statement, with_parent
+from server.record.result import Parent, Result, result_from_json, result_to_json
 
 MAX_BYTES = 16_000_000
 """Size above which a whole file is not read."""
@@ -242,14 +242,22 @@ def read_detail(root: Path, run: str) -> Json | None:
         "id": run,
         "config": config,
         "result": shown,
-        "privacy": _privacy_as_json(config, result),
+        "privacy": _privacy_as_json(config, result, _read_parent(root, run)),
         "origin": origin if isinstance(origin, dict) else None,
         "objective": view.objective_of(str(config.get("task", ""))),
         "has_examples": read_file(root, run, "examples.json", MAX_EXAMPLES) is not None,
     }
 
 
-def _privacy_as_json(config: Mapping[str, Any], result: Result | None) -> Json | None:
+def _read_parent(root: Path, run: str) -> Parent | None:
+    """Return the run from which this one started; None if there is none."""
+    try:
+        return Parent(**json.loads(read_file(root, run, "parent.json") or b"null"))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _privacy_as_json(config: Mapping[str, Any], result: Result | None, parent: Parent | None) -> Json | None:
     """Return the statement with its sentences, or the expected one of a run before its end.
 
     `exact` is True if updates are sent without noise. None if a package or an option of the run is missing here.
@@ -259,6 +267,7 @@ def _privacy_as_json(config: Mapping[str, Any], result: Result | None) -> Json |
     else:
         try:
             privacy = statement(parse({key: value for key, value in config.items() if key != "resume"}), {}, 0)
+            privacy = with_parent(privacy, parent) if parent else privacy
         except FedloomError:
             return None
         claim, terms = describe(privacy)

@@ -19,13 +19,14 @@ from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.metrics import EXAMPLES
+from common.tasks.vocabulary import FEDERATED
 from common.text import count
 from deploy.federation.runs import Origin
 from deploy.pages import figures as plots
 from deploy.pages import view
 from deploy.pages.budget import budget
 from deploy.pages.figures import MEDIAN_RATE
-from deploy.pages.statement import statement_of
+from deploy.pages.statement import describe_parent, statement_of
 from deploy.pages.view import (
     RunRecord,
     Section,
@@ -92,9 +93,10 @@ def lacks(history: RunRecord) -> str:
 
 def _source(history: RunRecord, origin: Origin) -> list[str]:
     """Return the option of the data or, for data of joining clients, of the vocabulary."""
+    found = ["--catalogue", FEDERATED] if history.config.get("catalogue") == FEDERATED else []
     if origin.command in ("serve", "submit"):
-        return [] if _has_demo_vocabulary(history) else ["--catalogue", CATALOGUE]
-    return [] if origin.data == _MADE else ["--data", origin.data or DATA]
+        return found or ([] if _has_demo_vocabulary(history) else ["--catalogue", CATALOGUE])
+    return [] if origin.data == _MADE else ["--data", origin.data or DATA, *found]
 
 
 def _has_demo_vocabulary(history: RunRecord) -> bool:
@@ -317,6 +319,8 @@ def _settings(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
 def _again(history: RunRecord) -> dict[str, Any]:
     facts = [("run", history.run), ("seed", history.config.get("seed", "?"))]
     if history.result:
+        parent = history.result.parent
+        facts += [("started from", describe_parent(parent))] if parent else []
         facts += [("model sha256", history.result.model_sha256)]
         facts += [("versions", " · ".join(f"{name} {version}" for name, version in history.result.versions.items()))]
     return {"command": command(history), "lacks": lacks(history), "facts": facts}

@@ -5,7 +5,7 @@ import math
 from common.metrics import USED
 from common.tasks.registry import TASKS
 from deploy.pages.view import format_value, measure
-from server.record.result import Privacy, Result
+from server.record.result import Parent, Privacy, Result
 from server.record.verdict import Outcome, outcome_of
 
 _HIDDEN = "Noise covers all that a client sends in training; the client adds it before sending."
@@ -47,11 +47,14 @@ def noise_cost(result: Result) -> str:
         return ""
     shown = [format_value(m, value) for value in (final, floor)]
     outcome: Outcome = "better" if (final > floor) == task.higher_is_better else "worse"
-    outcome = outcome_of(result.verdict) if result.verdict else "level" if shown[0] == shown[1] else outcome
-    used = _final(result, f"{USED.prefix}{m.key}")
-    rest = FALLS_BACK * (outcome != "better" and comparison.answers)
+    used, outcome = _final(result, f"{USED.prefix}{m.key}"), "level" if shown[0] == shown[1] else outcome
+    if result.verdict and math.isnan(used):  # else the verdict is on what clients use
+        outcome = outcome_of(result.verdict)
+    rest = FALLS_BACK * (outcome != "better")
     rest = rest if math.isnan(used) else USES.format(value=f"{m.short} {format_value(m, used)}")
-    return f"{m.short} {shown[0]} against {shown[1]} by '{comparison.baseline}', which sends nothing: {_JUDGED[outcome]}{rest}"
+    floors = {task.baselines[name].get(m.key): name for name in task.rivals}
+    name = floors.get(result.floor_metric, comparison.baseline)
+    return f"{m.short} {shown[0]} against {shown[1]} by '{name}', which sends nothing: {_JUDGED[outcome]}{rest}"
 
 
 def _final(result: Result, metric: str) -> float:
@@ -84,6 +87,12 @@ def describe(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
         f"{claim} {limit}: {strength(statement.epsilon)}.",
         {"spent": (spent,), "terms": exact, "not covered": tuple(statement.uncovered)},
     )
+
+
+def describe_parent(parent: Parent) -> str:
+    """Return the run from which another one started, and how much its sums count."""
+    weight = f", {parent.days:.3g} days before, with weight {parent.weight:.3g}" if parent.weight < 1 else ""
+    return f"run {parent.run}{weight}"
 
 
 def strength(epsilon: float) -> str:

@@ -27,7 +27,7 @@ from common.metrics import MetricSpec
 from common.text import count, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
-from deploy.pages.statement import cost, statement_of
+from deploy.pages.statement import cost, describe_parent, statement_of
 from deploy.pages.view import COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
 from server.clients.roster import REVOKED
 from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Sum, Waiting, event_from_line
@@ -117,10 +117,18 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
 
 
 def waiting_line(event: Waiting) -> Text:
-    """Return the line of a wait, such as `waiting for clients: 1 connected, 2 required (shop-3)`."""
+    """Return the line of a wait, such as `waiting for clients: 1 connected, 2 required (shop-3)`.
+
+    Clients that refuse are counted by their reasons.
+    """
     names = [printable(name, 80) for name in event.online]
     online = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
-    line = Text(f"waiting for clients: {len(names)} connected, {event.wanted} required", "yellow")
+    here = f"{len(names)} connected"
+    if event.refused:
+        here = f"{len(names) - sum(event.refused.values())} take part"
+    line = Text(f"waiting for clients: {here}, {event.wanted} required", "yellow")
+    for reason, number in event.refused.items():
+        line.append(f"; {number} refused: {first_line(reason, 400)}")
     return line.append(f" ({online})" if online else "", "dim")
 
 
@@ -257,6 +265,7 @@ def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
         "metrics here": view.local_metrics(result),
         "verdict": result.verdict.text if result.verdict else "",
         "measured": view.measured_by(result),
+        "started from": describe_parent(result.parent) if result.parent else "",
         "time": duration(result.seconds),
         "network": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
         "privacy": claim,

@@ -486,7 +486,8 @@ def _traits(history: RunRecord) -> dict[str, object]:
         return {"task": task, "data": start.fingerprint, "split": (shares, start.split)}
     clients = history.result.clients if history.result else {}
     examples = tuple(sorted((name, client.examples) for name, client in clients.items()))
-    data = history.folder.catalogue(), origin.data if origin else "", examples
+    names = history.folder.catalogue() if history.folder.has_catalogue else ""  # clients may have found none
+    data = names, origin.data if origin else "", examples
     return {"task": task, "data": data, "split": (shares, history.config.get("seed"))}
 
 

@@ -27,11 +27,8 @@ CARD = "model-card"
 
 PRIVATE = 0o600
 
-RAW = (
-    "answers are those of the model alone; where noise left it no better than '{name}' on a client's held-out data, recommend"
-    " and forecast answer by '{name}'"
-)
-"""Note on a model with noise whose clients choose between it and the baseline."""
+RAW = "this file holds the model alone; fedloom recommend and forecast answer by {baselines} where held-out data prefer it"
+"""Note on a model whose clients choose between it and baselines."""
 
 
 def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, unit: str, *, data: bool) -> list[Path]:
@@ -62,9 +59,8 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
         dataset = replace(dataset, units=(run.unit(unit, option),))
     export = serving.export(run, dataset)
     notes = [*([f"parameters of {run.about}"] if run.about else []), *export.notes]
-    comparison = TASKS[run.config.task].comparison
-    if run.config.privacy.unit != "none" and comparison and comparison.answers:
-        notes.append(RAW.format(name=comparison.baseline))
+    if baselines := TASKS[run.config.task].baselines:
+        notes.append(RAW.format(baselines=" or ".join(f"'{name}'" for name in baselines)))
     result = replace(result, model_sha256=_fingerprint(run) or result.model_sha256)
     card = make_card(result, export.vocabulary, serving.limits, notes, personal=data)
     document = Document(

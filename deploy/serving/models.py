@@ -1,6 +1,6 @@
 """Models of finished runs on this machine, by a checkpoint or a client, and runs opened for data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from common.errors import ConfigError
 from common.tasks.registry import read_vocabulary
 from deploy.cli.options import LOCAL, DataRequest
 from deploy.data.partitions import PARTITIONS, STATE
-from deploy.federation.runs import stored_options
+from deploy.federation.runs import origin_of, stored_options
 from deploy.tasks.run import TrainedRun
-from server.record.folder import RunDirectory
+from server.record.folder import FORGOTTEN_FILE, RunDirectory
 from server.record.model_choice import BEST_MODEL
 
 
@@ -44,6 +44,7 @@ def load_checkpoint(folder: RunDirectory, checkpoint: str = "") -> Checkpointed:
         ConfigError: The run has no such checkpoint.
         StateError: The model is missing or damaged.
     """
+    require_remade(folder)
     has_best = (folder.path / BEST_MODEL).exists()
     if checkpoint == "best" and not has_best:
         raise ConfigError(
@@ -65,6 +66,18 @@ def load_checkpoint(folder: RunDirectory, checkpoint: str = "") -> Checkpointed:
     groups = folder.checkpoints.load(int(checkpoint)).groups
     model = {**groups["model"], **groups.get("statics", {})}
     return Checkpointed(model, f"round {checkpoint}", is_default=False)
+
+
+def require_remade(folder: RunDirectory) -> None:
+    """Check that a run without a forgotten client has been made again.
+
+    Raises:
+        ConfigError: It has no result yet.
+    """
+    run, origin = folder.path.name, origin_of(folder.path)
+    if (folder.path / FORGOTTEN_FILE).exists() and folder.result() is None:
+        how = f"fedloom {origin.command if origin else 'serve'} --resume {run}"
+        raise ConfigError(f"run '{run}' has no model yet, since a client is forgotten; make it again with {how}")
 
 
 def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: str = "") -> StoredModel | None:
@@ -104,18 +117,41 @@ def open_run(folder: RunDirectory, task: str, source: DataRequest, state_dir: Pa
             lambda client: find_stored_model(task, data, name, state_dir, client) if chosen.is_default else None
         ),
         read_titles=cache(lambda: read_titles(data)),
-        prefers_baseline=cache(lambda: not checkpoint and _prefers_baseline(trained)),
     )
-    return trained
+    return trained if checkpoint else replace(trained, baseline=BaselineChoice(trained))
 
 
-def _prefers_baseline(trained: TrainedRun) -> bool:
-    """Return True if privacy noise left the model no better than the simple baseline on these data."""
-    from client.inference.model_choice import split_statics
-    from client.tasks.registry import build_learner
-    from client.training.comparison import prefers_baseline
-    from common.models import parameters
+MOST_UNITS = 200
+"""Largest number of units of the data by which a baseline is chosen, evenly spaced."""
 
-    learner = build_learner(trained.config, trained.read(""))
-    [model], statics = split_statics(trained.only_model, parameters(learner.module))
-    return prefers_baseline(trained.config, learner, model, statics)
+
+@dataclass
+class BaselineChoice:
+    """Choice of the baseline that is better than a model on held-out parts of the data; empty if none is.
+
+    Args:
+        run: Run with its data.
+        found: Identity of a model's arrays -> choice.
+    """
+
+    run: TrainedRun
+    found: dict[frozenset[int], str] = field(default_factory=dict)
+
+    def __call__(self, trained: Arrays) -> str:
+        """Return the name of the baseline; computed once for a model."""
+        key = frozenset(map(id, trained.values()))
+        if key not in self.found:
+            self.found[key] = self._choose(trained)
+        return self.found[key]
+
+    def _choose(self, trained: Arrays) -> str:
+        from client.inference.model_choice import fit_client_only, split_statics
+        from client.tasks.registry import build_learner
+        from client.training.comparison import choose_answer
+        from common.models import parameters
+
+        config, dataset = self.run.config, self.run.read("")
+        units = dataset.units[:: max(1, -(-len(dataset.units) // MOST_UNITS))]
+        learner = build_learner(config, replace(dataset, units=units))
+        [model], statics = split_statics(trained, parameters(learner.module))
+        return choose_answer(config, learner, {"": fit_client_only(config, learner, model)}, statics)

@@ -9,6 +9,7 @@ import numpy as np
 from flwr.app import Message
 
 from client.data.dataset import AnyDataset
+from client.data.read import read_under
 from client.node.flower import failure_reply
 from client.owner.policy import Policy
 from client.privacy.release import Releaser, sends_rows
@@ -24,12 +25,14 @@ from common.arrays import Ints
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.privacy.mechanisms import fresh_generator
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import FEDERATED, Vocabulary
 from common.wire.codec import Handed, encode, size_without_arrays
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import stacked_sizes
 
-simulated_policy = partial(Policy, allow_counts="clear", share_metrics="always", min_sum=2, helpers_on_first_use=True)
+simulated_policy = partial(
+    Policy, allow_counts="clear", allow_names="clear", share_metrics="always", min_sum=2, helpers_on_first_use=True
+)
 """Policy of simulated clients; made anew, since it allows the methods of that time."""
 
 
@@ -83,10 +86,15 @@ def open_sessions(
 
 def _open_session(node: int, data: AnyDataset, store: SharedStore) -> Session:
     def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
-        return build_learner(config, data)
+        is_found = config.catalogue == FEDERATED  # by the run, after the data were read
+        return build_learner(config, read_under(config.task, data, vocabulary) if is_found else data)
+
+    def names(config: RunConfig) -> Vocabulary:
+        found: Vocabulary = read_under(config.task, data, None).vocabulary
+        return found
 
     releaser = Releaser(store.policy, store.ledgers, store.noise or fresh_generator)
-    return Session(f"client-{node - 1}", learner, store, releaser)
+    return Session(f"client-{node - 1}", learner, store, releaser, read_names=names)
 
 
 RequestT = TypeVar("RequestT")

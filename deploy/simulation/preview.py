@@ -185,7 +185,8 @@ def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview
             vocabulary = Path(runs) / "vocabulary.json"
             vocabulary.write_text(data.vocabulary.to_json(), "utf-8")
             privacy = config.privacy.model_copy(update={"accept_noise": True})  # one client is no federation
-            run(grid, config.model_copy(update={"catalogue": str(vocabulary), "privacy": privacy}), Path(runs))
+            changed = {"catalogue": str(vocabulary), "privacy": privacy, "start_from": "", "half_life": 0.0}
+            run(grid, config.model_copy(update=changed), Path(runs))
     except PreviewEndError:
         pass
     except FedloomError as error:
@@ -287,6 +288,8 @@ def lines_of(preview: Preview, costs: Sequence[LedgerCost]) -> Iterator[str]:
     for number, message in enumerate(preview.messages, start=1):
         yield f"{number}. {message.kind}, {size(len(message.content))}"
         yield from _table(message)
+    for channel in config.method_options.uncovered() if config.privacy.unit == "none" else ():
+        yield f"not protected: {channel}"
     if preview.failure:
         yield f"the round ended early: {printable(preview.failure, REASON_LENGTH)}"
     yield from _cost_lines(preview, costs)

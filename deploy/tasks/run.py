@@ -30,7 +30,7 @@ class TrainedRun:
             for the client that trained on these data. None if another checkpoint is chosen.
         about: Round of the model.
         read_titles: Read the titles of items that stand beside the data, item -> title.
-        prefers_baseline: Return True if privacy noise left the model no better than the simple baseline on these data.
+        baseline: Name the baseline that is better than that model on held-out parts of these data; empty if none is.
     """
 
     name: str
@@ -42,7 +42,7 @@ class TrainedRun:
     find_stored: Callable[[str], "StoredModel | None"]
     about: str = ""
     read_titles: "Callable[[], Titles]" = dict
-    prefers_baseline: Callable[[], bool] = lambda: False
+    baseline: "Callable[[Arrays], str]" = lambda model: ""
 
     def unit(self, name: str, noun: str, test: str = "") -> Any:
         """Return the unit of the data of that name; `test` names a file of records to hold out."""

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Find products that go together, across markets
 #
-# Generated markets of different sizes share a scorer. Each keeps its own counts of pairs.
+# Generated markets of different sizes solve a scorer from sums. Each keeps its own counts of pairs.
 
 # %%
 import fedloom
 
-run = fedloom.simulate("markets", data="demo", rounds=5, seed=0)
+run = fedloom.simulate("markets", data="demo", seed=0)
 print(run)
 
 # %% [markdown]

@@ -1,7 +1,8 @@
 # %% [markdown]
-# # Predict ratings under local privacy
+# # Predict ratings with privacy
 #
-# Every person is a client and sends one noisy report. Their raw ratings and the names of rated items stay with them.
+# Every person is a client and sends one masked report, to whose sum two helpers add noise. Raw ratings and the names of rated
+# items stay with them.
 
 # %%
 import fedloom

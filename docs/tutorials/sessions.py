@@ -1,22 +1,22 @@
 # %% [markdown]
 # # Recommend the next item of a session
 #
-# Visitors of a generated shop train a session model together with FedGA. Each visitor is a client.
+# Visitors of a generated shop solve a session model from sums of item pairs. Each visitor is a client.
 
 # %%
 import fedloom
 
-run = fedloom.simulate("sessions", data="demo:0-80", rounds=10, seed=0)
+run = fedloom.simulate("sessions", data="demo:0-80", seed=0)
 print(run)
 
 # %% [markdown]
-# ## Compare with a simpler method
+# ## Compare with a network
 #
-# FedAvg averages the updates and takes no adaptive step on the server.
+# FedGA trains a session graph network in rounds.
 
 # %%
-plain = fedloom.simulate("sessions", data="demo:0-80", method="fedavg", rounds=10, seed=0)
-for row in fedloom.compare([run, plain]):
+trained = fedloom.simulate("sessions", data="demo:0-80", method="fedga", rounds=10, seed=0)
+for row in fedloom.compare([run, trained]):
     print(f"{row['method']:8} hr20 {row['hr20']:.3f}  mrr20 {row['mrr20']:.3f}")
 
 # %% [markdown]

@@ -17,7 +17,7 @@ from common.wire.hubs import is_from_hub, split_answers
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import REVOKED_KEY, NameBindings
-from server.clients.roster import EnrolledClient, Roster
+from server.clients.roster import FORGOTTEN, EnrolledClient, Roster
 from server.exchange.grid import content_of
 from server.exchange.relays import HubGrid, split_reply
 from server.record.events import Refusal
@@ -29,11 +29,15 @@ def explain_shortage(roster: Roster, online: Set[int], at_least: int, waited: fl
     empty = sum(client.examples == 0 for client in roster.clients.values())
     if empty == len(roster.clients) >= at_least and not roster.refused:
         return DataError(f"{count(empty, 'client')} enrolled, none has training data")
-    reasons = "".join(f"; refused: {reason}" for reason in sorted(set(roster.refused.values())))
     return QuorumError(
         f"{count(len(roster.select_trainable(online)), 'client')} can train, {at_least} required after {waited:.0f} s "
-        f"({len(online)} online, {empty} without training data){reasons}"
+        f"({len(online)} online, {empty} without training data){_refusals(roster)}"
     )
+
+
+def _refusals(roster: Roster) -> str:
+    """Return the number of refusals for each reason, such as `; 3 refused: REASON`; empty without any."""
+    return "".join(f"; {number} refused: {reason}" for reason, number in roster.reasons().items())
 
 
 SUMS = "hubs do not take part in runs with helpers; let each of its clients join by a node of its own"
@@ -149,6 +153,7 @@ class Enrolment:
         ledgers: Heads of the clients' privacy ledgers.
         hubs: Admission of hubs; None refuses them.
         poll_cap: Longest pause of a node between two polls in seconds; 0: by the number of nodes.
+        forgets: Predicate that is True for the names of clients that the run is without.
     """
 
     def __init__(
@@ -162,11 +167,12 @@ class Enrolment:
         ledgers: LedgerHeads | None = None,
         hubs: HubAdmission | None = None,
         poll_cap: float = 0.0,
+        forgets: Callable[[str], bool] = lambda client: False,
     ) -> None:
         self.roster, self.helpers, self._names = Roster(clock), invitation.helpers, names or NameBindings()
         self.ledgers, self._hubs = ledgers or LedgerHeads(), hubs or HubAdmission()
         self._invitation, self._wait, self._ask = invitation, wait, ask
-        self._clock, self._sleep, self._poll_cap = clock, sleep, poll_cap
+        self._clock, self._sleep, self._poll_cap, self._forgets = clock, sleep, poll_cap, forgets
         self.on_wait: Callable[[Collection[int], int, float], None] = lambda online, wanted, seconds: None
         """Callback while clients are missing: connected nodes, required clients, and remaining seconds."""
         self.on_refusal: Callable[[Refusal], None] = lambda refusal: None
@@ -214,8 +220,9 @@ class Enrolment:
             if now - start >= wait or (now - news >= QUIET_SECONDS and self._all_came(online, at_least, is_suitable)):
                 raise explain_shortage(self.roster, online, at_least, now - start)
             if pause == FIRST_PAUSE_SECONDS:
-                here = count(len(suitable), "client")
-                log.warning("%s online, %d required; waiting up to %.0f s", here, at_least, wait)
+                here = count(len(suitable), "client") + (" take part" if self.roster.refused else " online")
+                text = "%s, %d required%s; waiting up to %.0f s"
+                log.warning(text, here, at_least, _refusals(self.roster), wait)
             if now - reported >= REPORT_SECONDS:
                 self.on_wait(online, at_least, start + wait - now)
                 reported = now
@@ -270,7 +277,7 @@ class Enrolment:
                     self._take(hosted)
                 return node
             client = accept(node, reply, self.roster.hosted.get(node, ""))
-            client = replace(client, name=self._names.resolve(node, client.name))
+            client = replace(client, name=self._resolve(node, client.name))
             self.ledgers.check(node, client.ledger)
             self.roster.enrol(client)
         except WireError as refusal:
@@ -280,6 +287,17 @@ class Enrolment:
             self.roster.registered[node] = self._names.bound(node)
             self._explain(node, reason, wrote=reply.has_error())
         return node
+
+    def _resolve(self, node: int, name: str) -> str:
+        """Return the name under which a node is enrolled.
+
+        Raises:
+            WireError: The name belongs to another key, or the client is forgotten.
+        """
+        name = self._names.resolve(node, name)
+        if self._forgets(name):
+            raise WireError(FORGOTTEN)
+        return name
 
     def _explain(self, node: int, reason: str, *, wrote: bool) -> None:
         """Report the reason of a refusal, also to the client unless it wrote it; nobody waits for its answer."""

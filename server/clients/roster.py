@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -12,8 +13,14 @@ REINVITE_SECONDS = 60.0  # seconds after which a node that refused is invited ag
 PAUSED = "paused by its owner"
 """Reason with which a paused client refuses a request."""
 
+ASKS_FORGETTING = "asks to be forgotten"
+"""Reason with which a client refuses a request before it leaves."""
+
 REVOKED = "has revoked this key"
 """Part of the reason for which the server refuses a node whose key is revoked."""
+
+FORGOTTEN = "this run is made again without this client, which is forgotten"
+"""Reason for which the server refuses a forgotten client."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +108,10 @@ class Roster:
         self.clients.pop(node, None)
 
     def leave(self, node: int, reason: str = "") -> str:
-        """Remove a client that failed and return its name; a paused one is not invited for a while."""
+        """Remove a client that failed and return its name; one that pauses or leaves is not invited soon."""
         name = self.name(node)
         self.forget(node)
-        if PAUSED in reason:
+        if PAUSED in reason or ASKS_FORGETTING in reason:
             self.refuse(node, reason)
         return name
 
@@ -117,10 +124,16 @@ class Roster:
         """Return the enrolled clients by name."""
         return {client.name: client for client in self.clients.values()}
 
+    def reasons(self) -> dict[str, int]:
+        """Return reason -> number of the nodes that it keeps from taking part, in the order of the reasons."""
+        return dict(sorted(Counter(self.refused.values()).items()))
+
     def name(self, node: int) -> str:
         """Return the display name of a node."""
         if node in self.clients:
             return self.clients[node].name
+        if self.refused.get(node) == FORGOTTEN:
+            return f"node-{node}"
         return self.hosted.get(node) or self.registered.get(node) or f"node-{node}"
 
     def names(self, nodes: Iterable[int]) -> dict[int, str]:

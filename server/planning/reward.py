@@ -92,8 +92,10 @@ MAX_DENSE_SIDE = 64
 def largest_table(update: Arrays) -> Array:
     """Return the largest changed array of an update as a matrix, such as item embeddings.
 
-    Private layers never change.
+    Private layers never change; the update of a closed form is empty.
     """
+    if not update:
+        return np.zeros((1, 1))
     changed = [array for array in update.values() if array.any()] or list(update.values())
     largest = max(changed, key=lambda array: array.size)
     return largest.reshape(len(largest), -1) if largest.ndim else largest.reshape(1, 1)

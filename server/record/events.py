@@ -33,7 +33,7 @@ class Sum:
 
     Args:
         round: Number of the round.
-        channel: Summed values: `train`, `counts` or `evaluate`.
+        channel: Summed values: `train`, `counts`, `evaluate`, or `names/0` and `names/1` of a vocabulary.
         clients: Number of clients in the sum; 0 if it is lost.
         rejected: Client -> reason why its upload is not in the sum.
         seconds: Time from the last upload to the opened sum.
@@ -202,6 +202,7 @@ class Waiting:
         online: Names of the connected clients; node numbers before they are enrolled.
         wanted: Number of clients that the run needs.
         until: End of the wait, seconds since 1970.
+        refused: Reason -> number of the connected clients that do not take part for it.
     """
 
     event: Literal["waiting"] = "waiting"
@@ -209,6 +210,7 @@ class Waiting:
     online: list[str] = field(default_factory=list)
     wanted: int
     until: float
+    refused: dict[str, int] = field(default_factory=dict)
 
 
 Event = Start | RoundEvent | Finish | Waiting | Refusal | Sum

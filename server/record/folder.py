@@ -9,8 +9,8 @@ import re
 import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from common.arrays import Array, Arrays, group, sha256
 from common.errors import ConfigError, DataError, StateError
 from common.files import HeldError, exclusive, holder, remove_drafts, write_atomically
 from server.record.events import Event, Metrics, event_from_line, event_text, event_to_line
-from server.record.result import ClientResult, Result, result_from_json, result_to_json
+from server.record.result import ClientResult, Parent, Result, result_from_json, result_to_json
 
 
 def dump_tensors(arrays: Mapping[str, Array], about: Mapping[str, str]) -> bytes:
@@ -258,15 +258,29 @@ class RunDirectory:
             ConfigError: The run exists.
         """
         self.require_new()
+        self.write_catalogue(catalogue)
+        self.configure(config)
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Write the resolved configuration, with which the run exists."""
         self.checkpoints.path.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path / "catalogue.json", json.dumps(catalogue, indent=1, ensure_ascii=False).encode())
         write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
+
+    def write_catalogue(self, catalogue: Mapping[str, Any]) -> None:
+        """Write the task's public vocabulary."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path / "catalogue.json", json.dumps(catalogue, indent=1, ensure_ascii=False).encode())
+
+    @property
+    def has_catalogue(self) -> bool:
+        """True if the run has its vocabulary; one that clients find comes after the configuration."""
+        return (self.path / "catalogue.json").exists()
 
     def resume(self, config: Mapping[str, Any]) -> None:
         """Resume the run under this resolved configuration; without such a run, raise ConfigError."""
         remove_drafts(self.path, self.checkpoints.path)
         if self.config() != config:
-            write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
+            self.configure(config)
 
     def discard(self) -> None:
         """Remove the configuration of a run that has not started, so that it can be created under another one."""
@@ -323,17 +337,24 @@ class RunDirectory:
         try:
             return tomllib.loads(path.read_text("utf-8"))
         except FileNotFoundError:
-            raise ConfigError(
-                f"no run '{self.path.name}' in {self.path.parent}; {_list_newest(self.path.parent)}"
-            ) from None
+            root, run = self.path.parent, self.path.name
+            if replacement := find_replacement(root, run):
+                raise ConfigError(
+                    f"run '{run}' was withdrawn, since one of its clients is forgotten; use run '{replacement}'"
+                ) from None
+            raise ConfigError(f"no run '{run}' in {root}; {_list_newest(root)}") from None
         except ValueError as error:
             raise ConfigError(f"{path} is damaged ({error}); restore it, or start the run anew") from None
 
     def catalogue(self) -> str:
-        """Return the task's public vocabulary as JSON; a file that is no UTF-8 raises ConfigError."""
+        """Return the task's public vocabulary as JSON; a file that is missing or no UTF-8 raises ConfigError."""
         path = self.path / "catalogue.json"
         try:
             return path.read_text("utf-8")
+        except FileNotFoundError:
+            raise ConfigError(
+                f"run '{self.path.name}' has no vocabulary; resume it, so that clients find one"
+            ) from None
         except UnicodeDecodeError as error:
             raise ConfigError(f"{path} is damaged ({error})") from None
 
@@ -376,6 +397,15 @@ class RunDirectory:
         path = self.path / "decision.json"
         return path.read_text("utf-8") if path.exists() else ""
 
+    def write_parent(self, parent: Parent) -> None:
+        """Write parent.json: the run from which this one starts."""
+        write_atomically(self.path / "parent.json", json.dumps(asdict(parent), indent=1).encode())
+
+    def parent(self) -> Parent | None:
+        """Return the run from which this one started; None if there is none."""
+        path = self.path / "parent.json"
+        return Parent(**json.loads(path.read_bytes())) if path.exists() else None
+
     def write_result(self, result: Result) -> None:
         """Write result.json, and of many clients clients.safetensors."""
         write_result(self.path, result)
@@ -383,6 +413,19 @@ class RunDirectory:
     def result(self) -> Result | None:
         """Return the result; None if the run has not ended or was killed."""
         return read_result(self.path)
+
+
+FORGOTTEN_FILE = "forgotten.json"
+"""File of a run that is without forgotten clients, and names the run that it replaces."""
+
+
+def find_replacement(root: Path, run: str) -> str:
+    """Return the run that replaces a withdrawn one; empty if there is none."""
+    for path in sorted(root.glob(f"*/{FORGOTTEN_FILE}")):
+        with suppress(OSError, ValueError):
+            if json.loads(path.read_bytes()).get("replaces") == run:
+                return path.parent.name
+    return ""
 
 
 def _list_newest(root: Path) -> str:

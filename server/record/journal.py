@@ -29,8 +29,10 @@ from server.planning.planner import RoundDecision, budget_of
 from server.record.events import Finish, RoundEvent, Split, Start, Waiting, event_from_line, event_to_line
 from server.record.folder import Checkpoint, RunDirectory
 from server.record.model_choice import ModelChoice, model_file
+from server.record.privacy_statement import with_parent
 from server.record.result import Result
 from server.record.verdict import build_result
+from server.record.withdrawal import read_forgotten
 from server.round.checks import LossWatch
 from server.round.state import PLAN_PREFIX, RunState, Trained
 from server.secure.parties import describe_privacy
@@ -229,12 +231,14 @@ class Journal:
     def record_waiting(self, online: Collection[int], wanted: int, seconds: float) -> None:
         """Record that the run waits up to so many seconds for more clients."""
         names = sorted(self._enrolment.roster.name(node) for node in online)
-        self._folder.append(Waiting(online=names, wanted=wanted, until=time.time() + seconds))
+        refused = self._enrolment.roster.reasons()
+        self._folder.append(Waiting(online=names, wanted=wanted, until=time.time() + seconds, refused=refused))
 
-    def start(self, catalogue: Vocabulary) -> None:
+    def start(self, catalogue: Vocabulary, remark: str = "") -> None:
         """Record the start of the run, or its continuation, after its clients have enrolled."""
         names = (client.name for client in self._enrolment.roster.clients.values())
-        self._folder.append(describe_start(self._config, catalogue, names))
+        event = describe_start(self._config, catalogue, names)
+        self._folder.append(replace(event, remark="; ".join(filter(None, (event.remark, remark)))))
 
     def record_exchange(self, exchange: Exchange) -> None:
         """Record a round trip to the clients; called before its replies are processed."""
@@ -322,6 +326,8 @@ class Journal:
         roster = self._enrolment.roster
         for exchange in (*self._failed, *self._exchanges):  # after the last line
             self._add(exchange.bytes_down, exchange.bytes_up)
+        privacy = describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events())
+        parent = self._folder.parent()
         result = build_result(
             self._config,
             state,
@@ -331,10 +337,13 @@ class Journal:
             seconds=time.monotonic() - self._started,
             traffic=self._bytes,
             examples={client.name: client.examples for client in roster.clients.values()},
-            privacy=describe_privacy(self._config, self._enrolment, len(self._sharing), self._folder.events()),
+            privacy=with_parent(privacy, parent) if parent else privacy,
             reason=reason,
             error=error,
+            parent=parent,
         )
+        if forgotten := read_forgotten(self._folder):
+            result = replace(result, replaces=forgotten.replaces)
         self._folder.write_result(result)
         self._folder.append(Finish(status=result.status, reason=result.reason))
         return result

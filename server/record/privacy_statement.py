@@ -16,7 +16,8 @@ from common.privacy.claims import (
     describe_sums,
 )
 from common.privacy.mechanisms import build_account, select_spec
-from server.record.result import Privacy
+from common.tasks.vocabulary import FEDERATED
+from server.record.result import Parent, Privacy
 
 UNPROTECTED = Privacy(
     unit="none",
@@ -45,6 +46,12 @@ IN_A_RUN = (
 )
 """Uncovered channels of a whole run, in addition to those of every release."""
 
+NAMES = (
+    "names: hashes of all names in a client's data, and the names in hash buckets of at least {least} clients, {way};"
+    " those that {least} clients have are in the vocabulary"
+)
+"""Uncovered channel of a run whose clients find the vocabulary."""
+
 ALL, NUMBERS = "all values that a client sends", "all numbers that a client sends, apart from item ids in plaintext"
 
 COUNTS = (
@@ -61,6 +68,21 @@ SUMMED_COUNTS = (
     " one helper followed the protocol and kept its key"
 )
 """Guarantee of summed counts in a run of secure sums whose updates have no noise."""
+
+
+INHERITED = "run {run}, from which this one started: its model holds what its clients sent, {guarantee}"
+"""Uncovered channel of a run that continues another one."""
+
+ADDED = "; for clients of both runs the guarantees add up, and each client's ledger counts both"
+
+
+def with_parent(found: Privacy, parent: Parent) -> Privacy:
+    """Return the statement of a run that started from another one."""
+    channel = INHERITED.format(
+        run=parent.run, guarantee="without noise" if parent.unit == "none" else "under the statement of that run"
+    )
+    channel += ADDED if parent.unit != "none" and found.unit != "none" else ""
+    return replace(found, uncovered=[*found.uncovered, channel])
 
 
 def statement(
@@ -95,6 +117,8 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         plaintext += [*task.uncovered()]
         bare = MASKED if is_summed else UNPROTECTED
         plaintext += ["sums of counts that models start from"] if is_summed and is_exact else []
+        way = "in sums that the server learns" if is_summed else "which it sends in plaintext"
+        plaintext += [NAMES.format(least=config.federation.min_holders, way=way)] * (config.catalogue == FEDERATED)
         plaintext += ["number of clients in each cluster"] if is_summed and config.capabilities.clusters else []
         counts = _guarantee_of_counts(config)
         copies = [COPIES] if counts else []

@@ -79,6 +79,25 @@ class Privacy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Parent:
+    """Run from which another one started.
+
+    Args:
+        run: Name of the run.
+        model_sha256: Fingerprint of its model, or of its solution.
+        days: Days between the starts of both runs.
+        weight: Weight of its sums in this run, by the half-life; 1 for networks.
+        unit: Protected unit of its privacy statement; `none` if it had no noise.
+    """
+
+    run: str
+    model_sha256: str
+    days: float
+    weight: float = 1.0
+    unit: str = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Comparison of the federated model with a baseline and with each client alone.
 
@@ -88,7 +107,7 @@ class Verdict:
     Args:
         metric: Key of the compared metric.
         better: `higher` or `lower`: direction of better values.
-        final: Value of the federated model.
+        final: Value of what clients use: the federated model, or what is better by a client's own validation data.
         simple: Value of the baseline; None if it was not measured.
         simple_name: Name of the baseline, such as `relation frequency`.
         alone: Value of models that each client trained alone; None if it was not measured.
@@ -102,6 +121,7 @@ class Verdict:
         se_alone: Standard error of that mean.
         helped: Number of units that do better than alone and than by the baseline, as far as these were measured.
         helped_of: Number of units compared for that.
+        uses: Model or baseline -> number of units that use it, by their own validation data; empty without a choice.
         text: Verdict in a sentence.
     """
 
@@ -121,6 +141,7 @@ class Verdict:
     se_alone: Number | None = None
     helped: int = 0
     helped_of: int = 0
+    uses: dict[str, int] = field(default_factory=dict)
     text: str = ""
 
 
@@ -164,8 +185,12 @@ class Result:
 
     `clients` is then in a file of its own.
     """
+    replaces: str = ""
+    """Withdrawn run that this one replaces without a forgotten client; empty if there is none."""
     state: str = ""
     """Round after which a resumed simulation started its clients' state anew; empty if it did not."""
+    parent: Parent | None = None
+    """Run from which it started; None for a run from the beginning."""
 
 
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)

@@ -13,11 +13,12 @@ from typing import Literal, TypedDict
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.errors import FedloomError
+from common.metrics import USED
 from common.tasks.registry import TASKS
-from common.tasks.spec import ALONE, BOTH, SIMPLE
+from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, AnyTask, uses_key
 from server.aggregation.metrics import Evaluation, PairedSums
 from server.record.events import Metrics
-from server.record.result import Best, ClientResult, Privacy, Result, Verdict
+from server.record.result import Best, ClientResult, Parent, Privacy, Result, Verdict
 from server.round.state import RunState
 
 FEWEST_UNITS = 5
@@ -26,25 +27,29 @@ FEWEST_UNITS = 5
 Outcome = Literal["better", "worse", "level", "few"]
 
 
-def judge_run(task: str, metrics: Metrics, best: Best | None, simple: PairedSums) -> Verdict | None:
-    """Return the verdict of a run against the simple baseline; None if no unit was compared.
+def judge_run(task: str, metrics: Metrics, best: Best | None, paired: Mapping[str, PairedSums]) -> Verdict | None:
+    """Return the verdict of a run against the strongest rival; None if no unit was compared.
 
     Args:
         task: Name of the task.
         metrics: Metrics of the model that is used, on test data.
         best: Best round of the run.
-        simple: Differences to the simple baseline.
+        paired: Differences to the rivals, and numbers of units by what they use.
     """
     spec = TASKS[task]
     comparison, metric = spec.comparison, spec.objective.metric
-    if comparison is None or metric not in metrics or not simple.units:
+    if comparison is None or metric not in metrics:
+        return None
+    rival = strongest_rival(spec, metrics)
+    simple = paired.get(spec.paired_key(SIMPLE, rival), PairedSums())
+    if not simple.units:
         return None
     verdict = Verdict(
         metric=metric,
         better="higher" if spec.higher_is_better else "lower",
-        final=metrics[metric],
-        simple=metrics.get(spec.simple.get(metric, "")),
-        simple_name=comparison.baseline,
+        final=metrics.get(f"{USED.prefix}{metric}", metrics[metric]),
+        simple=metrics.get(spec.baselines[rival].get(metric, "")),
+        simple_name=rival,
         wins_simple=simple.wins,
         units=simple.units,
         unit_name=comparison.units,
@@ -52,21 +57,48 @@ def judge_run(task: str, metrics: Metrics, best: Best | None, simple: PairedSums
         se_simple=simple.standard_error,
         helped=simple.wins,
         helped_of=simple.units,
+        uses=count_uses(task, paired),
     )
     return replace(verdict, text=describe(verdict, task, best))
 
 
+def strongest_rival(task: AnyTask, metrics: Metrics) -> str:
+    """Return the baseline with the best metric, of those for which clients send nothing."""
+    keys = {name: task.baselines[name].get(task.objective.metric, "") for name in task.rivals}
+    sign = 1 if task.higher_is_better else -1
+    measured = [name for name in keys if not math.isnan(metrics.get(keys[name], math.nan))]
+    return max(measured, key=lambda name: sign * metrics[keys[name]], default=task.rivals[0])
+
+
+def count_uses(task: str, paired: Mapping[str, PairedSums]) -> dict[str, int]:
+    """Return the number of units that use each model and baseline; empty if clients chose none."""
+    names = PERSONAL, SHARED, *TASKS[task].baselines
+    return {name: paired[key].wins for name in names if (key := uses_key(name)) in paired}
+
+
+def describe_uses(verdict: Verdict) -> str:
+    """Return how many units use what, in a sentence; empty without a choice."""
+    called = {PERSONAL: f"their {PERSONAL}", SHARED: f"the {SHARED}"}
+    found = [(number, called.get(name, name)) for name, number in verdict.uses.items()]
+    if not found:
+        return ""
+    (number, model), *rest = found
+    others = "".join(f", {count:,} {name}" for count, name in rest if count)
+    total, use = sum(verdict.uses.values()), "uses" if number == 1 else "use"
+    return f"{number:,} of {total:,} {verdict.unit_name} {use} {model}{others}, by their own validation data."
+
+
 class Floor(TypedDict, total=False):
-    """Metric of the simple baseline and its value, as fields of a result."""
+    """Metric of the strongest rival and its value, as fields of a result."""
 
     floor_metric: str
     floor_value: float
 
 
 def floor_of(task: str, metrics: Metrics) -> Floor:
-    """Return the metric of the simple baseline and its value; empty if it was not measured."""
+    """Return the metric of the strongest rival and its value; empty if it was not measured."""
     spec = TASKS[task]
-    key = spec.simple.get(spec.objective.metric, "") if spec.comparison else ""
+    key = spec.baselines[strongest_rival(spec, metrics)].get(spec.objective.metric, "") if spec.comparison else ""
     return Floor(floor_metric=key, floor_value=metrics[key]) if key in metrics else Floor()
 
 
@@ -80,10 +112,11 @@ def compare_alone(
         task: Name of the task.
         best: Best round of the run.
         value: Metric of the models that clients trained alone.
-        sums: Differences to these models, and to the better of them and the baseline.
+        sums: Differences to these models, and to the better of them and each rival.
         note: Addition to the figures, such as the number of clients that were drawn.
     """
-    alone, both = sums[ALONE], sums[BOTH] if verdict.simple is not None else sums[ALONE]
+    both_key = TASKS[task].paired_key(BOTH, verdict.simple_name)
+    alone, both = sums[ALONE], sums[both_key] if verdict.simple is not None else sums[ALONE]
     verdict = replace(verdict, alone=value, wins_alone=alone.wins, mean_alone=alone.mean, se_alone=alone.standard_error)
     verdict = replace(verdict, helped=both.wins, helped_of=both.units)
     return replace(verdict, text=describe(verdict, task, best, note))
@@ -115,11 +148,13 @@ _SAYS: dict[Outcome, str] = {
 
 
 def describe(verdict: Verdict, task: str, best: Best | None, note: str = "") -> str:
-    """Return the verdict in a sentence, and that on the best round.
+    """Return the verdict in a sentence, how many units use what, and the sentence on the best round.
 
     The value after ± is two standard errors.
     """
     sentences = [_sentence(verdict, task, note)] if verdict.simple is not None or verdict.alone is not None else []
+    if uses := describe_uses(verdict):
+        sentences.append(uses)
     if best is not None and best.test:
         goal = _short(task, TASKS[task].objective.metric)
         sentences.append(
@@ -204,6 +239,7 @@ def build_result(
     privacy: Privacy,
     reason: str,
     error: FedloomError | None,
+    parent: Parent | None = None,
 ) -> Result:
     """Return the result of a run.
 
@@ -219,6 +255,7 @@ def build_result(
         privacy: Privacy statement.
         reason: Reason of an early end.
         error: Error that ended the run; None if it completed.
+        parent: Run from which it started; None for a run from the beginning.
     """
     names = sorted({*last.clients, *state.counted})
     return Result(
@@ -238,6 +275,7 @@ def build_result(
         bytes_down=traffic[0],
         bytes_up=traffic[1],
         privacy=privacy,
+        parent=parent,
         model_sha256=sha256({**state.model, **state.statics} if config.capabilities.closed_form else state.model),
         error=type(error).__name__ if error else "",
         summed=last.summed,
@@ -249,7 +287,7 @@ def build_result(
 
 def _judge(config: RunConfig, used: Evaluation, best: Best | None) -> Verdict | None:
     """Return the verdict, with the comparison with clients alone if each that compares has measured it."""
-    verdict = judge_run(config.task, used.metrics, best, used.paired.get(SIMPLE, PairedSums()))
+    verdict = judge_run(config.task, used.metrics, best, used.paired)
     if verdict is None or verdict.metric not in used.alone or not {ALONE, BOTH} <= used.paired.keys():
         return verdict
     if missing := max(verdict.units - used.paired[ALONE].units, 0):

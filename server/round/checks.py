@@ -8,9 +8,9 @@ from typing import get_args
 from common.arrays import Arrays, check_like
 from common.contribution import MAX_PLAUSIBLE, BlockReply
 from common.errors import WireError
-from common.metrics import USED, MetricSpec, find_metric
+from common.metrics import MetricSpec
 from common.tasks.options import ModelVariant
-from common.tasks.spec import ALONE, ALONE_PREFIX, BOTH, SIMPLE, AnyTask
+from common.tasks.spec import ALONE_PREFIX, AnyTask
 from common.text import printable
 from common.wire.encodings import unpack_reply
 from common.wire.messages import AssignReply, EvaluateReply, TrainReply
@@ -98,7 +98,7 @@ def check_paired(paired: Arrays, task: AnyTask, max_units: float) -> None:
     spec = _find(task.objective.metric, task)
     span = math.inf if spec is None else spec.high - spec.low + TOLERANCE
     for key, sums in paired.items():
-        if key not in (SIMPLE, ALONE, BOTH):
+        if key not in task.pairs:
             raise WireError(f"sums '{printable(key, 40)}' are not of a comparison")
         if is_plausible(sums) and sums[0] > 0:
             n, total, squares = sums[:3].tolist()
@@ -108,7 +108,7 @@ def check_paired(paired: Arrays, task: AnyTask, max_units: float) -> None:
 
 def _find(key: str, task: AnyTask) -> MetricSpec | None:
     """Return the declaration of a metric, also of one trained alone, or of what the client uses."""
-    return find_metric(key.removeprefix(ALONE_PREFIX).removeprefix(USED.prefix), task.metrics, task.families)
+    return task.find_metric(key.removeprefix(ALONE_PREFIX))
 
 
 def limit_weight(records: int, test_share: float, *, hides_examples: bool) -> float:

@@ -152,7 +152,7 @@ class Round(Strategy):
         """
         try:
             at = self._context()
-            self._step = self._advance(at, self.intake.close(at, replies))
+            self._step = self._advance(at, self.intake.close(at, self._with_late(at, replies)))
             self.observer.on_trained(self._step.trained)
         except QuorumError:
             if not self.intake.has_final(self.state.round + 1):
@@ -160,6 +160,21 @@ class Round(Strategy):
             raise
         self.intake.forget(self.state.round)
         return None, None
+
+    def _with_late(self, at: RoundContext, replies: Iterable[Message]) -> Iterable[Message]:
+        """Return the replies, with those of clients that joined while the sum of a closed form was open.
+
+        Clients of masked or noised sums are fixed when these are opened.
+        """
+        if not at.capabilities.closed_form or at.is_summed or at.cost or self._grid is None:
+            return replies
+        asked, found = {*self._price.payers}, [*replies]
+        while late := [c for c in self._enrolment.gather(self._grid, 0).values() if c.name not in asked]:
+            asked |= {client.name for client in late}
+            found += self._send(late, TRAIN, self._requests(at, dict.fromkeys(asked, "")))
+        if number := len(asked) - len(self._price.payers):
+            self._costs = {**self._costs, "late": float(number)}
+        return found
 
     def can_exclude(self, grid: Grid) -> bool:
         """Return True if the clients without unusable replies in a failed round make a quorum."""

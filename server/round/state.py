@@ -9,6 +9,9 @@ from server.aggregation.optimizers import OptimizerState
 PLAN_PREFIX = "planner_"
 """Prefix of the names of a planner's groups."""
 
+SUMS, PARENT_SUMS = "sums", "parent_sums"
+"""Groups of closed forms: named sums of a run, and weighted ones of the run from which it started."""
+
 
 @dataclass(frozen=True)
 class RunState:

@@ -1,4 +1,4 @@
-"""Secure sum of the counts from which a model starts."""
+"""Secure sums before the first round: counts from which a model starts, and names of a vocabulary."""
 
 import logging
 from collections.abc import Sequence
@@ -6,11 +6,13 @@ from dataclasses import replace
 
 from flwr.app import Message
 
+from common.arrays import Array, Arrays
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, WireError
 from common.secure.layout import SumLayout
 from common.secure.terms import SumTerms
 from common.tasks.counts import LEAST_VISIBLE
+from common.tasks.names import SUM, NameSum
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
@@ -19,9 +21,15 @@ from common.wire.messages import COUNTS, CountsReply, CountsRequest
 from server.clients.roster import Roster
 from server.exchange.grid import PollingGrid, Weighed, content_of, content_size
 from server.round.state import RunState
-from server.secure.sums import HelperSums, Release, SumLostError, TooFewUploadsError, Upload
+from server.secure.sums import HelperSums, Release, SumLostError, TooFewUploadsError, Total, Upload
 
 log = logging.getLogger("fedloom.server")
+
+TOGETHER = 256
+"""Maximum number of clients that are asked at a time."""
+
+NAME_CHANNELS = ("names/0", "names/1")
+"""Channels of the sums of names, in round 0."""
 
 CHANNEL = "counts"
 """Channel of the sum of counts, in round 0."""
@@ -42,18 +50,10 @@ def sum_masked_counts(
     statistics = TASKS[config.task].counts
     if statistics is None or statistics.template is None:
         raise ConfigError(f"task '{config.task}' has no counts for secure sums; leave count-offset out")
-    clients = {client.name: client for client in roster.select_trainable(grid.get_node_ids()).values()}
-    if not clients:
-        raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
     template, rho = statistics.template(config.task_options, vocabulary), config.count_cost
     release = Release(rho, statistics.clip, statistics.sign) if rho else Release()
-    terms = sums.terms(0, CHANNEL, template, len(clients), release)
-    asked = [clients[name] for name in sums.admit(terms, sorted(clients))]
-    requests = [Message(encode(CountsRequest(c.enrolment, terms=terms.to_json())), c.node, COUNTS) for c in asked]
-    is_pending = sums.pending(0, CHANNEL) is not None
-    uploads, failed = ({}, {}) if is_pending else _collect(grid, roster, requests, sums, terms)
     try:
-        total = sums.total(terms, uploads, failed)
+        total = _sum(grid, roster, sums, CHANNEL, template, release)
     except (SumLostError, TooFewUploadsError) as lost:
         if config.task_options.count_offset != "auto":
             raise
@@ -69,6 +69,41 @@ def sum_masked_counts(
         )
         return state
     return replace(state, statics=statics)
+
+
+def sum_masked_names(grid: PollingGrid, roster: Roster, sums: HelperSums, names: NameSum) -> Array:
+    """Return the opened sum of the names of all clients, or of their buckets.
+
+    Raises:
+        DataError: No client is there.
+        QuorumError: Too few clients, or a helper does not answer.
+        SumLostError: The sum will never be opened.
+    """
+    template = names.template
+    total = _sum(grid, roster, sums, names.channel, template, Release(), names.request)
+    return SumLayout.of(template).arrays(total.vector, template)[SUM]
+
+
+def _sum(
+    grid: PollingGrid,
+    roster: Roster,
+    sums: HelperSums,
+    channel: str,
+    template: Arrays,
+    release: Release,
+    frequent: Arrays | None = None,
+) -> Total:
+    """Return the opened sum of a channel in round 0, over all clients that are there."""
+    clients = {client.name: client for client in roster.select_trainable(grid.get_node_ids()).values()}
+    if not clients:
+        raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
+    terms = sums.terms(0, channel, template, len(clients), release)
+    asked = [clients[name] for name in sums.admit(terms, sorted(clients))]
+    text, buckets = terms.to_json(), frequent or {}
+    requests = [Message(encode(CountsRequest(c.enrolment, buckets, terms=text)), c.node, COUNTS) for c in asked]
+    is_pending = sums.pending(0, channel) is not None
+    uploads, failed = ({}, {}) if is_pending else _collect(grid, roster, requests, sums, terms)
+    return sums.total(terms, uploads, failed)
 
 
 def _collect(
@@ -90,5 +125,6 @@ def _collect(
         if answer.has_content():
             answer.content = Weighed(content_size(answer.content))
 
-    grid.exchange(requests, take=take)
+    for start in range(0, len(requests), TOGETHER):  # in one process all replies of an exchange are in memory
+        grid.exchange(requests[start : start + TOGETHER], take=take)
     return uploads, failed

@@ -17,6 +17,7 @@ from common.privacy.signal import count_numbers
 from common.secure.cards import HelperCard, HelperRoster
 from common.secure.quantisation import integer_clip, noise_scale
 from common.secure.terms import MOST_NUMBERS
+from common.tasks.closed_form import widen
 from common.tasks.registry import TASKS, closed_form_of
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
@@ -34,7 +35,7 @@ from server.secure.sums import HelperSums
 
 def with_noise_of_helpers(config: RunConfig) -> RunConfig:
     """Return the configuration without the mechanism that its task prefers for noise of clients."""
-    if config.privacy.mechanism != TASKS[config.task].defaults.get("privacy.mechanism"):
+    if config.privacy.mechanism != TASKS[config.task].trained.get("privacy.mechanism"):
         return config
     return config.model_copy(update={"privacy": config.privacy.model_copy(update={"mechanism": "gaussian"})})
 
@@ -232,7 +233,8 @@ def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
     spec, clusters = TASKS[config.task], config.capabilities.clusters
     if config.capabilities.closed_form:
         form = closed_form_of(config.task)
-        first = form.template(form.start(vocabulary, config.privacy.unit != "none"))
+        first = form.template(form.start(vocabulary, config.task_options, config.privacy.unit != "none"))
+        first = widen(first) if config.capabilities.min_count else first
         if (numbers := sum(a.size for a in first.values())) > MOST_NUMBERS:
             return f"statistics of {numbers:,} numbers exceed the {MOST_NUMBERS:,} of a secure sum"
         return ""

@@ -78,7 +78,7 @@ class Setting:
         """Return all rows, the one without noise first.
 
         Args:
-            defaults: What `--task` sets where no method is named.
+            defaults: Options with which the task trains a model.
         """
         shared = {"task": self.task, "federation.min-clients": 1, **defaults, **self.settings}
         shared |= {self.validation_key: self.validation} if self.validation else {}

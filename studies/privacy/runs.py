@@ -20,7 +20,7 @@ def compute(selection: Selection, store: Store) -> None:
         if selection.has_set(setting.task):
             read = partial(read_all, setting.task, setting.data, DATA_SEED)
             bench = Bench(setting.task, read, store, partial(trial_of, setting), selection=selection)
-            rows = setting.experiments(TASKS[setting.task].defaults)
+            rows = setting.experiments(TASKS[setting.task].trained)
             for one in rows:
                 if selection.has(one.key, one.protocol) and is_outdated(
                     setting, store.results.row(setting.key(one.key))
@@ -32,7 +32,7 @@ def compute(selection: Selection, store: Store) -> None:
             task = runs.setting.task
             read = partial(read_all, task, runs.data, DATA_SEED)
             bench = Bench(runs.name, read, store, partial(trial_of, runs.setting), selection=selection)
-            bench.run(runs.experiments(TASKS[task].defaults))
+            bench.run(runs.experiments(TASKS[task].trained))
 
 
 def is_outdated(setting: Setting, row: Row) -> bool:

@@ -68,7 +68,7 @@ def compute(selection: Selection, store: Store) -> None:
             traced.run(curves.EXPERIMENTS)
     _compute_drift(selection, store)
     if selection.has_set("demo"):
-        demo = Bench("demo", partial(read_all, TASK.name, "demo"), store, _trial_of, selection=selection)
+        demo = Bench("demo", partial(read_all, TASK.name, "demo:0-400"), store, _trial_of, selection=selection)
         demo.run_baselines(SUMS, SUM_SEEDS, measure_counts, "sums")
     counted: dict[str, Callable[[], AnyDataset]] = {name: partial(_read, selection.data, name) for name in SETS}
     private_start.compute(selection, store, counted, _trial_of, _splits)

@@ -30,7 +30,7 @@ CLIENTS = 100
 def measure(task: str, encoding: str, rounds: int, seed: int) -> tuple[float, float]:
     """Return the megabytes of all replies of a run, and its metric."""
     spec, units = TASKS[task], min(CLIENTS, CLIENT_TASKS[task].demo_units)
-    flat = {**spec.defaults, "task": task, "run-id": "encoded", "rounds": rounds, "seed": seed}
+    flat = {**spec.trained, "task": task, "run-id": "encoded", "rounds": rounds, "seed": seed}
     flat |= {"evaluate-every": rounds, "federation.encoding": encoding, "federation.deadline": 3600.0}
     with tempfile.TemporaryDirectory() as folder:
         data = read_all(task, f"demo:0-{units}", seed)

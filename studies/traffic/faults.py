@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from client.tasks.traffic.baseline import PENALTIES, Windows, complete_windows, ridge_weights
+from client.tasks.traffic.baseline import Windows, complete_windows, ridge_weights
 from client.tasks.traffic.metrics import correct
 from client.tasks.traffic.sensor import Sensor, prepare
 from common.arrays import Floats, Ints
 from common.models import build_model, tensors
 from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.shared_ridge import PENALTIES
 from common.tasks.traffic.task import TASK
 from studies.harness.bench import Bench, FinishedRun
 from studies.harness.row import Metrics, Trial

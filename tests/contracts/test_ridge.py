@@ -1,5 +1,6 @@
 """Method ridge: closed forms have one solution over single replies, hubs and secure sums."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,23 +20,32 @@ from client.tasks.rules.inference import recommend
 from client.tasks.rules.lists import ListOptions
 from client.tasks.sessions.data.visitors import Visitor, Visits
 from client.tasks.sessions.inference import next_items
+from client.tasks.traffic.data.series import Sensors
+from client.tasks.traffic.inference import forecast
+from client.tasks.traffic.learner import TrafficLearner
+from client.tasks.traffic.sensor import with_federated_ridge
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
 from common.secure.terms import MOST_NUMBERS
+from common.tasks.closed_form import widen
 from common.tasks.markets import blend
 from common.tasks.ratings import neighbours
-from common.tasks.registry import closed_form_of
+from common.tasks.registry import TASKS, closed_form_of
 from common.tasks.rules import ease
 from common.tasks.sessions import slist
 from common.tasks.sessions.vocabulary import Items, demo_items
+from common.tasks.traffic import shared_ridge
+from common.tasks.traffic.counts import LAGS, NOISE, SUMS
 from deploy.simulation.grid import simulate
 from deploy.tasks.rules.model_service import export
 from deploy.tasks.spec import TrainedRun
+from deploy.tasks.traffic.model_service import split_pooled
 from server.record.folder import RunDirectory
 from server.run import run
+from tests.support import sensors
 from tests.support.hubs import NodeGrid, settings, split
 from tests.support.owners import SHARING, owners
 from tests.support.sum_runs import POLICY, SumFederation, noised, summed
@@ -64,6 +74,8 @@ def test_a_run_ends_with_its_last_sum(tmp_path: Path) -> None:
     result = simulate(config, toy_dataset(12), tmp_path)
     assert (result.status, result.rounds_done) == ("completed", 3)
     solved = solution(tmp_path)
+    model, _ = RunDirectory(tmp_path, "toy").load_model()
+    assert model.keys() == solved.keys(), "no request and no file has the untrained network"
     homes = build_learner(config, toy_dataset(12)).examples  # each has length 1 in G
     assert np.trace(gram(solved)) == pytest.approx(homes, rel=1e-5)
     assert float(solved[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
@@ -140,7 +152,7 @@ def test_under_noise_one_sum_has_the_whole_budget(tmp_path: Path) -> None:
     result = SumFederation(tmp_path, policy=POLICY.model_copy(update=ALLOWED)).run(noised(method="ridge"))
     assert (result.status, result.rounds_done) == ("completed", 1)
     solved = solution(tmp_path)
-    entities, relations, noised_run = solved[ease.SIZES].tolist()
+    entities, relations, noised_run, _ = solved[ease.SIZES].tolist()
     assert (solved[ease.POPULARITY].shape, noised_run) == ((entities**2 * relations,), 1)
 
 
@@ -198,10 +210,13 @@ def test_sessions_end_with_the_refit_and_answer(tmp_path: Path) -> None:
     assert first.why == f"visitors of the federation go on to it after '{ITEMS.items[3]}'"
 
 
-def test_with_a_given_strength_sessions_need_no_refit(tmp_path: Path) -> None:
+def test_with_a_given_strength_sessions_choose_the_rest(tmp_path: Path) -> None:
     config = configured("ridge", strength=3.0, **of_sessions(tmp_path))
-    assert simulate(config, visits(12), tmp_path).rounds_done == 3
-    assert solution(tmp_path)[slist.CHOICE][0] == 3
+    result = simulate(config, visits(12), tmp_path)
+    solved = solution(tmp_path)
+    assert (result.rounds_done, solved[slist.STAGE].tolist()) == (4, [4])
+    assert solved[slist.CHOICE][0] == 3
+    assert solved[slist.CHOICE][2:].tolist() != pytest.approx(slist.DEFAULT[2:]), "chosen by gains"
 
 
 def test_sessions_have_one_solution_over_hubs_and_secure_sums(tmp_path: Path) -> None:
@@ -238,10 +253,110 @@ def test_sessions_under_noise_have_two_sums(tmp_path: Path) -> None:
     assert slist.is_solved(solution(tmp_path))
 
 
+OF_TRAFFIC: dict[str, Scalar] = {
+    "task": "traffic",
+    "tasks__traffic__history": sensors.HISTORY,
+    "tasks__traffic__horizon": sensors.HORIZON,
+    "tasks__traffic__hidden": 2,
+    "tasks__traffic__validation-share": 0.2,
+}
+"""Options of a run on sensors."""
+
+
+def of_traffic(folder: Path) -> dict[str, Scalar]:
+    """Return options of a run on sensors, whose vocabulary is written to `folder`."""
+    folder.mkdir(exist_ok=True)
+    (folder / "variables.json").write_text(sensors.MEASURES.to_json(), "utf-8")
+    return {**OF_TRAFFIC, "catalogue": str(folder / "variables.json")}
+
+
+def with_sensors(sessions: dict[int, Session], policy: Policy) -> dict[int, Session]:
+    """Return the clients with a sensor each in place of a home."""
+    return {
+        node: sensors.session(session.client, (sensors.sensor(k),), policy=policy)
+        for k, (node, session) in enumerate(sessions.items())
+    }
+
+
+def test_sensors_have_one_solution_over_hubs_and_secure_sums(tmp_path: Path) -> None:
+    found, errors = {}, {}
+    for answer in ("sums", "replies"):
+        people = owners(5, SHARING.model_copy(update=ALLOWED))
+        people.sessions = with_sensors(people.sessions, SHARING.model_copy(update=ALLOWED))
+        hub, others = split(people)
+        folder = tmp_path / answer
+        folder.mkdir()
+        config = settings(folder, "ridge", federation__answer=answer, **of_traffic(folder))
+        result = run(NodeGrid({**others, 8: hub.respond}), config, folder)
+        assert (result.status, result.rounds_done) == ("completed", 2)
+        found[answer], errors[answer] = solution(folder), result.metrics["mse"]
+    for trust in ("helpers", "local"):
+        federation = of_sensors(tmp_path / trust)
+        result = federation.run(summed("ridge", trust, **of_traffic(tmp_path / trust)))
+        found[trust], errors[trust] = solution(tmp_path / trust), result.metrics["mse"]
+    for name, array in found["replies"].items():
+        for solved in found.values():
+            np.testing.assert_allclose(solved[name], array, atol=1e-5, err_msg=name)
+    assert list(errors.values()) == pytest.approx([errors["replies"]] * 4, rel=1e-4)
+
+
+def of_sensors(folder: Path) -> SumFederation:
+    """Return a federation of five clients with a sensor each."""
+    federation = SumFederation(folder, clients=5)
+    federation.sessions = with_sensors(federation.sessions, POLICY.model_copy(update=ALLOWED))
+    federation.connect()
+    return federation
+
+
+def test_sensors_stopped_between_two_sums_end_with_the_same_choice(tmp_path: Path) -> None:
+    found = []
+    for stops in ((2,), (1, 2)):
+        folder = tmp_path / str(len(stops))
+        federation, config = of_sensors(folder), summed("ridge", "local", **of_traffic(folder))
+        for sums in stops:
+            federation.run(config.model_copy(update={"rounds": sums}), resume=sums != stops[0])
+        found.append(solution(folder))
+    assert found[0].keys() == found[1].keys()
+    for name, array in found[0].items():
+        np.testing.assert_array_equal(found[1][name], array)
+
+
+def test_sensors_under_noise_have_one_sum_and_choose_for_themselves(tmp_path: Path) -> None:
+    result = of_sensors(tmp_path).run(noised(50.0, method="ridge", **of_traffic(tmp_path)))
+    assert (result.status, result.rounds_done) == ("completed", 1)
+    solved = solution(tmp_path)
+    assert set(solved) == {shared_ridge.SIZES, *SUMS, NOISE}
+    sent = [np.linalg.norm(solved[LAGS]), solved[NOISE].item()]
+    assert sent[0] > 4 > sent[1] > 0
+
+
+def test_forecasts_of_sensors_come_from_the_solution_and_their_baseline_does_not(tmp_path: Path) -> None:
+    federation, config = of_sensors(tmp_path), summed("ridge", "local", **of_traffic(tmp_path))
+    federation.run(config)
+    trained, _ = RunDirectory(tmp_path, "toy").load_model()
+    model, statics = split_pooled(trained)
+    assert statics.keys() == solution(tmp_path).keys()
+    learner = build_learner(config, Sensors((sensors.sensor(9),), sensors.MEASURES))
+    assert isinstance(learner, TrafficLearner)
+    [one], joint = learner.sensors, with_federated_ridge(learner.sensors[0], statics, learner.options)
+    _, places = one.targets(one.test, sensors.HORIZON)
+    made = learner.forecasts(model, joint, one.test)
+    np.testing.assert_allclose(made, one.profile[places] + joint.ridge[one.test], atol=1e-5)
+    metrics, simple = learner.evaluate(model, statics, "test")[0], learner.baselines("test", statics)[0]
+    assert metrics["mse"] == pytest.approx(one.error(made, places), rel=1e-5)
+    assert simple == learner.baselines("test", {})[0], "the baseline is the own ridge regression"
+    assert metrics["mse"] != pytest.approx(simple["ridge_mse"], rel=1e-3)
+    later = forecast(learner, one, model, sensors.HORIZON, statics)
+    alone = forecast(learner, one, model, sensors.HORIZON, {})
+    assert not np.allclose(later.student, alone.student)
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"task": "traffic"}, "task 'traffic' lacks"),
+        ({"task": "traffic", "model": "paper"}, "set model=default and tasks.traffic.ridge=chosen"),
+        ({"task": "traffic", "tasks.traffic.ridge": "none"}, "set model=default and tasks.traffic.ridge=chosen"),
+        ({"task": "traffic", "tasks.traffic.count-offset": True}, "remove tasks.traffic.count-offset=true"),
         (
             {"task": "rules", "algorithm.ridge.strength": 1e-9},
             "1e-09 leaves singular matrices; set 0, or at least 0.001",
@@ -253,6 +368,28 @@ def test_sessions_under_noise_have_two_sums(tmp_path: Path) -> None:
 def test_what_a_closed_form_cannot_do_is_refused(options: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         parse({"method": "ridge", **options})
+
+
+def test_tasks_without_a_closed_form_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS._loaded, "traffic", replace(TASKS["traffic"], closed_form=None))
+    with pytest.raises(ConfigError, match="task 'traffic' lacks; tasks with one: rules, sessions, ratings, markets"):
+        parse({"method": "ridge", "task": "traffic"})
+
+
+@pytest.mark.parametrize(("task", "source"), [("ratings", "demo:0-12"), ("markets", "demo"), ("rules", "demo:0-12")])
+def test_with_a_given_strength_a_run_has_all_sums(task: str, source: str, tmp_path: Path) -> None:
+    dataset = read_all(task, source)
+    (tmp_path / "catalogue.json").write_text(dataset.vocabulary.to_json(), "utf-8")
+    named = {"method": "ridge", "task": task, "run-id": "toy", "catalogue": str(tmp_path / "catalogue.json")}
+    result = simulate(parse({**named, "algorithm.ridge.strength": 0.5}), dataset, tmp_path)
+    assert (result.status, result.rounds_done) == ("completed", closed_form_of(task).sums)
+    solved = solution(tmp_path)
+    chosen = {
+        "ratings": lambda: solved[neighbours.CHOSEN][1],
+        "markets": lambda: solved[blend.STRENGTHS].item(),
+        "rules": lambda: solved[ease.STRENGTH].item(),
+    }
+    assert chosen[task]() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("task", "source"), [("ratings", "demo:0-12"), ("markets", "demo")])
@@ -283,8 +420,11 @@ def test_masks_do_not_change_the_solution_of_ratings_and_markets(task: str, sour
         ("rules", {ease.TRIPLES: np.arange(ease.MOST_TRIPLES)}, {}),
     ],
 )
-def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, started: Arrays) -> None:
+@pytest.mark.parametrize("columns", [0, 1])
+def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, started: Arrays, columns: int) -> None:
     form, vocabulary = closed_form_of(task), read_all(task, "demo").vocabulary
-    sent = form.template({**form.limit_masked(form.start(vocabulary, False)), **items, **started})
-    numbers = sum(a.size for a in sent.values())
+    limited = form.limit_masked(form.start(vocabulary, TASKS[task].options(), False), columns)
+    chosen = {name: a[: next(a[-1] for n, a in limited.items() if n.endswith("_sizes"))] for name, a in items.items()}
+    sent = form.template({**limited, **chosen, **started})
+    numbers = sum(a.size for a in (widen(sent) if columns else sent).values())
     assert 0.9 * MOST_NUMBERS < numbers <= MOST_NUMBERS

@@ -58,17 +58,24 @@ def test_a_client_publishes_no_port_and_reads_its_data_only() -> None:
     assert [volume for volume in client["volumes"] if not volume.endswith(":ro")] == ["state:/state"]
 
 
+SUMMED = ["rules", "sessions", "ratings", "markets"]
+"""Tasks whose default is a closed form, from sums."""
+
+
 def test_helpers_have_their_own_volumes_networks_and_keys_and_no_data() -> None:
     found: dict[str, Any] = yaml.safe_load((DEPLOY.parent / "docker-compose.yml").read_text())
     for name in ("helper-1", "helper-2"):
         helper = found["services"][name]
-        assert helper["profiles"] == ["helpers"]
+        assert helper["profiles"] == SUMMED
         assert helper["volumes"] == ["ca:/ca:ro", f"{name}:/helper"]
         assert helper["networks"] == [name]
         assert helper["read_only"] is True
         assert f"{name}:/volumes/{name}" in found["services"]["init"]["volumes"]
         assert name in found["services"]["superlink"]["networks"]
-    assert "--helpers 2" in found["services"]["run-helpers"]["command"]
+    runs = {name: run["command"] for name, run in found["services"].items() if name.partition("-")[0] == "run"}
+    summed = [name for name, command in runs.items() if "--helpers ${HELPERS:-2}" in command]
+    assert summed == ["run", *(f"run-{task}" for task in SUMMED[1:])]
+    assert {command.rpartition(" ")[2] for command in runs.values()} == {"${OPTIONS:-}"}, "they come last"
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -59,11 +59,13 @@ def test_metrics_are_plain_means_over_clients(policy: str, tmp_path: Path) -> No
 
 
 def test_the_verdict_is_that_of_single_replies(tmp_path: Path) -> None:
-    alone = {"federation__compare-alone": True}
+    alone = {"federation__compare-alone": True, **VALIDATED}
     local = SumFederation(tmp_path / "local").run(summed(trust="local", **alone)).verdict
-    found = SumFederation(tmp_path / "helpers").run(summed(**alone)).verdict
+    found = SumFederation(tmp_path / "helpers", policy=OWNERS).run(summed(**alone)).verdict
     assert local is not None
     assert found is not None
+    assert found.uses == local.uses
+    assert sum(local.uses.values()) == local.units
     assert (found.units, found.wins_simple, found.wins_alone) == (local.units, local.wins_simple, local.wins_alone)
     assert found.mean_simple == pytest.approx(local.mean_simple, abs=1e-4)
     assert found.mean_alone == pytest.approx(local.mean_alone, abs=1e-4)

@@ -40,7 +40,9 @@ def test_the_import_loads_nothing_heavy() -> None:
 def test_training_returns_the_run_and_prints_nothing(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     seen: list[int] = []
-    run = fedloom.simulate("rules", rounds=2, data="demo:0-30", on_round=lambda row: seen.append(row["round"]))
+    run = fedloom.simulate(
+        "rules", method="fedrule", rounds=2, data="demo:0-30", on_round=lambda row: seen.append(row["round"])
+    )
     assert capfd.readouterr() == ("", "")
     assert seen == [1, 2] == [row["round"] for row in run.rounds]
     assert run.path.parent == runs
@@ -55,7 +57,7 @@ def test_training_returns_the_run_and_prints_nothing(runs: Path, capfd: pytest.C
 
 def test_equal_calls_give_equal_models_also_inside_an_event_loop(runs: Path) -> None:
     async def train() -> fedloom.Run:
-        return fedloom.simulate("rules", rounds=1, data="demo:0-30", settings={"training.lr": 0.005})
+        return fedloom.simulate("rules", method="fedrule", rounds=1, data="demo:0-30", settings={"training.lr": 0.005})
 
     first, second = asyncio.run(train()), asyncio.run(train())
     assert first.result.model_sha256 == second.result.model_sha256
@@ -71,14 +73,14 @@ def test_an_error_of_the_callback_is_raised(runs: Path) -> None:
         raise ValueError("stop here")
 
     with pytest.raises(ValueError, match="stop here"):
-        fedloom.simulate("rules", rounds=1, data="demo:0-30", on_round=fail)
+        fedloom.simulate("rules", method="fedrule", rounds=1, data="demo:0-30", on_round=fail)
 
 
 def test_errors_are_those_of_the_command_line(runs: Path) -> None:
     with pytest.raises(fedloom.ConfigError, match="did you mean"):
         fedloom.simulate("ruls", rounds=1)
     with pytest.raises(fedloom.DataError):
-        fedloom.simulate("rules", rounds=1, data="missing.csv")
+        fedloom.simulate("rules", method="fedrule", rounds=1, data="missing.csv")
     with pytest.raises(fedloom.ConfigError, match="no run 'nothing'"):
         fedloom.load_run("nothing")
 
@@ -120,7 +122,7 @@ def test_a_method_of_ones_own_trains(runs: Path) -> None:
 
 
 def test_a_run_recommends_and_forecasts_as_the_command_line(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = fedloom.simulate("rules", rounds=1, data="demo:0-30")
+    run = fedloom.simulate("rules", method="fedrule", rounds=1, data="demo:0-30")
     app(["recommend", "--run", run.id, "--user", "home-00003", "--top", "3", "--json"], standalone_mode=False)
     printed = json.loads(capsys.readouterr().out)
     assert [dict(one.fields) for one in run.recommend(user="home-00003", top=3)] == printed
@@ -129,7 +131,7 @@ def test_a_run_recommends_and_forecasts_as_the_command_line(runs: Path, capsys: 
 
 
 def test_a_run_is_exported_with_a_model_card(runs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run = fedloom.simulate("ratings", rounds=1, data="demo:0-8")
+    run = fedloom.simulate("ratings", method="fedavg", rounds=1, data="demo:0-8")
     path = run.export_onnx(tmp_path / "model.onnx")
     assert capfd.readouterr() == ("", "")
     assert path.stat().st_size > 0

@@ -20,6 +20,9 @@ from deploy.federation.fork_server import flower_environment
 from deploy.superlink.superlink import free_port, require_free_port
 
 ROOT = Path(__file__).parents[2]
+NETWORK = ("--method", "fedrule")
+"""Method that trains for many rounds."""
+
 PATIENCE = 180.0  # seconds; two busy cores need 40 s for 10 s of work on an idle machine
 
 

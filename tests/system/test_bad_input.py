@@ -9,6 +9,7 @@ import pytest
 
 from common.tasks.rules.vocabulary import demo_catalogue
 from deploy.cli import main
+from tests.system.desk import NETWORK
 
 
 def answer(
@@ -133,7 +134,9 @@ def test_a_finished_run_is_not_overwritten_and_names_close_users(
     table = (folder / "good.csv").read_text()
     (folder / "odd.csv").write_text(f"{table}{table.splitlines()[1]}\n{single}\n")
     monkeypatch.setattr(
-        sys, "argv", ["fedloom", "simulate", "--data", "odd.csv", "--clients", "3", "--rounds", "1", "--run-id", "one"]
+        sys,
+        "argv",
+        ["fedloom", "simulate", "--data", "odd.csv", "--clients", "3", *NETWORK, "--rounds", "1", "--run-id", "one"],
     )
     main_ok()
     assert "odd.csv: 1 duplicate rule dropped" in capsys.readouterr().err

@@ -41,7 +41,8 @@ class Project:
 
     def __init__(self, runs: Path) -> None:
         self.runs = runs
-        self.environment = {**os.environ, "ROUNDS": str(ROUNDS), "FEDLOOM_RUNS": str(runs)}
+        network = {"METHOD": "fedavg", "HELPERS": "0", "ROUNDS": str(ROUNDS)}
+        self.environment = {**os.environ, **network, "FEDLOOM_RUNS": str(runs)}
 
     def __call__(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         command = ["docker", "compose", "-p", "fedloom-test", *arguments]
@@ -83,7 +84,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 @pytest.fixture(scope="module")
 def finished(project: Project) -> subprocess.CompletedProcess[str]:
-    """Start a federation; it stops at the end of its run."""
+    """Start a federation that trains a network; it stops at the end of its run."""
     return project("up", "--abort-on-container-exit", "--exit-code-from", "run")
 
 
@@ -112,17 +113,19 @@ def test_a_profile_runs_its_task_only(project: Project, finished: subprocess.Com
     require_complete(result)
 
 
-def test_the_profile_with_helpers_sums_masked_updates(
-    project: Project, finished: subprocess.CompletedProcess[str]
+def test_a_plain_start_solves_the_closed_form_from_sums_of_two_helpers(
+    project: Project, finished: subprocess.CompletedProcess[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = project.results()
-    end = project("--profile", "helpers", "up", "--abort-on-container-exit", "--exit-code-from", "run-helpers")
+    for name in ("METHOD", "HELPERS", "ROUNDS"):
+        monkeypatch.delitem(project.environment, name)
+    end = project("up", "--abort-on-container-exit", "--exit-code-from", "run")
     assert end.returncode == 0, end.stdout + end.stderr
     [result] = [result for run, result in project.results().items() if run not in before]
-    require_complete(result)
+    assert (result["method"], result["status"], {*result["clients"]}) == ("ridge", "completed", CLIENTS)
     assert [*result["privacy"]["helpers"]] == ["helper-1", "helper-2"]
-    counts, updates, metrics = 1, ROUNDS, ROUNDS
-    assert result["privacy"]["sums"] == {"opened": counts + updates + metrics, "lost": 0}
+    statistics, metrics = ROUNDS, 1
+    assert result["privacy"]["sums"] == {"opened": statistics + metrics, "lost": 0}
 
 
 def test_nothing_of_an_update_stays_on_the_volumes_of_a_superlink(

@@ -23,7 +23,7 @@ from tests.system.engine import Machine, docker, require_engine
 pytestmark = pytest.mark.container
 
 ROUNDS, SECONDS = 3, 420.0
-RUN = ("--rounds", str(ROUNDS), "--seed", "5", "--set", "training.local-steps=60")
+RUN = ("--method", "fedrule", "--rounds", str(ROUNDS), "--seed", "5", "--set", "training.local-steps=60")
 OVERRIDE = """
 services: {client: {network_mode: host}}  # reaches the port that is published on this machine's loopback
 """

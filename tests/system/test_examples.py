@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.desk import ROOT, Desk
+from tests.system.desk import NETWORK, ROOT, Desk
 
 EXAMPLES = ("weather-task", "trimmed-mean-method")
 
@@ -88,10 +88,10 @@ def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
 
 def test_uninstalled_examples_are_unknown_and_other_runs_are_unchanged(desk: Desk, installed: Path) -> None:
     unknown = desk.start("simulate", "--task", "weather")
-    plain = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--no-alone", "--json")
+    plain = desk.start("simulate", "--data", "demo:0-8", *NETWORK, "--rounds", "2", "--no-alone", "--json")
     assert unknown.end() == 2
     assert "unknown task 'weather'; installed: markets, ratings, rules, sessions, traffic" in unknown.error()
     desk.packages.append(installed)
-    beside = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--no-alone", "--json")
+    beside = desk.start("simulate", "--data", "demo:0-8", *NETWORK, "--rounds", "2", "--no-alone", "--json")
     assert (plain.end(), beside.end()) == (0, 0), plain.error()
     assert plain.result()["model_sha256"] == beside.result()["model_sha256"]

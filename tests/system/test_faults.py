@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from server.record.process import FOLDER, read_records
-from tests.system.desk import Command, Desk, until
+from tests.system.desk import NETWORK, Command, Desk, until
 
 GOES_ON = "; the run goes on from round "
 
@@ -27,7 +27,7 @@ def await_rounds(desk: Desk, command: Command, further: int) -> None:
 
 
 def test_a_run_survives_the_kill_of_each_server_process(desk: Desk, homes: Path) -> None:
-    options = ("--data", homes, "--clients", "2", "--rounds", "12", "--seed", "3", "--patience", "0")
+    options = ("--data", homes, "--clients", "2", *NETWORK, "--rounds", "12", "--seed", "3", "--patience", "0")
     up = desk.up(*options, "--run-id", "run", "--no-alone")
     for faults, name in enumerate(("the ServerApp", "the SuperLink"), 1):
         await_rounds(desk, up, 2)
@@ -43,7 +43,7 @@ def test_a_run_survives_the_kill_of_each_server_process(desk: Desk, homes: Path)
 
 
 def test_a_killed_command_leaves_no_process_and_is_resumed_at_once(desk: Desk, homes: Path) -> None:
-    options = ("--data", homes, "--clients", "2", "--rounds", "6", "--seed", "3", "--patience", "0")
+    options = ("--data", homes, "--clients", "2", *NETWORK, "--rounds", "6", "--seed", "3", "--patience", "0")
     killed = desk.up(*options, "--run-id", "run", "--no-alone")
     await_rounds(desk, killed, 2)
     assert killed.end(signal.SIGKILL) == -signal.SIGKILL
@@ -55,7 +55,7 @@ def test_a_killed_command_leaves_no_process_and_is_resumed_at_once(desk: Desk, h
 
 
 def test_a_dead_client_costs_seconds_and_is_started_again(desk: Desk, homes: Path) -> None:
-    up = desk.up("--data", homes, "--clients", "3", "--rounds", "5000", "--run-id", "run", "--patience", "0")
+    up = desk.up("--data", homes, "--clients", "3", *NETWORK, "--rounds", "5000", "--run-id", "run", "--patience", "0")
     await_rounds(desk, up, 3)
     find(desk, "client-2").kill()
     until(lambda: "client-2 ended with exit code -9; started again" in up.error(), up.error)

@@ -22,7 +22,7 @@ from deploy.keys.nodes import make_node_key
 from server.record.folder import RunDirectory
 from server.run import run
 from tests.support.hubs import NodeGrid, direct
-from tests.system.desk import Command, Desk
+from tests.system.desk import NETWORK, Command, Desk
 
 pytestmark = pytest.mark.system
 
@@ -36,10 +36,10 @@ def test_two_hubs_and_a_client_end_in_the_model_of_five_nodes(
         register(desk.folder, name, clients)
     _write_shop(desk.folder / "shop")
 
-    options = ("--clients", "5", "--rounds", "2", "--seed", "5", "--run-id", "hubs", "--home", "home", "--json")
+    options = ("--clients", "5", *NETWORK, "--rounds", "2", "--seed", "5", "--run-id", "hubs", "--home", "home")
     served = desk.start(
         "serve", *options, "--port", str(desk.port), "--control-port", str(desk.control_port),
-        "--set", "federation.min-replies=5",
+        "--set", "federation.min-replies=5", "--json",
     )  # fmt: skip
     served.wait_for("3 registered keys")
     ward = join(desk, "ward", "--data", str(homes), "--clients", "2")

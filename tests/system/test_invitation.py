@@ -49,7 +49,7 @@ def test_clients_join_by_invitation_and_a_revoked_key_stays_refused_after_a_rest
 
 def serve(desk: Desk, run: str, *words: str, rounds: int) -> Command:
     ports = ("--port", str(desk.port), "--control-port", str(desk.control_port), "--host", "127.0.0.1")
-    options = ("--clients", "2", "--rounds", str(rounds), "--run-id", run, "--json")
+    options = ("--clients", "2", "--method", "fedrule", "--rounds", str(rounds), "--run-id", run, "--json")
     return desk.start("serve", *options, *ports, *HOME, "--set", "federation.min-replies=2", *words, folder=desk.folder)
 
 

@@ -13,7 +13,8 @@ MOST_MB = 470
 
 def test_four_markets_train_and_a_fifth_adapts_their_model(desk: Desk) -> None:
     """Train the task's defaults: the scorer, with noised counts of other markets."""
-    up = desk.up("--task", "markets", "--data", "demo:0-4", "--clients", "4", "--rounds", "2", "--run-id", "shops")
+    options = ("--task", "markets", "--method", "fedavg", "--data", "demo:0-4", "--clients", "4", "--rounds", "2")
+    up = desk.up(*options, "--run-id", "shops")
     peaks = up.peaks_of_clients()
     assert len(peaks) == 4
     assert max(peaks.values()) < MOST_MB

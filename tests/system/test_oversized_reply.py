@@ -12,7 +12,7 @@ import pytest
 from deploy.keys.certificates import ensure_certificates
 from deploy.keys.nodes import make_node_key
 from server.record.process import FOLDER, read_records
-from tests.system.desk import Command, Desk, until
+from tests.system.desk import NETWORK, Command, Desk, until
 
 pytestmark = pytest.mark.system
 
@@ -49,7 +49,7 @@ def test_an_oversized_reply_costs_its_sender_the_place_and_the_server_no_memory(
         (desk.folder / name).mkdir()
         make_node_key(desk.folder / name / "node.key")
         shutil.copy(desk.folder / name / "node.key.pub", home / "nodes" / f"{name}.pub")
-    options = ("--task", "rules", "--clients", "4", "--rounds", "5000", "--run-id", "large", "--home", home)
+    options = ("--clients", "4", *NETWORK, "--rounds", "5000", "--run-id", "large", "--home", home)
     served = desk.start("serve", *options, "--port", str(desk.port), "--control-port", str(desk.control_port))
     *others, liar = [join(desk, name, ca) for name in NAMES]
     liar.wait_for("takes no message of this size")

@@ -7,7 +7,7 @@ import pytest
 from deploy.keys.certificates import ensure_certificates
 from deploy.keys.nodes import add_key, make_node_key, read_key
 from server.clients.presence import REVOKED
-from tests.system.desk import Command, Desk, until
+from tests.system.desk import NETWORK, Command, Desk, until
 
 pytestmark = pytest.mark.system
 
@@ -20,7 +20,7 @@ def test_a_client_that_is_revoked_while_rounds_run_is_out_within_a_round(desk: D
     for name in NAMES:
         make_node_key(desk.folder / f"{name}.key")
         add_key(desk.folder / "home" / "nodes", read_key(str(desk.folder / f"{name}.key.pub")), name)
-    options = ("--clients", "3", "--rounds", str(ROUNDS), "--run-id", "revoked", "--home", "home")
+    options = ("--clients", "3", *NETWORK, "--rounds", str(ROUNDS), "--run-id", "revoked", "--home", "home")
     quick = ("--method", "fedavg", "--set", "federation.min-replies=2")
     ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
     served = desk.start("serve", *options, *quick, *ports)

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from deploy.superlink.superlink import free_port
-from tests.system.desk import Command, Desk, until
+from tests.system.desk import NETWORK, Command, Desk, until
 from tests.system.machines import Machines, connected_machines
 
+SIZE = ("--clients", "2", *NETWORK, "--rounds", "2", "--seed", "5")
 pytestmark = pytest.mark.system
 
 
@@ -49,7 +50,7 @@ def test_a_stock_supernode_trains_beside_a_client_whose_key_is_registered_later(
     files = [path for side in (at_server, at_stock) for path in side.rglob("*") if path.is_file()]
     assert not any(private in path.read_bytes() for path in files)
 
-    assert desk.simulate("--clients", "2", "--rounds", "2", "--seed", "5")["model_sha256"] == result["model_sha256"]
+    assert desk.simulate(*SIZE)["model_sha256"] == result["model_sha256"]
 
 
 def _create_keys(desk: Desk, machines: Machines, at_server: Path, at_clients: tuple[Path, ...]) -> None:
@@ -60,7 +61,7 @@ def _create_keys(desk: Desk, machines: Machines, at_server: Path, at_clients: tu
 
 
 def _serve(desk: Desk, machines: Machines, folder: Path) -> Command:
-    options = ("--clients", "2", "--rounds", "2", "--seed", "5", "--run-id", "apart", "--json", "--home", "home")
+    options = (*SIZE, "--run-id", "apart", "--json", "--home", "home")
     quorum = ("--set", "federation.min-replies=2")  # waits for the stock client, which is ten times slower
     ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
     return desk.start("serve", *options, *quorum, *ports, prefix=machines.server, folder=folder)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.system.desk import Desk
+from tests.system.desk import NETWORK, Desk
 
 pytestmark = pytest.mark.system
 
 
 def test_ten_shown_rules_hit_no_fewer_held_out_rules_than_the_raw_ranking(desk: Desk) -> None:
-    options = ("--task", "rules", "--rounds", "30", "--seed", "0", "--no-alone", "--set", "evaluate-every=30")
+    options = ("--data", "demo:0-400", *NETWORK, "--rounds", "30", "--no-alone", "--set", "evaluate-every=30")
     run = desk.start("simulate", *options, "--json")
     assert run.end() == 0, run.error()
     metrics = run.result()["metrics"]

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from server.record.process import FOLDER, read_records
-from tests.system.desk import Command, Desk, until
+from tests.system.desk import NETWORK, Command, Desk, until
 
 pytestmark = pytest.mark.system
 
 
 def _serve(desk: Desk) -> Command:
     ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
-    served = desk.start("serve", "--clients", "2", "--rounds", "3", "--run-id", "r1", *ports)
+    served = desk.start("serve", "--clients", "2", *NETWORK, "--rounds", "3", "--run-id", "r1", *ports)
     home = desk.folder / ".fedloom" / "server"
     until(lambda: {"fedloom", "the SuperLink", "the ServerApp"} <= _names(home), served.error)
     served.family()
@@ -57,7 +57,7 @@ def test_a_killed_server_leaves_nothing(desk: Desk) -> None:
 
 
 def test_a_running_up_is_shown_and_stopped_with_its_clients(desk: Desk) -> None:
-    up = desk.up("--clients", "2", "--rounds", "500", "--run-id", "r1", "--no-alone")
+    up = desk.up("--clients", "2", *NETWORK, "--rounds", "500", "--run-id", "r1", "--no-alone")
     until(lambda: bool(desk.rounds("r1")), up.error)
     up.family()
     text = _fedloom(desk, "status")

@@ -10,7 +10,7 @@ from common.system_calls import is_linux
 from deploy.federation.processes import Processes
 from deploy.keys.certificates import ensure_certificates
 from deploy.superlink.superlink import SuperLinkSettings, free_port, start_superlink
-from tests.system.desk import Command, Desk, until
+from tests.system.desk import NETWORK, Command, Desk, until
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not is_linux(), reason="processes end with each other on Linux")]
 
@@ -43,7 +43,7 @@ def superexec_of(superlink: psutil.Process) -> psutil.Process | None:
 
 def submit(desk: Desk, settings: SuperLinkSettings, run: str, rounds: int) -> Command:
     ca = settings.folder / "ca.pem"
-    size = ("--clients", "1", "--rounds", str(rounds), "--seed", "0", "--patience", "0")
+    size = ("--clients", "1", *NETWORK, "--rounds", str(rounds), "--seed", "0", "--patience", "0")
     return desk.start("submit", "--run-id", run, *size, "--control", settings.control_address, "--ca", ca, "--json")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.system.desk import Command, Desk, until
+from tests.system.desk import NETWORK, Command, Desk, until
 
 MAX_MEMORY = 330 * 2**20  # bytes of a client process
 SHORT_LIMITS = ("federation.deadline=8", "federation.wait=8", "federation.patience=1")  # seconds, seconds, factor
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.system
 
 
 def test_an_interrupted_and_resumed_run_trains_the_model_of_a_simulation(desk: Desk, homes: Path) -> None:
-    options = ("--data", homes, "--clients", "2", "--rounds", "20", "--seed", "3", "--patience", "20")
+    options = ("--data", homes, "--clients", "2", *NETWORK, "--rounds", "20", "--seed", "3", "--patience", "20")
     first = desk.up(*options, "--run-id", "whole")
     first.wait_for("round  2/20")
     assert first.end(signal.SIGINT) == 130
@@ -41,7 +41,9 @@ def test_an_interrupted_and_resumed_run_trains_the_model_of_a_simulation(desk: D
 
 def test_lost_clients_are_named_and_may_rejoin_and_the_run_fails_without_any(desk: Desk, homes: Path) -> None:
     sets = [word for option in SHORT_LIMITS for word in ("--set", option)]
-    up = desk.up("--data", homes, "--clients", "3", "--rounds", "500", "--run-id", "lost", "--patience", "0", *sets)
+    up = desk.up(
+        "--data", homes, "--clients", "3", *NETWORK, "--rounds", "500", "--run-id", "lost", "--patience", "0", *sets
+    )
     up.wait_for("round   1/500")
     home = desk.folder / ".fedloom" / "up" / "lost"
     clients = [process for process in up.family() if process.name().startswith("client-")]

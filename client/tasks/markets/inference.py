@@ -59,17 +59,24 @@ def companions(
     item: int,
     top: int,
     chosen: ItemFilter = UNSEEN,
+    *,
+    by_walk: bool = False,
 ) -> list[Companion]:
     """Return the `top` items of a market most related to one, best first; ties by item.
 
     Items without a pair in the market count too, and so does an item that is not sold there; for those, summed counts of
     other markets decide if the run has them.
 
-    Seen items of `chosen` are those with a pair in the market.
+    Seen items of `chosen` are those with a pair in the market. `by_walk` ranks by the market's own random walk.
     """
-    return list_companions(
-        config, goods, trained, market, item, top, lambda graph, k: _scores(config, goods, trained, graph, k), chosen
-    )
+
+    def scores(graph: Graph, k: int) -> Floats32:
+        if by_walk:
+            walk: Floats32 = market_baseline(config, goods, trained, graph).scores(np.array([k]))[0]
+            return walk
+        return _scores(config, goods, trained, graph, k)
+
+    return list_companions(config, goods, trained, market, item, top, scores, chosen)
 
 
 def list_companions(
@@ -142,12 +149,12 @@ def item_named(text: str, goods: MarketCatalogue) -> int:
 
 def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, query: int) -> Floats32:
     """Return the model's scores of the graph's n items with the one at `query`."""
-    if config.model == "paper":
-        return _network_scores(config, goods, trained, graph, query)
     if blend.is_solved(trained):
         solved = market_baseline(config, goods, trained, graph)
         blended: Floats32 = solved.weighted_scores(np.array([query]), trained[blend.WEIGHTS])[0]
         return blended
+    if config.model == "paper":
+        return _network_scores(config, goods, trained, graph, query)
     weight = trained["scorer.weight"][0]
     if len(weight) != len(FEATURES):
         raise StateError(f"the model has weights of {len(weight)} features instead of {len(FEATURES)}; train it again")

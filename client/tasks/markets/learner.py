@@ -39,7 +39,7 @@ from common.tasks.markets.counts import (
     includes,
     no_counts,
 )
-from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
+from common.tasks.markets.metrics import ScoreBlock, query_metrics, ranking_metrics
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.task import TASK
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -257,19 +257,20 @@ class MarketsLearner:
         """Return metrics of the baselines: walk, popularity and, if counts are shared, popularity with counts."""
         return _pool([_baselines(market, self._others(statics), split) for market in self.markets])
 
-    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
-        """Return NDCG@20 of each market."""
+    def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        """Return NDCG@20 of the queries of each market."""
         return self._each_market(split, [self.scores(model, statics, k) for k in range(len(self.markets))])
 
-    def baseline_values(self, statics: Arrays, split: str) -> Floats:
-        """Return NDCG@20 of the random walk in each market."""
-        statics = self._others(statics)
-        return self._each_market(split, [market.baseline(market.graph, statics).scores for market in self.markets])
+    def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
+        """Return NDCG@20 of the random walk's queries in each market."""
+        [walk], statics = TASK.baselines, self._others(statics)
+        scores = [market.baseline(market.graph, statics).scores for market in self.markets]
+        return {walk: self._each_market(split, scores)}
 
-    def _each_market(self, split: str, scores: Sequence[ScoreBlock]) -> Floats:
+    def _each_market(self, split: str, scores: Sequence[ScoreBlock]) -> list[Floats]:
         pairs = zip(scores, self.markets, strict=True)
-        rows = [ranking_metrics(s, m.split.right(split), m.masked(split))[0] for s, m in pairs]
-        return np.array([row.get("ndcg20", np.nan) for row in rows])
+        rows = [query_metrics(s, m.split.right(split), m.masked(split)) for s, m in pairs]
+        return [np.asarray(row.get(TASK.objective.metric, []), np.float64) for row in rows]
 
     def scores(self, model: Arrays, statics: Arrays, k: int) -> ScoreBlock:
         """Return the scoring function of the k-th market: b query items -> scores of its n items, b × n.

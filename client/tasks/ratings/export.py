@@ -61,7 +61,8 @@ class SolvedRatings(nn.Module):
         left = values - (values.sum() + prior) / number - biases[items]
         middle, rated = (values.sum() + prior) / number + left.sum() / number, factors[items]
         residuals = (left - left.sum() / number).clamp(-1, 1)
-        z = self._solve(rated.T @ rated + self.get_buffer("ridge"), rated.T @ residuals)
+        # ONNX Runtime 1.32 computes `rated.T @ residuals` wrongly: its fused product of a transposed matrix and a vector
+        z = self._solve(rated.T @ rated + self.get_buffer("ridge"), residuals @ rated)
         return (middle + biases + factors @ z).clamp(0, 1)
 
     def _solve(self, matrix: Tensor, right: Tensor) -> Tensor:

@@ -17,6 +17,9 @@ from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.task import TASK
 from common.tasks.ratings.vocabulary import ProductCatalogue
 
+TIE = 1e-6
+"""Weight of the model's rating where a baseline predicts equal ones."""
+
 EMBEDDING = "items"
 """Parameter of the paper's model with a vector per product."""
 
@@ -42,9 +45,11 @@ def suggestions(
     top: int,
     chosen: ItemFilter = UNSEEN,
     titles: Titles = NO_TITLES,
+    baseline: str = "",
 ) -> list[Suggestion]:
     """Return the `top` products with the highest predicted ratings, best first; ties by product.
 
+    `baseline` names a baseline that predicts the ratings; products to which it gives the same are in the order of the model.
     Reasons name titles instead of ids.
     """
     from client.inference.model_choice import fit_client_only
@@ -53,7 +58,10 @@ def suggestions(
     learner = RatingsLearner(config.task_run(TASK, products), Ratings((rater,), products))
     empty = Rated(rater.items[:0], rater.ratings[:0])
     model, split = fit_client_only(config, learner, trained), SplitRater(rater, rated(rater, products), empty, empty)
-    shares = learner.predictor(model)(split, np.arange(len(products.items)))
+    every = np.arange(len(products.items))
+    shares = learner.predictor(model)(split, every)
+    if baseline:
+        shares = learner.predictors(trained)[baseline](split, every) + TIE * shares
     return list_products(shares, learner.options, products, model, rater, top, chosen, titles)
 
 

@@ -10,8 +10,8 @@ from torch.func import functional_call
 from client.tasks.learner import shell
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
 from client.tasks.ratings.data.raters import Rated, Ratings, SplitRater, arrived, split_rater
+from client.tasks.ratings.neighbours import NO_FACTORS, statistics
 from client.tasks.ratings.neighbours import predict as solved_ratings
-from client.tasks.ratings.neighbours import statistics
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
@@ -109,7 +109,16 @@ class RatingsLearner:
         """
         if split not in self._baselines:
             self._baselines[split] = self._evaluate_baselines(split)
-        return self._baselines[split]
+        _, biases = TASK.baselines
+        if not (guess := self.predictors(statics).get(biases)) or not self._baselines[split][0]:
+            return self._baselines[split]
+        made = _concatenate([guess(rater, rater.held_out(split).items) for rater in self.splits])
+        found = [rating_metrics(made, self._truth(split)), self._baselines[split]]
+        renamed = [
+            {TASK.baselines[biases][key]: each[key] for key in TASK.baselines[biases] if key in each}
+            for each in found[0]
+        ]
+        return {**found[1][0], **renamed[0]}, {**found[1][1], **renamed[1]}
 
     def _evaluate_baselines(self, split: str) -> tuple[Metrics, Metrics]:
         truth = self._truth(split)
@@ -123,20 +132,27 @@ class RatingsLearner:
         weights = {**dict.fromkeys(metrics, float(len(truth))), "f1_all_liked": weight}
         return {**metrics, "f1_all_liked": liked}, weights
 
-    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
-        """Return the RMSE of each rater."""
-        ratings = self.predictor({**model, **statics})
-        return self._each_rater(split, lambda rater: ratings(rater, rater.held_out(split).items))
+    def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        """Return the squared error of each held-out rating of each rater."""
+        return self._errors(split, self.predictor({**model, **statics}))
 
-    def baseline_values(self, statics: Arrays, split: str) -> Floats:
-        """Return the RMSE of each rater's own mean."""
-        return self._each_rater(
-            split, lambda rater: np.full(len(rater.held_out(split)), own_mean(rater.train, self.options))
-        )
+    def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
+        """Return the same by the baselines that the statics allow."""
+        return {name: self._errors(split, guess) for name, guess in self.predictors(statics).items()}
 
-    def _each_rater(self, split: str, guess: Callable[[SplitRater], Floats]) -> Floats:
-        rows = [rating_metrics(guess(rater), rater.held_out(split).values)[0] for rater in self.splits]
-        return np.array([row.get("rmse", np.nan) for row in rows])
+    def predictors(self, statics: Arrays) -> dict[str, Callable[[SplitRater, Codes], Floats]]:
+        """Return the function from a rater and products to ratings of each baseline, by its name."""
+        mean, biases = TASK.baselines
+
+        def by_biases(rater: SplitRater, items: Codes) -> Floats:
+            return solved_ratings(statics, rater.train, items, self.prediction_options, NO_FACTORS)
+
+        own = {mean: lambda rater, items: np.full(len(items), own_mean(rater.train, self.options))}
+        return {**own, biases: by_biases} if neighbours.FACTORS in statics else own
+
+    def _errors(self, split: str, guess: Callable[[SplitRater, Codes], Floats]) -> list[Floats]:
+        held_out = [(rater, rater.held_out(split)) for rater in self.splits]
+        return [(guess(rater, ratings.items) - ratings.values) ** 2 for rater, ratings in held_out]
 
     def statistics(self, solved: Arrays) -> Arrays:
         """Return the sums over this client's raters of what the closed form needs next.

@@ -27,6 +27,10 @@ HIDDEN_SHARE = 20
 """One of so many ratings is in no sum; rank and λ are chosen by those."""
 
 
+NO_FACTORS = (0, 1.0)
+"""Choice of rank and λ that predicts by own mean and biases alone."""
+
+
 def statistics(solved: Arrays, raters: Sequence[Rated], options: RatingsOptions) -> Arrays:
     """Return what a client's raters add to the next sums.
 
@@ -44,7 +48,7 @@ def statistics(solved: Arrays, raters: Sequence[Rated], options: RatingsOptions)
         return _item_sums(summed, options)
     if FACTORS not in solved:
         return _pair_sums(solved, summed, options)
-    errors = np.zeros(len(CHOICES) + 1, np.float32)
+    errors = np.zeros(len(solved[CHOICES]) + 1, np.float32)
     for train, first in zip(raters, summed, strict=True):
         hidden = Rated(train.items[len(first) :][:MOST_RATINGS], train.values[len(first) :][:MOST_RATINGS])
         errors += _errors(solved, first, hidden, options)
@@ -52,7 +56,7 @@ def statistics(solved: Arrays, raters: Sequence[Rated], options: RatingsOptions)
 
 
 def predict(
-    solved: Arrays, train: Rated, items: Ints, options: RatingsOptions, choice: tuple[int, float] | None = None
+    solved: Arrays, train: Rated, items: Ints, options: RatingsOptions, choice: Sequence[float] | None = None
 ) -> Floats:
     """Predict a rater's ratings of items as shares of the scale: m + o + b + Uz, clipped to [0, 1].
 
@@ -65,7 +69,7 @@ def predict(
     """
     factors, strength = factors_of(solved)
     if choice:
-        factors, strength = solved[FACTORS][: choice[0]].T.astype(np.float64), choice[1]
+        factors, strength = solved[FACTORS][: int(choice[0])].T.astype(np.float64), choice[1]
     middle, residuals = _residuals(solved, train, options)
     rated = factors[train.items]
     z = np.linalg.solve(rated.T @ rated + strength * np.eye(rated.shape[1]), rated.T @ residuals)
@@ -107,9 +111,9 @@ def _pair_sums(solved: Arrays, raters: Sequence[Rated], options: RatingsOptions)
 
 def _errors(solved: Arrays, train: Rated, hidden: Rated, options: RatingsOptions) -> Floats:
     """Return the squared errors of the hidden ratings by choice, and their number."""
-    errors = np.zeros(len(CHOICES) + 1)
+    errors = np.zeros(len(solved[CHOICES]) + 1)
     if len(hidden):
-        guesses = [predict(solved, train, hidden.items, options, choice) for choice in CHOICES]
+        guesses = [predict(solved, train, hidden.items, options, choice) for choice in solved[CHOICES].tolist()]
         errors[:] = [*(((guess - hidden.values) ** 2).sum() for guess in guesses), len(hidden)]
     return errors
 

@@ -148,12 +148,12 @@ def recommend(
     trained: Arrays,
     home: Home,
     options: ListOptions,
-    *,
-    by_baseline: bool = False,
+    baseline: str = "",
 ) -> tuple[list[Recommendation], str]:
     """Return the rules to add to a home, and why there is none; see `list_rules`.
 
-    The baseline ranks relations by their frequency in the home's own rules; it shows no others.
+    `baseline` names a baseline that answers in place of the model. Relation frequency shows relations of the home's own rules
+    alone.
     """
     from client.inference.model_choice import split_statics
     from client.tasks.rules.learner import RulesLearner
@@ -162,12 +162,14 @@ def recommend(
     none = as_edges([])
     whole = SplitHome(home, Examples(home.rules, none), Examples(none, none), Examples(none, none))
     learner = RulesLearner(config.task_run(TASK, catalogue), Homes((), catalogue))
-    if by_baseline:
+    [model], statics = split_statics(trained, {name for name, _ in learner.module.named_parameters()})
+    if baseline == next(iter(TASK.baselines)):
         has = np.isin(np.arange(len(catalogue.relations)), home.rules[:, 2])
         rules, _ = list_rules(np.where(has, learner.own_scores(whole), np.nan), home, catalogue, options, None)
         return rules, "" if rules else NONE_OWN
-    [model], statics = split_statics(trained, {name for name, _ in learner.module.named_parameters()})
-    logits = learner.scores(tensors(model), statics, whole)
+    logits = (
+        learner.predictors(statics)[baseline](whole) if baseline else learner.scores(tensors(model), statics, whole)
+    )
     return list_rules(logits, home, catalogue, options, statics.get(COUNTS))
 
 

@@ -18,10 +18,10 @@ from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.rules import ease
 from common.tasks.rules.counts import COUNTS, NOISE, OWN, offset_of
-from common.tasks.rules.metrics import SHOWN_TOPS, home_metrics, shown_metrics
+from common.tasks.rules.metrics import SHOWN_TOPS, home_metrics, shown_hits, shown_metrics
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
-from common.tasks.rules.vocabulary import RuleCatalogue
+from common.tasks.rules.vocabulary import Edges, RuleCatalogue
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
@@ -85,9 +85,6 @@ def _fill_examples_(batch: HomeBatch, h: int, split: SplitHome) -> None:
     batch.home_mask[h] = True
 
 
-UNIT_METRIC = TASK.objective.metric
-"""Metric by which homes are compared."""
-
 COUNT_TOLERANCE = 0.5
 """Difference of counts that is a rounding error; a rule counts 1."""
 
@@ -110,8 +107,8 @@ class RulesLearner:
         self.module = shell(TASK, run)
         self._batch = collate(self.splits, len(run.vocabulary.entities))
         self.examples = int(self._batch.home_mask.sum())
+        self._baselines: dict[tuple[str, str, int], tuple[Metrics, Metrics]] = {}
         self.size, self.rows = self._batch.labels.numel(), len(self._batch.x)
-        self._by_frequency: dict[str, list[Metrics | None]] = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return all homes, zero-padded (see `HomeBatch`), and `offset`, 2 × F × R.
@@ -165,22 +162,45 @@ class RulesLearner:
         return means(rows)
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
-        """Return hit rates of relations by frequency in a home's own rules, and their number of homes."""
-        rows = [row for row in self._frequency_rows(split) if row]
-        return means([{baseline: row[key] for key, baseline in TASK.simple.items()} for row in rows])
+        """Return hit rates of the baselines, and their number of homes."""
+        metrics: Metrics = {}
+        weights: Metrics = {}
+        for name, scores in self.predictors(statics).items():
+            sums = b"".join(statics[key].tobytes() for key in (ease.VALUES, COUNTS) if key in statics)
+            key = name, split, hash(sums) if scores != self.own_scores else 0
+            if key not in self._baselines:  # those of a home's own rules are constant in a run
+                self._baselines[key] = means([row for row in self._of_each(split, scores) if row])
+            of_homes = self._baselines[key]
+            found, counts = (
+                {baseline: each[key] for key, baseline in TASK.baselines[name].items() if key in each}
+                for each in of_homes
+            )
+            metrics, weights = metrics | found, weights | counts
+        return metrics, weights
 
-    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
-        """Return HR@20 of the list that each home is shown."""
-        return np.array([row[UNIT_METRIC] if row else np.nan for row in self.each_home(model, statics, split)])
+    def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        """Return 1 for each held-out rule in the list that its home is shown, else 0."""
+        params = tensors(model)
+        return self._hits(split, lambda home: self.scores(params, statics, home))
 
-    def baseline_values(self, statics: Arrays, split: str) -> Floats:
-        """Return the same if relations are ranked by their frequency in the home's own training rules."""
-        return np.array([row[UNIT_METRIC] if row else np.nan for row in self._frequency_rows(split)])
+    def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
+        """Return the same for lists by the baselines."""
+        return {name: self._hits(split, scores) for name, scores in self.predictors(statics).items()}
 
-    def _frequency_rows(self, split: str) -> list[Metrics | None]:
-        if split not in self._by_frequency:
-            self._by_frequency[split] = self._of_each(split, self.own_scores)
-        return self._by_frequency[split]
+    def predictors(self, statics: Arrays) -> dict[str, Callable[[SplitHome], np.ndarray]]:
+        """Return the scores of a home's possible rules by each baseline that the statics allow, by its name."""
+        frequency, popularity = TASK.baselines
+        has_sums = ease.VECTORS in statics or COUNTS in statics
+        shared = {popularity: lambda home: self.popular_scores(statics, home)} if has_sums else {}
+        return {frequency: self.own_scores, **shared}
+
+    def popular_scores(self, statics: Arrays, home: SplitHome) -> np.ndarray:
+        """Return the log popularity of each triple in the federation, N × N × R, by its sum or by the counts."""
+        if ease.VECTORS in statics:
+            return ease.popularity(statics, self._triples(home))
+        offset = offset_of({name: a for name, a in statics.items() if name != OWN}, self._catalogue)
+        types = np.array([device.entity for device in home.home.devices], np.int64)
+        return np.asarray(offset[0][types][:, None] + offset[1][types][None])
 
     def own_scores(self, home: SplitHome) -> np.ndarray:
         """Return the log-odds of each relation by its share of a home's training rules, N × N × R."""
@@ -267,6 +287,19 @@ class RulesLearner:
             for home, examples in pairs
         ]
 
+    def _hits(self, split: str, logits_of: Callable[[SplitHome], np.ndarray]) -> list[Floats]:
+        """Return a hit or miss of each held-out rule of every home."""
+        found = [np.zeros(0)] * len(self.splits)
+        for k, home in enumerate(self.splits):
+            if len(rules := (home.test if split == "test" else home.validation).positives):
+                logits = logits_of(home)
+                found[k] = shown_hits(logits, self._listed(home, logits), rules)
+        return found
+
+    def _listed(self, home: SplitHome, logits: np.ndarray) -> Edges:
+        abilities = shared_abilities(self._catalogue)
+        return shown(logits, home.home, home.train.positives, abilities, ListOptions(SHOWN_TOPS[-1]))
+
     def _metrics(self, home: SplitHome, logits: np.ndarray, held_out: Examples) -> Metrics | None:
         rules = home.train.positives
         metrics = home_metrics(
@@ -274,5 +307,4 @@ class RulesLearner:
         )
         if metrics is None:
             return None
-        listed = shown(logits, home.home, rules, shared_abilities(self._catalogue), ListOptions(SHOWN_TOPS[-1]))
-        return metrics | shown_metrics(logits, listed, held_out.positives)
+        return metrics | shown_metrics(logits, self._listed(home, logits), held_out.positives)

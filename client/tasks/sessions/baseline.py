@@ -13,8 +13,8 @@ from client.tasks.sessions.data.visitors import Case, SplitVisitor, cases_of
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.tasks.sessions import slist
 from common.tasks.sessions.counts import FADING, FEATURES, KEYS, VALUES, SharedRules
+from common.tasks.sessions.task import TASK, ranks
 from common.tasks.sessions.task import Floats as Scores
-from common.tasks.sessions.task import ranks
 from common.tasks.sessions.vocabulary import Clicks
 
 _NO_ITEMS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
@@ -167,10 +167,10 @@ def compute_ranks(chunks: Iterator[Scores], targets: Ints) -> tuple[Scores, Scor
     return np.concatenate(places), np.concatenate(losses)
 
 
-def visitor_means(values: Floats, splits: Sequence[SplitVisitor], part: str) -> Floats:
-    """Return the mean over each visitor's cases; NaN without cases."""
+def by_visitor(values: Floats, splits: Sequence[SplitVisitor], part: str) -> list[Floats]:
+    """Return the values of each visitor's cases."""
     ends = np.cumsum([len(held_out(split, part)) for split in splits])
-    return np.array([row.mean() if len(row) else np.nan for row in np.split(values, ends[:-1])])
+    return np.split(values, ends[:-1]) if splits else []
 
 
 def own_weights(sessions: Sequence[Clicks]) -> Sequence[float]:
@@ -194,10 +194,10 @@ def is_hit(features: ItemFeatures, weights: Sequence[float], target: int) -> boo
     return bool(mine > 0 and (scores > mine).sum() + ((scores == mine).sum() + 1) / 2 <= TOP)
 
 
-def history_scores(prefix: Clicks, sessions: Sequence[Clicks], items: int) -> Floats:
-    """Return the scores of all items by a visitor's own clicks; 0 for items that it never clicked."""
+def history_scores(prefix: Clicks, sessions: Sequence[Clicks], items: int, baseline: str) -> Floats:
+    """Return the scores of all items by a named baseline; 0 for items that the visitor never clicked."""
     features, scores = history_features(prefix, VisitHistory.of(sessions)), np.zeros(items)
-    weights = own_weights(sessions)
+    weights = own_weights(sessions) if baseline == next(iter(TASK.baselines)) else RECENCY
     scores[features.items] = features.values[:, : len(weights)] @ np.array(weights, np.float32)
     return scores
 

@@ -54,17 +54,16 @@ def next_items(
     top: int,
     chosen: ItemFilter = ALL,
     titles: Titles = NO_TITLES,
-    *,
-    by_baseline: bool = False,
+    baseline: str = "",
 ) -> list[NextItem]:
     """Return the `top` best next items after `clicks`, best first; ties by item.
 
-    `by_baseline` ranks by the visitor's own clicks alone; no other items are shown. Reasons name titles instead of ids.
+    `baseline` names a baseline by the visitor's own clicks, which shows no other items. Reasons name titles instead of ids.
     """
     from client.tasks.sessions.learner import SessionsLearner
 
-    if by_baseline:
-        scores = history_scores(clicks, history, len(items.items))
+    if baseline:
+        scores = history_scores(clicks, history, len(items.items), baseline)
         return list_items(np.where(scores > 0, scores, -np.inf), items, {}, clicks, history, top, chosen, titles)
     model = {name: a for name, a in trained.items() if name not in STATICS}
     statics = {name: a for name, a in trained.items() if name in STATICS}

@@ -22,11 +22,11 @@ from client.tasks.sessions.baseline import (
     ScoresItems,
     VisitHistory,
     baseline_hits,
+    by_visitor,
     compute_ranks,
     held_out,
     history_features,
     scores_of,
-    visitor_means,
 )
 from client.tasks.sessions.data.visitors import GRAPH, Case, SplitVisitor, Visits, cases_of, graph_arrays, split_visitor
 from client.training.stacks import Tensors, cross_entropies, stack
@@ -288,14 +288,15 @@ class SessionsLearner:
         pairs = zip(by_history.tolist(), by_recency.tolist(), strict=True)
         return means([{"hr20_history": history, "hr20_recency": recency} for history, recency in pairs])
 
-    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
-        """Return HR@20 of each visitor."""
+    def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        """Return 1 for each held-out click among the first 20 items, else 0; NaN of a model that diverged."""
         places, _ = compute_ranks(self.scores(model, statics, split), self._targets(split))
-        return visitor_means((places <= TOP).astype(float), self.splits, split)
+        return by_visitor(np.where(np.isnan(places), np.nan, places <= TOP), self.splits, split)
 
-    def baseline_values(self, statics: Arrays, split: str) -> Floats:
-        """Return HR@20 of each visitor's own history."""
-        return visitor_means(self._baseline_hits(split)[0], self.splits, split)
+    def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
+        """Return the same by each visitor's own history, and by recency."""
+        pairs = zip(TASK.baselines, self._baseline_hits(split), strict=True)
+        return {name: by_visitor(hits, self.splits, split) for name, hits in pairs}
 
     def _baseline_hits(self, split: str) -> tuple[Floats, Floats]:
         if split not in self._hits:

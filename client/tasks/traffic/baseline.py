@@ -1,6 +1,6 @@
 """Baselines of traffic: weekly profile, and ridge regression of future residuals on past ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from common.arrays import Flags, Floats, Ints
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.properties import groups_of
+from common.tasks.traffic.shared_ridge import PENALTIES
 
 
 def profile(values: Floats, slots: Ints, usable: Flags, week: int) -> Floats:
@@ -41,9 +42,6 @@ def _leave_one_out_mean(values: Floats, groups: Ints, usable: Flags, fallback: F
     return np.where(left > 0, means, fallback)
 
 
-PENALTIES = (30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5, np.inf)
-"""Penalties λ to choose from; ∞ is the profile alone."""
-
 FOLDS = 8
 """Number of folds of the cross-validation over the past."""
 
@@ -70,6 +68,10 @@ class Windows:
         """Return targets of windows whose first targets are at `first`, N × P·D."""
         return self._spans(self.horizon)[first].reshape(len(first), -1)
 
+    def shaped(self, flat: Floats) -> Floats:
+        """Return forecasts N × P × D of N × P·D."""
+        return flat.reshape(len(flat), self.departures.shape[1], self.horizon).swapaxes(1, 2)
+
     def _spans(self, length: int) -> Floats:
         return sliding_window_view(self.departures, length, axis=0)
 
@@ -92,7 +94,7 @@ def ridge_forecasts(windows: Windows, train: Ints, penalties: Sequence[float]) -
         all_windows = np.arange(windows.history, length)
         forecasts[all_windows] = windows.past(all_windows) @ weights
         forecasts[train] = left_out
-    return forecasts.reshape(length, variables, windows.horizon).swapaxes(1, 2)
+    return windows.shaped(forecasts)
 
 
 def ridge_weights(windows: Windows, train: Ints, penalties: Sequence[float]) -> tuple[Floats, Floats]:
@@ -100,6 +102,30 @@ def ridge_weights(windows: Windows, train: Ints, penalties: Sequence[float]) -> 
     past = _Past.of(windows, train)
     penalty = min(penalties, key=lambda candidate: (past.error(candidate), -candidate))
     return past.weights(penalty), past.left_out(penalty)
+
+
+def shrunk_weights(
+    windows: Windows, train: Ints, shared: Floats, penalties: Sequence[float]
+) -> Iterator[tuple[Floats, Floats]]:
+    """Return for each penalty λ the A and B of the weights A + αB that minimize ‖Y − XW‖² + λ‖W − αS‖².
+
+    Args:
+        windows: Windows of T readings.
+        train: First targets of the training windows, N.
+        shared: Weights S, H·D × P·D.
+        penalties: Penalties λ, above 0.
+    """
+    gram, moment = np.zeros((len(shared), len(shared))), np.zeros_like(shared)
+    if len(train):
+        past = windows.past(train)
+        gram, moment = past.T @ past, past.T @ windows.targets(train)
+    for penalty in penalties:
+        if np.isinf(penalty):
+            yield np.zeros_like(shared), shared
+            continue
+        solved = np.linalg.solve(gram + penalty * np.eye(len(gram)), np.hstack([moment, penalty * shared]))
+        own, toward = np.hsplit(np.asarray(solved, np.float64), 2)
+        yield own, toward
 
 
 def fit_ridge(departures: Floats, usable: Flags, options: TrafficOptions) -> Floats:

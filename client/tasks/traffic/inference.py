@@ -13,8 +13,9 @@ from client.tasks.traffic.data.series import Series, split_series
 from client.tasks.traffic.metrics import correct, limits, next_bounds
 from client.tasks.traffic.sensor import (
     Sensor,
-    average_forecasts,
+    joint_ridge,
     prepare,
+    with_choice,
     with_federated_ridge,
     with_pooled_property,
     without_faults,
@@ -113,7 +114,7 @@ def forecast(learner: Forecaster, sensor: Sensor, model: Arrays, horizon: int, p
         raise DataError(
             f"{length} readings are fewer than the {options.history} that the model needs; give more readings"
         )
-    fault = faulty(sensor, options)
+    fault, pooled = faulty(sensor, options), with_choice(sensor, pooled, options)
     whole = prepare(without_faults(sensor), learner.variables, options, residual=learner.residual, whole=True)
     basis = sensor if fault else with_pooled_property(with_federated_ridge(whole, pooled, options), pooled, options)
     longer, coming = _longer(basis, options, residual=learner.residual), slice(length, length + horizon)
@@ -188,11 +189,10 @@ def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Senso
     unseen = replace(sensor.series, values=sensor.scaler.unscale(values), observed=observed)
     base, inputs = usual if residual else np.zeros_like(usual), np.concatenate([sensor.inputs, np.zeros(more)])
     ridge = fit_ridge(inputs - base, usable, options) if residual else sensor.ridge
-    ridge = average_forecasts(ridge, inputs - base, sensor.shared, options) if sensor.shared.size else ridge
     margins = np.concatenate([sensor.calibrated.margins, np.zeros(options.horizon)])
-    longer = replace(sensor, series=unseen, values=values, inputs=inputs, profile=usual, base=base, ridge=ridge)
+    longer = replace(sensor, series=unseen, values=values, inputs=inputs, profile=usual, base=base, usable=usable)
     calibrated = replace(sensor.calibrated, margins=margins)
-    return replace(longer, slots=slots, clock=clock, usable=usable, calibrated=calibrated)
+    return replace(longer, slots=slots, clock=clock, calibrated=calibrated, ridge=joint_ridge(longer, ridge, options))
 
 
 def _longest_run(column: Floats) -> int:

@@ -13,9 +13,12 @@ from torch.func import functional_call
 from client.tasks.learner import StepTargets, means_over_windows, shell
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.formula_targets import Lessons, find_doubt
-from client.tasks.traffic.metrics import baseline_metrics, forecast_error, forecast_metrics, ridge_error, split_coverage
+from client.tasks.traffic.metrics import baseline_metrics, forecast_errors, forecast_metrics, split_coverage
 from client.tasks.traffic.sensor import (
+    OwnForecaster,
     Sensor,
+    baseline_statics,
+    choice_errors,
     compute_sums,
     includes,
     prepare,
@@ -27,7 +30,8 @@ from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints, add, scale, sub
 from common.models import tensors
 from common.tasks.spec import TaskRun
-from common.tasks.traffic.counts import SUMS
+from common.tasks.traffic import shared_ridge
+from common.tasks.traffic.counts import LAGS, SUMS, linear_forecast, to_sums
 from common.tasks.traffic.model import violation
 from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.task import TASK
@@ -89,7 +93,7 @@ class TrafficLearner:
         self._pair = compared_variables(self.options, self.variables) if self.options.property == "difference" else None
         self.sensors = [prepare(s, self.variables, self.options, residual=self.residual) for s in dataset.units]
         self._whole = join_sensors(self.sensors)
-        self._with_ridge: list[Sensor] = []
+        self._with_ridge: dict[bool, list[Sensor]] = {}
         self.examples = len(self._whole["starts"])
         if not self.examples:
             warn_too_short(self.options)
@@ -166,17 +170,26 @@ class TrafficLearner:
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return metrics without a model: errors of baselines, satisfaction by the truth, property width."""
-        rows = [baseline_metrics(sensor, split, self.options.horizon) for sensor in self._sensors_with(statics)]
+        sensors = self._sensors_with(baseline_statics(statics))
+        rows = [baseline_metrics(sensor, split, self.options.horizon) for sensor in sensors]
         return means_over_windows([row for row in rows if row])
 
-    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
-        """Return the MSE of each sensor's forecasts."""
+    def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        """Return the MSE of each sensor's forecasts in blocks of windows."""
         sensors, horizon = self._sensors_with(statics), self.options.horizon
-        return np.array([forecast_error(s, split, horizon, partial(self.forecasts, model, s)) for s in sensors])
+        return [forecast_errors(s, split, horizon, partial(self.forecasts, model, s)) for s in sensors]
 
-    def baseline_values(self, statics: Arrays, split: str) -> Floats:
-        """Return the MSE of each sensor's own ridge regression; NaN without one."""
-        return np.array([ridge_error(sensor, split, self.options.horizon) for sensor in self._sensors_with(statics)])
+    def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
+        """Return the same of each sensor's own ridge regression, if the run has it, and weekly profile."""
+        (ridge, usual), sensors = TASK.baselines, self._sensors_with(baseline_statics(statics))
+        horizon = self.options.horizon
+        baselines = {name: OwnForecaster(self.options, self.variables, name == ridge) for name in (ridge, usual)}
+        if not all(sensor.ridge.size for sensor in sensors):
+            del baselines[ridge]
+        return {
+            name: [forecast_errors(s, split, horizon, partial(baseline.forecasts, {}, s)) for s in sensors]
+            for name, baseline in baselines.items()
+        }
 
     def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
         """Return forecasts in standard deviations, N × P × D, of windows whose first targets are at `first`."""
@@ -192,6 +205,21 @@ class TrafficLearner:
         """Return the sums over lags of all sensors; zeros under the paper's model, which does not use them."""
         sums = reduce(add, (compute_sums(sensor, self.options) for sensor in self.sensors))
         return sums if self.residual else scale(sums, 0.0)
+
+    def statistics(self, solved: Arrays) -> Arrays:
+        """Return what `shared_ridge` needs next: autocovariances, then errors on validation data by choice.
+
+        Raises:
+            WireError: What is solved is not of this run.
+        """
+        shared_ridge.check(solved, self.variables, self.options, noised=self._has_noise)
+        part = shared_ridge.lag_statistics(solved, self.counts())
+        if LAGS not in solved:
+            return part
+        others = self.without_own(solved, to_sums(part))
+        weights = linear_forecast(others, self.options.history, self.options.horizon)
+        errors = [choice_errors(sensor, weights, self.options) for sensor in self.sensors]
+        return shared_ridge.error_statistics([error for error in errors if error is not None])
 
     def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
         """Return the sums without this client's part; unchanged if its reply came too late to be summed."""
@@ -210,12 +238,13 @@ class TrafficLearner:
         return violation(forecast, batch["low"][target], batch["high"][target], self._pair)
 
     def _sensors_with(self, statics: Arrays) -> list[Sensor]:
-        """Return the sensors with federated ridge (constant in a run) and pooled cold-start properties."""
+        """Return the sensors with federated ridge (constant after the sums) and pooled cold-start properties."""
         sensors = self.sensors
         if set(SUMS) <= set(statics):
-            sensors = self._with_ridge = self._with_ridge or [
-                with_federated_ridge(sensor, statics, self.options) for sensor in sensors
-            ]
+            key = shared_ridge.CHOICE in statics
+            if key not in self._with_ridge:
+                self._with_ridge[key] = [with_federated_ridge(sensor, statics, self.options) for sensor in sensors]
+            sensors = self._with_ridge[key]
         return [with_pooled_property(sensor, statics, self.options) for sensor in sensors]
 
     def _evaluate(self, model: Arrays, sensor: Sensor, split: str) -> Metrics:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from client.tasks.traffic.baseline import Windows, fit_ridge, profile
+from client.tasks.traffic.baseline import Windows, complete_windows, fit_ridge, profile, shrunk_weights
 from client.tasks.traffic.calibration import Calibrated, WindowedReadings, calibrate
 from client.tasks.traffic.data.series import Scaler, Series, split_series
 from client.tasks.traffic.formula_property import Stated, state_formula
@@ -21,6 +21,7 @@ from common.tasks.traffic.properties import (
     rows_per_week,
     to_differences,
 )
+from common.tasks.traffic.shared_ridge import CHOICE, MIDDLE, PENALTIES, SHARES, SIZES, best_choice
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
 log = logging.getLogger("fedloom.client")
@@ -55,7 +56,8 @@ class Sensor:
         test: First targets of the test windows.
         stated: Formula that forecasts are judged by in place of the property; None without one.
         pooled: True if the property is pooled from other clients (`cold_start`).
-        shared: Weights of the federated ridge, averaged into `ridge`, H·D × P·D; empty without them.
+        shared: Weights of the federated ridge, which are part of `ridge`, H·D × P·D; empty without them.
+        choice: α and λ of the ridge that is shrunk to them in closed form; None if forecasts of both are averaged.
     """
 
     series: Series
@@ -78,6 +80,7 @@ class Sensor:
     stated: Stated | None
     pooled: bool = False
     shared: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    choice: tuple[float, float] | None = None
 
     def starts(self, split: str) -> Ints:
         """Return first targets of the windows of a split."""
@@ -253,22 +256,24 @@ def without_faults(sensor: Sensor) -> Series:
 
 
 @dataclass(frozen=True)
-class OwnRidge:
-    """Forecaster by a sensor's own ridge regression, which needs no model.
+class OwnForecaster:
+    """Forecaster by a sensor's own profile, which needs no model.
 
     Args:
         options: Options of the task.
         variables: Vocabulary of the run.
+        with_ridge: True to add the sensor's ridge regression.
     """
 
     options: TrafficOptions
     variables: SensorVariables
+    with_ridge: bool = True
     residual: bool = field(default=True, init=False)
 
     def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
-        """Return the profile plus the ridge forecast, N × P × D."""
-        forecast: Floats = sensor.profile[first[:, None] + np.arange(self.options.horizon)] + sensor.ridge[first]
-        return forecast
+        """Return the profile, plus the ridge forecast if wanted, N × P × D."""
+        usual: Floats = sensor.profile[first[:, None] + np.arange(self.options.horizon)]
+        return usual + sensor.ridge[first] if self.with_ridge else usual
 
 
 ROUNDING = 1e-9
@@ -287,36 +292,88 @@ def includes(total: Arrays, part: Arrays) -> bool:
 
 
 def with_federated_ridge(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
-    """Return the sensor with its ridge forecast averaged with the federated one; unchanged without sums.
+    """Return the sensor with the federated ridge in its ridge forecast; unchanged without sums.
+
+    Both forecasts are averaged; in closed form the own ridge is shrunk to the federated one.
 
     Raises:
         WireError: The sums in `statics` are malformed or have other variables.
     """
     if not sensor.ridge.size or not set(SUMS) <= set(statics):
         return sensor
+    weights = _federated_weights(sensor, statics, options)
+    chosen = with_choice(sensor, statics, options).get(CHOICE)
+    joint = replace(sensor, shared=weights, choice=None if chosen is None else (float(chosen[0]), float(chosen[1])))
+    return replace(joint, ridge=joint_ridge(joint, sensor.ridge, options))
+
+
+def _federated_weights(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Floats:
     sums, noise = without_part(statics)
     check_lags(sums, sensor.values.shape[1])
-    weights = linear_forecast(sums, options.history, options.horizon, noise)
-    ridge = average_forecasts(sensor.ridge, sensor.inputs - sensor.base, weights, options)
-    return replace(sensor, ridge=ridge, shared=weights)
+    return linear_forecast(sums, options.history, options.horizon, noise)
 
 
-def average_forecasts(ridge: Floats, departures: Floats, weights: Floats, options: TrafficOptions) -> Floats:
-    """Average a sensor's ridge forecasts, T × P × D, with the federated ones.
+def with_choice(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Arrays:
+    """Return the statics with the sensor's own choice, if all clients of a closed form made none together.
+
+    Args:
+        sensor: Sensor that is fitted to its training part.
+        statics: Untrained inputs of a model.
+        options: Options of the task.
+    """
+    if SIZES not in statics or CHOICE in statics or not set(SUMS) <= set(statics):
+        return statics
+    errors = choice_errors(sensor, _federated_weights(sensor, statics, options), options)
+    return {**statics, CHOICE: np.array(MIDDLE if errors is None else best_choice(errors))}
+
+
+def choice_errors(sensor: Sensor, weights: Floats, options: TrafficOptions) -> Floats | None:
+    """Return the errors on validation data in the order of `CHOICES`; None without such data.
+
+    Args:
+        sensor: Sensor that is fitted to its training part.
+        weights: Federated weights, H·D × P·D; 0 × 0 if there are none.
+        options: Options of the task.
+    """
+    first, variables = sensor.validation, sensor.values.shape[1]
+    places = first[:, None] + np.arange(options.horizon)
+    if not sensor.observed[places].any():
+        return None
+    shared = weights if len(weights) else np.zeros((options.history * variables, options.horizon * variables))
+    windows, errors = Windows(sensor.inputs - sensor.base, options.history, options.horizon), []
+    past, base = windows.past(first), sensor.base[places]
+    for each in shrunk_weights(windows, complete_windows(sensor.usable, options), shared, PENALTIES[::-1]):
+        own, toward = (windows.shaped(past @ part) for part in each)
+        errors.append([sensor.error(base + own + share * toward, places) for share in SHARES])
+    return np.array(errors).T.ravel()
+
+
+def joint_ridge(sensor: Sensor, ridge: Floats, options: TrafficOptions) -> Floats:
+    """Return a sensor's own ridge forecasts, T × P × D, with the federated ones.
 
     Without federated weights, or without a window, the own forecasts are returned.
 
     Args:
-        ridge: Ridge forecasts of every window, T × P × D.
-        departures: Residuals of the base, T × D.
-        weights: Federated weights, H·D × P·D; 0 × 0 if there are none.
+        sensor: Sensor with federated weights.
+        ridge: Own ridge forecasts of every window, T × P × D.
         options: Options of the task.
     """
+    departures = sensor.inputs - sensor.base
     length, variables = departures.shape
-    if len(weights) != options.history * variables or length <= options.history:
+    if len(sensor.shared) != options.history * variables or length <= options.history:
         return ridge
     windows, all_windows = Windows(departures, options.history, options.horizon), np.arange(options.history, length)
-    federated = (windows.past(all_windows) @ weights).reshape(-1, variables, options.horizon).swapaxes(1, 2)
-    average = ridge.copy()
-    average[all_windows] = (ridge[all_windows] + federated) / 2
-    return average
+    past, joint = windows.past(all_windows), ridge.copy()
+    if sensor.choice:
+        share, penalty = sensor.choice
+        train = complete_windows(sensor.usable, options)
+        [(own, toward)] = shrunk_weights(windows, train, sensor.shared, [penalty])
+        joint[all_windows] = windows.shaped(past @ (own + share * toward))
+    else:
+        joint[all_windows] = (ridge[all_windows] + windows.shaped(past @ sensor.shared)) / 2
+    return joint
+
+
+def baseline_statics(statics: Arrays) -> Arrays:
+    """Return the statics of the ridge baseline; in closed form without the sums, which are the model."""
+    return {name: a for name, a in statics.items() if name in POOLED} if SIZES in statics else statics

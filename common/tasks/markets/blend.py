@@ -21,7 +21,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import choose_most
+from common.tasks.closed_form import RowNames, choose_most, limit_pairs
 from common.tasks.counts import MIN_COUNT
 from common.tasks.markets.counts import COLD_FEATURES, DEGREES, GRAPH_FEATURES, KEYS, VALUES, check_pairs, counts_of
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -66,14 +66,27 @@ MOST_MASKED_ITEMS = 2_800
 """Largest V in secure sums."""
 
 
+def _lists(solved: Arrays) -> tuple[int, ...]:
+    """Return the length of the list of items."""
+    return (int(solved[SIZES][0]),)
+
+
+LASTING = {
+    **dict.fromkeys((USED, POPULAR), RowNames(_lists)),
+    PAIRS: RowNames(_lists, chosen=ITEMS, pairs="unordered"),
+}
+"""Sums that other runs continue."""
+
+
 def start(catalogue: MarketCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
     return {SIZES: np.array([len(catalogue.items), noised, MOST_ITEMS], np.int64)}
 
 
-def limit_masked(solved: Arrays) -> Arrays:
+def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
     """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
-    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], MOST_MASKED_ITEMS])}
+    most = limit_pairs(MOST_MASKED_ITEMS, 1, columns)
+    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], most])}
 
 
 def is_solved(statics: Arrays) -> bool:
@@ -87,8 +100,8 @@ def check(solved: Arrays, catalogue: MarketCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes = start(catalogue, noised)
-    if not any(np.array_equal(solved.get(SIZES, 0), form[SIZES]) for form in (sizes, limit_masked(sizes))):
+    sizes, found = start(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
+    if found.shape != (3,) or not np.array_equal(found[:2], sizes[:2]) or not 0 < found[2] <= sizes[2]:
         raise WireError("the server's sums are not of this vocabulary")
     items = solved.get(ITEMS, np.zeros(0, np.int64))
     ordered = items.dtype == np.int64 and items.ndim == 1 and len(items) <= MOST_ITEMS

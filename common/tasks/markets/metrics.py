@@ -57,9 +57,18 @@ class Hits:
 
 
 def ranking_metrics(scores: ScoreBlock, right: Sparse, masked: Sparse) -> tuple[dict[str, float], int]:
-    """Return means over the queries of MRR@N, NDCG@N and Recall@20, and the number of queries.
+    """Return means over the queries of the metrics of `query_metrics`, and the number of queries.
 
-    Without queries there are no metrics. A query with a NaN score has NaN metrics.
+    Without queries there are no metrics.
+    """
+    rows = query_metrics(scores, right, masked)
+    return {key: float(values.mean()) for key, values in rows.items()}, len(next(iter(rows.values()), ()))
+
+
+def query_metrics(scores: ScoreBlock, right: Sparse, masked: Sparse) -> dict[str, Floats]:
+    """Return MRR@N, NDCG@N and Recall@20 of each query; empty without queries.
+
+    A query with a NaN score has NaN metrics.
 
     Args:
         scores: Scores of a block of queries.
@@ -70,11 +79,11 @@ def ranking_metrics(scores: ScoreBlock, right: Sparse, masked: Sparse) -> tuple[
     answers = csr_array(answers > answers.multiply(masked.astype(bool)))
     queries = np.flatnonzero(np.diff(answers.indptr)).astype(np.int64)
     if not len(queries):
-        return {}, 0
+        return {}
     block_size = max(1, BLOCK_SCORES // right.shape[1])
     blocks = [queries[first : first + block_size] for first in range(0, len(queries), block_size)]
     rows = [_of_block(scores(block), block, csr_array(answers[block]), csr_array(masked[block])) for block in blocks]
-    return {key: float(np.concatenate([row[key] for row in rows]).mean()) for key in rows[0]}, len(queries)
+    return {key: np.concatenate([row[key] for row in rows]) for key in rows[0]}
 
 
 def _of_block(scores: Floats, queries: Ints, right: Sparse, masked: Sparse) -> dict[str, Floats]:

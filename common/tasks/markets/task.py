@@ -54,9 +54,18 @@ TASK = TaskSpec(
     head=("theta", "alpha", "kappa", "tower.output", "ids"),
     client_only=("ids",),  # vectors of the market's items
     counts=pair_statistics(check_pairs, add_pairs, dense_pairs, to_sparse, to_dense),
-    closed_form=ClosedForm(7, 1, blend.start, blend.template, blend.solve, blend.limit_masked),
-    # Noisy counts improve the ranking for items that are new in a market (docs/results/markets.md).
-    defaults={
+    closed_form=ClosedForm(
+        sums=7,
+        noised_sums=1,
+        start=lambda catalogue, _, noised: blend.start(catalogue, noised),
+        template=blend.template,
+        solve=blend.solve,
+        limit_masked=blend.limit_masked,
+        lasting=blend.LASTING,
+    ),
+    defaults={"method": "ridge"},  # docs/results/markets.md
+    # Noisy counts improve the ranking for items that are new in a market.
+    network={
         "method": "fedavg",
         "rounds": 20,
         "training.optimizer": "adam",

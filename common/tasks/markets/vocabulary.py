@@ -1,11 +1,13 @@
 """Vocabulary of the markets task, and that of the generated demo markets."""
 
+import json
+from collections.abc import Collection
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 from pydantic import model_validator
 
-from common.tasks.vocabulary import SHELVES, Vocabulary, check_names
+from common.tasks.vocabulary import SHELVES, Entry, Vocabulary, check_names
 
 
 class MarketCatalogue(Vocabulary):
@@ -29,6 +31,32 @@ class MarketCatalogue(Vocabulary):
                     f"{len(texts)} {name} for {len(self.items)} items; give one for every item or none at all"
                 )
         return self
+
+    def _extend(self, field: str, values: Any, other: Self) -> Any:
+        """Return the items of both, or the texts of these; an item that is in both has the text that it had."""
+        if field == "items" or not (values or getattr(other, field)):
+            return super()._extend(field, values, other)
+        mine, added = set(self.items), getattr(other, field) or ("",) * len(other.items)
+        texts = (text for item, text in zip(other.items, added, strict=True) if item not in mine)
+        return (*(values or ("",) * len(self.items)), *texts)
+
+    def entries(self) -> list[Entry]:
+        """Return the items one by one, and their texts."""
+        texts = {"titles": self.titles, "descriptions": self.descriptions}
+        found: list[Entry] = [("items", item) for item in self.items]
+        for field, listed in texts.items():
+            found += [(field, item, text) for item, text in zip(self.items, listed, strict=False) if text]
+        return found
+
+    @classmethod
+    def from_entries(cls, entries: Collection[Entry]) -> Self:
+        """Return the catalogue of these entries; of several texts of an item, the first in alphabetical order."""
+        items = sorted(entry[1] for entry in entries if entry[0] == "items")
+        fields = {"items": items}
+        for field in ("titles", "descriptions"):
+            texts = {entry[1]: entry[2] for entry in sorted(entries, key=str, reverse=True) if entry[0] == field}
+            fields |= {field: [texts.get(item, "") for item in items]} if texts else {}
+        return cls.from_json(json.dumps(fields))
 
     @classmethod
     def noun(cls) -> str:

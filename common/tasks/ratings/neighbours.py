@@ -17,20 +17,23 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import choose_most, symmetric
+from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, symmetric
 from common.tasks.ratings.vocabulary import ProductCatalogue
 
 ITEM_SUMS, PAIR_SUMS, ERRORS, REPORT = "ridge_items", "ridge_pairs", "ridge_errors", "ridge_report"
 """Statistics of a client: sums of items, of pairs, squared errors by choice; its report under noise."""
 
-SIZES, BIASES, ITEMS, FACTORS, CHOSEN, SCORES = (
+SIZES, BIASES, ITEMS, FACTORS, CHOICES, CHOSEN, SCORES = (
     *("ridge_sizes", "ridge_biases", "ridge_chosen_items"),
-    *("ridge_factors", "ridge_choice", "ridge_scores"),
+    *("ridge_factors", "ridge_choices", "ridge_choice", "ridge_scores"),
 )
-"""Solution: I, 1 under noise, largest V; b; items of pairs; Uᵀ, r × I; rank and λ; sum of reports."""
+"""Solution: I, 1 under noise, largest V; b; items of pairs; Uᵀ, r × I.
 
-CHOICES = tuple((rank, strength) for rank in (5, 10, 20) for strength in (0.025, 0.05, 0.1, 0.2))
-"""Ranks and values of λ from which clients choose."""
+Then each rank and λ from which clients choose, C × 2; the chosen ones; the sum of reports.
+"""
+
+RANKS, STRENGTHS = (5, 10, 20), (0.025, 0.05, 0.1, 0.2)
+"""Ranks, and values of λ if none is given, from which clients choose."""
 
 MIDDLE = (10, 0.1)
 """Rank and λ of a model whose sum of errors is not there yet."""
@@ -56,14 +59,33 @@ MOST_RATINGS = 500
 """Largest number of ratings of a rater that count."""
 
 
+def _lists(solved: Arrays) -> tuple[int, ...]:
+    """Return the length of the list of items."""
+    return (int(solved[SIZES][0]),)
+
+
+LASTING = {
+    **dict.fromkeys((ITEM_SUMS, REPORT), RowNames(_lists)),
+    PAIR_SUMS: RowNames(_lists, chosen=ITEMS, pairs="unordered"),
+}
+"""Sums that other runs continue; residuals in those of pairs are from the biases of their own run."""
+
+
 def start(catalogue: ProductCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
     return {SIZES: np.array([len(catalogue.items), noised, MOST_ITEMS], np.int64)}
 
 
-def limit_masked(solved: Arrays) -> Arrays:
+def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
     """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
-    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], MOST_MASKED_ITEMS])}
+    most = limit_pairs(MOST_MASKED_ITEMS, 2, columns)
+    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], most])}
+
+
+def effort(solved: Arrays) -> Effort:
+    """Return the effort of the next solve: a tridiagonal form of the covariance."""
+    size = len(solved[ITEMS]) if ITEMS in solved and FACTORS not in solved else 0
+    return Effort(40 * size**2, 8 * size**3)
 
 
 def is_solved(statics: Arrays) -> bool:
@@ -77,14 +99,16 @@ def check(solved: Arrays, catalogue: ProductCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes, count = start(catalogue, noised), len(catalogue.items)
-    if not any(np.array_equal(solved.get(SIZES, 0), form[SIZES]) for form in (sizes, limit_masked(sizes))):
+    sizes, count, found = start(catalogue, noised)[SIZES], len(catalogue.items), solved.get(SIZES, np.zeros(0))
+    if found.shape != (3,) or not np.array_equal(found[:2], sizes[:2]) or not 0 < found[2] <= sizes[2]:
         raise WireError("the server's sums are not of this vocabulary")
     items = solved.get(ITEMS, np.zeros(0, np.int64))
     ordered = items.dtype == np.int64 and items.ndim == 1 and len(items) <= MOST_ITEMS
     if not ordered or not (np.diff(items) > 0).all() or ((items < 0) | (items >= count)).any():
         raise WireError("the server's items are out of order, or not of this vocabulary")
-    factors = solved.get(FACTORS, np.zeros((0, count)))
+    factors, choices = solved.get(FACTORS, np.zeros((0, count))), solved.get(CHOICES, np.zeros((0, 2)))
+    if choices.ndim != 2 or choices.shape[1] != 2 or len(choices) > len(RANKS) * len(STRENGTHS) or (choices <= 0).any():
+        raise WireError("the server's choices are not ranks and strengths")
     if solved.get(BIASES, np.zeros(count)).shape != (count,) or factors.ndim != 2 or factors.shape[1] != count:
         raise WireError("the server's solution does not fit this vocabulary")
 
@@ -103,7 +127,7 @@ def template(solved: Arrays) -> Arrays:
     if FACTORS not in solved:
         size = len(solved[ITEMS])
         return {PAIR_SUMS: np.zeros((size * (size + 1) // 2, 2), np.float32)}
-    return {ERRORS: np.zeros(len(CHOICES) + 1, np.float32)}
+    return {ERRORS: np.zeros(len(solved[CHOICES]) + 1, np.float32)}
 
 
 def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
@@ -122,10 +146,10 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
             ITEMS: _choose_items(counts, int(solved[SIZES][2])),
         }
     if PAIR_SUMS in sums:
-        chosen = (MIDDLE[0], strength) if strength else MIDDLE
-        return {**solved, FACTORS: _factors(solved, sums[PAIR_SUMS]), CHOSEN: np.array(chosen, np.float32)}
-    best = CHOICES[int(np.argmin(sums[ERRORS][:-1]))]
-    return {**solved, CHOSEN: np.array(best, np.float32)}
+        choices = [(rank, each) for rank in RANKS for each in ([strength] if strength else STRENGTHS)]
+        found = {FACTORS: _factors(solved, sums[PAIR_SUMS]), CHOICES: np.array(choices, np.float32)}
+        return {**solved, **found, CHOSEN: np.array([MIDDLE[0], strength or MIDDLE[1]], np.float32)}
+    return {**solved, CHOSEN: solved[CHOICES][int(np.argmin(sums[ERRORS][:-1]))]}
 
 
 def factors_of(solved: Arrays) -> tuple[Floats, float]:
@@ -144,11 +168,14 @@ def _choose_items(counts: Floats, most: int) -> Ints:
 
 def _factors(solved: Arrays, pairs: Floats) -> Floats32:
     """Return Uᵀ over all items, r × I, of the covariance of the items of pairs."""
+    from scipy.linalg import eigh
+
     items, size = solved[ITEMS], int(solved[SIZES][0])
     products, counts = pairs.T
     covariance = symmetric(products / (np.maximum(counts, 0) + PAIR_WEIGHT))
     rank = min(LARGEST_RANK, len(items))
-    values, vectors = np.linalg.eigh(covariance)
+    largest = (len(items) - rank, len(items) - 1)
+    values, vectors = eigh(covariance, subset_by_index=largest, overwrite_a=True, check_finite=False)
     factors = np.zeros((rank, size), np.float32)
-    factors[:, items] = (vectors * np.sqrt(np.maximum(values, 0))).T[::-1][:rank]
+    factors[:, items] = (vectors * np.sqrt(np.maximum(values, 0))).T[::-1]
     return factors

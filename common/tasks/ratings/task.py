@@ -57,6 +57,16 @@ TASK = TaskSpec(
             summed_to=1.0,
         ),
         error(
+            "rmse_biases",
+            "rmse(biases)",
+            "RMSE of own mean and biases",
+            "Baseline: each rater's own mean plus the bias of each item over all raters.",
+            headline=False,
+            short_table=False,
+            baseline=True,
+            summed_to=1.0,
+        ),
+        error(
             "rmse_half",
             "rmse(half)",
             "RMSE of one half",
@@ -86,15 +96,27 @@ TASK = TaskSpec(
     ),
     families=MODEL_FAMILIES,
     objective=Objective("rmse"),
-    closed_form=ClosedForm(3, 1, neighbours.start, neighbours.template, neighbours.solve, neighbours.limit_masked),
+    closed_form=ClosedForm(
+        sums=3,
+        noised_sums=1,
+        start=lambda catalogue, _, noised: neighbours.start(catalogue, noised),
+        template=neighbours.template,
+        solve=neighbours.solve,
+        limit_masked=neighbours.limit_masked,
+        lasting=neighbours.LASTING,
+        effort=neighbours.effort,
+    ),
     head=("user",),
     client_only=("user",),
+    defaults={"method": "ridge"},  # docs/results/ratings.md
     # One report per client holds all training data of the default model, and it gets the whole budget.
-    defaults={"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
+    network={"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
     loss_is_error=lambda model: model == "paper",
     weighs_noise=lambda model: model == "default",  # slope and slope-noise
     simple={"rmse": "rmse_local_mean", "f1": "f1_all_liked"},
-    comparison=Comparison("raters", "own mean"),
+    comparison=Comparison(
+        "raters", "own mean", {"own mean and biases": {"rmse": "rmse_biases"}}, frozenset({"own mean and biases"})
+    ),
     records_per_example=1_000,  # an example is a rater, whose number of ratings is private
 )
 

@@ -1,6 +1,8 @@
 """Vocabulary of the ratings task, and that of the generated demo raters."""
 
+import json
 import math
+from collections.abc import Collection
 from functools import cache
 from typing import Any, Self
 
@@ -8,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from common.tasks.vocabulary import Vocabulary
+from common.errors import DataError
+from common.tasks.vocabulary import Entry, Vocabulary
 
 Values = NDArray[np.floating[Any]]
 
@@ -34,6 +37,23 @@ class ProductCatalogue(Vocabulary):
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise ValueError(f"the scale from {self.low:g} to {self.high:g} is empty; give low below high")
         return self
+
+    def entries(self) -> list[Entry]:
+        """Return the products one by one, and both ends of the scale."""
+        return [*(("items", item) for item in self.items), ("low", self.low), ("high", self.high)]
+
+    @classmethod
+    def from_entries(cls, entries: Collection[Entry]) -> Self:
+        """Return the vocabulary of these entries, on the widest scale among them.
+
+        Raises:
+            DataError: They have no scale.
+        """
+        low, high = ([entry[1] for entry in entries if entry[0] == end] for end in ("low", "high"))
+        if not low or not high:
+            raise DataError("too few clients have the same scale; give low and high in a vocabulary file (--catalogue)")
+        items = sorted(entry[1] for entry in entries if entry[0] == "items")
+        return cls.from_json(json.dumps({"items": items, "low": min(low), "high": max(high)}))
 
     @classmethod
     def noun(cls) -> str:

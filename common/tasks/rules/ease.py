@@ -18,23 +18,26 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import choose_most, pairs_of, sum_entries, symmetric
+from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, symmetric
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 USED, GRAM, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_hits", "ease_weights"
 """Statistics of a client: its triples, its part of G, its hits by λ; w in runs with noise."""
 
-SIZES, TRIPLES, VALUES, VECTORS, STRENGTH = (
+SIZES, TRIPLES, VALUES, VECTORS, CHOICES, STRENGTH = (
     *("ease_sizes", "ease_triples", "ease_values"),
-    *("ease_vectors", "ease_strength"),
+    *("ease_vectors", "ease_strengths", "ease_strength"),
 )
-"""Solution: F, R and 1 under noise; ids of the V triples; eigenvalues and eigenvectors of G; λ."""
+"""Solution: F, R, 1 under noise, largest V; ids of the V triples; eigenvalues and eigenvectors of G.
+
+Then each λ from which clients choose, and the chosen one.
+"""
 
 POPULARITY = "ease_popularity"
 """Solution under noise: the sum of w, F²·R."""
 
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
-"""Values of λ from which clients choose, relative to homes of length 1."""
+"""Values of λ from which clients choose if none is given, relative to homes of length 1."""
 
 MIDDLE = 1.0
 """λ of a model whose sum of hits is not known yet."""
@@ -57,8 +60,24 @@ LEAST_EIGENVALUE = 1e-6
 LEAST_SHARE = 1e-3
 """Least probability, and distance to 1, of a score."""
 
+LEAST_POPULARITY = 1e-4
+"""Least share of homes of a triple of the sum."""
+
 OUTSIDE = -10.0
 """Log-odds of rules that no home of the sum uses."""
+
+
+def _lists(solved: Arrays) -> tuple[int, ...]:
+    """Return the lengths of the names of a triple: F, F, R."""
+    entities, relations = solved[SIZES][:2].tolist()
+    return entities, entities, relations
+
+
+LASTING = {
+    **dict.fromkeys((USED, WEIGHTS), RowNames(_lists)),
+    GRAM: RowNames(_lists, chosen=TRIPLES, pairs="unordered"),
+}
+"""Sums that other runs continue."""
 
 
 def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:
@@ -73,7 +92,19 @@ def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:
             f"{entities:,} device types and {relations:,} relations have {triples:,} triples, of which a sum has at most"
             f" {MOST_POSSIBLE:,}; merge device types or relations of the vocabulary, or train with another method"
         )
-    return {SIZES: np.array([entities, relations, noised], np.int64)}
+    return {SIZES: np.array([entities, relations, noised, MOST_TRIPLES], np.int64)}
+
+
+def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
+    """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
+    most = limit_pairs(MOST_TRIPLES, 1, columns)
+    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:3], most])}
+
+
+def effort(solved: Arrays) -> Effort:
+    """Return the effort of the next solve: all eigenvectors of G."""
+    size = len(solved[TRIPLES]) if TRIPLES in solved and VECTORS not in solved else 0
+    return Effort(32 * size**2, 10 * size**3)
 
 
 def is_solved(solved: Arrays) -> bool:
@@ -87,8 +118,8 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes = start(catalogue, noised)[SIZES]
-    if SIZES not in solved or not np.array_equal(solved[SIZES], sizes):
+    sizes, found = start(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
+    if found.shape != (4,) or not np.array_equal(found[:3], sizes[:3]) or not 0 < found[3] <= sizes[3]:
         raise WireError("the server's sums are not of this vocabulary")
     triples = solved.get(TRIPLES, np.zeros(0, np.int64))
     vectors, values = solved.get(VECTORS), solved.get(VALUES)
@@ -98,6 +129,9 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
         raise WireError("the server's triples are out of order, or not of this vocabulary")
     if vectors is not None and (values is None or vectors.shape != (len(values), len(triples))):
         raise WireError("the server's solution does not fit its triples")
+    choices = solved.get(CHOICES, np.ones(1))
+    if choices.ndim != 1 or len(choices) > len(STRENGTHS) or (choices <= 0).any():
+        raise WireError("the server's strengths are not positive numbers")
 
 
 def template(solved: Arrays) -> Arrays:
@@ -107,12 +141,12 @@ def template(solved: Arrays) -> Arrays:
     are tables of one column, of which a client sends the rows that it has.
     """
     if TRIPLES not in solved:
-        entities, relations, noised = solved[SIZES].tolist()
+        entities, relations, noised, _ = solved[SIZES].tolist()
         return {WEIGHTS if noised else USED: np.zeros((entities**2 * relations, 1), np.float32)}
     if VECTORS not in solved:
         size = len(solved[TRIPLES])
         return {GRAM: np.zeros((size * (size + 1) // 2, 1), np.float32)}
-    return {HITS: np.zeros(len(STRENGTHS) + 1, np.float32)}
+    return {HITS: np.zeros(len(solved[CHOICES]) + 1, np.float32)}
 
 
 def statistics(solved: Arrays, homes: Iterable[tuple[Ints, Ints]]) -> Arrays:
@@ -130,7 +164,7 @@ def statistics(solved: Arrays, homes: Iterable[tuple[Ints, Ints]]) -> Arrays:
     if VECTORS not in solved:
         triples = [_positions_of(solved[TRIPLES], rules) for _, rules in homes]
         return sum_entries(GRAM, [(pairs_of(home), 1 / len(home)) for home in triples if len(home)])
-    hits = np.zeros(len(STRENGTHS) + 1, np.float32)
+    hits = np.zeros(len(solved[CHOICES]) + 1, np.float32)
     for possible, rules in homes:
         hits += _count_hits(solved, possible, rules)
     return {HITS: hits}
@@ -145,15 +179,15 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
     if WEIGHTS in sums:
         return {**solved, POPULARITY: sums[WEIGHTS].ravel().astype(np.float32)}
     if USED in sums:
-        return {**solved, TRIPLES: _choose_triples(sums[USED].ravel())}
+        return {**solved, TRIPLES: _choose_triples(sums[USED].ravel(), int(solved[SIZES][3]))}
     if GRAM in sums:
         return {
             **solved,
             **_decompose(symmetric(sums[GRAM].ravel())),
+            CHOICES: np.array([strength] if strength else STRENGTHS, np.float32),
             STRENGTH: np.array([strength or MIDDLE], np.float32),
         }
-    best = STRENGTHS[int(np.argmax(sums[HITS][:-1]))]
-    return {**solved, STRENGTH: np.array([best], np.float32)}
+    return {**solved, STRENGTH: solved[CHOICES][[int(np.argmax(sums[HITS][:-1]))]]}
 
 
 def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
@@ -178,9 +212,24 @@ def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
     return logits
 
 
-def _choose_triples(homes: Floats) -> Ints:
-    """Return the ids of the triples of at least one home, ascending."""
-    chosen = choose_most(homes, MOST_TRIPLES)
+def popularity(solved: Arrays, possible: Ints) -> Floats:
+    """Return the log share of homes of each triple, diag(G)/tr(G); a home of |x| triples counts 1/|x|.
+
+    Args:
+        solved: The solution, without noise.
+        possible: Ids of the triples.
+    """
+    columns = _positions_of(solved[TRIPLES], possible)
+    weights, triples = solved[VALUES] @ solved[VECTORS][:, columns] ** 2, solved[TRIPLES][columns]
+    found, is_inside = np.full(possible.shape, OUTSIDE), np.isin(possible, triples)
+    logs = np.log(np.maximum(weights / solved[VALUES].sum(), LEAST_POPULARITY))
+    found[is_inside] = logs[np.searchsorted(triples, possible[is_inside])]
+    return found
+
+
+def _choose_triples(homes: Floats, most: int) -> Ints:
+    """Return the ids of the triples of at least one home, ascending; of too many, those of most homes."""
+    chosen = choose_most(homes, most)
     if not len(chosen):
         raise DataError("no home of this run has a rule, so there is nothing to solve; add homes with rules")
     return chosen
@@ -203,14 +252,14 @@ def _count_hits(solved: Arrays, possible: Ints, rules: Ints) -> Floats:
 
     The home is not in the sum from which it is judged. Only its other triples are left out of the list.
     """
-    hits = np.zeros(len(STRENGTHS) + 1)
+    hits = np.zeros(len(solved[CHOICES]) + 1)
     columns = _positions_of(solved[TRIPLES], possible)
     mine = _positions_of(solved[TRIPLES][columns], rules)
     if len(mine) < 2:
         return hits
     hits[-1] = len(mine)
     rivals = np.setdiff1d(np.arange(len(columns)), mine)
-    for k, strength in enumerate(STRENGTHS):
+    for k, strength in enumerate(solved[CHOICES].tolist()):
         scores = Precision.of(solved, strength, columns).hidden_scores(mine)
         hidden = scores[np.arange(len(mine)), mine]
         hits[k] = ((scores[:, rivals] > hidden[:, None]).sum(1) < TOP).sum()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.arrays import Flags
+from common.arrays import Flags, Floats
 from common.tasks.rules.vocabulary import Edges
 
 Scores = NDArray[np.floating[Any]]
@@ -127,10 +127,13 @@ def shown_metrics(logits: NDArray[np.floating[Any]], shown: Edges, positives: Ed
         shown: Rules as shown to the home, best first.
         positives: Test rules.
     """
-    if np.isnan(logits).any():
-        return {f"hr{top}_shown": float("nan") for top in SHOWN_TOPS}
-    hits = (shown[:, None] == positives[None]).all(axis=2).any(axis=1)
-    return {f"hr{top}_shown": float(hits[:top].sum() / len(positives)) for top in SHOWN_TOPS}
+    return {f"hr{top}_shown": float(shown_hits(logits, shown[:top], positives).mean()) for top in SHOWN_TOPS}
+
+
+def shown_hits(logits: NDArray[np.floating[Any]], shown: Edges, positives: Edges) -> Floats:
+    """Return 1 for each test rule that is shown to the home, else 0; NaN if a logit is NaN."""
+    hits = (shown[:, None] == positives[None]).all(axis=2).any(axis=0)
+    return np.where(np.isnan(logits).any(), np.nan, hits)
 
 
 def _ranks(logits: Scores, train: Edges, positives: Edges) -> dict[str, float]:

@@ -93,6 +93,21 @@ TASK = TaskSpec(
             headline=False,
             baseline=True,
         ),
+        *(
+            share(
+                f"{key}_popularity",
+                f"{short}(popularity)",
+                f"{label} by popularity in the federation",
+                "Baseline: rules in the order of the sums of their device types and relation over all homes.",
+                headline=False,
+                short_table=False,
+                baseline=True,
+            )
+            for key, short, label in (
+                ("hr20", "hr@20", "Hit rate @20"),
+                ("hr20_shown", "hr@20 shown", "Hit rate @20 of the list shown"),
+            )
+        ),
     ),
     families=MODEL_FAMILIES,
     objective=Objective("hr20_shown"),
@@ -101,9 +116,24 @@ TASK = TaskSpec(
     counts=CountStatistics(
         check_counts, add_counts, lambda _, catalogue: zeros(catalogue), label=label, clip=2.0, visible=visible_share
     ),
-    closed_form=ClosedForm(3, 1, ease.start, ease.template, ease.solve),
-    defaults={"method": "fedrule"},
+    closed_form=ClosedForm(
+        sums=3,
+        noised_sums=1,
+        start=lambda catalogue, _, noised: ease.start(catalogue, noised),
+        template=ease.template,
+        solve=ease.solve,
+        limit_masked=ease.limit_masked,
+        lasting=ease.LASTING,
+        effort=ease.effort,
+    ),
+    defaults={"method": "ridge"},  # docs/results/rules.md
+    network={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency", "hr20_shown": "hr20_shown_frequency"},
-    comparison=Comparison("homes", "relation frequency", answers=True),
+    comparison=Comparison(
+        "homes",
+        "relation frequency",
+        {"popularity": {"hr20": "hr20_popularity", "hr20_shown": "hr20_shown_popularity"}},
+        frozenset({"popularity"}),
+    ),
 )

@@ -1,14 +1,14 @@
 """Vocabulary of the rules task, and that of the generated demo homes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from common.arrays import Flags, Ints
-from common.tasks.vocabulary import Vocabulary, check_names
+from common.tasks.vocabulary import Entry, Vocabulary, check_names
 
 Edges = Ints
 """Rules of one home, shape (E, 3): trigger node, action node, relation."""
@@ -89,6 +89,25 @@ class RuleCatalogue(Vocabulary):
 
     def __hash__(self) -> int:
         return hash((self.entities, self.relations))
+
+    def _extend(self, field: str, values: Any, other: Self) -> Any:
+        """Return the names of both, or the abilities of types; without those of some type, all are unknown."""
+        if field not in ("notices", "does"):
+            return super()._extend(field, values, other)
+        added = getattr(other, field)
+        both = {name: tuple(dict.fromkeys((*values.get(name, ()), *added.get(name, ())))) for name in (*values, *added)}
+        unknown = (lists.entities for lists, abilities in ((self, values), (other, added)) if not abilities)
+        return both if all(name in both for names in unknown for name in names) else {}
+
+    def entries(self) -> list[Entry]:
+        """Return the names one by one, as in `Vocabulary`; opposites are no names of the data."""
+        return [entry for entry in super().entries() if entry[0] != "opposites"]
+
+    @classmethod
+    def from_entries(cls, entries: Collection[Entry]) -> Self:
+        """Return the vocabulary of these entries, without abilities of device types that are not among them."""
+        types = {entry[1] for entry in entries if entry[0] == "entities"}
+        return super().from_entries([entry for entry in entries if len(entry) == 2 or entry[1] in types])
 
     def possible(self) -> tuple[Flags, Flags]:
         """Return two F × R masks: device types that can trigger a relation, and that can execute it."""

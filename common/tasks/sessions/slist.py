@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import choose_most, pairs_of, sum_entries
+from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, upper
 from common.tasks.sessions.counts import FEATURES
 from common.tasks.sessions.vocabulary import Clicks, Items
 
@@ -104,16 +104,38 @@ BLOCK_NUMBERS = 2**24
 """Numbers of a block of rows of B that are computed together."""
 
 
+def _lists(solved: Arrays) -> tuple[int, ...]:
+    """Return the length of the list of items."""
+    return (int(solved[SIZES][0]),)
+
+
+LASTING = {
+    VISITED: RowNames(_lists),
+    GRAM: RowNames(_lists, chosen=ITEMS, pairs="unordered"),
+    FOLLOWS: RowNames(_lists, chosen=ITEMS, pairs="ordered"),
+}
+"""Sums that other runs continue."""
+
+
 def start(items: Items, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
     most = MOST_NOISED_ITEMS if noised else MOST_ITEMS
     return {SIZES: np.array([len(items.items), noised, most], np.int64), STAGE: np.zeros(1, np.int64)}
 
 
-def limit_masked(solved: Arrays) -> Arrays:
+def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
     """Return what is known before the first of secure sums, which limit the number of items further."""
     items, noised, most = solved[SIZES].tolist()
-    return {**solved, SIZES: np.array([items, noised, min(most, MOST_MASKED_ITEMS)], np.int64)}
+    return {**solved, SIZES: np.array([items, noised, min(most, limit_pairs(MOST_MASKED_ITEMS, 1, columns))], np.int64)}
+
+
+def effort(solved: Arrays) -> Effort:
+    """Return the effort of the next solve: an inverse for each λ, and blocks of rows."""
+    stage = solved[STAGE].item()
+    if solved[SIZES][1] or stage not in (1, 3):
+        return Effort()
+    size, strengths = len(solved[ITEMS]), len(STRENGTHS) if stage == 1 else 1
+    return Effort(8 * size**2 + 40 * BLOCK_NUMBERS, strengths * size**3)
 
 
 def is_solved(solved: Arrays) -> bool:
@@ -329,23 +351,19 @@ def _solve_rows(sums: Arrays, size: int, strength: float) -> Iterator[Floats]:
     from scipy.linalg.lapack import dpotrf, dpotri
     from scipy.sparse import csr_matrix
 
-    follows, inverse = csr_matrix(sums[FOLLOWS].reshape(size, size)).T, np.zeros((size, size))
-    pairs, first = sums[GRAM].ravel(), 0
-    for row in range(size):
-        inverse[row, : row + 1] = pairs[first : first + row + 1]
-        inverse[row, row] += strength
-        first += row + 1
-    factor, failed = dpotrf(inverse.T, lower=0, overwrite_a=1, clean=0)
+    follows, matrix = csr_matrix(sums[FOLLOWS].reshape(size, size)).T, upper(sums[GRAM].ravel())
+    matrix[np.diag_indices(size)] += strength
+    factor, failed = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
     if not failed:
-        factor, failed = dpotri(factor, lower=0, overwrite_c=1)
+        factor, failed = dpotri(factor, lower=1, overwrite_c=1)
     if failed:
         raise DataError(f"the matrix of item pairs is singular at λ = {strength:g}; raise algorithm.ridge.strength")
     inverse, step = factor.T, max(1, BLOCK_NUMBERS // size)
     for begin in range(0, size, step):
         end = min(begin + step, size)
-        corner = np.tril(inverse[begin:end, begin:end])
-        corner += np.tril(corner, -1).T
-        rows = np.concatenate([inverse[begin:end, :begin], corner, inverse[end:, begin:end].T], axis=1)
+        corner = np.triu(inverse[begin:end, begin:end])
+        corner += np.triu(corner, 1).T
+        rows = np.concatenate([inverse[:begin, begin:end].T, corner, inverse[begin:end, end:]], axis=1)
         yield (follows @ rows.T).T
 
 

@@ -104,8 +104,18 @@ TASK = TaskSpec(
         pair_statistics(check_rules, add_rules, dense_rules, to_sparse, to_dense),
         used=lambda _, model: model == "default",
     ),
-    closed_form=ClosedForm(4, 2, slist.start, slist.template, slist.solve, slist.limit_masked),
-    defaults={"method": "fedga"},
+    closed_form=ClosedForm(
+        sums=4,
+        noised_sums=2,
+        start=lambda items, _, noised: slist.start(items, noised),
+        template=slist.template,
+        solve=slist.solve,
+        limit_masked=slist.limit_masked,
+        lasting=slist.LASTING,
+        effort=slist.effort,
+    ),
+    defaults={"method": "ridge"},  # docs/results/sessions.md
+    network={"method": "fedga"},
     simple={"hr20": "hr20_history"},
-    comparison=Comparison("visitors", "own history", answers=True),
+    comparison=Comparison("visitors", "own history", {"recency": {"hr20": "hr20_recency"}}),
 )

@@ -13,7 +13,6 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Flags, Floats, Ints, add, check_like
 from common.errors import WireError
-from common.tasks.traffic.properties import POOLED
 from common.tasks.traffic.vocabulary import SensorVariables
 
 SUMS = LAGS, PAIRS = "lags.products", "lags.pairs"
@@ -24,9 +23,6 @@ COVARIANCES, CLIENTS = "lags.covariances", "lags.clients"
 
 NOISE = "lags.noise"
 """Name of the standard deviation of noise on the summed products; absent without noise."""
-
-STATICS = (*POOLED, *SUMS, NOISE)
-"""Names of all untrained inputs of a model."""
 
 DIAGONAL_SHARE = 0.01
 """Ridge term on the diagonal of the covariances, as a share of their mean variance."""

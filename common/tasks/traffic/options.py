@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from common.errors import ConfigError
 from common.logic.parser import read_formula
 from common.privacy.claims import PROPERTIES
-from common.tasks.options import TaskOptions
+from common.tasks.options import Capabilities, ModelVariant, TaskOptions
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
 StatedKind = Literal["calibrated", "weekday", "paper", "difference", "formula"]
@@ -162,6 +162,15 @@ class TrafficOptions(TaskOptions):
             except ConfigError as error:
                 raise ValueError(str(error)) from None
         return self
+
+    def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
+        """Refuse a closed form without the ridge regression that it is.
+
+        Raises:
+            ValueError: The model of a closed form has no ridge regression.
+        """
+        if capabilities.closed_form and (model != "default" or self.ridge == "none"):
+            raise ValueError(f"method {method} is a ridge regression; set model=default and tasks.traffic.ridge=chosen")
 
     def not_sent(self) -> tuple[str, ...]:
         """Channels of methods that these options close."""

@@ -7,8 +7,10 @@ from common.errors import ConfigError
 from common.logic.parser import read_formula
 from common.metrics import LOSS, MODEL_FAMILIES, MetricFamily, MetricSpec, error, share
 from common.privacy.claims import PROPERTIES
+from common.tasks.closed_form import ClosedForm
 from common.tasks.counts import CountStatistics
 from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
+from common.tasks.traffic import shared_ridge
 from common.tasks.traffic.counts import (
     add_lags,
     check_lags,
@@ -151,8 +153,16 @@ TASK = TaskSpec(
         visible=visible_share,
         used=lambda options, model: model == "default" and options.ridge != "none",
     ),
+    closed_form=ClosedForm(
+        sums=2,
+        noised_sums=1,
+        start=shared_ridge.start,
+        template=shared_ridge.template,
+        solve=shared_ridge.solve,
+        lasting=shared_ridge.LASTING,
+    ),
     pooled=frozenset(POOLED),
     defaults={"method": "fedstl"},
     simple={"mse": "ridge_mse"},
-    comparison=Comparison("sensors", "own ridge regression", answers=True),
+    comparison=Comparison("sensors", "own ridge regression", {"weekly profile": {"mse": "profile_mse"}}),
 )

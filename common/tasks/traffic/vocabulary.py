@@ -1,9 +1,10 @@
 """Vocabulary of the traffic task, and that of the generated demo sensors."""
 
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
+from common.errors import DataError
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 
@@ -13,6 +14,8 @@ HOUR, DAY = 3600, 24 * 3600
 
 class SensorVariables(Vocabulary):
     """Vocabulary of the traffic task: variables of every sensor and the time step."""
+
+    is_listed: ClassVar[bool] = False
 
     variables: tuple[str, ...]
     """Names of the D variables, such as `volume`."""
@@ -27,6 +30,16 @@ class SensorVariables(Vocabulary):
         if self.step_seconds < 1 or DAY % self.step_seconds:
             raise ValueError(f"the step of {duration(self.step_seconds)} does not divide a day")
         return self
+
+    def _extend(self, field: str, values: Any, other: Self) -> Any:
+        """Return the values of a field, which every sensor of a model shares.
+
+        Raises:
+            DataError: They are not equal.
+        """
+        if values != getattr(other, field):
+            raise DataError(f"vocabularies of {self.noun()} differ in {field}: {values} and {getattr(other, field)}")
+        return values
 
     @classmethod
     def noun(cls) -> str:

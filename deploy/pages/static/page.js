@@ -206,8 +206,8 @@ function state(run) { // text and class
   const outcome = `${!isDone(run) ? "Failed" : finish.reason ? "Ended early" : "Completed"} after ${count(done, "round")}`;
   if (finish) return [reason(run) ? `${outcome}: ${reason(run)}` : outcome, isDone(run) ? "good" : "bad"];
   if (summary(run)?.status === "stopped") return [`Stopped after ${count(done, "round")}; --resume ${run.id} continues it`, "warn"];
-  const there = `${waiting?.online.length} of ${waiting?.wanted} connected, until ${hour(waiting?.until)}`;
-  if (waiting) return [`Waiting for clients: ${there}`, "warn"];
+  const refused = Object.entries(waiting?.refused ?? {}).map(([why, n]) => `; ${n} refused: ${why}`).join("");
+  if (waiting) return [`Waiting for clients: ${waiting.online.length} of ${waiting.wanted} connected, until ${hour(waiting.until)}${refused}`, "warn"];
   if (!last) return [run.start ? `Round 1 of ${total(run)} is under way` : "Waiting for the run to start", ""];
   const ends = rounds.slice(-11).map((r) => r.time), gaps = ends.slice(1).map((t, i) => t - ends[i]);
   const rest = (total(run) - done) * (gaps.length ? median(gaps) : last.seconds);

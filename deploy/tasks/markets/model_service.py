@@ -77,7 +77,7 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
 
     trained, note = (run.model, "") if dataset is None else model_of(run, "")
     network, statics = trained_network(run.config, run.vocabulary, trained)
-    if run.config.model == "paper":
+    if run.config.model == "paper" and not blend.is_solved(statics):
         options, size = run.config.options_of(TASK), len(run.vocabulary.items)
         exported = exportable_network(network, trained, options, size)
     else:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return items of a market that go with an item."""
     from client.tasks.markets.inference import companions, item_named, labelled, seen_companions
+    from client.training.comparison import describe_choice
     from deploy.tasks.markets.model_service import model_of
 
     market = run.unit(query["market"], "market")
@@ -22,13 +23,14 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     item = item_named(query["item"], run.vocabulary)
     model, note = model_of(run, query["client"])
     chosen, notes = read_filter(query, run.vocabulary.items, HIDE)
-    found = companions(run.config, run.vocabulary, model, market, item, top, chosen)
+    baseline = run.baseline(model)
+    found = companions(run.config, run.vocabulary, model, market, item, top, chosen, by_walk=bool(baseline))
     return Answers(
         f"{labelled(run.vocabulary, item)} in {market.name}",
         "companion",
         {"goes with it": ("item", "title"), "score": ("score",), "why": ("why",)},
         [vars(one) for one in found],
-        (note, *notes),
+        (note, *notes, *describe_choice(baseline)),
         empty=chosen.reason_of_none(len(run.vocabulary.items), seen_companions(run.config, market, item)),
         what="item",
         user=run.vocabulary.items[item],

@@ -35,13 +35,13 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
 
     config, products = run.config, run.vocabulary
     task_run, size, paper = config.task_run(TASK, products), len(products.items), config.model == "paper"
-    if not paper:
+    if not paper or neighbours.is_solved(run.model):
         options = adjust_to_noise(task_run.options, config.privacy, config.rounds, size)
         if neighbours.FACTORS in run.model:
             biases = run.model[neighbours.BIASES].astype(np.float64)
             solved = SolvedRatings(biases, *neighbours.factors_of(run.model), options)
             return Export(exportable(solved, size, paper=False), config, products, {})
-        scores = run.model.get(neighbours.SCORES, run.model["scores"])
+        scores = run.model[neighbours.SCORES if neighbours.SCORES in run.model else "scores"]
         scored = ScoredRatings(normal_scores(scores), options)
         return Export(exportable(scored, size, paper=False), config, products, {})
     if dataset is None:

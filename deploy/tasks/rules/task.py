@@ -14,14 +14,14 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
 
     home = run.unit(query["user"], "user")
     options = ListOptions(top, parse_share("diverse", query.get("diverse", "")))
-    by_baseline = run.prefers_baseline()
-    rules, empty = recommend(run.config, run.vocabulary, run.only_model, home, options, by_baseline=by_baseline)
+    baseline = run.baseline(run.only_model)
+    rules, empty = recommend(run.config, run.vocabulary, run.only_model, home, options, baseline)
     return Answers(
         home.name,
         "rule",
         {"rule to add": ("rule",), "score": ("score",), "why": ("why",)},
         [vars(rule) for rule in rules],
-        (describe_choice(run.config.task),) if by_baseline else (),
+        describe_choice(baseline),
         empty=empty,
         what="rule",
         user=home.name,

@@ -26,9 +26,9 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
         raise DataError(f"{visitor.name} has no session; give the clicks with --session")
     history, names = () if anonymous else earlier, run.vocabulary.items
     chosen, notes = read_filter(query, names, KEEP)
-    titles, by_baseline = run.read_titles(), run.prefers_baseline()
+    titles, baseline = run.read_titles(), run.baseline(run.only_model)
     about = run.config, run.vocabulary, run.only_model
-    found = next_items(*about, clicks, history, top, chosen, titles, by_baseline=by_baseline)
+    found = next_items(*about, clicks, history, top, chosen, titles, baseline)
     last = ", ".join(label_of(names[k], titles) for k in clicks[-SHOWN_CLICKS:])
     columns, rows = with_titles("item", found, titles)
     return Answers(
@@ -36,7 +36,7 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
         "item",
         {"next item": columns, "score": ("score",), "why": ("why",)},
         rows,
-        (*notes, describe_choice(run.config.task)) if by_baseline else notes,
+        (*notes, *describe_choice(baseline)),
         empty=chosen.reason_of_none(len(names), seen_items(clicks, history)),
         what="item",
         user="" if anonymous else visitor.name,

@@ -19,14 +19,15 @@ from client.tasks.traffic.inference import Forecast, Forecaster, forecast
 from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.metrics import MIN_ERRORS, limits
 from client.tasks.traffic.sensor import (
-    OwnRidge,
+    OwnForecaster,
     Sensor,
+    baseline_statics,
     is_cold_start,
     prepare,
     with_federated_ridge,
     with_pooled_property,
 )
-from client.training.comparison import describe_choice, prefers_baseline
+from client.training.comparison import choose_answer, describe_choice
 from common.arrays import Arrays
 from common.config.parse import parse, read_overrides
 from common.config.run import RunConfig
@@ -203,14 +204,16 @@ class TrainedForecaster:
     pooled: Arrays
 
     def forecaster(self, *, by_checkpoint: bool) -> Forecaster:
-        """Return the learner, or the sensors' own ridge regression if noise left the model no better.
+        """Return the learner, or a baseline of the sensor's own if that is better on its held-out data.
 
         A model that was chosen by its checkpoint is used as it is.
         """
-        if by_checkpoint or not prefers_baseline(self.config, self.learner, self.model, self.pooled):
+        baseline = "" if by_checkpoint else choose_answer(self.config, self.learner, {"": self.model}, self.pooled)
+        if not baseline:
             return self.learner
-        note(f"run {self.run}: {describe_choice(TASK.name)}")
-        return OwnRidge(self.learner.options, self.learner.variables)
+        [remark] = describe_choice(baseline)
+        note(f"run {self.run}: {remark}")
+        return OwnForecaster(self.learner.options, self.learner.variables, baseline == next(iter(TASK.baselines)))
 
 
 def find_forecaster(source: DataRequest, request: "SensorRequest", checkpoint: str = "") -> TrainedForecaster:
@@ -321,8 +324,9 @@ def compute_forecast(source: DataRequest, request: "SensorRequest", horizon: int
     learner, forecaster = trained.learner, trained.forecaster(by_checkpoint=bool(checkpoint))
     sensor = next(one for one in learner.sensors if not request.site or one.series.name == request.site)
     sensor = with_pooled_property(sensor, trained.pooled, learner.options)
+    pooled = trained.pooled if forecaster is learner else baseline_statics(trained.pooled)
     try:
-        made = forecast(forecaster, sensor, trained.model, horizon, trained.pooled)
+        made = forecast(forecaster, sensor, trained.model, horizon, pooled)
     except DataError as error:
         raise DataError(f"'{sensor.series.name}': {error}", source.data) from None
     return ForecastView(trained.run, trained.variables.variables, trained.config.options_of(TASK), made)

@@ -13,7 +13,7 @@ from client.data.dataset import AnyDataset
 from common.arrays import Arrays
 from common.errors import ConfigError, DataError
 from common.options import Scalar
-from common.tasks.traffic.counts import STATICS
+from common.tasks.traffic.shared_ridge import STATICS
 from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, Request, ServedModel, Serving
 from deploy.tasks.spec import TrainedRun
 

@@ -30,7 +30,7 @@ def results_of(setting: Setting, gain: float) -> Results:
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.task)
 def test_every_row_is_a_configuration_of_the_product_with_the_task_s_own_floor(setting: Setting) -> None:
     spec = TASKS[setting.task]
-    rows = setting.experiments(spec.defaults)
+    rows = setting.experiments(spec.trained)
     assert len({one.key for one in rows}) == len(rows) == 1 + len(EPSILONS) * len(setting.protections)
     for one in rows:
         config = parse({**one.settings, "run-id": "r", "seed": 0})

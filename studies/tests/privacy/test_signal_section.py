@@ -19,7 +19,7 @@ RULES = next(one for one in SETTINGS if one.task == "rules")
 def results_of(gains: dict[float, float]) -> Results:
     """Return results of rules under helpers with these gains over a floor of .5, by ε."""
     results, runs = Results(), next(one for one in signal_sets() if one.name == "rules")
-    experiments = {one.key: one for one in runs.experiments(TASKS["rules"].defaults)}
+    experiments = {one.key: one for one in runs.experiments(TASKS["rules"].trained)}
     for epsilon, gain in gains.items():
         name = RULES.row("helpers", epsilon)
         row = results.row(RowKey("rules", PROTOCOL, name))
@@ -30,7 +30,7 @@ def results_of(gains: dict[float, float]) -> Results:
 
 @pytest.mark.parametrize("runs", [*signal_sets()], ids=lambda one: one.name)
 def test_every_row_is_a_run_with_noise_that_is_not_refused(runs: SignalSet) -> None:
-    rows = [*runs.experiments(TASKS[runs.setting.task].defaults)]
+    rows = [*runs.experiments(TASKS[runs.setting.task].trained)]
     assert len({one.key for one in rows}) == len(rows)
     for one in rows:
         config = parse({**one.settings, "run-id": "r", "seed": 0})

@@ -1,5 +1,6 @@
 """Models that clients store of finished runs are found by their data."""
 
+import json
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from client.inference.stored_models import newest_stored
 from client.session import MODEL
+from client.training.comparison import MEASURED
 from common.tasks.traffic.properties import POOLED
 from tests.support.hourly import HOURLY, take_part
 
@@ -23,6 +25,21 @@ def test_the_stored_model_is_the_shared_one_with_the_client_s_private_head(
     assert stored.model.keys() == own.keys()
     for name, values in own.items():
         np.testing.assert_array_equal(stored.model[name], values)
+
+
+def test_the_shared_model_answers_where_the_client_chose_it(tmp_path: Path, table: Path) -> None:
+    take_part(tmp_path / "state", table, "fedstl", "r1")
+    [path] = (tmp_path / "state").glob(f"*/*/r1/{MEASURED}")
+    for uses in (
+        {"personalized model": True, "shared model": False},
+        {"personalized model": False, "shared model": True},
+    ):
+        path.write_text(json.dumps({"uses": uses}))
+        stored = newest_stored("traffic", str(table), "", [tmp_path / "state"])
+        assert stored is not None
+        common = [name for name in stored.shared if not name.startswith("head.")]  # the head stays with the client
+        same = [np.array_equal(stored.model[name], stored.shared[name]) for name in common]
+        assert all(same) is uses["shared model"]
 
 
 def test_the_newest_or_the_named_run_of_these_data_and_this_task_is_found(tmp_path: Path, table: Path) -> None:

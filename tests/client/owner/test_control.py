@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from client.owner.control import OwnerControl, RunningClient, is_paused, leave, pause, resume, running_clients
+from client.owner.control import (
+    OwnerControl,
+    RunningClient,
+    is_paused,
+    leave,
+    pause,
+    resume,
+    running_clients,
+    was_delivered,
+    withdraw_request,
+)
 from common.errors import RefusedError
 
 RUNNING = RunningClient(os.getpid(), "client-0", "localhost:9092", "2026-11-23T10:00:00+00:00")
@@ -91,3 +101,25 @@ def test_drafts_of_a_killed_process_are_removed_and_those_of_a_running_one_stay(
             assert not second.is_alone
         assert draft.exists()
     assert others.exists()
+
+
+def test_a_client_asks_to_be_forgotten_in_its_next_reply_and_leaves(tmp_path: Path) -> None:
+    with OwnerControl(tmp_path, RUNNING) as control:
+        assert leave(tmp_path, forgets=True) == [RUNNING]
+        control.acknowledge()  # of a reply from before
+        assert not control.leaves
+        pause(tmp_path)
+        with pytest.raises(RefusedError, match=r"^asks to be forgotten$"):
+            control.check_not_paused()
+        assert not control.leaves, "the server may not have the reply"
+        assert not was_delivered(tmp_path, RUNNING)
+        control.acknowledge()
+        assert control.leaves
+    assert was_delivered(tmp_path, RUNNING), "the command reads it after the process"
+    withdraw_request(tmp_path, RUNNING)
+    assert not was_delivered(tmp_path, RUNNING)
+    leave(tmp_path, forgets=True)
+    (tmp_path / "client-0.forget").touch()
+    with OwnerControl(tmp_path, RUNNING) as control:
+        control.acknowledge()
+        assert not control.leaves, "a request to an earlier process"

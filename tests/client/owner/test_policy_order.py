@@ -24,6 +24,7 @@ STRICTER: dict[str, tuple[Any, Any]] = {
     "min_sum": (9, 5),
     "min_helpers": (3, 2),
     "allow_counts": ("summed", "clear"),
+    "allow_names": ("summed", "clear"),
     "share_metrics": ("never", "without_noise"),
     "helpers": ({}, PINS),
 }

@@ -1,102 +1,135 @@
-"""Under noise, each client's own held-out data choose between the model and the baseline that sends nothing."""
+"""A client's own held-out data choose between the model of a run and the baselines."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
-from client.training.comparison import measure_used, prefers_baseline
+from client.training.comparison import EVIDENCE, choose, choose_answer, count_used, evidence, measure_used, uses_of
 from common.arrays import Arrays, Floats
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.options import Scalar
+from common.tasks.registry import TASKS
 
 NOISE: dict[str, Scalar] = {"privacy.unit": "client", "privacy.epsilon": 8.0}
-TEST_ONLY = {f"tasks.{task}.validation-share": 0.0 for task in ("rules", "sessions", "traffic")}
-VALIDATED = {**NOISE, "tasks.sessions.validation-share": 0.2}
+VALIDATED: dict[str, Scalar] = {"tasks.sessions.validation-share": 0.2}
 NAN = float("nan")
+FOUR = [1.0, 1.0, 1.0, 1.0, 0.0]
+NONE = [0.0, 0.0, 0.0, 0.0, 0.0]
 
 
 @dataclass
 class Measured:
-    """Learner with these values of two units in each split: of the model, and of the baseline."""
+    """Learner of one unit with these values of its records: of the model, and of baselines."""
 
     task: str
-    test: tuple[list[float], list[float]]
-    validation: tuple[list[float], list[float]] = field(default_factory=lambda: ([NAN, NAN], [NAN, NAN]))
+    model: list[float]
+    baselines: Mapping[str, list[float]]
+    test: list[float] = field(default_factory=list)
+    shared: list[float] = field(default_factory=list)
 
-    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
-        return np.array(self.test[0] if split == "test" else self.validation[0])
+    def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        values = self.test if split == "test" else self.shared if "shared" in model else self.model
+        return [np.array(values)]
 
-    def baseline_values(self, statics: Arrays, split: str) -> Floats:
-        return np.array(self.test[1] if split == "test" else self.validation[1])
+    def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
+        return {
+            name: [np.array(self.test if split == "test" else baseline)] for name, baseline in self.baselines.items()
+        }
 
 
-def configure(task: str, options: dict[str, Scalar]) -> RunConfig:
+def configure(task: str, options: Mapping[str, Scalar]) -> RunConfig:
     return parse({"method": "fedavg", "task": task, "run-id": "r1", "rounds": 1, **options})
 
 
-def prefers(learner: Measured, noise: dict[str, Scalar] = NOISE) -> bool:
-    """Return the choice in a run without validation data, unless the options have some."""
-    config = configure(learner.task, TEST_ONLY | noise)
-    return prefers_baseline(config, learner, {}, {})
+def chosen(learner: Measured, options: Mapping[str, Scalar] = {}) -> str:
+    models = {"": Arrays()} | ({"global_": {"shared": np.zeros(1)}} if learner.shared else {})
+    return choose(configure(learner.task, options), learner, models, {}, "validation")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("task", "model", "baseline", "chosen"),
+    ("task", "model", "baselines", "name"),
     [
-        ("rules", [0.2, 0.4], [0.3, 0.4], True),
-        ("rules", [0.3, 0.3], [0.3, 0.3], True),  # a tie is no reason for a model with noise
-        ("rules", [0.3, 0.5], [0.3, 0.4], False),
-        ("sessions", [0.9, NAN], [0.3, NAN], False),  # the second unit has no held-out data
-        ("traffic", [0.2, 0.4], [0.3, 0.4], False),
-        ("traffic", [0.2, NAN], [0.3, 0.4], True),  # a model that diverged
-        ("traffic", [0.2, np.inf], [0.3, 0.4], True),
-        ("traffic", [9.0, 9.0], [NAN, NAN], False),  # no baseline
+        ("sessions", NONE, {"own history": FOUR, "recency": NONE}, "own history"),
+        ("sessions", NONE, {"own history": [1.0, 1.0, 1.0, 0.0, 0.0], "recency": NONE}, ""),  # three are too few
+        ("sessions", NONE, {"own history": FOUR, "recency": [1.0] * 5}, "recency"),
+        ("sessions", FOUR, {"own history": FOUR, "recency": FOUR}, ""),  # a tie
+        ("sessions", FOUR, {"own history": NONE, "recency": NONE}, ""),
+        ("sessions", [], {"own history": [], "recency": []}, ""),  # no held-out data
+        ("sessions", [NAN] * 5, {"own history": NONE, "recency": FOUR}, "recency"),  # the model diverged
+        (
+            "traffic",
+            [0.5] * 9,
+            {"own ridge regression": [0.4] * 9, "weekly profile": [0.6] * 9},
+            "own ridge regression",
+        ),
+        ("traffic", [0.5] * 9, {"weekly profile": [0.4] * 9}, "weekly profile"),
+        ("traffic", [0.5] * 9, {"own ridge regression": [0.4, 0.55] * 4 + [0.5]}, ""),  # better on average by chance
+        ("traffic", [np.inf] * 9, {"own ridge regression": [9.0] * 9}, "own ridge regression"),
+        ("ratings", [0.5] * 9, {"own mean": [0.4] * 9}, "own mean"),
+        ("markets", NONE, {"random walk": FOUR}, "random walk"),
+        ("rules", NONE, {"relation frequency": NONE, "popularity": FOUR}, "popularity"),
     ],
 )
-def test_the_baseline_is_kept_unless_the_model_is_better(
-    task: str, model: list[float], baseline: list[float], chosen: bool
+def test_the_model_stays_unless_held_out_records_speak_against_it(
+    task: str, model: list[float], baselines: dict[str, list[float]], name: str
 ) -> None:
-    assert prefers(Measured(task, (model, baseline))) is chosen
-    assert not prefers(Measured(task, (model, baseline)), {})
+    assert set(baselines) <= set(TASKS[task].baselines)
+    assert chosen(Measured(task, model, baselines)) == name
 
 
-def test_validation_data_decide_where_the_run_held_out_some() -> None:
-    good, bad = ([0.9, 0.9], [0.1, 0.1]), ([0.1, 0.1], [0.9, 0.9])
-    assert prefers(Measured("sessions", good, bad))
-    assert not prefers(Measured("sessions", bad, good))
-    assert prefers(Measured("sessions", good), VALIDATED)  # the client has none: nothing speaks for the model
-
-
-@pytest.mark.parametrize(("validation", "used"), [(([0.9], [0.1]), 0.2), (([0.1], [0.9]), 0.4), (([NAN], [NAN]), 0.4)])
-def test_what_a_client_uses_is_chosen_on_validation_data_and_measured_on_test_data(
-    validation: tuple[list[float], list[float]], used: float
+@pytest.mark.parametrize(
+    ("model", "baseline", "task", "name"),
+    [
+        ([0.0, 1.0], [0.0, 1.0], "sessions", "own history"),  # a tie is no reason for a model with noise
+        ([1.0, 1.0], [0.0, 1.0], "sessions", ""),
+        ([], [], "sessions", "own history"),  # nothing speaks for the model
+        ([0.2, 0.3], [0.3, 0.3], "ratings", ""),
+        ([0.3, 0.3], [0.2, 0.3], "ratings", ""),  # its model weighs the noise, and needs no doubt
+    ],
+)
+def test_under_noise_the_baseline_stays_unless_the_model_is_better(
+    model: list[float], baseline: list[float], task: str, name: str
 ) -> None:
-    learner = Measured("sessions", ([0.2], [0.4]), validation)
-    measured = {"hr20": 0.2, "hr20_history": 0.4}, {"hr20": 5.0, "hr20_history": 5.0}
-    values = measure_used(configure("sessions", VALIDATED), learner, {}, {}, measured)
-    assert values == ({"used_hr20": used}, {"used_hr20": 5.0})
+    assert chosen(Measured(task, model, {next(iter(TASKS[task].baselines)): baseline}), NOISE) == name
 
 
-def test_what_is_used_is_measured_by_every_metric_that_the_baseline_has() -> None:
-    """Homes see lists, so their list decides; the rank among all rules is reported beside it."""
-    learner = Measured("rules", ([0.2], [0.4]), ([0.1], [0.9]))
-    of_both = {"hr20": 0.2, "hr20_frequency": 0.1, "hr20_shown": 0.5, "hr20_shown_frequency": 0.6}
-    config = configure("rules", {**NOISE, "tasks.rules.validation-share": 0.2})
-    values, weights = measure_used(config, learner, {}, {}, (of_both, dict.fromkeys(of_both, 3.0)))
-    assert values == {"used_hr20": 0.1, "used_hr20_shown": 0.6}
-    assert weights == {"used_hr20": 3.0, "used_hr20_shown": 3.0}
+def test_a_personalized_model_gives_way_to_the_shared_one_that_is_better() -> None:
+    assert chosen(Measured("sessions", NONE, {}, shared=FOUR)) == "global_"
+    assert chosen(Measured("sessions", FOUR, {}, shared=NONE)) == ""
 
 
-@pytest.mark.parametrize("options", [NOISE, {"tasks.sessions.validation-share": 0.2}], ids=["no split", "no noise"])
-def test_without_noise_or_validation_data_nothing_is_measured(options: dict[str, Scalar]) -> None:
-    learner = Measured("sessions", ([0.2], [0.4]), ([0.9], [0.1]))
-    measured = {"hr20": 0.2, "hr20_history": 0.4}, {"hr20": 5.0, "hr20_history": 5.0}
-    assert measure_used(configure("sessions", options), learner, {}, {}, measured) == ({}, {})
+def test_answers_follow_validation_data_where_the_run_held_out_some() -> None:
+    learner = Measured("sessions", NONE, {"own history": FOUR}, test=NONE)
+    assert choose_answer(configure("sessions", VALIDATED), learner, {"": {}}, {}) == "own history"  # type: ignore[arg-type]
+    assert choose_answer(configure("sessions", {}), learner, {"": {}}, {}) == ""  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("task", ["ratings", "markets"])
-def test_tasks_whose_models_shrink_towards_their_baseline_are_used_as_they_are(task: str) -> None:
-    assert not prefers(Measured(task, ([0.0, 0.0], [0.5, 0.5])))
-    assert not prefers(Measured(task, ([0.5, 0.5], [0.0, 0.0])))
+def test_chance_seldom_reaches_the_evidence() -> None:
+    rng = np.random.default_rng(0)
+    for records in (3, 5, 20, 200):
+        found = [evidence(rng.choice([-1.0, 0.0, 1.0], records)) >= EVIDENCE for _ in range(2_000)]
+        assert np.mean(found) <= np.exp(-2)
+    assert evidence(np.array([1.0, 1.0, 1.0])) < EVIDENCE <= evidence(np.ones(4))
+
+
+@pytest.mark.parametrize(("choice", "used"), [("", 0.2), ("own history", 0.4), ("recency", 0.5)])
+def test_what_a_client_uses_is_measured_by_every_metric_that_it_has(choice: str, used: float) -> None:
+    of_all = {"hr20": 0.2, "hr20_history": 0.4, "hr20_recency": 0.5, "mrr20": 0.1}
+    values, weights = measure_used(configure("sessions", VALIDATED), choice, [""], (of_all, dict.fromkeys(of_all, 5.0)))
+    assert (values, weights) == ({"used_hr20": used}, {"used_hr20": 5.0})
+
+
+def test_units_are_counted_by_what_they_use() -> None:
+    uses = uses_of("sessions", "recency", ("", "global_"), is_personal=True)
+    assert uses == {"personalized model": False, "shared model": False, "own history": False, "recency": True}
+    counts = count_used(uses, 3)
+    assert set(counts) <= set(TASKS["sessions"].uses)
+    assert {key: sums[3] for key, sums in counts.items() if sums[3]} == {"uses_recency": 3}
+    assert all((sums[0], sums[3] + sums[4]) == (3, 3) for sums in counts.values())
+    shared = uses_of("sessions", "", ("",), is_personal=False)
+    assert shared == {"shared model": True, "own history": False, "recency": False}
+    private = uses_of("sessions", "", ("",), is_personal=True)
+    assert private == {"personalized model": True, "own history": False, "recency": False}

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from common.privacy.signal import (
     count_numbers,
     describe_training,
 )
+from common.tasks.registry import TASKS
 
 CLIENT = PrivacyOptions(unit="client", epsilon=8.0, clip=0.5)
 SIZE = 20_000
@@ -101,8 +103,10 @@ def test_helpers_alone_are_named_where_they_are_enough_and_not_where_they_are_th
     assert "--helpers" not in checked(12, privacy__trust="helpers")
 
 
-def test_a_task_without_a_closed_form_is_told_what_it_needs() -> None:
+def test_a_task_without_a_closed_form_is_told_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--method ridge" in checked(12, task="sessions", method="fedga")
+    assert "--method ridge" in checked(12, task="traffic", method="fedavg")
+    monkeypatch.setitem(TASKS._loaded, "traffic", replace(TASKS["traffic"], closed_form=None))
     refusal = checked(12, task="traffic", method="fedavg")
     assert "ridge" not in refusal
     assert "; it needs --helpers 2 with about " in refusal

@@ -4,12 +4,14 @@ import json
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
 from client.app import open_session
 from client.data.read import read_all
+from client.inference.stored_models import newest_stored
 from client.session import Session
 from client.settings import ClientSettings
 from client.tasks.markets.data.markets import Markets, write_markets
@@ -22,6 +24,7 @@ from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.messages import EnrolRequest
 from deploy.cli.app import app
 from deploy.simulation.grid import simulate
+from server.record.folder import RunDirectory
 
 LATE: Markets = read_all("markets", "demo:5-6")
 ITEM = LATE.vocabulary.items[int(LATE.units[0].ratings[0, 1])]
@@ -81,6 +84,25 @@ def test_adaptation_sends_nothing_and_needs_no_noise(here: Path) -> None:
     joined = adapt("late.csv", "--policy", "policy.toml")
     assert joined.exit_code == 0, joined.exception
     assert "nothing was sent" in joined.stderr
+
+
+@pytest.mark.parametrize("task", ["rules", "ratings", "sessions"])
+def test_a_client_that_joins_after_the_solution_answers_by_it_at_once(task: str, here: Path) -> None:
+    flat: dict[str, Scalar] = {"method": "ridge", "task": task, "run-id": "shops", "federation.min-clients": 1}
+    simulate(parse(flat), read_all(task, "demo:0-12"), here / "runs")
+    joined = adapt("demo:20-28", "--name", "newcomer")
+    assert joined.exit_code == 0, joined.exception
+    assert "nothing was sent" in joined.stderr
+    answered = command("recommend", "--data", "demo:20-28", "--run", "shops", "--json", "--state-dir", "state")
+    assert answered.exit_code == 0, answered.exception
+    assert json.loads(answered.stdout)
+    stored = newest_stored(task, "demo:20-28", "shops", [here / "state"])
+    assert stored is not None
+    assert stored.client == "newcomer"
+    solved, _ = RunDirectory(here / "runs", "shops").load_model()
+    for name, array in stored.statics.items():
+        np.testing.assert_array_equal(array, solved[name], err_msg=name)
+    assert len(stored.statics) > 3
 
 
 def join(monkeypatch: pytest.MonkeyPatch, *words: str, message: str = "") -> Session:

@@ -147,7 +147,7 @@ def test_metrics_that_stay_at_home_are_read_on_this_machine(tmp_path: Path) -> N
     folder = tmp_path / "state" / "client-0" / "abc" / "run"
     folder.mkdir(parents=True)
     document = {"metrics": MEASURED_METRICS, "weights": dict.fromkeys(MEASURED_METRICS, 2)}
-    units = {"units": [0.5, 0.5, None], "simple": [0.25, 0.25, None]}
+    units = {"units": [0.5, 0.5, None], "rivals": {"relation frequency": [0.25, 0.25, None]}}
     (folder / MEASURED).write_text(json.dumps({**document, **units}))
     measured = read_measured([spec], "run")
     assert with_local_metrics(result, measured) == result, "the server has metrics"
@@ -173,6 +173,6 @@ def test_units_are_paired_only_where_both_have_a_value() -> None:
 
 
 def test_a_unit_is_helped_if_it_does_better_than_by_both() -> None:
-    shared = Measured(units=[0.5, 0.5, 0.5, None], simple=[0.2, 0.8, None, 0.1])
+    shared = Measured(units=[0.5, 0.5, 0.5, None], rivals={"relation frequency": [0.2, 0.8, None, 0.1]})
     pairs = pair_clients("rules", {"a": shared}, {"a": Measured(units=[0.4, 0.4, 0.4, 0.4])})
     assert (pairs["alone"].wins, pairs["both"].wins, pairs["both"].losses, pairs["both"].units) == (3, 2, 1, 3)

@@ -72,7 +72,7 @@ def test_training_of_the_file_s_method_does_not_reach_another_method() -> None:
 def test_a_former_key_of_the_command_wins_over_the_file_and_the_task() -> None:
     path = write('method = "fedavg"\n[training]\nlr = 0.7')
     assert resolve(RunRequest(config=path, sets=["algorithm.fedavg.lr=0.8"]), {}).method_options.lr == 0.8
-    assert resolve(RunRequest(task="markets", sets=["algorithm.fedavg.lr=0.8"]), {}).method_options.lr == 0.8
+    assert resolve(RunRequest("fedavg", "markets", sets=["algorithm.fedavg.lr=0.8"]), {}).method_options.lr == 0.8
 
 
 def test_epsilon_in_a_file_switches_noise_on() -> None:

@@ -97,3 +97,40 @@ def test_a_run_with_clusters_completes_and_its_models_answer_no_stranger(task: s
     done = simulate(f"--task {task} --method ifca --run-id groups --data demo:0-6 --clients 3 --rounds 1 --no-alone")
     assert done.exit_code == 0, done.exception
     assert "a model for each cluster of clients" in done.stderr.replace("\n", " ")
+
+
+SHOP = "\n".join(
+    ["user,session,item,timestamp"]
+    + [f"u{n % 9},{n},{item},{10 * n + k}" for n in range(45) for k, item in enumerate(("tea", f"cup {n % 3}", "pot"))]
+)
+
+
+def test_the_vocabulary_of_a_simulation_is_found_by_its_clients(here: Path) -> None:
+    (here / "shops").mkdir()
+    for shop in range(3):
+        (here / "shops" / f"shop-{shop}.csv").write_text(f"{SHOP}\nu1,99,only-in-{shop},1\nu1,99,tea,2\n")
+    named = ["--task", "sessions", "--data", "shops", "--clients", "3", "--run-id", "found"]
+    result = CliRunner().invoke(app, ["simulate", *named, "--catalogue", "federated", "--rounds", "1"])
+    assert result.exit_code == 0, result.output
+    folder = RunDirectory(Path("runs"), "found")
+    assert folder.config()["catalogue"] == "federated"
+    assert json.loads(folder.catalogue())["items"] == ["cup 0", "cup 1", "cup 2", "pot", "tea"]
+    assert "--catalogue federated" in (folder.path / "report.html").read_text()
+    again = CliRunner().invoke(app, ["simulate", "--resume", "found", "--data", "shops", "--rounds", "2"])
+    assert again.exit_code == 0, again.output
+    other = CliRunner().invoke(app, ["simulate", "--resume", "exact", "--catalogue", "federated"])
+    assert "continues with its own vocabulary" in str(other.output) + str(other.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["simulate"], "does not apply to demo data"),
+        (["preview", "--data", "shop.csv"], "found by the clients of a run; give a file here"),
+        (["simulate", "--task", "traffic"], "does not apply to the variables of task 'traffic'"),
+    ],
+)
+def test_a_vocabulary_that_clients_cannot_find_is_refused(here: Path, words: list[str], reason: str) -> None:
+    result = CliRunner().invoke(app, [*words, "--catalogue", "federated"])
+    assert result.exit_code == 1
+    assert reason in " ".join((str(result.output) + str(result.exception)).split())

@@ -180,6 +180,13 @@ def test_a_wait_is_one_line_until_something_changes() -> None:
     ]
 
 
+def test_a_wait_counts_refusals_by_their_reasons() -> None:
+    names = [f"shop-{k}" for k in range(3)]
+    text, _ = plain([Waiting(online=names, wanted=3, until=1.0, refused={"the data do not match": 3})])
+    line = "waiting for clients: 0 take part, 3 required; 3 refused: the data do not match (shop-0, shop-1, shop-2)"
+    assert text == f"{line}\n"
+
+
 def test_a_refusal_is_a_line_with_its_remedy() -> None:
     text, _ = plain([Refusal(client="ann\x1b[2J", reason=f"{'an older copy ' * 20}; restore it\x07")])
     assert text == f"refused ann�: {'an older copy ' * 20}; restore it�\n"

@@ -56,7 +56,7 @@ def test_waiting_ends_with_the_reasons_of_refusals() -> None:
         world.gather(2)
     assert str(caught.value) == (
         "1 client can train, 2 required after 5 s (3 online, 1 without training data); "
-        "refused: method 'fedrule' is not allowed by this client's policy"
+        "1 refused: method 'fedrule' is not allowed by this client's policy"
     )
     assert 5 <= world.now < 6, "enough nodes have answered"
     assert world.invited == [11, 12, 13], "each node once"
@@ -81,9 +81,9 @@ def test_a_run_assembles_with_clients_that_cannot_train_too() -> None:
     assert (world.now, world.gather(1)) == (0.0, ["ann"])
 
 
-def test_equal_reasons_are_listed_once() -> None:
+def test_equal_reasons_are_listed_once_with_their_number() -> None:
     world = World(dict.fromkeys(range(10, 20), "no"))
-    with pytest.raises(QuorumError, match=r"\(10 online, 0 without training data\); refused: no$"):
+    with pytest.raises(QuorumError, match=r"\(10 online, 0 without training data\); 10 refused: no$"):
         world.gather(1)
 
 

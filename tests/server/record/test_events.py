@@ -78,6 +78,8 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
             "state",
             "summed",
             "spread",
+            "parent",
+            "replaces",
         ),
     }
     promised = ("unit", "mechanism", "epsilon_spent_max", "delta", "uncovered", "epsilon", "neighbours", "account")

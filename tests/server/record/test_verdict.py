@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from common.tasks.spec import SIMPLE
 from server.aggregation.metrics import PairedSums, is_plausible, pool_sums
 from server.record.result import Best, Verdict
 from server.record.verdict import compare_alone, judge, judge_run, outcome_of
@@ -20,7 +21,7 @@ def sums(units: int, mean: float, standard_error: float, wins: int, losses: int)
 
 
 def verdict(final: float, simple: PairedSums, best: Best | None = None) -> Verdict:
-    found = judge_run("rules", {"hr20_shown": final, "hr20_shown_frequency": 0.31}, best, simple)
+    found = judge_run("rules", {"hr20_shown": final, "hr20_shown_frequency": 0.31}, best, {SIMPLE: simple})
     assert found is not None
     return found
 
@@ -93,7 +94,7 @@ def test_too_few_units_to_say() -> None:
 
 def test_errors_are_better_if_lower_and_have_as_many_digits_as_their_uncertainty() -> None:
     metrics = {"rmse": 0.2043, "rmse_local_mean": 0.2085}
-    found = judge_run("ratings", metrics, None, sums(80, -0.0042, 0.0005, 60, 15))
+    found = judge_run("ratings", metrics, None, {SIMPLE: sums(80, -0.0042, 0.0005, 60, 15)})
     assert found is not None
     alone = {"alone": sums(80, -0.0018, 0.0005, 55, 20), "both": sums(80, -0.001, 0.0005, 50, 20)}
     text = compare_alone(found, "ratings", None, 0.2061, alone).text
@@ -123,17 +124,34 @@ def test_the_outcome_needs_two_standard_errors_and_five_units(
 
 
 def test_nothing_measured_gives_no_verdict() -> None:
-    assert judge_run("rules", {}, None, PairedSums(9)) is None
-    assert judge_run("rules", {"hr20_shown": 0.5}, None, PairedSums()) is None
+    assert judge_run("rules", {}, None, {SIMPLE: PairedSums(9)}) is None
+    assert judge_run("rules", {"hr20_shown": 0.5}, None, {}) is None
 
 
 def test_without_a_baseline_the_verdict_awaits_clients_alone() -> None:
-    found = judge_run("rules", {"hr20_shown": 0.5}, None, sums(9, 0.1, 0.01, 9, 0))
+    found = judge_run("rules", {"hr20_shown": 0.5}, None, {SIMPLE: sums(9, 0.1, 0.01, 9, 0)})
     assert found is not None
     assert found.text == ""
     alone = {"alone": sums(9, 0.1, 0.01, 8, 0), "both": PairedSums()}
     text = compare_alone(found, "rules", None, 0.4, alone).text
     assert text == "The federation pays: 8 of 9 homes do better than alone (HR@20 shown .50; +.10 ± .02 against alone)."
+
+
+def test_the_verdict_is_on_what_homes_use_and_counts_them_in_a_sentence() -> None:
+    used = {"uses_shared_model": 31, "uses_relation_frequency": 30, "uses_popularity": 4}
+    paired = {SIMPLE: sums(65, 0.1, 0.02, 30, 4)} | {key: PairedSums(65, 0, 0, n, 65 - n) for key, n in used.items()}
+    metrics = {"hr20_shown": 0.3, "hr20_shown_frequency": 0.31, "used_hr20_shown": 0.41}
+    found = judge_run("rules", metrics, None, paired)
+    assert found is not None
+    assert found.final == 0.41
+    assert found.uses == {"shared model": 31, "relation frequency": 30, "popularity": 4}
+    assert found.text.endswith(
+        " 31 of 65 homes use the shared model, 30 relation frequency, 4 popularity, by their own validation data."
+    )
+    personal = {"uses_personalized_model": PairedSums(3, 0, 0, 1, 2), "uses_shared_model": PairedSums(3, 0, 0, 2, 1)}
+    found = judge_run("rules", metrics, None, {SIMPLE: sums(3, 0.1, 0.02, 3, 0), **personal})
+    assert found is not None
+    assert "1 of 3 homes uses their personalized model, 2 the shared model, by" in found.text
 
 
 def test_sums_are_pooled_over_clients_and_have_the_mean_and_error_of_all_units() -> None:

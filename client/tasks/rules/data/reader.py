@@ -22,13 +22,13 @@ from client.tasks.rules.data.homes import COLUMNS, SCHEMA, STATE, VERB, Homes
 from client.tasks.rules.data.rows import (
     CODED,
     RuleRows,
-    check_vocabulary,
     derive_catalogue,
     encode_rows,
     to_dataset,
     to_rows,
+    within_vocabulary,
 )
-from common.errors import DataError
+from common.errors import DataError, VocabularyError
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue, relation_name
 
@@ -146,39 +146,48 @@ def read_homes(
     Args:
         source: Table (CSV, TSV, JSON lines or Parquet), folder of tables, folder in the RecRules form, or automations of
             Home Assistant: a file, a configuration folder, or a folder of such folders. Tables but Parquet may be gzipped.
-        catalogue: Vocabulary of the federation; None for the names in the data.
+        catalogue: Vocabulary of the federation; rules with other names are skipped and counted in a note. None for the
+            names in the data.
         setup: Grouping of names in the RecRules form.
         dialect: Columns and forms of the owner's tables.
 
     Raises:
         DataError: The data are missing, empty or malformed.
-        VocabularyError: The data use names that the catalogue lacks.
+        VocabularyError: The catalogue can express no row.
     """
     dialect.check(SCHEMA)
-    if is_home_assistant(path := Path(source)):
+    path, notes = Path(source), tuple[str, ...]()
+    found: list[tuple[RuleRows, Table | None]] = []
+    if is_home_assistant(path):
         rows, notes = read_home_assistant(path)
-        check_vocabulary(rows, catalogue or derive_catalogue(rows))
-        homes = to_dataset(rows, catalogue or derive_catalogue(rows))
-        return replace(homes, notes=(*notes, *homes.notes))
-    rows = join_rows(list(_rows(path, setup, dialect, catalogue)), CODED)
-    return to_dataset(rows, catalogue or derive_catalogue(rows))
+        found.append((rows, None))
+    else:
+        found += _rows(path, setup, dialect)
+    usable: list[RuleRows] = []
+    for rows, table in found:
+        rows, skipped = within_vocabulary(rows, catalogue or derive_catalogue(rows), table)
+        usable.append(rows)
+        notes += skipped
+    rows = join_rows(usable, CODED)
+    if not len(rows.user):
+        raise VocabularyError(
+            f"no row can be used: {'; '.join(notes)}; rename them, or ask for another vocabulary", path
+        )
+    homes = to_dataset(rows, catalogue or derive_catalogue(rows))
+    return replace(homes, notes=(*notes, *homes.notes))
 
 
-def _rows(path: Path, setup: Setup, dialect: Dialect, catalogue: RuleCatalogue | None) -> Iterator[RuleRows]:
-    """Yield the rows of each file, which the catalogue, if any, can express."""
+def _rows(path: Path, setup: Setup, dialect: Dialect) -> Iterator[tuple[RuleRows, Table | None]]:
+    """Yield the rows of each file, and its table if it is one."""
     if is_recrules(path):
-        rows = read_recrules(path, setup)
-        check_vocabulary(rows, catalogue or derive_catalogue(rows))
-        yield rows
+        yield read_recrules(path, setup), None
         return
     if path.is_file() and suffix_of(path) not in TABLES:
         form = suffix_of(path) or path.suffix
         raise DataError(f"'{form}' is no known form of table; give one of {', '.join(TABLES)}", path)
     for file in find_tables(path):
         table = read_table(file, SCHEMA, dialect)
-        rows = to_rows(table)
-        check_vocabulary(rows, catalogue or derive_catalogue(rows), table)
-        yield rows
+        yield to_rows(table), table
 
 
 def summarize(options: RulesOptions, homes: Homes, tables: Sequence[Table]) -> DataSummary:

@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.compute as pc
 
 from client.data.tables.schema import Codes, combine_codes, sort_unique
-from client.data.tables.table import Table, to_codes, to_flags
+from client.data.tables.table import Table, locate, to_codes, to_flags
 from client.tasks.rules.data.homes import (
     ACTION,
     ACTION_ID,
@@ -25,7 +25,6 @@ from client.tasks.rules.data.homes import (
     Homes,
 )
 from common.arrays import Flags
-from common.errors import VocabularyError
 from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name, relation_parts
 
 NONE = -1
@@ -114,11 +113,12 @@ def _abilities(rows: RuleRows, devices: Codes, side: int) -> dict[str, tuple[str
     return {kind: tuple(sorted(names)) for kind, names in sorted(abilities.items())}
 
 
-def check_vocabulary(rows: RuleRows, catalogue: RuleCatalogue, table: Table | None = None) -> None:
-    """Accept rows that a catalogue can express; an error names the place of another, not its content.
+def within_vocabulary(
+    rows: RuleRows, catalogue: RuleCatalogue, table: Table | None = None
+) -> tuple[RuleRows, tuple[str, ...]]:
+    """Return the rows that a catalogue can express, and a note that counts the others.
 
-    Raises:
-        VocabularyError: RuleRows use a device type or relation that the catalogue lacks.
+    A rule that it cannot express leaves the devices of types that it has. The note names the first place, not its content.
     """
     entities, relations = set(catalogue.entities), set(catalogue.relations)
     kinds = np.array([*(kind not in entities for _, kind in rows.devices), False])
@@ -126,33 +126,66 @@ def check_vocabulary(rows: RuleRows, catalogue: RuleCatalogue, table: Table | No
     strange = {TRIGGER: kinds[rows.trigger], ACTION: kinds[rows.action], STATE: pairs[rows.relation]}
     wrong: Flags = np.any(list(strange.values()), axis=0)
     if not wrong.any():
-        return
-    row = int(wrong.argmax())
-    column = next(name for name, flag in strange.items() if flag[row])
-    if column == STATE:
-        what, text, names = "trigger-action pair", rows.relations[rows.relation[row]], catalogue.relations
-    else:
-        device = (rows.trigger if column == TRIGGER else rows.action)[row]
-        what, text, names = "device type", rows.devices[device][1], catalogue.entities
-    closest = difflib.get_close_matches(text, names, n=1)
-    hint = f"; the nearest it has is '{closest[0]}'" if closest else ""
-    message = (
-        f"the federation's catalogue lacks this {what}{hint}. It cannot express {wrong.sum()} of {len(wrong)} rows: "
-        "rename or remove them, or ask the federation to extend its catalogue"
+        return rows, ()
+    first = int(wrong.argmax())
+    column = next(name for name, flag in strange.items() if flag[first])
+    where = f", first in {locate([table], first)}, column '{column}'" if table else ""
+    lacking = (
+        f"the vocabulary lacks their device types or trigger-action pairs{where}{_hint(rows, first, column, catalogue)}"
     )
-    if table is None:
-        raise VocabularyError(message)
-    line = table.cells.place_of(int(table.rows[row]))
-    raise VocabularyError(message, table.path, line, column, unit=table.cells.unit)
+    ends = np.concatenate([rows.trigger[wrong], rows.action[wrong]])
+    owners, is_device = np.tile(rows.user[wrong], 2), (ends != NONE) & ~kinds[ends]
+    absent = np.full(int(is_device.sum()), NONE)
+    left = RuleRows(
+        np.concatenate([rows.user[~wrong], owners[is_device]]),
+        np.concatenate([rows.trigger[~wrong], ends[is_device]]),
+        np.concatenate([rows.action[~wrong], absent]),
+        np.concatenate([rows.relation[~wrong], absent]),
+        rows.users,
+        rows.devices,
+        rows.relations,
+    )
+    return _used(left), (f"{wrong.sum()} of {len(wrong)} rows skipped: {lacking}",)
+
+
+def _hint(rows: RuleRows, row: int, column: str, catalogue: RuleCatalogue) -> str:
+    """Return the closest name of the catalogue for the strange name in a row; empty if none is close."""
+    if column == STATE:
+        text, names = rows.relations[rows.relation[row]], catalogue.relations
+    else:
+        text, names = rows.devices[(rows.trigger if column == TRIGGER else rows.action)[row]][1], catalogue.entities
+    closest = difflib.get_close_matches(text, names, n=1)
+    return f" (the closest name is '{closest[0]}')" if closest else ""
+
+
+def _used(rows: RuleRows) -> RuleRows:
+    """Return the same rows with the names that they use alone."""
+    users, user = np.unique(rows.user, return_inverse=True)
+    devices, device = _recoded(np.concatenate([rows.trigger, rows.action]))
+    relations, relation = _recoded(rows.relation)
+    return RuleRows(
+        user.astype(np.int64),
+        device[: len(user)],
+        device[len(user) :],
+        relation,
+        [rows.users[k] for k in users.tolist()],
+        [rows.devices[k] for k in devices],
+        [rows.relations[k] for k in relations],
+    )
+
+
+def _recoded(codes: Codes) -> tuple[list[int], Codes]:
+    """Return the codes that occur, without `NONE`, and the codes as positions in them."""
+    distinct, index = np.unique(codes, return_inverse=True)
+    absent = int((distinct == NONE).any())
+    return distinct[absent:].tolist(), index.astype(np.int64) - absent
 
 
 def _pairs(first: Codes, second: Codes, names: Sequence[str], others: Sequence[str]) -> tuple[Codes, list[Key]]:
     """Return codes of pairs of names, `NONE` where either is, and the pairs."""
     pair = np.where((first < 0) | (second < 0), NONE, first * len(others) + second)
-    distinct, index = np.unique(pair, return_inverse=True)
-    absent = int((distinct == NONE).any())
-    found = [divmod(code, len(others)) for code in distinct[absent:].tolist()]
-    return index.astype(np.int64) - absent, [(names[a], others[b]) for a, b in found]
+    distinct, index = _recoded(pair)
+    return index, [(names[a], others[b]) for a, b in (divmod(code, len(others)) for code in distinct)]
 
 
 def to_dataset(rows: RuleRows, catalogue: RuleCatalogue) -> Homes:

@@ -389,13 +389,14 @@ def read_series(
 
     Raises:
         DataError: The data are missing, empty or malformed, lack a variable, or are coarser than the step.
-        VocabularyError: They have variables that the federation lacks.
+        VocabularyError: They have no variable of the federation, or files of several variables.
     """
     path = Path(source)
     files = [(file, _file(file, dialect)) for file in find_tables(path, SUFFIXES)]
     variables = measures.variables if measures else files[0][1].variables
-    readings = join_rows([order_variables(found, variables, file) for file, found in files], {"site": "sites"})
-    notes = tuple(dict.fromkeys(note for _, found in files for note in found.notes))
+    ordered = [order_variables(found, variables, file, skips=measures is not None) for file, found in files]
+    readings = join_rows(ordered, {"site": "sites"})
+    notes = tuple(dict.fromkeys(note for found in ordered for note in found.notes))
     return to_dataset(replace(readings, notes=notes), measures, path)
 
 

@@ -14,6 +14,7 @@ from client.tasks.traffic.data.series import SITE, TIME
 from common.arrays import Flags, Floats, Ints
 from common.errors import DataError, VocabularyError
 from common.tasks.traffic.vocabulary import DAY
+from common.text import count
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +64,22 @@ def find_last(*keys: Codes) -> tuple[Codes, int]:
     return np.sort(len(backwards) - 1 - last), len(backwards) - len(last)
 
 
-def order_variables(readings: Readings, variables: tuple[str, ...], path: Path) -> Readings:
+def order_variables(readings: Readings, variables: tuple[str, ...], path: Path, *, skips: bool) -> Readings:
     """Return the same readings with their columns in the order of `variables`.
 
+    With `skips`, others are left out and counted in a note.
+
     Raises:
-        VocabularyError: They have variables that are not asked for.
-        DataError: They lack one that is.
+        VocabularyError: They have others without `skips`, or no other.
+        DataError: They lack one of `variables`.
     """
     unknown = [name for name in readings.variables if name not in variables]
-    if unknown:
+    if unknown and not (skips and len(unknown) < len(readings.variables)):
         message = f"not among the variables of the federation or of the first file, {_list(variables)}"
         raise VocabularyError(f"{message}; leave {_list(unknown)} out", path, 1, unknown[0])
+    if unknown:
+        note = f"{count(len(unknown), 'variable')} skipped that the vocabulary lacks: {_list(unknown)}"
+        readings = replace(readings, notes=(*readings.notes, note))
     missing = [name for name in variables if name not in readings.variables]
     if missing:
         raise DataError(f"this variable is missing; the data need {_list(variables)}", path, 1, missing[0])

@@ -86,4 +86,4 @@ def test_homes_without_held_out_rules_are_not_scored(monkeypatch: pytest.MonkeyP
     assert not any(len(split.test.positives) for split in learner.splits)
     monkeypatch.setattr(learner, "scores", None)
     assert learner.evaluate(WORLD, {}, "test") == ({}, {})
-    assert np.isnan(learner.baseline_values({}, "test")).all()
+    assert not any(len(hits) for homes in learner.baseline_values({}, "test").values() for hits in homes)

@@ -69,8 +69,9 @@ def test_a_visitor_s_baseline_has_the_order_that_ranks_its_sessions_better() -> 
     returning = [as_clicks([k, 40, 41]) for k in range(30)]
     assert own_weights(unrelated) == SESSION_FIRST
     assert own_weights(returning) == HISTORY_FIRST
-    scores = history_scores(as_clicks([5, 50]), [*unrelated, *[as_clicks([3, 4])] * 20], 60)
+    scores = history_scores(as_clicks([5, 50]), [*unrelated, *[as_clicks([3, 4])] * 20], 60, "own history")
     assert scores.argsort()[-2:].tolist() == [5, 50]
+    assert np.flatnonzero(history_scores(as_clicks([5, 50]), unrelated, 60, "recency")).tolist() == [5, 50]
 
 
 def test_baselines_are_own_history_and_recency(learner: SessionsLearner) -> None:

@@ -5,7 +5,8 @@ import pytest
 
 from client.tasks.traffic.inference import forecast, held_later
 from client.tasks.traffic.metrics import forecast_error
-from client.tasks.traffic.sensor import OwnRidge, is_cold_start
+from client.tasks.traffic.sensor import OwnForecaster, is_cold_start
+from client.training.comparison import unit_means
 from common.errors import ConfigError, DataError
 from common.models import parameters
 from common.tasks.traffic.properties import POOLED
@@ -113,9 +114,12 @@ def test_a_cold_start_client_forecasts_under_the_property_that_it_adopts() -> No
 
 def test_the_sensor_s_own_ridge_regression_forecasts_without_a_model() -> None:
     made = weekly_learner(change=lambda readings: np.put(readings, np.arange(0, len(readings), 7), 3.0))
-    sensor, own = made.sensors[0], OwnRidge(made.options, made.variables)
+    sensor, own = made.sensors[0], OwnForecaster(made.options, made.variables)
     error = forecast_error(sensor, "test", made.options.horizon, lambda first: own.forecasts({}, sensor, first))
-    assert [error] == made.baseline_values({}, "test").tolist()
+    found = made.baseline_values({}, "test")
+    assert unit_means(found["own ridge regression"], "mse") == pytest.approx([error])
+    profile, _ = made.baselines("test", {})
+    assert unit_means(found["weekly profile"], "mse") == pytest.approx([profile["profile_mse"]])
     result = forecast(own, sensor, {}, 24, {})
     assert np.isfinite(result.student).all()
     exact = forecast(made, sensor, parameters(made.module), 24, {})  # the untrained model adds nothing

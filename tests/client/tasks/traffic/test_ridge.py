@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from client.tasks.traffic.baseline import FOLDS, PENALTIES, Windows, ridge_forecasts
+from client.tasks.traffic.baseline import FOLDS, Windows, ridge_forecasts
 from client.tasks.traffic.sensor import fit_ridge, prepare
 from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.shared_ridge import PENALTIES
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 
 H, P, PENALTY = 6, 3, 5.0

@@ -67,7 +67,7 @@ def test_hidden_rules_are_scored_without_the_home() -> None:
 
 
 def test_clients_choose_the_strength_with_most_hits() -> None:
-    solved = solution(HOMES, 1.0)
+    solved = {**solution(HOMES, 1.0), ease.CHOICES: np.array(ease.STRENGTHS, np.float32)}
     hits = np.array([1.0, 4.0, 2.0, 2.0, 0.0, 9.0])
     assert ease.solve(solved, {ease.HITS: hits}, 0.0)[ease.STRENGTH].tolist() == pytest.approx([ease.STRENGTHS[1]])
     assert float(solution(HOMES)[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
@@ -106,8 +106,10 @@ def assert_equal_solutions(first: Arrays, second: Arrays) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {ease.SIZES: np.array([3, 2, 0])},
-        {ease.SIZES: np.array([2, 2, 1])},
+        {ease.SIZES: np.array([3, 2, 0, ease.MOST_TRIPLES])},
+        {ease.SIZES: np.array([2, 2, 1, ease.MOST_TRIPLES])},
+        {ease.SIZES: np.array([2, 2, 0, ease.MOST_TRIPLES + 1])},
+        {ease.SIZES: np.array([2, 2, 0])},
         {ease.TRIPLES: np.array([5, 1])},
         {ease.TRIPLES: np.array([1, 8])},
         {ease.TRIPLES: np.array([1.0])},

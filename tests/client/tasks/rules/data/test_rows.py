@@ -110,16 +110,32 @@ def test_a_relation_that_could_not_be_read_back_is_refused(table: TableWriter) -
         rows(table(RULE, "ann,Light,a,turns on,a → b,Light,b"))
 
 
-def test_an_unknown_device_type_is_placed_and_counted_but_not_quoted(table: TableWriter) -> None:
+def test_data_outside_the_vocabulary_are_placed_and_counted_but_not_quoted(table: TableWriter) -> None:
     relations = derive_catalogue(rows(table(*LINES))).relations
-    with pytest.raises(VocabularyError, match="lacks this device type; the nearest it has is 'Lights'") as caught:
+    with pytest.raises(VocabularyError, match=r"3 of 3 rows skipped.*the closest name is 'Lights'") as caught:
         read_homes(table(*LINES), RuleCatalogue(entities=("Lights",), relations=relations))
-    assert "3 of 3 rows" in str(caught.value)
-    assert (caught.value.line, caught.value.column) == (2, "trigger_device")
+    assert "line 2, column 'trigger_device'" in str(caught.value)
     assert "bob" not in str(caught.value)
 
 
-def test_an_unknown_relation_is_placed_and_counted(table: TableWriter) -> None:
+def test_a_rule_outside_the_vocabulary_is_skipped_and_leaves_its_devices(table: TableWriter) -> None:
     catalogue = RuleCatalogue(entities=("Light", "Plug"), relations=("turns on → turn off",))
-    with pytest.raises(VocabularyError, match=r"homes.csv, line 4, column 'trigger_state'.*1 of 3 rows"):
-        read_homes(table(*LINES), catalogue)
+    found = read_homes(table(*LINES), catalogue)
+    assert [len(home.rules) for home in found.units] == [1, 1]
+    assert [device.name for device in found.units[1].devices] == ["b", "p"]
+    [note] = found.notes
+    assert note.startswith("1 of 3 rows skipped: the vocabulary lacks")
+    assert "first in line 4, column 'trigger_state'" in note
+    without_plugs = read_homes(table(*LINES), RuleCatalogue(entities=("Light",), relations=("turns on → turn off",)))
+    ann, bob = without_plugs.units
+    assert (len(ann.rules), len(bob.rules), [device.name for device in bob.devices]) == (1, 0, ["b"])
+
+
+def test_a_file_outside_the_vocabulary_is_skipped_among_others(tmp_path: Path, table: TableWriter) -> None:
+    catalogue = derive_catalogue(rows(table(*LINES)))
+    (tmp_path / "homes").mkdir()
+    for name, lines in (("one", LINES), ("two", ["eve,Fan,f,spins,stop,Fan,g"])):
+        table(*lines).rename(tmp_path / "homes" / f"{name}.csv")
+    found = read_homes(tmp_path / "homes", catalogue)
+    assert [home.name for home in found.units] == ["ann", "bob"]
+    assert found.notes[0].startswith("1 of 1 rows skipped")

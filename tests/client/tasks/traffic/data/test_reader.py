@@ -67,11 +67,14 @@ def test_the_federations_variables_in_its_order(text: Writer) -> None:
     path = text("timestamp,speed,volume", "2024-05-31 13:00,50,5")
     dataset = read_series(path, SensorVariables(variables=("volume", "speed")))
     assert dataset.units[0].values.tolist() == [[5, 50]]
+    fewer = read_series(path, SensorVariables(variables=("volume",)))
+    assert fewer.units[0].values.tolist() == [[5]]
+    assert "1 variable skipped that the vocabulary lacks: 'speed'" in fewer.notes
     with pytest.raises(
         VocabularyError,
-        match="column 'speed': not among the variables of the federation or of the first file, 'volume'; leave",
+        match="not among the variables of the federation or of the first file, 'rain'; leave 'speed', 'volume' out",
     ):
-        read_series(path, SensorVariables(variables=("volume",)))
+        read_series(path, SensorVariables(variables=("rain",)))
     with pytest.raises(DataError, match="column 'rain': this variable is missing") as caught:
         read_series(path, SensorVariables(variables=("volume", "speed", "rain")))
     assert not isinstance(caught.value, VocabularyError)
