@@ -54,7 +54,7 @@ def _scorer(key: str, title: str, task: Settings) -> Experiment:
 
 EXPERIMENTS = (
     RIDGE,
-    _scorer("default", "**default**: federated scorer, others' counts", {}),
+    _scorer("default", "default model: federated scorer, others' counts", {}),
     _scorer("default-ids", "default without texts", {"features": "ids"}),
     _row("local", "local GNN (SGC + BPR)", "local"),
     _row("fedavg", "F-GNN (FedAvg of W)", "fedavg"),

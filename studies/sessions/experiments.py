@@ -87,7 +87,7 @@ WITHOUT_SERVER_RATE = ("fedprox", "fedrule")
 
 RIDGE = Experiment(
     "ridge",
-    "closed form: own history + SLIST",
+    "**default**: own history + SLIST, in closed form",
     {"method": "ridge", "task": "sessions", "federation.min-clients": 1},
     seeds=CLAIMED_SEEDS,
 )
