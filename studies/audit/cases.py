@@ -164,5 +164,31 @@ MEMBERS = (
 )
 """Real updates from which the presence of one session is guessed."""
 
+
+@dataclass(frozen=True)
+class Opened:
+    """Opened sum of the rules of half of the clients, as the server of method `ridge` gets it.
+
+    Args:
+        name: Short name.
+        title: Name on the page.
+        epsilon: ε of the noise of two helpers; 0 for the exact sum of pairs.
+    """
+
+    name: str
+    title: str
+    epsilon: float = 0.0
+
+    @property
+    def key(self) -> RowKey:
+        """Place in the stored results."""
+        return RowKey("sums", "rules", self.name)
+
+
+OPENED = (
+    Opened("exact", "exact sum of pairs"),
+    *(Opened(f"noise-{epsilon:g}", f"noised sum of triples, ε = {epsilon:g}", epsilon) for epsilon in (8.0, 2.0, 1.0)),
+)
+
 SHADOWS = 16
 """Number of clients whose updates the attacker makes itself, half of them with the session."""

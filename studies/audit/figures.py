@@ -4,7 +4,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from studies.audit.cases import FAULTY_CASES, MEMBERS, ONE_RUNS, SOUND_CASES, UPLOADS, WAYS, Case, OneRun, Upload
+from studies.audit.cases import (
+    FAULTY_CASES,
+    MEMBERS,
+    ONE_RUNS,
+    OPENED,
+    SOUND_CASES,
+    UPLOADS,
+    WAYS,
+    Case,
+    OneRun,
+    Opened,
+    Upload,
+)
 from studies.harness.results import Results
 from studies.harness.row import Metrics
 
@@ -50,6 +62,13 @@ class Figures:
         found = ((upload, self.results.rows.get(upload.key)) for upload in MEMBERS)
         means = [(u, row.values("auc"), row.values("tpr")) for u, row in found if row and row.trials]
         return [(upload, fmean(areas.values()), fmean(rates.values())) for upload, areas, rates in means]
+
+    @property
+    def opened(self) -> list[tuple[Opened, Metrics]]:
+        """Attacks on opened sums, with means over seeds."""
+        found = ((case, self.results.rows.get(case.key)) for case in OPENED)
+        names = ("auc", "tpr", "precision", "popularity")
+        return [(case, {name: row.mean(name) for name in names}) for case, row in found if row and row.trials]
 
     def _of(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Metrics]]:
         for case in cases:

@@ -53,7 +53,7 @@ def guess_members(upload: Upload, seed: int, generator: Callable[[], np.random.G
         seen = float(send(config, [*others, session] if is_in else others) @ direction)
         with_it = np.array([send(config, [*sessions, session]) @ direction for sessions in shadows[:half]])
         scores.append(_log_ratio(seen, with_it, without @ direction))
-    return _quality(np.array(scores), present)
+    return quality(np.array(scores), present)
 
 
 def _log_ratio(seen: float, present: Floats, absent: Floats) -> float:
@@ -62,7 +62,7 @@ def _log_ratio(seen: float, present: Floats, absent: Floats) -> float:
     return float(((seen - absent.mean()) ** 2 - (seen - present.mean()) ** 2) / (2 * deviation**2))
 
 
-def _quality(scores: Floats, present: Flags) -> Metrics:
+def quality(scores: Floats, present: Flags) -> Metrics:
     """Return the AUC, and the TPR at a FPR of at most `FALSE_ALARMS`."""
     inside, outside = scores[present], np.sort(scores[~present])
     pairs = inside[:, None] - outside[None]

@@ -32,6 +32,8 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     if figures.members:
         about = prose.MEMBERS.format(clients=CLIENTS, shadows=SHADOWS, seeds=UPLOAD_SEEDS)
         yield f"{about}\n\n{_members(figures)}"
+    if figures.opened:
+        yield f"{prose.OPENED.format(clients=CLIENTS, seeds=UPLOAD_SEEDS)}\n\n{_opened(figures)}"
     yield prose.LIMITS.format(canaries=CANARIES, guesses=guesses, most=one_run_bound(guesses, guesses, CANARIES, DELTA))
 
 
@@ -70,6 +72,12 @@ def findings(figures: Figures) -> Iterator[Claim]:
     for upload, area, _ in figures.members:
         text = f"Updates ({upload.title}): membership of a session is guessed with an AUC of at most {NEAR_CHANCE:g}"
         yield Claim(f"{text} ({area:.2f})", area <= NEAR_CHANCE)
+
+    for case, found in figures.opened:
+        text = f"Opened sums ({case.title}): half of a home's triples show no more of the others than popularity"
+        yield Claim(
+            f"{text} ({_percent(found['precision'], found['popularity'])})", found["precision"] <= found["popularity"]
+        )
 
 
 def _sound(figures: Figures) -> Table:
@@ -116,6 +124,18 @@ def _uploads(figures: Figures) -> Table:
 def _members(figures: Figures) -> Table:
     rows = [[u.title, f"{area:.2f}", f"{100 * rate:.0f}"] for u, area, rate in figures.members]
     return Table(["update", "AUC", "TPR at FPR 1 %, %"], rows)
+
+
+def _opened(figures: Figures) -> Table:
+    rows = [
+        [
+            case.title,
+            f"{found['auc']:.2f}",
+            *(f"{100 * found[name]:.1f}" for name in ("tpr", "precision", "popularity")),
+        ]
+        for case, found in figures.opened
+    ]
+    return Table(["opened sum", "AUC", "TPR at FPR 1 %, %", "other triples read, %", "popularity, %"], rows)
 
 
 def _percent(read: float, popular: float) -> str:

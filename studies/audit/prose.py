@@ -49,6 +49,18 @@ and {shadows} other visitors. It compares the update with that of the session al
 visitors train with the session, half without. They fit the likelihood ratio by which the attacker guesses (Carlini et al. 2022,
 arXiv 2112.03570). One step of the paper's model in the first round. Means over up to {seeds} seeds."""
 
+OPENED = """## Rules read from opened sums
+
+{clients} generated homes are each in or out of a sum of method `ridge` by a fair coin. Homes without training rules are left
+out. The attacker sees the opened sum and has as many further homes.
+
+To guess if a home is in, it has all triples of the home. An exact sum of pairs excludes a home with a pair that is not in it,
+and points to a home with a pair that no other has. From a noised sum, the score is the inner product with the home's triples,
+less what the further homes give.
+
+To read triples, it has half of those of a home in the sum. Beside the rarest of them, the exact sum shows the others.
+Popularity ranks triples by the number of other homes that have them. Means over {seeds} seeds."""
+
 LIMITS = """## What an audit cannot show
 
 - A lower bound is no proof. Contents and events other than these could still reveal a bug.

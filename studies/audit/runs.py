@@ -7,10 +7,20 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from studies.audit.cases import FAULTY_CASES, MEMBERS, ONE_RUN_SEEDS, ONE_RUNS, SOUND_CASES, UPLOAD_SEEDS, UPLOADS
+from studies.audit.cases import (
+    FAULTY_CASES,
+    MEMBERS,
+    ONE_RUN_SEEDS,
+    ONE_RUNS,
+    OPENED,
+    SOUND_CASES,
+    UPLOAD_SEEDS,
+    UPLOADS,
+)
 from studies.audit.mechanisms import audit
 from studies.audit.members import guess_members
 from studies.audit.one_run import audit_one_run
+from studies.audit.opened import attack_sum
 from studies.audit.uploads import read_names
 from studies.harness.row import Metrics, Trial
 from studies.harness.store import Store
@@ -25,6 +35,10 @@ def compute(selection: Selection, store: Store) -> None:
             for seed in range(min(UPLOAD_SEEDS, selection.most)):
                 work = partial(_timed, partial(attack, upload, seed))
                 store.get_or_compute(upload.key, seed, work, upload.title)
+    for case in OPENED if selection.has_set("sums") else ():
+        if selection.has(case.key.row, case.key.protocol):
+            for seed in range(min(UPLOAD_SEEDS, selection.most)):
+                store.get_or_compute(case.key, seed, partial(_timed, partial(attack_sum, case, seed)), case.title)
     for run in ONE_RUNS if selection.has_set("record") else ():
         if selection.has(run.key.row, run.key.protocol):
             for seed in range(min(ONE_RUN_SEEDS, selection.most)):

@@ -26,8 +26,9 @@ HEADLINES = {
             Entry("relation frequency", f"{_A}/counts-relation", "hr20"),
             Entry("FedAvg, paper's model", f"{_A}/fedgnn-server", "hr20"),
             Entry("FedRule, paper's model", f"{_A}/fedrule-adam", "hr20", "paper"),
-            Entry("default", f"{_A}/default-fedrule", "hr20", "default"),
-            Entry("default with shared counts", f"{_A}/default-counts", "hr20"),
+            Entry("FedRule, default model", f"{_A}/default-fedrule", "hr20"),
+            Entry("FedRule, default model with shared counts", f"{_A}/default-counts", "hr20"),
+            Entry("default", f"{_A}/ridge", "hr20", "default"),
             Entry("pooled counts", f"{_A}/counts-triple", "hr20", "pooled"),
         ),
     ),
@@ -43,7 +44,8 @@ HEADLINES = {
             Entry("FedGA, paper's model", f"{_G}/fedga", "hr20", "paper"),
             Entry("own history", f"{_G}/own-bigram", "hr20", "alone"),
             Entry("own history and pooled rules", f"{_G}/own-rules", "hr20", "pooled"),
-            Entry("default", f"{_G}/default-sampled", "hr20", "default"),
+            Entry("FedGA, default model", f"{_G}/default-sampled", "hr20"),
+            Entry("default", f"{_G}/ridge", "hr20", "default"),
         ),
     ),
     "traffic": TrafficHeadline(
@@ -85,13 +87,14 @@ HEADLINES = {
             Entry("local GNN", f"{_X}/local", "mrr20", clients=SMALL),
             Entry("PF-GNN+, centroids", f"{_X}/pfgnn-centroid", "mrr20", "paper", SMALL),
             Entry("own random walk", f"{_X}/walk", "mrr20", "alone", SMALL),
-            Entry("default", f"{_X}/default", "mrr20", "default", SMALL),
+            Entry("FedAvg, default model", f"{_X}/default", "mrr20", "", SMALL),
+            Entry("default", f"{_X}/ridge", "mrr20", "default", SMALL),
         ),
     ),
 }
 
 WITH_HELPERS = {
-    "rules": {"two helpers": f"{_A}/default-summed", "closed form in two helpers": f"{_A}/ridge-summed"},
+    "rules": {"two helpers": f"{_A}/ridge-summed", "two helpers, ε = 8": f"{_A}/ridge-8"},
     "ratings": {"two helpers": f"{_ML}/once/helpers-10"},
 }
 """Study -> name and row of runs with two helpers."""

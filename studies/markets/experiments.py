@@ -101,12 +101,22 @@ def _row(
     return Experiment(key, title, settings, grid, seeds=seeds, protocol="pairs")
 
 
-SCORER = _row("default", "**default**: federated scorer, others' counts", "fedavg", task=COUNTS, model="default")
+SCORER = _row("default", "default model: federated scorer, others' counts", "fedavg", task=COUNTS, model="default")
 SCORER_NOISED = _row(
     "default-noised", "default, counts noised at ε = 8 for each user", "fedavg", task=NOISED, model="default"
 )
 
+RIDGE = Experiment(
+    "ridge",
+    "**default**: blend of sums, in closed form",
+    {"method": "ridge", "task": "markets", "model": "default", "federation.min-clients": 1},
+    seeds=CLAIMED_SEEDS,
+    protocol="pairs",
+)
+"""Row of the closed form, which has as many rounds as sums and no point to tune."""
+
 EXPERIMENTS = (
+    RIDGE,
     SCORER,
     SCORER_NOISED,
     _row("default-alone", "default, no counts shared", "fedavg", model="default"),

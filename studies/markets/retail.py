@@ -1,7 +1,7 @@
 """Rows of Online Retail: the paper's networks, and the default model with and without texts."""
 
 from studies.harness.experiment import Experiment, Settings, method_options
-from studies.markets.experiments import BETA, COUNTS, SCORER_RATE, STEPS, shared_settings
+from studies.markets.experiments import BETA, COUNTS, RIDGE, SCORER_RATE, STEPS, shared_settings
 
 RETAIL = "online-retail"
 """Short name of the data set."""
@@ -53,7 +53,8 @@ def _scorer(key: str, title: str, task: Settings) -> Experiment:
 
 
 EXPERIMENTS = (
-    _scorer("default", "**default**: federated scorer, others' counts", {}),
+    RIDGE,
+    _scorer("default", "default model: federated scorer, others' counts", {}),
     _scorer("default-ids", "default without texts", {"features": "ids"}),
     _row("local", "local GNN (SGC + BPR)", "local"),
     _row("fedavg", "F-GNN (FedAvg of W)", "fedavg"),

@@ -94,6 +94,10 @@ def once(mechanism: str, epsilon: float, seeds: int, *, tuned: bool = False) -> 
     return _row("once", key, title, seeds, settings, mechanism, epsilon)
 
 
+RIDGE = _row("once", "ridge", "closed form: item neighbours", 5, {"method": "ridge"})
+"""Row of the closed form without noise, which has as many rounds as sums."""
+
+
 def planner_row(planner: str, mechanism: str, seeds: int) -> Experiment:
     """Return the default model over T rounds at ε = 10."""
     settings: Settings = {
@@ -161,6 +165,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *(once(mechanism, 10.0, 10) for mechanism in MECHANISMS),
     once("privunit", 10.0, 10, tuned=True),
     once("", 0.0, 5),
+    RIDGE,
     *(once(HELPERS, epsilon, 10) for epsilon in HELPED),
     *(once(mechanism, epsilon, 5) for mechanism in MECHANISMS for epsilon in EPSILONS if epsilon != 10),
     once("privunit", 2.0, 5),

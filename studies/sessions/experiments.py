@@ -85,6 +85,14 @@ def _grid(**values: Sequence[Scalar]) -> Points:
 WITHOUT_SERVER_RATE = ("fedprox", "fedrule")
 """Methods whose server adds the mean update as it is."""
 
+RIDGE = Experiment(
+    "ridge",
+    "**default**: own history + SLIST, in closed form",
+    {"method": "ridge", "task": "sessions", "federation.min-clients": 1},
+    seeds=CLAIMED_SEEDS,
+)
+"""Row of the closed form, which has as many rounds as sums, all clients in each, and no point to tune."""
+
 LOCAL_ROWS = (
     make_row("fedavg", "FedAvg", "fedavg", _grid(lr=(0.3, 1.0, 3.0), local_steps=(1, 5))),
     make_row("fedavgm", "FedAvgM, β .9", "fedavg", _grid(lr=(0.1, 0.3, 1.0), local_steps=(1, 5)), {"momentum": 0.9}),
@@ -115,6 +123,7 @@ EXPERIMENTS = (
     make_row("fedadam", "FedAdam", "fedadam"),
     make_row("default", "default model: FedGA + own history", "fedga", model="default", tuned_as="fedga"),
     make_row("default-counts", "default model + summed rules", "fedga", model="default", counts=True, tuned_as="fedga"),
+    RIDGE,
     *LOCAL_ROWS,
     *UNIFORM_ROWS,
     make_row("csme", "C-SME `saturated` without DRA", "fedga", ABLATION, {"dra": False}),

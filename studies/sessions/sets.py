@@ -12,6 +12,7 @@ from studies.sessions.experiments import (
     EQUAL_BYTES,
     EXPERIMENTS,
     FINE,
+    RIDGE,
     SAMPLED,
     SUMMED,
     WITHOUT_SERVER_RATE,
@@ -77,6 +78,8 @@ class Setting:
         return {one.PROTOCOL: tuple(map(self._adapt, one.ROWS)) for one in modules if self.key == one.SET}
 
     def _adapt(self, one: Experiment) -> Experiment:
+        if one is RIDGE:
+            return one
         method = str(one.settings["method"])
         protocol = {
             "rounds": self.rounds,

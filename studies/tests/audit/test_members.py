@@ -26,9 +26,9 @@ def test_sessions_that_were_trained_on_have_the_larger_ratio() -> None:
 def test_quality_counts_ties_by_half_and_false_alarms_by_their_share() -> None:
     present = np.arange(400) < 200
     scores = np.where(present, 1.0, 0.0)
-    assert members._quality(scores, present) == {"auc": 1.0, "tpr": 1.0}
-    assert members._quality(np.zeros(400), present) == {"auc": 0.5, "tpr": 0.0}
+    assert members.quality(scores, present) == {"auc": 1.0, "tpr": 1.0}
+    assert members.quality(np.zeros(400), present) == {"auc": 0.5, "tpr": 0.0}
     scores[200:202] = 2.0  # two of 200 absent sessions may be guessed present
-    assert members._quality(scores, present) == {"auc": 0.99, "tpr": 1.0}
+    assert members.quality(scores, present) == {"auc": 0.99, "tpr": 1.0}
     scores[202] = 2.0
-    assert members._quality(scores, present)["tpr"] == 0.0
+    assert members.quality(scores, present)["tpr"] == 0.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from studies.audit.cases import FAULTY_CASES, MEMBERS, ONE_RUNS, SOUND_CASES, UPLOADS, Case
+from studies.audit.cases import FAULTY_CASES, MEMBERS, ONE_RUNS, OPENED, SOUND_CASES, UPLOADS, Case
 from studies.audit.figures import Figures
 from studies.audit.headline import HEADLINE
 from studies.audit.page import findings
@@ -89,4 +89,4 @@ def test_sessions_whose_membership_an_update_reveals_are_stated(figures: Figures
 
 def test_the_stored_rows_are_those_of_the_cases() -> None:
     stored = {key for key, row in Study("audit").results().rows.items() if row.trials}
-    assert stored == {case.key for case in (*SOUND_CASES, *FAULTY_CASES, *ONE_RUNS, *UPLOADS, *MEMBERS)}
+    assert stored == {case.key for case in (*SOUND_CASES, *FAULTY_CASES, *ONE_RUNS, *UPLOADS, *MEMBERS, *OPENED)}

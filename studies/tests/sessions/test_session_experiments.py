@@ -19,7 +19,7 @@ from studies.harness.study import RESULTS
 from studies.sessions import long_runs
 from studies.sessions.baselines import baselines_of
 from studies.sessions.data import READERS
-from studies.sessions.experiments import BASELINES, TITLES, make_row
+from studies.sessions.experiments import BASELINES, RIDGE, TITLES, make_row
 from studies.sessions.fedga_by_clicks import agreement, register
 from studies.sessions.figures import curve
 from studies.sessions.page import rounds_to
@@ -34,7 +34,8 @@ def test_every_row_is_a_configuration_at_every_point(setting: Setting) -> None:
     for one in rows.values():
         for point in one.grid:
             config = parse({**one.settings, **point, "seed": 1})
-            assert (config.rounds, config.federation.cohort) == (setting.rounds, setting.cohort)
+            expected = (4, 1.0) if one is RIDGE else (setting.rounds, setting.cohort)
+            assert (config.rounds, config.federation.cohort) == expected
         assert one.tuned_as in ("", *rows)
         assert not one.tuned_as or one.grid == rows[one.tuned_as].grid
     assert rows.keys() <= TITLES.keys()
