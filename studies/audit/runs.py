@@ -20,7 +20,7 @@ from studies.audit.cases import (
 from studies.audit.mechanisms import audit
 from studies.audit.members import guess_members
 from studies.audit.one_run import audit_one_run
-from studies.audit.opened import attack_sum
+from studies.audit.open_sums import attack_sum
 from studies.audit.uploads import read_names
 from studies.harness.row import Metrics, Trial
 from studies.harness.store import Store

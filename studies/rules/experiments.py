@@ -104,7 +104,12 @@ EXPERIMENTS = (
     _row("fedrule-adam", "FedRule, local Adam, `grad_mean`", "fedrule", ADAM, GRAD_MEAN),
     _row("fedrule-server", "FedRule, Eq 3, server Adam", "fedrule", SERVER_ADAM, RULE_BEHIND_SERVER),
     _row(
-        "default-fedrule", "default model, FedRule, local Adam, `grad_mean`", "fedrule", ADAM, GRAD_MEAN, model="default"
+        "default-fedrule",
+        "default model, FedRule, local Adam, `grad_mean`",
+        "fedrule",
+        ADAM,
+        GRAD_MEAN,
+        model="default",
     ),
     _row(
         "default-fedgnn", "default model, FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, model="default"

@@ -1,4 +1,4 @@
-"""Attack on an opened sum of statistics: whose rules are in it, and the further rules of a home of which half are known."""
+"""Attack on an opened sum of statistics: whose rules are in it, and the other half of a home's rules."""
 
 from collections.abc import Callable, Sequence
 from statistics import fmean
@@ -85,7 +85,7 @@ def _homes(seed: int) -> list[Ints]:
 
 
 def _rarity(homes: float) -> float:
-    """Return the score of a home by the number of homes of its size that would give the value of its rarest pair."""
+    """Return the score of a home whose rarest pair has the value of so many homes of its size."""
     return 0.0 if homes < 1 - ROUNDING else 1 / homes
 
 
@@ -124,7 +124,7 @@ def _noised(homes: Sequence[Ints], epsilon: float, rng: np.random.Generator) -> 
 
 
 def _precision(scores: Floats, home: Ints, half: Ints) -> float:
-    """Return the share of a home's other triples among as many of the largest scores, the known ones left out."""
+    """Return the share of a home's unknown triples among as many unknown ones of the largest scores."""
     left = np.where(np.isin(np.arange(scores.size), half), -np.inf, scores)
     hidden = np.setdiff1d(home, half)
     return float(np.isin(np.argsort(-left, kind="stable")[: len(hidden)], hidden).mean())
