@@ -17,7 +17,7 @@ SMALL = (
 
 def test_a_federation_of_sensors_trains_the_model_of_a_simulation(desk: Desk) -> None:
     sets = [word for option in SMALL for word in ("--set", option)]
-    options = ("--task", "traffic", "--data", "demo:0-4", "--clients", "2", "--rounds", "2", "--seed", "3", *sets)
+    options = ("--method", "fedstl", "--data", "demo:0-4", "--clients", "2", "--rounds", "2", "--seed", "3", *sets)
     up = desk.up(*options, "--run-id", "roads", "--no-alone")
     assert up.end() == 0, up.error()
     desk.require_clean(up)
