@@ -130,5 +130,6 @@ def test_the_statement_says_what_is_left_out(tmp_path: Path) -> None:
     result = simulate(config, toy_dataset(8), tmp_path)
     assert [channel for channel in result.privacy.uncovered if "3 or more clients" in channel]
     assert not [channel for channel in result.privacy.uncovered if "one client alone" in channel]
-    preview = preview_messages(config, toy_dataset(1), Policy(allow_counts="clear"))
+    of_one = {"federation": config.federation.model_copy(update={"min_clients": 1})}
+    preview = preview_messages(config.model_copy(update=of_one), toy_dataset(1), Policy(allow_counts="clear"))
     assert [line for line in lines_of(preview, []) if "not protected: sums of statistics of 3 or more clients" in line]

@@ -21,7 +21,7 @@ from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from deploy.simulation.grid import InProcessGrid
 from server.run import run
-from tests.support.owners import PLANNERS, SHARING, costs_of, noisy, total_of
+from tests.support.owners import PLANNERS, SHARING, costs_of, judge_by_loss, noisy, total_of
 from tests.support.sensors import MEASURES, QUICK, rounds_of, sensor
 from tests.support.toys import CATALOGUE, toy_homes
 
@@ -65,7 +65,10 @@ def session(name: str, part: AnyDataset) -> Session:
 
 
 @pytest.mark.parametrize("inner", INNER)
-def test_every_release_is_charged_and_every_round_has_a_reward(inner: str, tmp_path: Path) -> None:
+def test_every_release_is_charged_and_every_round_has_a_reward(
+    inner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge_by_loss(monkeypatch)
     config = planned(inner, tmp_path)
     sessions = {k: session(f"client-{k}", part) for k, part in enumerate(parts(inner), start=1)}
     result = run(InProcessGrid(sessions, 1), config, tmp_path)

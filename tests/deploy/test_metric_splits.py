@@ -14,7 +14,20 @@ WITH_VALIDATION = ("--set", "tasks.ratings.validation-share=0.2")
 
 
 def simulate(runs: Path, *words: str) -> RunDirectory:
-    command = ["simulate", "--task", "ratings", "--data", "demo:0-12", "--rounds", "3", "--run-id", "r1", *words]
+    command = [
+        "simulate",
+        "--task",
+        "ratings",
+        "--method",
+        "fedavg",
+        "--data",
+        "demo:0-12",
+        "--rounds",
+        "3",
+        "--run-id",
+        "r1",
+        *words,
+    ]
     done = CliRunner().invoke(app, command, env={"FEDLOOM_RUNS": str(runs)})
     assert done.exit_code == 0, done.exception
     return RunDirectory(runs, "r1")

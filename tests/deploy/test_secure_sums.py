@@ -115,7 +115,7 @@ def test_a_run_by_itself_is_announced_again_where_owners_pinned_no_helper(tmp_pa
 def test_helpers_add_the_noise_where_the_task_itself_prefers_a_mechanism_of_clients(
     mechanism: str, trust: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(TASKS["rules"].defaults, "privacy.mechanism", "laplace")
+    monkeypatch.setitem(TASKS["rules"].network, "privacy.mechanism", "laplace")
     result = SumFederation(tmp_path, clients=MIN_SUM).run(noised(trust="auto", privacy__mechanism=mechanism))
     assert result.privacy.trust == trust
     stored = RunDirectory(tmp_path, "toy").config()["privacy.mechanism"]

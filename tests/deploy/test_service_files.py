@@ -58,7 +58,7 @@ def test_a_client_publishes_no_port_and_reads_its_data_only() -> None:
     assert [volume for volume in client["volumes"] if not volume.endswith(":ro")] == ["state:/state"]
 
 
-SUMMED = ["rules", "sessions", "ratings", "markets"]
+SUMMED = ["rules", "sessions", "traffic", "ratings", "markets"]
 """Tasks whose default is a closed form, from sums."""
 
 

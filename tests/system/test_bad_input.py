@@ -71,7 +71,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (
             3,
             "up --data types.csv --catalogue demo.json",
-            "types.csv, line 2, column 'trigger_device': the federation's",
+            "types.csv: no row can be used: 1 of 1 rows skipped: the vocabulary lacks their device types",
         ),
         (3, "up --data good.csv --clients 41", "cannot partition 40 homes among 41 clients; set 1 to 40 clients"),
         (3, "up --clients 99999", "homes among 99999 clients; set 1 to "),

@@ -22,10 +22,13 @@ pytestmark = pytest.mark.system
 DELAY_SECONDS = 0.03  # of each way; a round goes twenty ways there and back, or more
 RELAY = Path(__file__).with_name("slow_relay.py")
 BUILT_IN = ("rules", "sessions", "ratings", "markets", "traffic")
-OPTIONS = {
-    "traffic": ("--method", "fedstl", "--set", "training.local-steps=2"),
+OPTIONS = {  # networks, whose rounds are many; those of traffic are long
     "rules": ("--method", "fedrule"),
-}  # long rounds, many rounds
+    "sessions": ("--method", "fedga"),
+    "ratings": ("--method", "fedavg"),
+    "markets": ("--method", "fedavg"),
+    "traffic": ("--method", "fedstl", "--set", "training.local-steps=2"),
+}
 TRIES = 3  # on a busy machine a round may begin later than the cut that was meant for it
 LATE = {"far": "evaluation: no answer"}
 

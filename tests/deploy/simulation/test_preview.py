@@ -100,7 +100,9 @@ def test_noise_on_records_has_no_exact_upload() -> None:
 
 def test_saved_bytes_are_the_content_of_the_messages(tmp_path: Path) -> None:
     found = json.loads(
-        run("--task", "ratings", "--data", "demo:0-4", "--json", "--save", tmp_path / "x.zip").splitlines()[-1]
+        run(
+            "--task", "ratings", "--method", "fedavg", "--data", "demo:0-4", "--json", "--save", tmp_path / "x.zip"
+        ).splitlines()[-1]
     )
     assert (tmp_path / "x.zip").stat().st_mode & 0o777 == 0o600
     with zipfile.ZipFile(tmp_path / "x.zip") as archive:
@@ -128,7 +130,7 @@ def test_refusals_are_named_before_the_messages_without_the_policy() -> None:
 
 
 def test_metrics_stay_at_home_where_the_policy_keeps_them() -> None:
-    found = preview("ratings", Policy(share_metrics="never"))
+    found = preview("ratings", Policy(share_metrics="never"), method="fedavg")
     [evaluated] = [message for message in found.messages if message.kind == "evaluate"]
     assert [field.name for field in evaluated.fields] == ["round"]
 
