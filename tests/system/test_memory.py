@@ -15,7 +15,9 @@ from tests.system.desk import ROOT, Desk
 pytestmark = pytest.mark.system
 
 MOST_MB, MOST_MASKED_MB = 330, 500
-"""Memory of a client, and with 1.4 million pairs of items in a masked vector; test_up.py, test_sessions.py and test_markets.py measure those of other tasks."""
+"""Memory of a client, and with 1.4 million pairs of items in a masked vector.
+
+Those of other tasks are measured by test_up.py, test_sessions.py and test_markets.py."""
 
 
 def write_readings(path: Path) -> Path:
