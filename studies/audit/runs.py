@@ -35,10 +35,10 @@ def compute(selection: Selection, store: Store) -> None:
             for seed in range(min(UPLOAD_SEEDS, selection.most)):
                 work = partial(_timed, partial(attack, upload, seed))
                 store.get_or_compute(upload.key, seed, work, upload.title)
-    for case in OPENED if selection.has_set("sums") else ():
-        if selection.has(case.key.row, case.key.protocol):
+    for opened in OPENED if selection.has_set("sums") else ():
+        if selection.has(opened.key.row, opened.key.protocol):
             for seed in range(min(UPLOAD_SEEDS, selection.most)):
-                store.get_or_compute(case.key, seed, partial(_timed, partial(attack_sum, case, seed)), case.title)
+                store.get_or_compute(opened.key, seed, partial(_timed, partial(attack_sum, opened, seed)), opened.title)
     for run in ONE_RUNS if selection.has_set("record") else ():
         if selection.has(run.key.row, run.key.protocol):
             for seed in range(min(ONE_RUN_SEEDS, selection.most)):
