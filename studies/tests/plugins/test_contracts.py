@@ -83,7 +83,7 @@ def test_every_release_inside_a_planner_is_charged(
 ) -> None:
     monkeypatch.setitem(inner.INNER, method, 1)
     judge_by_loss(monkeypatch)
-    inner.test_every_release_is_charged_and_every_round_has_a_reward(method, tmp_path)
+    inner.test_every_release_is_charged_and_every_round_has_a_reward(method, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(("method", "mechanism"), [("adpml", "gaussian"), ("adap", "gaussian"), ("adap", "privunit")])
