@@ -51,8 +51,8 @@ def forget(
     The client's name is deleted, and its key refused. A receipt says what was done with each run.
     """
     from deploy.cli.output import note, print_object, say
-    from deploy.federation.oblivion import describe_entry, find_affected, forget_client, make_again, remake_command
     from deploy.federation.runs import runs_folder
+    from deploy.federation.withdrawal import describe_entry, find_affected, forget_client, make_again, remake_command
 
     if not client:
         _list(json=json)
@@ -79,7 +79,7 @@ def _list(*, json: bool) -> None:
     """Print the clients that ask to be forgotten."""
     from common.text import printable
     from deploy.cli.output import print_object, say
-    from deploy.federation.oblivion import list_requests
+    from deploy.federation.withdrawal import list_requests
 
     asking = list_requests()
     if json:
