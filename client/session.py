@@ -15,8 +15,7 @@ from client.privacy.transforms import run_or_zeros
 from client.secure.terms import Pins
 from client.secure.upload import join_training, upload_counts, upload_metrics, upload_names, with_own_part
 from client.state import Store
-from client.tasks.counts import release_counts, without_own_counts
-from client.tasks.names import release_names
+from client.tasks.counts import release_counts, release_names, without_own_counts
 from client.training.alone import with_alone
 from client.training.evaluation import assess_models, choose_cluster, evaluate_models
 from client.training.local_round import train

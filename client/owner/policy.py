@@ -89,11 +89,7 @@ class SharingPolicy(Options):
         Raises:
             RefusedError: The policy does not allow it.
         """
-        if self.allow_counts == "never" or (self.allow_counts == "summed" and not summed):
-            way = "inside secure sums" if summed else "in plaintext"
-            raise RefusedError(
-                f"the policy does not allow sending counts {way} (allow-counts = {self.allow_counts}){remedy}"
-            )
+        _check_sent("counts", "allow-counts", self.allow_counts, summed, remedy)
 
     def check_vocabulary(self, *, summed: bool) -> None:
         """Refuse to send names in the data, in plaintext or inside a secure sum, unless the owner opted in.
@@ -101,11 +97,7 @@ class SharingPolicy(Options):
         Raises:
             RefusedError: The policy does not allow it.
         """
-        if self.allow_names == "never" or (self.allow_names == "summed" and not summed):
-            way = "inside secure sums" if summed else "in plaintext"
-            raise RefusedError(
-                f"the policy does not allow sending names in the data {way} (allow-names = {self.allow_names})"
-            )
+        _check_sent("names in the data", "allow-names", self.allow_names, summed)
 
     def shares_metrics(self, options: PrivacyOptions) -> bool:
         """Return True if metrics are sent to the server in plaintext in a run with these options."""
@@ -323,3 +315,10 @@ def find_looser(policy: Policy, default: Policy) -> list[str]:
     looser["share_metrics"] &= other["share_metrics"] != "always"
     looser["helpers"] = not asked["helpers"].items() <= other["helpers"].items()
     return [key.replace("_", "-") for key in asked if looser[key]]
+
+
+def _check_sent(values: str, key: str, allowed: str, summed: bool, remedy: str = "") -> None:
+    """Raise RefusedError if a key of the policy does not allow such values in this way."""
+    if allowed == "never" or (allowed == "summed" and not summed):
+        way = "inside secure sums" if summed else "in plaintext"
+        raise RefusedError(f"the policy does not allow sending {values} {way} ({key} = {allowed}){remedy}")

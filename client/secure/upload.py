@@ -15,9 +15,8 @@ from client.privacy.release import Releaser
 from client.privacy.transforms import Released, Update, UpdateChain, Work, ZerosOnFailure, update_of
 from client.secure.terms import AcceptedRoster, ExpectedSum
 from client.state import Store
-from client.tasks.counts import COUNTS
+from client.tasks.counts import COUNTS, check_names, names_part
 from client.tasks.learner import HasCounts
-from client.tasks.names import check_names, own_part
 from client.training.local_round import zero_reply
 from common.arrays import Arrays, Floats, Ints, add_prefix, group
 from common.config.run import RunConfig
@@ -342,7 +341,7 @@ def upload_names(client: str, run: NamesRun, releaser: Releaser, request: Counts
         raise RefusedError("sums of names have no noise")
 
     def work() -> Update:
-        return Update(sums.pack(own_part(run, sums)))
+        return Update(sums.pack(names_part(run, sums)))
 
     released, _ = _release(client, expected, request.terms, releaser, reserve, work)
     return CountsReply({}, masked=released.masked, sealed=released.sealed)

@@ -1,15 +1,23 @@
-"""Statistics that a client adds to the sums of a run, and the sums without them."""
+"""Counts and names that a client adds to sums before the first round, and counts without its own."""
+
+import logging
 
 from safetensors.numpy import load, save
 
-from client.enrolment import EnrolledRun
+from client.enrolment import EnrolledRun, NamesRun
 from client.privacy.release import Releaser
 from client.privacy.transforms import Plaintext, Update, UpdateChain
 from client.state import Store
 from client.tasks.learner import ExcludesOwnCounts, HasCounts, PrivatizesCounts
 from common.arrays import Arrays
 from common.errors import RefusedError
+from common.tasks.names import HASHES, LONGEST, MOST_NAMES, VALUES, NameSum, admissible
 from common.tasks.registry import TASKS
+from common.tasks.vocabulary import FEDERATED, entry_text
+from common.text import printable
+from common.wire.messages import CountsRequest
+
+log = logging.getLogger("fedloom.client")
 
 COUNTS = "counts.safetensors"
 """Name of the document in a run's state: the counts that were sent."""
@@ -57,3 +65,44 @@ def without_own_counts(run: EnrolledRun, store: Store, statics: Arrays) -> Array
     if sent or not isinstance(learner, HasCounts):
         return statics
     return TASKS[learner.task].add_counts(statics, learner.counts(), run.vocabulary)
+
+
+def names_part(run: NamesRun, sums: NameSum) -> Arrays:
+    """Return what this client adds to a sum of names; its log says how many these are."""
+    names = [entry_text(entry) for entry in run.vocabulary.entries()]
+    used = admissible(run.run, names)
+    if not sums.frequent and len(used) < len(names):
+        text = "%d of %d names are left out of the common vocabulary: at most %d of at most %d bytes are used"
+        log.warning(text, len(names) - len(used), len(names), MOST_NAMES, LONGEST)
+    name, part = printable(run.run), sums.part(used)
+    if sums.frequent:
+        sent = int(part[VALUES][:, 0].sum()) // HASHES
+        log.info(
+            "run %s: %d of %d names in the data are sent, whose hash buckets enough clients have", name, sent, len(used)
+        )
+    else:
+        log.info("run %s: hashes of %d names in the data are sent", name, len(used))
+    return part
+
+
+def check_names(run: NamesRun, releaser: Releaser) -> None:
+    """Check that the run announces sums of names and the owner allows them.
+
+    Raises:
+        RefusedError: It does not, or it has noise, which such sums lack.
+    """
+    if run.config.catalogue != FEDERATED or run.config.privacy.unit != "none":
+        raise RefusedError("the run's configuration does not announce sums of names; set catalogue=federated")
+    releaser.policy.check_vocabulary(summed=run.helpers is not None)
+
+
+def release_names(run: NamesRun, releaser: Releaser, request: CountsRequest) -> Arrays:
+    """Return the client's part of a sum of names in plaintext.
+
+    Raises:
+        WireError: The request is malformed.
+        RefusedError: The policy or the run does not allow it.
+    """
+    check_names(run, releaser)
+    sums = NameSum.of_request(run.run, request.frequent)
+    return UpdateChain((), Plaintext())(lambda: Update(names_part(run, sums))).arrays

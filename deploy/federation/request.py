@@ -319,7 +319,7 @@ def resolve(
         request: Options of the command line.
         decided: Further keys set by the command; None leaves a key unset.
         fallback: Defaults of the command for a new run.
-        helpers: True if the command starts helpers for the sums of a closed form, unless an option speaks of trust.
+        helpers: True if the command starts helpers for the sums of a closed form, unless an option sets `privacy.trust`.
 
     Raises:
         ConfigError: An option is unknown, mistyped or contradicts another.

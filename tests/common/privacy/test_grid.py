@@ -1,6 +1,7 @@
 """Noise of one client's own: integers within the norm, noise as large as the cost needs and hardly larger."""
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,13 +17,14 @@ from common.privacy.mechanisms import Gaussian, Laplace
 from common.secure.noise import DiscreteGaussian
 
 CLIP = 1.5
+Release = Callable[[Floats, float, float, np.random.Generator], Floats]
 
 
-def noiseless(release: object, vector: Floats, spread: float, monkeypatch: pytest.MonkeyPatch) -> Floats:
+def noiseless(release: Release, vector: Floats, spread: float, monkeypatch: pytest.MonkeyPatch) -> Floats:
     """Return a release whose noise is 0, in steps of the grid."""
     for name in ("discrete_gaussian", "discrete_laplace"):
         monkeypatch.setattr(grid, name, lambda scale, size, stream: np.zeros(size, np.int64))
-    found: Floats = release(vector, CLIP, spread, np.random.default_rng(0))  # type: ignore[operator]  # a function
+    found: Floats = release(vector, CLIP, spread, np.random.default_rng(0))
     return found / CLIP * steps_of(spread / CLIP, vector.size)
 
 
@@ -30,7 +32,7 @@ def noiseless(release: object, vector: Floats, spread: float, monkeypatch: pytes
 @pytest.mark.parametrize("spread", [1e-3, 0.7, 3e3])
 @pytest.mark.parametrize(("release", "order"), [(release_gaussian, 2), (release_laplace, 1)])
 def test_rounded_numbers_are_integers_within_the_norm(
-    release: object, order: int, spread: float, size: int, monkeypatch: pytest.MonkeyPatch
+    release: Release, order: int, spread: float, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vector = np.random.default_rng(1).normal(size=size)
     vector *= CLIP / np.linalg.norm(vector, order)
@@ -71,19 +73,19 @@ def test_laplace_noise_is_no_smaller_than_pure_epsilon_needs(epsilon: float) -> 
 
 
 @pytest.mark.parametrize(
-    ("release", "law"), [(release_gaussian, norm(scale=0.4)), (release_laplace, laplace(scale=0.4))]
+    ("release", "cdf"), [(release_gaussian, norm(scale=0.4).cdf), (release_laplace, laplace(scale=0.4).cdf)]
 )
-def test_the_noise_has_the_distribution_of_real_numbers(release: object, law: object) -> None:
+def test_the_noise_has_the_distribution_of_real_numbers(release: Release, cdf: Callable[[Floats], Floats]) -> None:
     vector = np.zeros(100_000)
     vector[:2] = 0.5
-    found: Floats = release(vector, CLIP, 0.4, np.random.default_rng(2))  # type: ignore[operator]  # a function
-    assert kstest(found[2:], law.cdf).pvalue > 1e-3  # type: ignore[attr-defined]  # a frozen distribution
+    found: Floats = release(vector, CLIP, 0.4, np.random.default_rng(2))
+    assert kstest(found[2:], cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("release", [release_gaussian, release_laplace])
-def test_noise_beyond_the_grid_is_refused(release: object) -> None:
+def test_noise_beyond_the_grid_is_refused(release: Release) -> None:
     with pytest.raises(RefusedError, match="cannot be drawn"):
-        release(np.zeros(3), CLIP, 1e6, np.random.default_rng(0))  # type: ignore[operator]  # a function
+        release(np.zeros(3), CLIP, 1e6, np.random.default_rng(0))
 
 
 def test_a_generator_gives_one_release() -> None:

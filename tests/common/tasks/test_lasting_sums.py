@@ -1,5 +1,7 @@
 """Sums that other runs continue: every closed form finds the rows of its names again."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -62,8 +64,8 @@ def test_rows_are_found_again_by_their_names(task: str) -> None:
 
 
 @pytest.mark.parametrize("pairs", ["unordered", "ordered"])
-def test_pairs_of_many_rows_keep_their_members(pairs: str) -> None:
-    names = RowNames(lambda solved: (10**6,), chosen="ids", pairs=pairs)  # type: ignore[arg-type]  # parametrized text
+def test_pairs_of_many_rows_keep_their_members(pairs: Literal["unordered", "ordered"]) -> None:
+    names = RowNames(lambda solved: (10**6,), chosen="ids", pairs=pairs)
     solved = {"ids": np.arange(0, 10**6, 50)}
     rows = np.array(
         [0, 1, 2, 3, 199_989_999, 200_009_999] if pairs == "unordered" else [0, 1, 19_999, 20_000, 399_999_999]
