@@ -1,14 +1,20 @@
 # Two commands do all set-up on a machine with Python 3.11 and nothing else: `make demo` and `make test`.
-# INDEX names an extra package index, for CPU-only or CUDA wheels of torch:
-#   make demo INDEX=https://download.pytorch.org/whl/cpu
+# INDEX has the build of torch: the small one for processors, or another, such as https://download.pytorch.org/whl/cu130.
+# Where it does not answer, or is empty, pip takes the build that it finds itself.
 PYTHON ?= python3.11
-INDEX ?=
+INDEX ?= https://download.pytorch.org/whl/cpu
+# Lock of the run time, with hashes: that of CPU wheels on Linux, or that of the registry's
+LOCK ?= $(if $(and $(findstring whl/cpu,$(INDEX)),$(filter Linux,$(shell uname -s))),requirements-cpu.lock,requirements.lock)
 BIN := .venv/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check $(if $(INDEX),--extra-index-url $(INDEX))
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+COMPILE := $(BIN)/python -m compileall -qq -j 0 .venv/lib || true  # on all cores; pip takes one. Some packages ship templates
 
 FLOWER := .flower.log
+LOCKED := torch==2.13.0  # results are measured with it
+NEWEST ?= flwr torch-geometric opacus cryptography  # `NEWEST=flwr==1.40.0` is the other end of the range
 
-.PHONY: demo flower flower-stop test quick studies-test studies-smoke check ratchet docs docs-serve links format lock clean
+.PHONY: demo flower flower-stop test quick newest studies-test studies-smoke check check-form check-types check-rules ratchet docs \
+  docs-serve links format lock sbom clean
 
 demo: .venv/runtime  ## recommend next items by a whole federation on this machine
 	$(BIN)/fedloom up --task sessions
@@ -34,14 +40,20 @@ studies-smoke: .venv/dev  ## pages follow from stored results, rows are valid co
 quick: .venv/dev  ## all tests but slow ones (tests/slow.toml), in a minute on two cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not (slow or system or container or browser)"
 
-check: .venv/dev  ## format, lint, types, layers, house rules, documentation
+CHECKS := check-form check-types check-rules docs
+check: $(CHECKS)  ## format, lint, types, layers, house rules, documentation; `make -j2 check` uses two cores
+
+check-form: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+check-types: .venv/dev
 	$(BIN)/mypy
+
+check-rules: .venv/dev
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check.py
 	$(BIN)/python tools/ratchet.py
-	$(MAKE) --no-print-directory docs
 
 ratchet: .venv/dev  ## compare the product's size, and walks through it, with the limits in tools/ratchet.toml
 	$(BIN)/python tools/ratchet.py --walks
@@ -59,24 +71,39 @@ format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-.venv/runtime: requirements.lock pyproject.toml
+.venv/runtime: $(LOCK) pyproject.toml
 	test -d .venv || $(PYTHON) -m venv .venv
-	$(PIP) -r requirements.lock
+	$(if $(INDEX),-$(PIP) --no-deps --retries 0 --index-url $(INDEX) $$(grep -o '^torch==[0-9.]*' $(LOCK)))
+	$(PIP) -r $(LOCK)
 	$(PIP) --no-deps -e .
+	$(COMPILE)
 	touch $@
 
 .venv/dev: .venv/runtime requirements-dev.lock
 	$(PIP) -r requirements-dev.lock
+	$(COMPILE)
 	touch $@
 
-lock:  ## resolve pyproject.toml anew and write both lock files
+proto:  ## make the code of the door's frames anew; in CI nothing needs the compiler
+	python3 -m venv .venv/proto && .venv/proto/bin/pip install -q grpcio-tools==1.75.1
+	.venv/proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. common/door/door.proto
+
+newest:  ## `quick` against the newest NEWEST of the registry, caps ignored; not in CI, may fail
+	test -d .venv-newest || $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/pip install --quiet -e '.[dev]' $(LOCKED)
+	.venv-newest/bin/pip install --quiet --upgrade $(NEWEST)
+	.venv-newest/bin/pip freeze | grep -E '^(flwr|torch|torch-geometric|opacus|cryptography)='
+	OMP_NUM_THREADS=1 .venv-newest/bin/python -m pytest -q -n 2 -m "not (slow or system or container or browser)"
+
+lock:  ## resolve pyproject.toml anew and write the lock files, with hashes
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet . && .venv-lock/bin/pip freeze --exclude fedloom | sed 's/+[a-z0-9]*$$//' > .venv-lock/runtime
-	.venv-lock/bin/pip install --quiet '.[dev]' && .venv-lock/bin/pip freeze --exclude fedloom | sed 's/+[a-z0-9]*$$//' > .venv-lock/dev
-	(echo "# Exact versions of everything fedloom needs at run time; made by \`make lock\`."; cat .venv-lock/runtime) > requirements.lock
-	(echo "# What development and tests need besides requirements.lock; made by \`make lock\`."; echo "-r requirements.lock"; \
-	  comm -13 .venv-lock/runtime .venv-lock/dev) > requirements-dev.lock
+	.venv-lock/bin/pip install --quiet . $(LOCKED) && .venv-lock/bin/pip freeze --all --exclude fedloom --exclude pip > .venv-lock/runtime
+	.venv-lock/bin/pip install --quiet '.[dev]' && .venv-lock/bin/pip freeze --all --exclude fedloom --exclude pip > .venv-lock/dev
+	$(PYTHON) tools/locks.py .venv-lock/runtime .venv-lock/dev
 	rm -rf .venv-lock
+
+sbom: .venv/dev  ## list all installed packages with their licences in CycloneDX form, in sbom.json
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-file sbom.json $(BIN)/python
 
 clean:
 	rm -rf .venv build dist site

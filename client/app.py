@@ -7,7 +7,7 @@ from collections.abc import Callable
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from client.checks import check_client
+from client.checks import check_client, open_consent, open_node_key
 from client.data.child_reader import read_partition_apart
 from client.data.read import read_partition, read_under
 from client.hub.state import FOLDER, HostedStore, open_blocks
@@ -26,17 +26,19 @@ from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import decode, encode
 from common.wire.messages import (
     ASSIGN,
-    COUNTS,
     ENROL,
     EVALUATE,
     HELPER,
+    MEMBERS,
+    NAMES,
     TRAIN,
     AssignRequest,
-    CountsRequest,
     EnrolRequest,
     EvaluateRequest,
     HelperReply,
     HelperRequest,
+    MembersRequest,
+    NamesRequest,
     Payload,
     TrainRequest,
 )
@@ -45,7 +47,8 @@ app = ClientApp()
 
 
 @app.query(ENROL.partition(".")[2])
-@app.query(COUNTS.partition(".")[2])
+@app.query(NAMES.partition(".")[2])
+@app.query(MEMBERS.partition(".")[2])
 @app.query(HELPER.partition(".")[2])
 @app.query(ASSIGN.partition(".")[2])
 @app.train()
@@ -86,7 +89,8 @@ def decode_request(message: Message) -> Payload:
 
 _REQUESTS: dict[str, type[Payload]] = {
     ENROL: EnrolRequest,
-    COUNTS: CountsRequest,
+    NAMES: NamesRequest,
+    MEMBERS: MembersRequest,
     ASSIGN: AssignRequest,
     TRAIN: TrainRequest,
     EVALUATE: EvaluateRequest,
@@ -104,8 +108,10 @@ def dispatch(session: Session, request: Payload) -> Payload:
     match request:
         case EnrolRequest():
             return session.enrol(request)
-        case CountsRequest():
-            return session.counts(request)
+        case NamesRequest():
+            return session.names(request)
+        case MembersRequest():
+            return session.members(request)
         case AssignRequest():
             return session.assign(request)
         case TrainRequest():
@@ -135,9 +141,11 @@ def open_session(settings: ClientSettings) -> Session:
         folder=settings.ledgers,
         alone=math.isfinite(policy.max_epsilon),
     )
-    releaser = Releaser(policy, ledger, part=f"{k}/{parts_of_data}" if parts_of_data > 1 else "")
+    consent = open_consent(settings)
+    releaser = Releaser(policy, ledger, part=f"{k}/{parts_of_data}" if parts_of_data > 1 else "", consent=consent)
     build, names = functools.partial(_build_learner, settings), functools.partial(_read_names, settings)
-    return Session(settings.public_name, build, store, releaser, checked.first_contacts, names)
+    key = functools.partial(open_node_key, settings.key, checked.root)
+    return Session(settings.public_name, build, store, releaser, checked.first_contacts, names, key, settings.device)
 
 
 def _read_names(settings: ClientSettings, config: RunConfig) -> Vocabulary:

@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
 from client.data.dataset import fingerprint, fingerprint_of_all, is_demo, resolve_source
+from client.owner.consent import Consent
 from client.owner.policy import Policy, read_policy
 from client.settings import ClientSettings
 from common.errors import StateError
 from common.files import write_atomically
+from common.node_names import fresh_node_key
 
 ABOUT = "client.json"
+
+KEY = "node.key"
+"""Name of the file with the key of a client whose node has none of its own."""
 
 FIRST_CONTACTS = "helpers.json"
 """Name of the file of helpers' identities that were pinned at first contact."""
@@ -50,6 +58,32 @@ def check_client(settings: ClientSettings) -> CheckedClient:
     policy = read_policy(settings.policy, is_generated=is_demo(settings.data))
     whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)
     return CheckedClient(root, policy, whole, settings.state_dir / settings.name / FIRST_CONTACTS)
+
+
+def open_node_key(path: Path | None, folder: Path) -> ec.EllipticCurvePrivateKey:
+    """Return the key of the node at a path; without one, that in the folder, made if it is missing.
+
+    Raises:
+        StateError: The file cannot be read or written, or holds no P-384 key.
+    """
+    try:
+        path = path or folder / KEY
+        if path == folder / KEY and not path.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            form = serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+            write_atomically(path, fresh_node_key().private_bytes(*form), mode=0o600)
+        key = serialization.load_ssh_private_key(path.read_bytes(), None)
+    except (OSError, ValueError) as error:
+        raise StateError(f"{path} cannot be read ({error}); restore it, or remove it to be a new client") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP384R1):
+        raise StateError(f"{path} holds no P-384 key; restore it, or remove it to be a new client")
+    return key
+
+
+def open_consent(settings: ClientSettings) -> Consent:
+    """Return the contract of a client with its server; without an identity of the server there is none."""
+    folder = settings.state_dir / settings.name if settings.server else None
+    return Consent(folder, settings.server, follows_policy=settings.accept == "policy")
 
 
 def write_about(root: Path, about: Mapping[str, Any]) -> None:

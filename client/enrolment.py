@@ -5,12 +5,13 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
 from torch import nn
 
+from client.owner.consent import Consent
 from client.owner.policy import Policy
 from client.state import Store
 from client.tasks.learner import DoubtsRun, Learner
@@ -19,6 +20,7 @@ from client.trainers.registry import build_trainer
 from common.arrays import Arrays, check_like, group
 from common.config.parse import from_json, read_names
 from common.config.run import RunConfig
+from common.contract import terms_of
 from common.errors import DataError, RefusedError, WireError
 from common.models import parameters
 from common.privacy.claims import describe_sums
@@ -33,6 +35,9 @@ ENROLMENT = "enrolment.json"
 """Name of the document in a run's state."""
 
 UNFIT = "this client's data do not match the run's vocabulary or format; see the client's log"
+
+BESIDE_MODELS = 4_000_000
+"""Bytes of a request beside models and what is broadcast with them: properties, terms, names."""
 
 UNFIT_RETRY_SECONDS = 300.0
 """Time after which data that did not match are read again for the same run.
@@ -53,8 +58,11 @@ class AcceptedHelpers(Protocol):
         """Names of the pinned helpers whose identity came from the server at first contact."""
 
 
-AcceptHelpers = Callable[[Sequence[str], str], AcceptedHelpers]
-"""(cards, run) -> helpers of an invitation; RefusedError if the owner relies on too few of them."""
+Agree = Callable[[Sequence[str]], None]
+"""(keys of the helpers) -> None; RefusedError if the run with these helpers is beyond the contract."""
+
+AcceptHelpers = Callable[[Sequence[str], str, Agree], AcceptedHelpers]
+"""(cards, run, agree) -> helpers of a run; RefusedError if the owner relies on too few of them."""
 
 BuildLearner = Callable[[RunConfig, Vocabulary], Learner]
 
@@ -83,6 +91,24 @@ class EnrolledRun:
     """Trainer of the run's method."""
     helpers: AcceptedHelpers | None = None
     """Helpers of the run's secure sums; None under trust `local`."""
+
+    def at(self, number: int) -> "EnrolledRun":
+        """Return the run as it is in a round, of the sums before a training or of the training."""
+        config = self.config.at(number)
+        return (
+            self
+            if config is self.config
+            else replace(self, config=config, trainer=build_trainer(config.method_options))
+        )
+
+    @property
+    def largest_request(self) -> int:
+        """Largest size of a request with a model in bytes; 0 if it is not known."""
+        if self.config.has_closed_form:
+            return 0  # what the server has solved depends on the data of all clients
+        models = max(getattr(self.config.method_options, "clusters", 1), self.config.capabilities.clusters, 1)
+        model = sum(p.numel() * p.element_size() for p in self.learner.module.parameters())
+        return (models + 1) * model + BESIDE_MODELS
 
     def split_models(self, model: Arrays) -> list[Arrays]:
         """Return the models of a request: one for each cluster where the client itself chooses, else one.
@@ -141,9 +167,10 @@ class Enrolments:
         policy: Policy,
         accept_helpers: AcceptHelpers,
         read_names: ReadNames = no_names,
+        consent: Consent | None = None,
     ) -> None:
         self._build_learner, self._store, self._policy, self._read_names = build_learner, store, policy, read_names
-        self._accept_helpers = accept_helpers
+        self._accept_helpers, self._consent = accept_helpers, consent or Consent()
         self._runs: dict[str, EnrolledRun] = {}
         self._names: dict[str, NamesRun] = {}
         self._unfit: dict[str, float] = {}
@@ -196,18 +223,26 @@ class Enrolments:
         return None if request.catalogue else self.open_names(request)
 
     def save(self, request: EnrolRequest) -> None:
-        """Store an accepted request."""
+        """Store an accepted request, and its terms if the owner has agreed to none."""
+        self._consent.settle()
         document = {**asdict(request), "enrolment": fingerprint(request)}
         self._store.write(request.run, ENROLMENT, json.dumps(document).encode())
 
     def _accept(self, request: EnrolRequest) -> tuple[RunConfig, AcceptedHelpers | None]:
-        """Return the configuration and the helpers of a run that the policy allows."""
+        """Return the configuration and the helpers of a run that the policy and the contract allow."""
         self._policy.check_names(*read_names(request.config))
         config = _read_config(request.config)
         self._policy.check(config)
         _check_same_run(self._store, request.run, config)
         is_summed = config.privacy.resolved_trust == "helpers"
-        return config, self._accept_helpers(request.helpers, request.run) if is_summed else None
+
+        def agree(helpers: Sequence[str]) -> None:
+            self._consent.check(terms_of(config, helpers))
+
+        if is_summed:
+            return config, self._accept_helpers(request.helpers, request.run, agree)
+        agree(())
+        return config, None
 
     def _open(self, enrolment: str, request: EnrolRequest) -> EnrolledRun:
         if not request.catalogue:
@@ -279,7 +314,8 @@ def _check_same_run(store: Store, run: str, config: RunConfig) -> None:
     if not stored:
         return
     before = from_json(json.loads(stored)["config"])
-    for key in ("method", "task", "model"):
+    sums_alone = config.method == before.first  # of which a client has no state
+    for key in ("task", "model", *(() if sums_alone else ("method",))):
         if getattr(before, key) != getattr(config, key):
             raise RefusedError(f"an earlier run '{run}' had another {key}; choose another run-id")
     if before.privacy.unit != config.privacy.unit:

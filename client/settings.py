@@ -3,9 +3,10 @@
 The server cannot set them.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from flwr.app import Context
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError
@@ -13,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from client.data.tables.schema import Dates, Decimal, Dialect
 from common.errors import ConfigError
+from common.files import expand_home
 from common.options import Scalar, kebab
 
 
@@ -26,6 +28,14 @@ def _check_shard(shard: str) -> str:
 def _check_columns(lines: str) -> str:
     Dialect.of(lines.splitlines())
     return lines
+
+
+def _check_tables(text: str) -> str:
+    try:
+        Dialect.of(**json.loads(text or "{}"))
+    except (ValueError, TypeError):
+        raise ConfigError(f'tables {text!r}: write options of tables as JSON, such as {{"skip_lines": 2}}') from None
+    return text
 
 
 class ClientSettings(BaseSettings):
@@ -56,7 +66,10 @@ class ClientSettings(BaseSettings):
     """Decimal mark in the data's tables: `auto`, `point` or `comma`."""
 
     dates: Dates = "auto"
-    """Form of times in the data's tables: `auto`, `iso`, `unix`, `excel`, `dmy` or `mdy`."""
+    """Form of times in the data's tables: `auto`, `iso`, `unix`, `excel`, `dmy`, `mdy`, `ymd` or `order`."""
+
+    tables: Annotated[str, AfterValidator(_check_tables)] = ""
+    """Options of reading tables as JSON, such as `{"skip_lines": 2}`; they precede those above."""
 
     data_seed: int = 0
     """Seed of the demo data."""
@@ -64,10 +77,16 @@ class ClientSettings(BaseSettings):
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$")] = ""
     """Stable public name of this client; empty for the node's id."""
 
+    key: Path | None = None
+    """Private key of the node, which signs uploads to secure sums.
+
+    None: a key in the folder of private state.
+    """
+
     hub: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$")] = ""
     """Public name of the hub that hosts this client; empty for a client with a node of its own."""
 
-    state_dir: Path = Field(default_factory=lambda: Path.home() / ".fedloom" / "state")
+    state_dir: Path = Field(default_factory=lambda: expand_home(Path("~/.fedloom/state")))
     """Folder of private state."""
 
     ledgers: Path | None = None
@@ -75,6 +94,18 @@ class ClientSettings(BaseSettings):
 
     policy: Path | None = None
     """The owner's policy file (TOML)."""
+
+    server: str = ""
+    """Identity of the server, for the terms that the owner agreed to; `fedloom join` takes that of its CA."""
+
+    device: str = "cpu"
+    """Device of local training, as `choose_device` returns it."""
+
+    accept: Literal["", "policy"] = ""
+    """`policy` agrees to each run that the policy allows.
+
+    Otherwise the first terms of a server are the most that it can ask for.
+    """
 
     @classmethod
     def from_options(cls, options: Mapping[str, Scalar]) -> Self:
@@ -118,7 +149,8 @@ class ClientSettings(BaseSettings):
     @property
     def dialect(self) -> Dialect:
         """Columns and forms of the data's tables."""
-        return Dialect.of(self.columns.splitlines(), self.decimal, self.dates)
+        apart = {"columns": self.columns.splitlines(), "decimal": self.decimal, "dates": self.dates}
+        return Dialect.of(**{**apart, **json.loads(self.tables or "{}")})
 
     @property
     def part(self) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from safetensors.torch import save
 
 from client.training.stacks import TOUCHED, Tensors, at, own_rows_of
 from common.errors import StateError, WireError
-from common.files import write_atomically
+from common.files import FORMAT, check_format, write_atomically
 
 
 @dataclass(frozen=True)
@@ -119,18 +119,20 @@ class DiskStore:
         """Return the state of a run, as in `Store`.
 
         Raises:
-            StateError: The file is not a readable client state.
+            StateError: The file is not a readable client state, or of a newer program.
         """
         path = self._folder(run) / "memory.safetensors"
         if not path.exists():
             return ClientMemory()
         try:
             with safe_open(path, framework="pt") as file:
+                about = file.metadata() or {}
+                check_format(path, about.get(FORMAT, "1"))
                 groups: dict[str, Tensors] = {}
                 for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
                     group, _, name = key.partition("/")
                     groups.setdefault(group, {})[name] = file.get_tensor(key)
-                return ClientMemory(int(json.loads((file.metadata() or {})["memory"])["round"]), groups)
+                return ClientMemory(int(json.loads(about["memory"])["round"]), groups)
         except (SafetensorError, KeyError, ValueError) as error:
             raise StateError(
                 f"{path} is not a client state ({error}); move it away to start this run with a new state"
@@ -139,7 +141,8 @@ class DiskStore:
     def save(self, run: str, memory: ClientMemory) -> None:
         """Replace the state of a run, as in `Store`."""
         flat = {f"{group}/{n}": t.contiguous() for group, named in memory.groups.items() for n, t in named.items()}
-        self.write(run, "memory.safetensors", save(flat, {"memory": json.dumps({"round": memory.round})}))
+        about = {FORMAT: "1", "memory": json.dumps({"round": memory.round})}
+        self.write(run, "memory.safetensors", save(flat, about))
 
     def read(self, run: str, name: str) -> bytes:
         """Return a document of a run, as in `Store`."""

@@ -7,7 +7,6 @@ from common.methods.planners import ArmOptions, PlannerOptions, PlannerSpec
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, MetricSpec
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
-from common.tasks.counts import CountStatistics
 from common.tasks.options import Capabilities, ModelVariant, NamedRows, TaskOptions
 from common.tasks.spec import Objective, TaskRun, TaskSpec
 from common.tasks.vocabulary import Vocabulary, check_names
@@ -24,7 +23,6 @@ __all__ = [
     "Arrays",
     "Capabilities",
     "ConfigError",
-    "CountStatistics",
     "DataError",
     "FedloomError",
     "Floats",

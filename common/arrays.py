@@ -5,7 +5,10 @@ require the same names on both sides and keep the left side's order.
 """
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add as add_numbers
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,9 +45,17 @@ def scale(arrays: Mapping[str, Array], factor: float) -> Arrays:
     return {name: (a * factor).astype(a.dtype) for name, a in arrays.items()}
 
 
+def total_of(values: Iterable[float]) -> float:
+    """Return the sum from left to right: the same bits on every Python.
+
+    `sum` of floats has others from Python 3.12 on.
+    """
+    return reduce(add_numbers, values, 0.0)
+
+
 def norm(arrays: Mapping[str, Array]) -> float:
     """Return the L2 norm of all arrays read as one vector; 0 without arrays."""
-    return float(np.sqrt(sum(float(np.sum(np.square(a, dtype=np.float64))) for a in arrays.values())))
+    return math.sqrt(total_of(float(np.sum(np.square(a, dtype=np.float64))) for a in arrays.values()))
 
 
 def mean(members: Iterable[Mapping[str, Array]], weights: Sequence[float]) -> Arrays:
@@ -53,7 +64,7 @@ def mean(members: Iterable[Mapping[str, Array]], weights: Sequence[float]) -> Ar
     Raises:
         ValueError: `members` is empty, or the weights sum to zero or less.
     """
-    total = float(sum(weights))
+    total = total_of(weights)
     if total <= 0:
         raise ValueError("a mean needs at least one member of positive weight")
     result: Arrays = {}

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from common.arrays import Array, Arrays, Floats, add_prefix, group
+from common.arrays import Array, Arrays, Floats, add_prefix, group, total_of
 from common.errors import ConfigError
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import split_rows
@@ -284,8 +284,8 @@ class Contribution:
     def record(self, members: Sequence[Member]) -> None:
         """Add members whose arrays are in the sums."""
         self.members += members
-        self.weight += sum(member.weight for member in members)
-        self.weighted_steps += sum(member.weight * member.steps for member in members)
+        self.weight += total_of(member.weight for member in members)
+        self.weighted_steps += total_of(member.weight * member.steps for member in members)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,9 @@ FedloomError
 ├── WireError            a message does not fit the schema (names payload and field)
 ├── RefusedError         the client's policy forbids what the server requests
 ├── StateError           private state on disk is unreadable or belongs to other data
+│   ├── NewerFormatError a newer fedloom wrote the file
 │   └── LedgerError      the privacy ledger is missing, damaged, rolled back or not writable; nothing is released
+├── FullDiskError        a disk has too little room for a round; the work waits for more
 ├── ConnectError         the server is unreachable or refuses this client
 ├── QuorumError          too few clients replied for the round to count
 ├── BudgetSpentError     no further round is affordable or worth its cost; the run keeps its model
@@ -76,8 +78,16 @@ class StateError(FedloomError):
     """Private state on disk that is unreadable or belongs to other data."""
 
 
+class NewerFormatError(StateError):
+    """File of a newer fedloom, whose format this one does not read."""
+
+
 class LedgerError(StateError):
     """Privacy ledger that is missing, damaged, rolled back or not writable; nothing is released."""
+
+
+class FullDiskError(FedloomError):
+    """Disk with too little room for a round; the work waits for more."""
 
 
 class ConnectError(FedloomError):

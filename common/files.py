@@ -1,11 +1,28 @@
-"""Atomic file replacement, and locks of folders against other processes."""
+"""Atomic file replacement, versions of formats, room on disks, and locks against other processes."""
 
 import errno
 import logging
 import os
-from collections.abc import Iterator
+import shutil
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from common.errors import ConfigError, FullDiskError, NewerFormatError, StateError
+from common.text import size
+
+
+def expand_home(path: Path) -> Path:
+    """Return a path with the home folder of this user in place of a leading `~`.
+
+    Raises:
+        ConfigError: The user has none.
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ConfigError(f"no home folder for {path}; set HOME, or name a folder with --state-dir") from None
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
@@ -18,6 +35,22 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
         put_in_place(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def append_whole(path: Path, lines: bytes, *, mode: int = 0o600) -> None:
+    """Append whole lines, or nothing; a new file has permissions `mode`.
+
+    Raises:
+        OSError: The lines do not fit.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, mode)
+    try:
+        before = os.fstat(handle).st_size
+        if os.write(handle, lines) < len(lines):  # the disk is full now
+            os.ftruncate(handle, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    finally:
+        os.close(handle)
 
 
 def remove_drafts(*folders: Path) -> None:
@@ -33,6 +66,78 @@ def put_in_place(draft: Path, path: Path) -> None:
         os.fsync(file.fileno())
     draft.replace(path)
     sync_folder(path.parent)
+
+
+FORMAT = "format_version"
+"""Key of the version of a stored file's format; files without it have version 1."""
+
+
+def check_format(name: Path | str, found: object, newest: int = 1) -> int:
+    """Return the version of a stored file's format, which this program reads.
+
+    Args:
+        name: Name of the file in messages.
+        found: Version in the file, as a number or its text.
+        newest: Newest version that this program reads.
+
+    Raises:
+        NewerFormatError: A newer program wrote the file.
+        StateError: The version is not a positive number.
+    """
+    text = str(found)
+    if not (text.isascii() and text.isdecimal()) or int(text[:9]) < 1:
+        raise StateError(f"{name} is damaged: its format is {text[:20]!r}; restore it from a backup")
+    if int(text[:9]) > newest:
+        raise NewerFormatError(
+            f"{name} was written by a newer fedloom (format {text[:9]}; this one reads up to {newest}); update fedloom"
+        )
+    return int(text)
+
+
+LEAST_ROOM = 64 * 2**20
+"""Free bytes of a disk without which no round begins."""
+
+DISK_FULL = "disk full"
+"""Beginning of every text about a disk without room."""
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of full disks."""
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at a full disk."""
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free bytes of the disk of a folder, which may not exist yet."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def find_shortage(*folders: Path, needed: int = LEAST_ROOM) -> str:
+    """Return a text about the fullest disk of these folders, without a path; empty if there is room."""
+    least = min(map(free_bytes, folders))
+    return "" if least >= needed else f"{DISK_FULL}: {size(least)} are free, {size(needed)} needed for a round"
+
+
+def require_room(*folders: Path) -> None:
+    """Accept work that writes to these folders.
+
+    Raises:
+        FullDiskError: A disk has too little room.
+    """
+    if shortage := find_shortage(*folders):
+        raise FullDiskError(f"{shortage}; waiting for room")
+
+
+def await_room(
+    *folders: Path, report: Callable[[str], None], needed: int = LEAST_ROOM, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Wait until the disks of these folders have the bytes needed; report once that the wait begins."""
+    if shortage := find_shortage(*folders, needed=needed):
+        report(shortage)
+        while find_shortage(*folders, needed=needed):
+            sleep(LOOK_SECONDS)
 
 
 def close_to_others() -> None:

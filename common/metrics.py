@@ -103,8 +103,15 @@ NDCG = share("ndcg*", "ndcg@*", "NDCG @*", "Right answers among the first *, dis
 EXAMPLES = MetricSpec("examples", "examples", "Examples", "", 0, "Number of training records of each client.")
 """Number of records; not a metric, but reported per client like one."""
 
-MODEL_FAMILIES = (MetricFamily("cluster_", "cluster model"), MetricFamily("global_", "shared model"))
-"""Metrics of the shared model of a client that also has a personalized model."""
+SUMS_ALONE = MetricFamily("sums_", "sums alone")
+"""Metrics of the closed form on top of which a network has trained."""
+
+MODEL_FAMILIES = (
+    MetricFamily("cluster_", "cluster model"),
+    MetricFamily("global_", "shared model"),
+    SUMS_ALONE,
+)
+"""Metrics of further models: the shared one beside a personalized one, and sums alone."""
 
 USED = MetricFamily("used_", "as clients use it")
 """Metric of what clients use: each its model, or a baseline that is better on its own validation data."""

@@ -43,6 +43,17 @@ def fingerprint(key: NodeKey) -> str:
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
+def fresh_node_key() -> ec.EllipticCurvePrivateKey:
+    """Return a new private key of a node."""
+    return ec.generate_private_key(ec.SECP384R1())
+
+
+def simulated_node_key(name: str) -> ec.EllipticCurvePrivateKey:
+    """Return a private key that follows from a client's name, for simulations; it protects nothing."""
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
+    return ec.derive_private_key(seed + 1, ec.SECP384R1())
+
+
 def file_name(fingerprint: str) -> str:
     """Return a fingerprint in characters of a file name."""
     return fingerprint.removeprefix("SHA256:").translate(_FILE_CHARACTERS)

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterable
 
 ESCAPE_SEQUENCE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(\x07|\x1b\\)?|.)?", re.DOTALL)
@@ -14,6 +15,15 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 def count(number: int, noun: str) -> str:
     """Return a quantity with its noun: `1 client`, `2 clients`, `1,200 clients`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+ZERO_WIDTH = re.compile("[\u200b-\u200d\u2060\ufeff]")
+"""Characters without width that hide in names: spaces, joiners and byte-order marks."""
+
+
+def one_name(text: str) -> str:
+    """Return the one form of a name: composed Unicode (NFC), trimmed, without characters of zero width."""
+    return text.strip() if text.isascii() else ZERO_WIDTH.sub("", unicodedata.normalize("NFC", text)).strip()
 
 
 def printable(text: str, longest: int = 300) -> str:

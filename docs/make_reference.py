@@ -28,7 +28,7 @@ from server.record import events
 REFERENCE = Path(__file__).resolve().parent / "reference"
 MADE = "Made by `python docs/make_reference.py`, not edited by hand."
 WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", NoneType: "null", Arrays: "arrays"}
-KINDS = ("ENROL", "COUNTS", "ASSIGN", "TRAIN", "EVALUATE")
+KINDS = ("ENROL", "NAMES", "ASSIGN", "TRAIN", "EVALUATE")
 """Names of the message types in `common.wire.messages`, which clients answer."""
 HELPER_KINDS = ("HELPER", "PREPARE", "OPEN")
 """Names of the message types in `common.wire.messages`, which helpers answer."""

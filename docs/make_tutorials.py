@@ -1,4 +1,4 @@
-"""Make the tutorial pages: each script of docs/tutorials with the output of its cells.
+"""Make the pages of tutorials, and of notebooks that have one: scripts with the output of their cells.
 
 `python docs/make_tutorials.py [NAME ...]` runs the scripts in a temporary folder and writes the pages beside them.
 """
@@ -13,7 +13,9 @@ from pathlib import Path
 
 import jupytext
 
-TUTORIALS = Path(__file__).resolve().parent / "tutorials"
+DOCS = Path(__file__).resolve().parent
+NOTEBOOKS = [script for script in DOCS.glob("notebooks/*.py") if script.with_suffix(".md").exists()]
+SCRIPTS = {script.stem: script for script in sorted([*DOCS.glob("tutorials/*.py"), *NOTEBOOKS])}
 
 
 def sections(script: Path, *, execute: bool) -> Iterator[str]:
@@ -34,8 +36,8 @@ def sections(script: Path, *, execute: bool) -> Iterator[str]:
 
 def make(name: str) -> Path:
     """Run a script and write its page; return the page's path."""
-    page = TUTORIALS / f"{name}.md"
-    script = TUTORIALS / f"{name}.py"
+    script = SCRIPTS[name]
+    page = script.with_suffix(".md")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         os.environ["FEDLOOM_RUNS"] = folder
         page.write_text("\n\n".join(sections(script, execute=True)) + "\n", "utf-8")
@@ -43,5 +45,5 @@ def make(name: str) -> Path:
 
 
 if __name__ == "__main__":
-    for tutorial in sys.argv[1:] or sorted(path.stem for path in TUTORIALS.glob("*.py")):
+    for tutorial in sys.argv[1:] or SCRIPTS:
         print(make(tutorial))

@@ -22,20 +22,27 @@ if TYPE_CHECKING:
         RunError,
         StateError,
     )
+    from fedloom.federation import Federation
     from fedloom.methods import add_method
+    from fedloom.processes import join, serve, sweep, up
     from fedloom.queries import DataReport, Recommendation, check
     from fedloom.runs import Run, compare, load_run
     from fedloom.training import simulate
 
 _MODULES = {
     "DataReport": "fedloom.queries",
+    "Federation": "fedloom.federation",
     "Recommendation": "fedloom.queries",
     "Run": "fedloom.runs",
     "add_method": "fedloom.methods",
     "check": "fedloom.queries",
     "compare": "fedloom.runs",
+    "join": "fedloom.processes",
     "load_run": "fedloom.runs",
+    "serve": "fedloom.processes",
     "simulate": "fedloom.training",
+    "sweep": "fedloom.processes",
+    "up": "fedloom.processes",
 }
 """Name -> module that defines it."""
 
@@ -45,6 +52,7 @@ __all__ = [
     "ConnectError",
     "DataError",
     "DataReport",
+    "Federation",
     "FedloomError",
     "LedgerError",
     "QuorumError",
@@ -56,8 +64,12 @@ __all__ = [
     "add_method",
     "check",
     "compare",
+    "join",
     "load_run",
+    "serve",
     "simulate",
+    "sweep",
+    "up",
 ]
 
 

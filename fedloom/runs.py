@@ -12,6 +12,7 @@ from server.record.folder import RunDirectory
 from server.record.result import Best, Privacy, Result, Verdict
 
 if TYPE_CHECKING:
+    from fedloom.arguments import Data
     from fedloom.queries import Recommendation
 
 Row = dict[str, Any]
@@ -90,13 +91,14 @@ class Run:
         """Rows of clients: client, examples and metrics of the final model on the client's own held-out data."""
         return [{"client": name, "examples": one.examples, **one.metrics} for name, one in self.result.clients.items()]
 
-    def recommend(self, *, data: str | Path = "demo", top: int = 10, **query: str) -> list["Recommendation"]:
+    def recommend(self, *, data: "Data" = "demo", top: int = 10, **query: Any) -> list["Recommendation"]:
         """Return recommendations, best first, as `fedloom recommend` prints them.
 
         Args:
-            data: Data file or folder.
+            data: Data file or folder, or a table of pandas, polars or Arrow.
             top: Largest number of answers.
-            query: Options of the task: `user`, `session`, `market`, `item`, `seen`; see `fedloom recommend --help`.
+            query: Options of the task: `user`, `session`, `market`, `item`, `seen`; and of tables, such as `columns`; see
+                `fedloom recommend --help`.
 
         Raises:
             ConfigError: The task does not understand an option.
@@ -104,15 +106,16 @@ class Run:
         """
         from fedloom.queries import recommend
 
-        return recommend(str(self.path), str(data), top, query)
+        return recommend(str(self.path), data, top, query)
 
-    def forecast(self, *, data: str | Path = "demo", site: str = "", horizon: int = 24) -> list[Row]:
+    def forecast(self, *, data: "Data" = "demo", site: str = "", horizon: int = 24, **options: Any) -> list[Row]:
         """Return the forecast of a sensor: one row per step and variable, as `fedloom forecast --json` prints them.
 
         Args:
-            data: Data file or folder.
+            data: Data file or folder, or a table of pandas, polars or Arrow.
             site: Name of the sensor; default: the first.
             horizon: Number of steps after the last reading.
+            options: Options of the tables, such as `columns`.
 
         Raises:
             ConfigError: The run forecasts nothing.
@@ -120,7 +123,7 @@ class Run:
         """
         from fedloom.queries import forecast
 
-        return forecast(str(self.path), str(data), site, horizon)
+        return forecast(str(self.path), data, site, horizon, options)
 
     def export_onnx(self, path: str | Path, *, data: str | Path = "", unit: str = "") -> Path:
         """Write the model as an ONNX file with a model card beside it, as `fedloom export-model` does; return its path.

@@ -36,7 +36,7 @@ def main(grid: Grid, context: Context) -> None:
     settings = ServerSettings()
     if settings.processes:
         record_process(settings.processes, "the ServerApp", run=config.run_id)
-    run(grid, config, settings.runs, settings.nodes)
+    run(grid, config, settings.runs, settings.nodes, home=settings.processes.parent if settings.processes else None)
 
 
 def _named(options: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -12,7 +12,7 @@ from server.round.evaluation import Evaluator
 from server.round.intake import SingleIntake
 from server.round.method import Method
 from server.round.plan import CostPlan
-from server.round.round import Round, RoundObserver
+from server.round.round import Phase, Round, RoundObserver
 from server.round.state import RunState
 from server.round.strategy import adapt
 from server.secure.intake import SecureIntake
@@ -50,9 +50,12 @@ def build_round(
         on_decided: Callback with the decision of a planner before it is sent.
         decision: Last decision of a resumed run; it holds for the next round.
     """
-    method = build_method(config, state)
-    intake = SecureIntake(config, enrolment, method, sums) if sums else SingleIntake(config, enrolment, method, folder)
-    is_planned = config.needs_planner
-    plan = BudgetPlan(config, enrolment.roster, budget_of(config), on_decided, decision) if is_planned else CostPlan()
+    phases = []
+    for number, each in enumerate(config.phases):
+        method, plan = build_method(each, state), CostPlan()
+        intake = SecureIntake(each, enrolment, method, sums) if sums else SingleIntake(each, enrolment, method, folder)
+        if config.needs_planner:
+            plan = BudgetPlan(each, enrolment.roster, budget_of(config, number), on_decided, decision, config)
+        phases.append(Phase(each, method, intake, plan))
     evaluator = Evaluator(config, enrolment, method.assignment, MetricSums(config, sums) if sums else None)
-    return Round(config, state, method, intake, plan, evaluator, enrolment, observer or RoundObserver())
+    return Round(config, state, phases, evaluator, enrolment, observer or RoundObserver())

@@ -109,7 +109,7 @@ class ParentRun:
         if checkpoint is None:
             raise StateError(f"run '{name}' has no checkpoint; restore {self.folder.checkpoints.path}")
         state = restore(checkpoint)
-        found = sha256({**state.model, **state.statics} if self.config.capabilities.closed_form else state.model)
+        found = sha256({**state.model, **state.statics} if self.config.has_closed_form else state.model)
         if found != self.result.model_sha256:
             raise StateError(
                 f"the model of run '{name}' (sha256 {found[:16]}) is not that of its result"
@@ -176,7 +176,7 @@ def _check_sums(config: RunConfig, parent: ParentRun, state: RunState) -> None:
         ConfigError: They are others, such as lags of another horizon.
     """
     form = closed_form_of(config.task)
-    started = form.start(parent.vocabulary, config.task_options, config.privacy.unit != "none")
+    started = form.start(config.task_run(TASKS[config.task], parent.vocabulary))
     for name, rows in form.lasting.items():
         if name + NAMES in state.memory[SUMS] and tuple(rows.lists(started)) != tuple(rows.lists(state.statics)):
             run = parent.folder.path.name

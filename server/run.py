@@ -9,27 +9,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flwr.app import ArrayRecord, Message
+from flwr.app import ArrayRecord
 from flwr.serverapp import Grid
 
-from common.arrays import Arrays, group
+from common.arrays import group
 from common.config.parse import flatten, to_json
 from common.config.run import RunConfig, reason_for_replies, resolve_rows
-from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError, WireError
-from common.privacy.signal import check_signal
+from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError
+from common.privacy.signal import DrownedError, check_signal
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import FEDERATED, Vocabulary
-from common.text import count
-from common.wire.codec import decode, encode
-from common.wire.messages import COUNTS, CountsReply, CountsRequest, EnrolRequest
+from common.wire.messages import EnrolRequest
 from server.clients.enrolment import MAX_REWAIT_SECONDS, SUMS, Enrolment, HubAdmission
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import NameBindings
 from server.clients.roster import Roster, cohort_size
-from server.clients.vocabulary import find_vocabulary, sum_names
+from server.clients.vocabulary import check_noise, find_vocabulary, sum_names
 from server.compose import build_round
-from server.exchange.flower import prompt_pull
-from server.exchange.grid import Liveness, PollingGrid, RoundLimits, content_of
+from server.exchange.door import connect
+from server.exchange.grid import Liveness, PollingGrid, RoundLimits
 from server.exchange.relays import HubGrid
 from server.parent import continue_state, extend_vocabulary, find_repeated
 from server.planning.planner import read_round_decision
@@ -40,8 +38,8 @@ from server.record.result import Result
 from server.record.withdrawal import complete_receipts, read_forgotten
 from server.round.round import Round, RoundObserver
 from server.round.state import RunState
-from server.secure.counts import NAME_CHANNELS, sum_masked_counts, sum_masked_names
-from server.secure.parties import Parties, check_counts, find_oversize, find_parties, resolve_counts
+from server.secure.names import NAME_CHANNELS, sum_masked_names
+from server.secure.parties import Parties, find_oversize, find_parties
 from server.secure.sums import HelperSums
 
 
@@ -135,7 +133,12 @@ OnRound = Callable[[RunState], None]
 
 
 def run(
-    grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None, on_round: OnRound = RoundObserver.on_round
+    grid: Grid,
+    config: RunConfig,
+    runs: Path,
+    nodes: Path | None = None,
+    on_round: OnRound = RoundObserver.on_round,
+    home: Path | None = None,
 ) -> Result:
     """Train to the end; all results are in `runs/<id>/`.
 
@@ -145,6 +148,7 @@ def run(
         runs: Folder with one folder per run.
         nodes: Folder with the names of clients by their keys; None if names are not bound to keys.
         on_round: Callback before each round, with the state after the last one. Its checkpoint and its line are written.
+        home: Folder of the SuperLink, whose disk needs room for a round too; None without one.
 
     Raises:
         ConfigError: Another process works on the run.
@@ -157,8 +161,7 @@ def run(
         folder.config()  # raises at once if there is no such run, and creates no folder
     catalogue = _known_catalogue(config, folder)
     with folder.lock(wait=LOCK_SECONDS):
-        pull = prompt_pull(grid, min(config.federation.deadline, config.federation.upload))
-        hubs = HubGrid(grid, pull)
+        hubs = HubGrid(connect(grid, min(config.federation.deadline, config.federation.upload)))
         liveness = Liveness(hubs.get_nodes)
         at = Connection(hubs, folder, nodes, liveness)
         oversize = partial(find_oversize, vocabulary=catalogue) if catalogue else lambda config: ""
@@ -166,8 +169,13 @@ def run(
         if catalogue is None:
             parties, catalogue = _find_catalogue(at, parties)
         elif not config.resume:
-            parties = parties.resolved(partial(_resolve, catalogue))
-        return _run(at, parties, catalogue, on_round)
+            parties = parties.resolved(partial(resolve_rows, vocabulary=catalogue))
+
+        def before_round(state: RunState) -> None:
+            folder.await_room(*([home] if home else []))
+            on_round(state)
+
+        return _run(at, parties, catalogue, before_round)
 
 
 @dataclass(frozen=True)
@@ -227,9 +235,11 @@ def _find_catalogue(at: Connection, parties: Parties) -> tuple[Parties, Vocabula
         folder.configure(flatten(config))
     parties.save()
     quiet, (enrolment, journal) = at.connect(parties)(), at.invite(parties, "")
-    sums, roster = parties.sums(folder.append), enrolment.roster
+    roster = enrolment.roster
+    sums = parties.sums(folder.append, roster)
     try:
         enrolment.assemble(quiet, max(config.federation.min_clients, config.federation.min_holders))
+        check_noise(config, len(roster.select_trainable(quiet.get_node_ids())))
         add_up = partial(sum_masked_names, quiet, roster, sums) if sums else partial(sum_names, quiet, roster)
         catalogue = extend_vocabulary(config, folder, partial(find_vocabulary, config, add_up))
         if parties.roster and (reason := find_oversize(config, catalogue)):
@@ -237,7 +247,7 @@ def _find_catalogue(at: Connection, parties: Parties) -> tuple[Parties, Vocabula
     except FedloomError as error:
         journal.finish(RunState(0, {}), error=error)
         raise
-    parties = parties.resolved(partial(_resolve, catalogue))
+    parties = parties.resolved(partial(resolve_rows, vocabulary=catalogue))
     folder.configure(flatten(parties.config))
     folder.write_catalogue(json.loads(catalogue.to_json()))
     if sums:
@@ -247,36 +257,37 @@ def _find_catalogue(at: Connection, parties: Parties) -> tuple[Parties, Vocabula
 
 def _run(at: Connection, parties: Parties, catalogue: Vocabulary, on_round: OnRound) -> Result:
     config, folder, connect = parties.config, at.folder, at.connect(parties)
-    check_counts(config)
     at.grid.sums = not reason_for_replies(config)
     state, totals = _load_or_create(folder, config, catalogue)
     parties.save()
     quiet, (enrolment, journal) = connect(), at.invite(parties, catalogue.to_json())
     if totals:
         journal.resume(totals)
-    sums = parties.sums(folder.append)
+    sums = parties.sums(folder.append, enrolment.roster)
     strategy = _build_round(config, state, enrolment, journal, folder, sums, on_round)
     journal.open(strategy.state)
-    recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.intake.take), False
+    recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.take), False
     try:
         enrolment.assemble(recorded, config.federation.min_clients)
-        examples = {client.name: client.examples for client in enrolment.roster.clients.values()}
-        journal.start(catalogue, find_repeated(config, folder, examples))
         has_started = True
         if not state.round:
             _check_signal(config, state, quiet, enrolment.roster)
-        if config.task_options.count_offset and not state.statics and not (parties.roster and state.round):
-            strategy.state = _start_from_counts(quiet, enrolment, strategy.state, sums, config, catalogue)
+        examples = {client.name: client.examples for client in enrolment.roster.clients.values()}
+        journal.start(catalogue, find_repeated(config, folder, examples))
         early = train(strategy, recorded, journal)
         journal.choice.conclude(strategy, recorded)
     except FedloomError as error:
+        if isinstance(error, DrownedError) and config.first:
+            log.warning("%s; the run takes the sums of %s alone, with the whole budget", error, config.first)
+            folder.discard()
+            return _run(at, parties.resolved(lambda config: config.phases[0]), catalogue, on_round)
         if parties.are_optional and not has_started:
             folder.discard()
             return _run(at, parties.without_helpers(error), catalogue, on_round)
         journal.finish(strategy.state, error=error)
         raise
     result = journal.finish(strategy.state, early)
-    complete_receipts(folder.path.parent, result, is_solved=config.capabilities.closed_form)
+    complete_receipts(folder.path.parent, result, is_solved=config.has_closed_form)
     parties.dismiss()  # afterwards: a run that is killed before its result needs its helpers
     return result
 
@@ -319,10 +330,6 @@ def _build_round(
     )
 
 
-def _resolve(vocabulary: Vocabulary, config: RunConfig, clients: int) -> RunConfig:
-    return resolve_rows(resolve_counts(vocabulary, config, clients), vocabulary)
-
-
 def _build_enrolment(
     config: RunConfig,
     invitation: EnrolRequest,
@@ -345,53 +352,8 @@ def _build_enrolment(
         names=names,
         ledgers=LedgerHeads(nodes, config.task, ledger_owner),
         hubs=HubAdmission(hubs, names, SUMS if config.privacy.resolved_trust == "helpers" else ""),
-        poll_cap=config.federation.poll_cap,
         forgets=forgotten.forgets if forgotten else lambda client: False,
     )
-
-
-AddCounts = Callable[[Arrays, Arrays], Arrays]
-"""Function that adds one client's counts to earlier sums; raises WireError."""
-
-
-def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, add: AddCounts) -> RunState:
-    """Return the state with the sum of all clients' counts among its statics.
-
-    Late-joining clients are not included.
-
-    Raises:
-        DataError: No client has training data.
-        QuorumError: No client shared its counts.
-    """
-    clients = sorted(roster.select_trainable(grid.get_node_ids()).values(), key=lambda client: client.name)
-    if not clients:
-        raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
-    requests = [Message(encode(CountsRequest(c.enrolment)), c.node, COUNTS) for c in clients]
-    total: Arrays = {}
-    reasons: set[str] = set()
-    for reply in grid.send_and_receive(requests):
-        try:
-            total = add(total, decode(CountsReply, content_of(reply)).counts)
-        except WireError as error:
-            reasons.add(str(error))
-            log.warning("%s: counts are left out: %s", roster.name(reply.metadata.src_node_id), error)
-    if not total:
-        advice = "no client shared its counts; set count-offset=false in the task's options to train without them"
-        raise QuorumError("; ".join((advice, *sorted(reasons))))
-    return replace(state, statics=total)
-
-
-def _start_from_counts(
-    grid: PollingGrid,
-    enrolment: Enrolment,
-    state: RunState,
-    sums: HelperSums | None,
-    config: RunConfig,
-    catalogue: Vocabulary,
-) -> RunState:
-    if sums:
-        return sum_masked_counts(grid, enrolment.roster, state, sums, config, catalogue)
-    return sum_counts(grid, enrolment.roster, state, partial(TASKS[config.task].add_counts, vocabulary=catalogue))
 
 
 def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabulary) -> tuple[RunState, dict[str, Any]]:
@@ -400,14 +362,15 @@ def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabula
         folder.resume(flatten(config.model_copy(update={"resume": False})))
         if checkpoint := folder.checkpoints.load_latest():
             return restore(checkpoint), checkpoint.state["journal"]
-    from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
+    from common.models import parameters_of
 
     spec = TASKS[config.task]
-    closed_form = spec.closed_form if config.capabilities.closed_form else None
-    model = {} if closed_form else parameters(build_model(spec, config.task_run(spec, catalogue)))
-    started = closed_form.start(catalogue, config.task_options, config.privacy.unit != "none") if closed_form else {}
+    task_run, capabilities = config.task_run(spec, catalogue), config.phases[0].capabilities
+    closed_form = spec.closed_form if config.has_closed_form else None
+    model = parameters_of(config, catalogue)
+    started = closed_form.start(task_run) if closed_form else {}
     if closed_form and config.privacy.resolved_trust == "helpers":
-        started = closed_form.limit_masked(started, int(config.capabilities.min_count > 0))
+        started = closed_form.limit_masked(started, int(capabilities.min_count > 0))
     initial = RunState(0, model, statics=started)
     if config.start_from:
         initial = continue_state(config, catalogue, initial, folder)

@@ -35,8 +35,9 @@ def _with_changelog() -> list[Path]:
 
 @cache
 def options() -> Mapping[tuple[str, ...], set[str]]:
-    """Return every command, as words after `fedloom`, with its options."""
-    return dict(_options(typer.main.get_command(app), ()))
+    """Return every command, as words after `fedloom`, with its options; a sweep takes those of a simulation too."""
+    found = dict(_options(typer.main.get_command(app), ()))
+    return {**found, ("sweep",): found["sweep",] | found["simulate",]}
 
 
 def _options(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], set[str]]]:

@@ -141,8 +141,7 @@ def read_partition_apart(
     """
     if is_demo(source):
         return read_partition(task, source, part, seed, vocabulary)
-    form = {"columns": dict(dialect.columns), "decimal": dialect.decimal, "dates": dialect.dates}
-    order = [task, source, part, seed, vocabulary and vocabulary.to_json(), form]
+    order = [task, source, part, seed, vocabulary and vocabulary.to_json(), dialect.to_fields()]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-P", "-m", __name__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as child:
@@ -172,7 +171,7 @@ def main() -> None:
         arrays: list[Array] = []
         try:
             vocabulary = read_vocabulary(task, names) if names else None
-            dataset = read_partition(task, source, tuple(part), seed, vocabulary, Dialect(**form))
+            dataset = read_partition(task, source, tuple(part), seed, vocabulary, Dialect.of(**form))
             answer: dict[str, Any] = {DATASET: encode_column([dataset], arrays)}
         except FedloomError as error:
             answer = {ERROR: [type(error).__name__, error.args, vars(error)]}

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from client.data.tables.account import Nouns, Reading
 from client.data.tables.files import CHUNK
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from common.arrays import Ints
@@ -22,12 +23,14 @@ from common.tasks.spec import VocabularyT
 TEST_MARK = "::"
 """Separator of a source and its test file: `clicks.txt::held-out.txt`."""
 
-NESTED = tuple(
-    f"{folder}{name}"
-    for folder in ("", "*/")
-    for name in ("automations.y*ml", "automations/**/*.y*ml", ".storage/core.*_registry", "*.parquet")
+NESTED = (
+    "**/*.y*ml",
+    *(f"{folder}{name}" for folder in ("", "*/") for name in (".storage/core.*_registry", "*.parquet")),
 )
 """Files of data below the folders of a source, besides all files in the source itself."""
+
+LIVE, SECRETS = "configuration.yaml", "secrets.yaml"
+"""File of a folder that Home Assistant works in, with logs and databases; file that is never read."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,12 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
     digest = hashlib.sha256(f"{source if is_demo(source) else ''}|{part}|{seed}".encode())
     path, test = split_test_file(source)
     try:
-        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        is_live = (path / LIVE).is_file()
+        for file in [] if is_live else sorted(path.iterdir()) if path.is_dir() else [path]:
             if file.is_file():
                 _add_file(digest, file)
-        for file in sorted({file for pattern in NESTED for file in path.glob(pattern) if file.parent != path}):
+        nested = {file for pattern in NESTED for file in path.glob(pattern) if file.is_file() and file.name != SECRETS}
+        for file in sorted(file for file in nested if is_live or file.parent != path):
             digest.update(str(file.relative_to(path)).encode())
             _add_file(digest, file)
         if test:
@@ -161,12 +166,14 @@ class Dataset(Generic[VocabularyT, UnitT]):
         vocabulary: Names that indices refer to: the reader's argument, or the names in the data.
         notes: Messages of the reader to the owner, such as dropped duplicates; without names of units.
         clients: Names of the units of each client, if a column of the source partitions them.
+        reading: Rows that were kept, merged and left out; None for sources without rows.
     """
 
     units: tuple[UnitT, ...]
     vocabulary: VocabularyT
     notes: tuple[str, ...] = ()
     clients: tuple[tuple[str, ...], ...] = ()
+    reading: Reading | None = None
 
 
 AnyDataset = Dataset[Any, Any]
@@ -183,34 +190,6 @@ def floor_share(share: float, count: int) -> int:
     return math.floor(share * count + 1e-9)
 
 
-Nouns = tuple[str, str]
-"""Singular and plural."""
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """Rows that are not used, for one reason.
-
-    Args:
-        count: Number of them.
-        noun: Noun, such as `duplicate rule`.
-        reason: Rest of the sentence, such as `dropped`.
-        example: Place of the first; empty if unknown.
-    """
-
-    count: int
-    noun: Nouns
-    reason: str
-    example: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.count:,} {self.noun[self.count != 1]} {self.reason}"
-
-    def repeats(self, note: str) -> bool:
-        """Return True if a note of a reader has the same number and reason."""
-        return note in {f"{self.count} {noun} {self.reason}" for noun in self.noun}
-
-
 @dataclass(frozen=True, eq=False)
 class DataSummary:
     """Records of U units, in the order of the data set.
@@ -223,7 +202,6 @@ class DataSummary:
         need: Advice for units without examples: a sentence without a full stop.
         example: Noun of an example; None for the noun of a record.
         totals: Noun, singular -> number, such as devices.
-        dropped: Rows that are not used.
         remarks: Sentences about single units, which name them.
     """
 
@@ -234,5 +212,4 @@ class DataSummary:
     need: str
     example: Nouns | None = None
     totals: Mapping[str, int] = field(default_factory=dict)
-    dropped: tuple[Dropped, ...] = ()
     remarks: tuple[str, ...] = ()

@@ -1,8 +1,10 @@
 """Data sets of every task: reading a source, partition of units among clients, and titles of items."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +12,6 @@ from client.data.dataset import (
     TEST_MARK,
     AnyDataset,
     Dataset,
-    Nouns,
     Source,
     UnitT,
     demo_range,
@@ -18,6 +19,7 @@ from client.data.dataset import (
     split_test_file,
     split_variant,
 )
+from client.data.tables.account import Nouns
 from client.data.tables.files import (
     TEST,
     VALIDATION,
@@ -58,9 +60,14 @@ def read_all(
         if vocabulary is not None and vocabulary != demo:
             problem = "the embedded data do not fit the vocabulary of this federation"
             raise VocabularyError(f"{problem}; set --data to your own data")
-        return Dataset(generate(*units, seed), demo)
+        return Dataset(_generate(generate, *units, seed), demo)
     dataset = kind.read(Source(source, dialect), vocabulary, seed)
     return with_clients(dataset) if dialect.partition else dataset
+
+
+@lru_cache(maxsize=1)  # a client checks its data at the start, and reads them when a run begins
+def _generate(generate: Callable[..., tuple[UnitT, ...]], start: int, stop: int, seed: int) -> tuple[UnitT, ...]:
+    return generate(start, stop, seed)
 
 
 def read_partition(
@@ -170,8 +177,8 @@ def partition_read(
     partitions = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
     if not is_demo(data):
         return partitions
-    sources = [demo_partition(task, data, (k, len(partitions))) for k in range(len(partitions))]
-    return [read_all(task, source, vocabulary=whole.vocabulary) for source in sources]
+    cuts = [len(whole.units) * k // len(partitions) for k in range(len(partitions) + 1)]
+    return [replace(whole, units=whole.units[start:end]) for start, end in pairwise(cuts)]
 
 
 def with_clients(dataset: AnyDataset) -> AnyDataset:

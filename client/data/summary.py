@@ -1,26 +1,17 @@
 """Forms of a table that its reader recognized, for its owner."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow
-import pyarrow.compute as pc
 from pyarrow import types
 
-from client.data.dataset import Nouns
+from client.data.tables.account import Nouns
 from client.data.tables.schema import CELL_LENGTH, TableSchema, escape, normalize_title
-from client.data.tables.table import (
-    DAY,
-    EXCEL_EPOCH,
-    FIRST,
-    MICROSECONDS_FROM,
-    MILLISECONDS_FROM,
-    SLASHED,
-    Table,
-    match_cells,
-    to_flags,
-)
+from client.data.tables.table import Table, match_cells, sign_of, to_flags
+from client.data.tables.times import COMPACT, DAY, EXCEL_EPOCH, FIRST, HALF_DAY, SLASHED, UNITS, of_compact
 
 
 def amount(number: int, noun: Nouns) -> str:
@@ -43,13 +34,15 @@ def separator_of(table: Table) -> str:
 def aliases_of(table: Table) -> dict[str, str]:
     """Return title -> name of each column whose title is spelt otherwise."""
     return {
-        escape(title): name for name, title in table.titles.items() if normalize_title(title) != normalize_title(name)
+        escape(title): name
+        for name, title in table.titles.items()
+        if title and normalize_title(title) != normalize_title(name)
     }
 
 
 def ignored_columns(table: Table) -> list[str]:
     """Return the titles of the columns that are not read."""
-    titles = set(table.titles.values())
+    titles = {part for title in table.titles.values() for part in (title, *title.split("+"))}
     return [escape(title) for title in table.cells.titles if title not in titles and title]
 
 
@@ -63,14 +56,6 @@ def decisions(table: Table, schema: TableSchema) -> Iterator[str]:
             yield f"{titled}: {decision}"
 
 
-def time_range(table: Table, schema: TableSchema) -> tuple[float, float] | None:
-    """Return the first and the last date of a table in seconds from 1970; None without dates."""
-    names = [column.name for column in schema.columns if column.kind == "time" and column.name in table]
-    found = [pc.min_max(table.columns[name]).as_py() for name in names]
-    ends = [(one["min"], one["max"]) for one in found if one["min"] is not None and one["max"] >= FIRST]
-    return ends[0] if ends else None
-
-
 def iso(seconds: float) -> str:
     """Return a time as ISO 8601 in UTC, without a clock time at midnight."""
     moment = datetime.fromtimestamp(seconds, UTC)
@@ -78,22 +63,23 @@ def iso(seconds: float) -> str:
 
 
 def _number_form(table: Table, name: str) -> str:
-    """Return the decimal mark of a column with commas."""
+    """Return the decimal mark of a column with commas, or the sign that its cells have."""
     text = table.texts[name]
     if not types.is_string(text.type):
         return ""
-    commas = to_flags(pc.match_substring(text, ","))
+    commas = to_flags(match_cells(text, r"[,%\p{Sc}]"))
     if not commas.any():
         return ""
     row = int(commas.argmax())
     cell, value = text[row].as_py().strip(), table.columns[name][row].as_py()
-    mark = "comma" if value == _as_comma(cell) else "point"
-    return f"decimal {mark} ('{escape(cell, CELL_LENGTH)}' is {value:.12g})"
+    sign = sign_of(cell)
+    mark = "comma" if value == _as_comma(cell.replace(sign, "")) else "point"
+    return f"{f'without {sign}' if sign else f'decimal {mark}'} ('{escape(cell, CELL_LENGTH)}' is {value:.12g})"
 
 
 def _as_comma(cell: str) -> float | None:
     try:
-        return float(cell.replace(".", "").replace(" ", "").replace(",", "."))
+        return float(re.sub(r"[.\s]", "", cell).replace(",", "."))
     except ValueError:
         return None
 
@@ -111,8 +97,10 @@ def _time_form(table: Table, name: str) -> str:
     cell, value = str(text[row].as_py()).strip(), seconds[row].as_py()
     form = _form_of(cell, value)
     if slashed.any():
-        is_day = datetime.fromtimestamp(value, UTC).day == int(cell.replace("-", "/").partition("/")[0])
-        form = "day before month" if is_day else "month before day"
+        first, second, _ = map(int, re.findall(r"\d+", cell)[:3])
+        order = {"day before month": f"{first}/{second}", "month before day": f"{second}/{first}"}
+        moment = datetime.fromtimestamp(value, UTC)
+        form = next((form for form, day in order.items() if day == f"{moment:%-d/%-m}"), "year before month")
     if form == ISO_DATES:
         return form
     return f"{form} ('{escape(cell, CELL_LENGTH)}' is {iso(value)})" if value >= FIRST else f"{form}"
@@ -122,13 +110,20 @@ def _form_of(cell: str, value: float) -> str:
     """Return the form of a cell that is no date between slashes."""
     number = _number(cell)
     if number is None:
-        return ISO_DATES if cell[:4].isdecimal() else "day before month"
+        forms = {
+            "times of a named zone": r"[A-Za-z]/[A-Z]",
+            "names of months": r"\d.*[A-Za-z]{3}|[A-Za-z]{3}.*\d",
+            "a 12-hour clock": HALF_DAY,
+            ISO_DATES: r"^\d{4}",
+        }
+        return next((form for form, pattern in forms.items() if re.search(pattern, cell)), "day before month")
     if value < FIRST:
         return "numbers that give the order of rows"
     if abs((number - EXCEL_EPOCH) * DAY - value) < 1:
         return "Excel dates"
-    size = "micro" if number > MICROSECONDS_FROM else "milli" if number > MILLISECONDS_FROM else ""
-    return f"Unix {size}seconds"
+    if of_compact(np.array([number]))[0] == value:
+        return f"dates as {COMPACT[len(cell.partition('.')[0])]}"
+    return f"Unix {next((unit for unit, (least, _) in UNITS.items() if number > least), '')}seconds"
 
 
 def _number(cell: str) -> float | None:

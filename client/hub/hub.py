@@ -15,7 +15,7 @@ from flwr.app import Message
 from client.app import decode_request, dispatch
 from client.hub.state import flush_all
 from client.node.flower import failure, failure_reply, log
-from client.session import Session
+from client.session import Session, cohorts
 from client.trainers.registry import build_trainer
 from client.training.local_round import train
 from client.training.participant import Participant, split_cohort
@@ -177,7 +177,8 @@ class Hub:
         if isinstance(request, TrainRequest):
             answers = self._train(kind, request, here, total)
         else:
-            answers = {name: _attempt(kind, partial(self._reply, name, request)) for name in here}
+            names_in_order = (name for cohort in cohorts(here, request, self._together) for name in cohort)
+            answers = {name: _attempt(kind, partial(self._reply, name, request)) for name in names_in_order}
         return {name: answers[name] if name in answers else failure(kind, GONE) for name in names}
 
     def _open_sum(self, message: Message, request: Payload) -> HubSum | None:
@@ -219,7 +220,7 @@ class Hub:
             released |= flush_all({name: sessions[name].store for name, _ in cohort})
             replies = {name: reply for name, reply in released.items() if isinstance(reply, TrainReply)}
             if total and replies:
-                released |= total.add(sessions[cohort[0][0]].config(request.enrolment), replies)
+                released |= total.add(sessions[cohort[0][0]].config(request.enrolment, request.round), replies)
             answers |= {name: _answer(kind, outcome) for name, outcome in released.items()}
         if total:
             answers |= {name: failure(kind, error) for name, error in total.refuse_alone().items()}
@@ -256,7 +257,7 @@ class Hub:
 
     def _options(self, cohort: Cohort) -> MethodOptions:
         (name, participant), *_ = cohort
-        return self.sessions[name].config(participant.request.enrolment).method_options
+        return self.sessions[name].config(participant.request.enrolment, participant.request.round).method_options
 
     def _outcomes(self, cohort: Cohort) -> Sequence[TrainReply | Exception]:
         """Return each participant's reply or error; if a cohort fails, its participants train one by one."""

@@ -16,13 +16,13 @@ from client.state import ClientMemory, DiskStore, Store, run_folder
 from client.training.snapshot import memories_of, read_private, shard_arrays, shards_of, stack_memories
 from common.arrays import Arrays
 from common.errors import StateError
-from common.files import put_in_place
+from common.files import FORMAT, check_format, put_in_place
 
 FOLDER = "hosted"
 """Folder with the blocks of each hub in a state folder."""
 
 CLIENTS = "clients"
-"""Names of a block's clients beside its states, as JSON."""
+"""Array of a block beside its states: JSON of the clients' names, since format 2 with the version."""
 
 
 DIGITS, SUFFIX = 9, ".safetensors"
@@ -61,7 +61,7 @@ class StateBlocks:
         """Return the state of a client; empty if it has none.
 
         Raises:
-            StateError: A block is damaged.
+            StateError: A block is damaged, or of a newer program.
         """
         self._open(run)
         return self._waiting.get(client) or self._stored.get(client) or ClientMemory()
@@ -125,15 +125,16 @@ def _path(folder: Path, number: int) -> Path:
 
 
 def _pack(memories: Mapping[str, ClientMemory]) -> Arrays:
-    names = json.dumps([*memories]).encode()
-    return {CLIENTS: np.frombuffer(names, np.uint8), **shard_arrays(stack_memories([*memories.values()]))}
+    about = json.dumps({FORMAT: 2, CLIENTS: [*memories]}).encode()
+    return {CLIENTS: np.frombuffer(about, np.uint8), **shard_arrays(stack_memories([*memories.values()]))}
 
 
 def _unpack(path: Path) -> dict[str, ClientMemory]:
     content = read_private(path)
     try:
         arrays = load(content)
-        names = json.loads(arrays.pop(CLIENTS).numpy().tobytes())
+        about = json.loads(arrays.pop(CLIENTS).numpy().tobytes())
+        names = about if check_format(path, 1 if isinstance(about, list) else about[FORMAT], 2) == 1 else about[CLIENTS]
         return {str(names[k]): memory for k, memory in memories_of(shards_of(arrays))}
     except (SafetensorError, ValueError, KeyError, IndexError, TypeError) as error:
         raise StateError(

@@ -14,14 +14,14 @@ from client.owner.view import OpenSession, OwnerView
 from client.session import Session
 from common.errors import FedloomError, WireError
 from common.text import count, printable, size
-from common.wire.hubs import addressees, describe_sum, is_from_hub, split_answers, sum_of
+from common.wire.hubs import MAX_NAME, addressees, describe_sum, is_from_hub, split_answers, sum_of
 from common.wire.messages import ENROL
 
 _log = logging.getLogger("fedloom.node")
 
 DONE = {
     "enrol": "take part",
-    "counts": "counted",
+    "names": "listed names",
     "assign": "compared models",
     "train": "trained",
     "evaluate": "measured",
@@ -71,6 +71,11 @@ class HubView(Observer):
         with self._journal.together():
             for view in self._views.values():
                 change(view)
+
+    def largest_request(self, run: int) -> int:
+        """Return the largest size of a request with a model and names of clients; 0 if it is not known."""
+        most = max((view.largest_request(run) for view in self._views.values()), default=0)
+        return most + len(self._views) * MAX_NAME if most else 0
 
     @property
     def leaves(self) -> bool:

@@ -1,30 +1,34 @@
 """Choice of the parameters that a client uses: shared, of its cluster, personalized, or fitted here."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
-from client.state import ClientMemory, MemoryStore
-from client.tasks.learner import Learner, training_loss
-from client.trainers.registry import build_trainer
-from client.training.local_round import train
-from client.training.participant import ADAPT, Participant
+from client.tasks.learner import Learner
+from client.training.foresight import training_loss
 from client.training.stacks import row, stack
-from client.training.state import DELIVERED, HEAD, PERSONALIZED
-from client.training.steps import build_step, descend, initialize_moments, plain_gradient
-from common.arrays import Array, Arrays, group
+from common.arrays import Array, Arrays
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.base import MethodOptions
-from common.models import build_model, tensors
+from common.models import build_model, models_of_run, tensors
 from common.tasks.registry import TASKS
 from common.wire.messages import TrainRequest
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from client.state import ClientMemory
 
 
 def models_of_client(options: MethodOptions, model: Arrays, state: ClientMemory) -> dict[str, Arrays]:
     """Return a client's models by prefix of their metrics: first the used one, then the shared one."""
+    from client.trainers.registry import build_trainer
+    from client.training.state import DELIVERED, HEAD, PERSONALIZED
+
     delivered = state.groups.get(DELIVERED) or state.groups.get(f"{HEAD}.after", {})
     head = {n: t.numpy() for n, t in delivered.items()}
     shared = {**model, **head}
@@ -32,21 +36,6 @@ def models_of_client(options: MethodOptions, model: Arrays, state: ClientMemory)
     if options.capabilities().own_model == "none":
         return {"": shared}
     return {"": personalized or shared, build_trainer(options).shared_as: shared}
-
-
-def models_of_run(trained: Arrays) -> list[Arrays]:
-    """Return the models of a finished run: one for each cluster (`0/name`, `1/name`, …), or the only one."""
-    clusters = sorted({name.partition("/")[0] for name in trained if _is_of_cluster(name)}, key=int)
-    return [group(key, trained) for key in clusters] or [trained]
-
-
-def split_statics(trained: Arrays, parameters: Collection[str]) -> tuple[list[Arrays], Arrays]:
-    """Return the models of a finished run with these parameters, and its summed statistics.
-
-    The model of a closed form has no parameters.
-    """
-    models = [{name: one[name] for name in parameters if name in one} for one in models_of_run(trained)]
-    return models, {name: a for name, a in trained.items() if name not in parameters and not _is_of_cluster(name)}
 
 
 def has_own_parameters(config: RunConfig, names: Collection[str]) -> bool:
@@ -64,6 +53,11 @@ def fit_model(config: RunConfig, learner: Learner, trained: Arrays, statics: Arr
     It is the model of the cluster with the lowest training loss on the client's data. If the method leaves parameters with the
     client, one round of training on these data follows; nothing is sent.
     """
+    from client.state import MemoryStore
+    from client.trainers.registry import build_trainer
+    from client.training.local_round import train
+    from client.training.participant import ADAPT, Participant
+
     models = models_of_run(trained)
     if not learner.examples:
         return models[0]
@@ -85,6 +79,8 @@ def fit_client_only(config: RunConfig, learner: Learner, trained: Arrays) -> Arr
     private = {name for name in trained if TASKS[config.task].is_client_only(name)}
     if not private:
         return trained
+    from client.training.steps import build_step, descend, initialize_moments, plain_gradient
+
     options, start, rest = config.method_options, stack([tensors(trained)]), set(trained) - private
     descent = descend(
         plain_gradient(learner),
@@ -98,10 +94,6 @@ def fit_client_only(config: RunConfig, learner: Learner, trained: Arrays) -> Arr
         frozen=lambda t: rest,
     )
     return {**trained, **{name: row(descent.params, 0)[name].numpy() for name in private}}
-
-
-def _is_of_cluster(name: str) -> bool:
-    return name.partition("/")[0].isdigit()
 
 
 def trained_network(config: RunConfig, vocabulary: Any, trained: Arrays) -> tuple[nn.Module, Arrays]:

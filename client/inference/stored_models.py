@@ -14,16 +14,16 @@ from client.checks import read_about
 from client.data.dataset import fingerprint, resolve_source
 from client.enrolment import ENROLMENT
 from client.hub.state import load_stored
-from client.inference.model_choice import has_own_parameters, models_of_client, split_statics
+from client.inference.model_choice import has_own_parameters, models_of_client
 from client.session import MODEL, Session
 from client.state import DiskStore
 from client.training.comparison import MEASURED, from_document
 from common.arrays import Arrays, add_prefix
 from common.config.parse import from_json, to_json
 from common.config.run import RunConfig
-from common.models import build_model, parameters
-from common.tasks.registry import TASKS, read_vocabulary
-from common.tasks.spec import SHARED
+from common.models import parameters_of, split_statics
+from common.tasks.registry import read_vocabulary
+from common.tasks.spec import SHARED, SUMS
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, Metrics, TrainRequest
 
@@ -89,12 +89,11 @@ def _of_task(task: str, paths: Sequence[Path], mark: str) -> Iterator[StoredMode
         document = json.loads(store.read(run, ENROLMENT) or b"{}")
         if not document or (config := from_json(document["config"])).task != task:
             continue
-        vocabulary, spec = read_vocabulary(task, document["catalogue"]), TASKS[task]
-        names = parameters(build_model(spec, config.task_run(spec, vocabulary)))
-        [shared], statics = split_statics(load(path.read_bytes()), names)
+        vocabulary = read_vocabulary(task, document["catalogue"])
+        [shared], statics = split_statics(load(path.read_bytes()), parameters_of(config, vocabulary))
         first, *others = models_of_client(config.method_options, shared, load_stored(folder, run)).values()
         uses = from_document(store.read(run, MEASURED)).uses
-        model = {**shared, **(others[0] if others and uses.get(SHARED) else first)}
+        model = {} if uses.get(SUMS) else {**shared, **(others[0] if others and uses.get(SHARED) else first)}
         grown = folder.name != mark
         yield StoredModel(run, folder.parent.name, config, vocabulary, model, shared, statics, grown)
 
@@ -118,12 +117,12 @@ def adapt(session: Session, config: RunConfig, vocabulary: Vocabulary, trained: 
     Raises:
         RefusedError: The owner's policy forbids such a run, or the data do not fit.
     """
-    spec = TASKS[config.task]
-    models, statics = split_statics(trained, parameters(build_model(spec, config.task_run(spec, vocabulary))))
+    models, statics = split_statics(trained, parameters_of(config, vocabulary))
     enrolled = session.enrol(EnrolRequest(config.run_id, to_json(config), vocabulary.to_json()))
     enrolment, trains = enrolled.enrolment, enrolled.examples > 0
     shared = _closest(session, enrolment, models, statics) if trains and len(models) > 1 else models[0]
-    for number in range(1, config.rounds + 1 if trains and _trains_own(config, shared) else 1):
+    first = config.first_rounds + 1
+    for number in range(first, config.rounds + 1 if trains and _trains_own(config, shared) else first):
         session.train(TrainRequest(number, enrolment, shared, statics=statics))
     return session.evaluate(EvaluateRequest(config.rounds, enrolment, shared, "test", statics, final=True)).metrics
 

@@ -1,44 +1,26 @@
-"""Server of a client, the client's entry at it, and typed errors of failed calls, each with a remedy."""
+"""Server of a client, the client's identity there, and errors of failed calls with their remedies."""
 
-import json
+import hashlib
+import logging
 import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 import grpc
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ec import SECP384R1, EllipticCurvePrivateKey, generate_private_key
 
+from common.door.door_pb2 import Notice
+from common.door.identity import certified_key
 from common.errors import ConfigError, ConnectError, FedloomError
 from common.files import write_atomically
+from common.hosts import check_address, find_proxy
+from common.node_names import to_pem
 from common.text import printable
-
-
-@dataclass(frozen=True)
-class LastNode:
-    """Number of the node that the server gave to this client's key.
-
-    The server refuses a second connection of a key until it misses the heartbeats of the first, for 20 s. A client that knows
-    its number ends the first connection itself. Only the holder of the key can do so. Without a path, no number is kept.
-    """
-
-    path: Path | None = None
-
-    def read(self) -> int | None:
-        """Return the number of the last connection; None without one."""
-        try:
-            return int(self.path.read_text("ascii")) if self.path else None
-        except (OSError, ValueError):
-            return None
-
-    def write(self, node_id: int) -> None:
-        """Keep the number of a new connection."""
-        if self.path and self.read() != node_id:
-            write_atomically(self.path, str(node_id).encode(), mode=0o600)
-
 
 PROBE_SECONDS = 3.0  # seconds
 _EXPIRED, _NOT_YET_VALID, _WRONG_NAME, _WRONG_IP = 10, 9, 62, 64  # X509_V_ERR_* of OpenSSL
@@ -48,12 +30,61 @@ class ServerAwayError(ConnectError):
     """Server that does not answer; it may start later."""
 
 
+class CertificateRefusedError(ServerAwayError):
+    """Server that shakes hands and then does not serve this node; its certificate may be the reason."""
+
+
 class NotAdmittedError(ConnectError):
     """Node that the server does not admit (yet): its key, its last session or a clock is the reason."""
 
 
+class ExcessError(ConnectError):
+    """Server that sends more, or faster, than it may; the client pauses before it joins again."""
+
+
 class RunOverError(FedloomError):
     """Message of a run that has ended, or one too large to be answered."""
+
+
+_log = logging.getLogger("fedloom.node")
+
+MOST_CERTIFICATE = 8192
+"""Largest certificate in bytes."""
+
+
+class NodeCertificate:
+    """Certificate that a server issued for this node's key, in a file beside the key.
+
+    The server alone decides if it is valid. A file that cannot be written costs a request for admission at the next start.
+
+    Args:
+        key: Private key of the node.
+        path: The file; None for a node whose key has none.
+    """
+
+    def __init__(self, key: EllipticCurvePrivateKey, path: Path | None) -> None:
+        self._key, self._path = to_pem(key.public_key()), path
+        self.pem = b""
+        try:
+            found = path.read_bytes() if path else b""
+        except OSError:
+            return
+        self.pem = found if self._is_ours(found) else b""
+
+    def store(self, pem: bytes) -> bool:
+        """Store a certificate; return False for one that is not for this node's key, which is left out."""
+        if not self._is_ours(pem):
+            return False
+        self.pem = pem
+        try:
+            if self._path:
+                write_atomically(self._path, pem, mode=0o600)
+        except OSError as error:
+            _log.warning("the certificate of this node cannot be stored (%s)", error.strerror)
+        return True
+
+    def _is_ours(self, pem: bytes) -> bool:
+        return len(pem) <= MOST_CERTIFICATE and certified_key(pem) == self._key
 
 
 @dataclass(frozen=True)
@@ -61,24 +92,40 @@ class Server:
     """Address of the federation and identity of this node.
 
     Args:
-        address: `host:port` of the Fleet API.
+        address: `host:port` of the door.
         ca: PEM of the certificate authority of the server; empty for an unencrypted connection.
         key: Private key of this node; None for a guest, which a server with authentication refuses.
-        last_node: Number of this node's last connection, which the next one takes over.
+        key_file: File of the private key, beside which the node's certificate is stored; None stores none.
+        name: Public name of this node.
+        token: One-time token of an invitation, which registers the key.
     """
 
     address: str
     ca: bytes = b""
     key: EllipticCurvePrivateKey | None = field(default=None, repr=False)
-    last_node: LastNode = field(default_factory=LastNode)
+    key_file: Path | None = field(default=None, repr=False)
+    name: str = ""
+    token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         """Refuse an address without a port, and a key without encryption."""
-        host, _, port = self.address.rpartition(":")
-        if not host or not port.isdecimal():
-            raise ConfigError(f"invalid server address '{self.address}'; use HOST:PORT, for instance localhost:9092")
+        try:
+            check_address(self.address)
+        except ValueError as error:
+            raise ConfigError(f"server address '{self.address}' {error}") from None
         if self.key is not None and not self.ca:
             raise ConfigError("a node key needs an encrypted connection; give the server's CA with --ca")
+
+    @cached_property
+    def identity(self) -> EllipticCurvePrivateKey:
+        """Private key by which the server knows this node: its own, or for a guest one that ends with it."""
+        return self.key or generate_private_key(SECP384R1())
+
+    @cached_property
+    def certificate(self) -> NodeCertificate:
+        """Certificate of this node for its server, whose authority is in the name of the file."""
+        mark, file = hashlib.sha256(self.ca).hexdigest()[:16], self.key_file
+        return NodeCertificate(self.identity, file and file.with_name(f"{file.name}.{mark}.pem"))
 
     @property
     def host(self) -> str:
@@ -87,12 +134,17 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Port of the Fleet API."""
+        """Port of the door."""
         return int(self.address.rpartition(":")[2])
 
 
 def diagnose(server: Server) -> ConnectError:
     """Return the reason why no call succeeds, after a plain TCP connection and one with a TLS handshake."""
+    if proxy := find_proxy(server.host):
+        return ServerAwayError(
+            f"no connection to {server.address} through the proxy of {printable(proxy)}; correct that variable, or name"
+            f" {server.host} in no_proxy"
+        )
     try:
         with socket.create_connection((server.host, server.port), timeout=PROBE_SECONDS) as connection:
             return _handshake(server, connection) if server.ca else _probe_plaintext(server, connection)
@@ -111,8 +163,8 @@ def _handshake(server: Server, connection: socket.socket) -> ConnectError:
     try:
         with _shake_hands(context, server, connection) as tls:
             if tls.selected_alpn_protocol() != "h2":
-                return ConnectError(f"{server.address} is not a Fleet API; use the port that clients join")
-            return ServerAwayError(f"{server.address} does not answer")
+                return ConnectError(f"{server.address} is not the port that clients join; use that of fedloom serve")
+            return CertificateRefusedError(f"{server.address} does not answer")
     except ssl.SSLCertVerificationError as error:
         kind = NotAdmittedError if error.verify_code == _NOT_YET_VALID else ConnectError  # the clock may be set soon
         return kind(_describe_certificate_fault(server, error))
@@ -194,50 +246,44 @@ def _probe_plaintext(server: Server, connection: socket.socket) -> ConnectError:
     return ConnectError(f"{server.address} requires TLS; give the server's CA with --ca")
 
 
-_ACTIVATION_FAILED, _KEYS_ARE_REQUIRED = 2004, 2001  # Flower's ApiErrorCode
-
-
 def explain(error: grpc.RpcError, server: Server) -> FedloomError:
-    """Return the error to raise for a failed call.
+    """Return the error to raise for a broken stream.
 
     It is an error of `client.node.failures` if retrying can help, else a plain ConnectError.
     """
-    status, details = error.code(), error.details() or ""
-    match status:
+    match error.code():
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.DEADLINE_EXCEEDED:
             return diagnose(server)
-        case grpc.StatusCode.PERMISSION_DENIED:
-            return RunOverError("the run has ended")
-        case grpc.StatusCode.RESOURCE_EXHAUSTED if "larger than max" in details:
-            return RunOverError(
-                f"{server.address} takes no message of this size; its owner can raise FEDLOOM_MOST_UPLOAD there"
-            )
-        case grpc.StatusCode.UNAUTHENTICATED if "timestamp" in details:
-            return NotAdmittedError(
-                f"{server.address}: the clock of this machine or of the server is wrong; here it is {format_clock()}, and a"
-                " client may be five seconds ahead or five minutes behind; set both by NTP"
-            )
-        case grpc.StatusCode.UNAUTHENTICATED:
-            return NotAdmittedError(f"{server.address} no longer recognizes this node")
-        case grpc.StatusCode.FAILED_PRECONDITION:
-            return _explain_refusal(server, details)
         case grpc.StatusCode.UNIMPLEMENTED:
-            return ConnectError(f"{server.address} is not a Fleet API of Flower 1.39; check address and version")
-        case _:
+            return ConnectError(f"{server.address} has no door for clients of fedloom; check address and version")
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return ServerAwayError(f"{server.address} sent or refused a frame that is too large")
+        case status:
             return ServerAwayError(f"{server.address} returned gRPC status {status.name}")
 
 
-def _explain_refusal(server: Server, details: str) -> ConnectError:
-    try:
-        payload = json.loads(details)
-        code, text = payload.get("code"), payload.get("detail", "")
-    except (ValueError, AttributeError):
-        code, text = None, details
-    if code == _ACTIVATION_FAILED:
-        return NotAdmittedError(
-            f"{server.address} does not admit this node's key; register its public key at the server"
-            " or end the other client that uses the same key"
-        )
-    if code == _KEYS_ARE_REQUIRED:
-        return ConnectError(f"{server.address} admits registered keys only; give this node's key with --key")
-    return ConnectError(f"{server.address} refuses this node: {text}")
+def refusal(notice: Notice, server: Server) -> FedloomError:
+    """Return the error to raise for a notice of the door."""
+    text = printable(notice.text, 200)
+    match notice.kind:
+        case Notice.NOT_ADMITTED if server.ca and server.key is None:
+            return ConnectError(f"{server.address} admits registered keys only; give this node's key with --key")
+        case Notice.NOT_ADMITTED:
+            return NotAdmittedError(
+                f"{server.address} does not admit this node's key ({text}); register its public key at the server"
+                " (fedloom nodes add)"
+            )
+        case Notice.CERTIFICATE_NEEDED:
+            return CertificateRefusedError(f"{server.address} does not take this node's certificate: {text}")
+        case Notice.REPLACED:
+            return ConnectError(
+                f"{server.address} has let in another client with this node's key; give each client a key of its own"
+            )
+        case Notice.RUN_OVER:
+            return RunOverError(text)
+        case Notice.TOO_LARGE:
+            return RunOverError(f"{server.address} takes no message of this size: {text}")
+        case Notice.VERSION:
+            return ConnectError(f"{server.address} is of another version of fedloom ({text}); install the same one")
+        case _:
+            return ServerAwayError(f"{server.address} has ended the connection: {text}")

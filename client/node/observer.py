@@ -60,6 +60,10 @@ class Observer:
             self._on_event(text)
         self._last = text
 
+    def largest_request(self, run: int) -> int:
+        """Return the largest size of a run's requests with a model, in bytes; 0 if it is not known."""
+        return 0
+
     @property
     def leaves(self) -> bool:
         """True if the client must leave before the next message."""

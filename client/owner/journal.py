@@ -1,6 +1,5 @@
 """Journal of a client: one JSON object per request that it received, for its owner."""
 
-import errno
 import fcntl
 import json
 import logging
@@ -12,21 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-
-def append_whole(path: Path, lines: bytes) -> None:
-    """Append whole lines, or nothing.
-
-    Raises:
-        OSError: The lines do not fit.
-    """
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        before = os.fstat(handle).st_size
-        if os.write(handle, lines) < len(lines):  # the disk is full now
-            os.ftruncate(handle, before)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-    finally:
-        os.close(handle)
+from common.files import append_whole
 
 
 @contextmanager
@@ -49,7 +34,7 @@ MAX_BYTES = 10_000_000
 ROTATED_FILES = 5
 """Number of older files that stay."""
 
-Asked = Literal["enrol", "counts", "assign", "train", "evaluate", "helper", "prepare", "open", ""]
+Asked = Literal["enrol", "names", "assign", "train", "evaluate", "helper", "prepare", "open", ""]
 """Kind of a request; empty for a message of another kind."""
 
 Connection = Literal["connected", "away", "left"]
@@ -99,6 +84,8 @@ class RequestEntry:
     """Time at which the server had received the reply; empty before."""
     refused: str = ""
     """Reason in a reply without content; empty otherwise."""
+    contract: str = ""
+    """Hash of the contract with the server at the reply; empty without one."""
 
 
 @dataclass(frozen=True)

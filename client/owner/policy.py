@@ -18,6 +18,11 @@ from common.tasks.registry import TASKS
 from common.text import meant
 
 
+def _accepted_trust(options: dict[str, Any]) -> tuple[ResolvedTrust, ...]:
+    """Return the trusts that the owner accepts, from the options validated so far: pins ask for helpers."""
+    return ("helpers",) if options.get("helpers") else ("local", "helpers")
+
+
 class SharingPolicy(Options):
     """Counts, metrics and secure sums that the owner of the data allows."""
 
@@ -43,8 +48,14 @@ class SharingPolicy(Options):
     none in plaintext; it and `always` add them to sums with noise.
     """
 
-    trust: tuple[ResolvedTrust, ...] = ("local", "helpers")
-    """Trust that this client accepts: `local`, noise drawn here; `helpers`, noise on secure sums."""
+    helpers: dict[str, Annotated[str, Field(pattern="^SHA256:[A-Za-z0-9+/]{43}$")]] = Field(default_factory=dict)
+    """Pinned helpers: name -> fingerprint of their node key, as `fedloom keys show` prints it."""
+
+    trust: tuple[ResolvedTrust, ...] = Field(default_factory=_accepted_trust)
+    """Trust that this client accepts: `local`, noise drawn here; `helpers`, noise on secure sums.
+
+    With pinned helpers it is `helpers` alone by default.
+    """
 
     min_sum: int = Field(5, ge=2)
     """Minimum number of clients in a secure sum with this client; 2 for generated data."""
@@ -61,9 +72,6 @@ class SharingPolicy(Options):
     The helper is called NAME-helper after the client. It learns what other helpers learn.
     """
 
-    helpers: dict[str, Annotated[str, Field(pattern="^SHA256:[A-Za-z0-9+/]{43}$")]] = Field(default_factory=dict)
-    """Pinned helpers: name -> fingerprint of their node key, as `fedloom keys show` prints it."""
-
     @field_validator("allow_counts", "allow_names", mode="before")
     @classmethod
     def _read_flag(cls, value: Any) -> Any:
@@ -78,18 +86,6 @@ class SharingPolicy(Options):
         if options.resolved_trust not in self.trust:
             allowed = ", ".join(self.trust) or "none"
             raise RefusedError(f"the policy does not allow privacy.trust={options.resolved_trust} (trust = {allowed})")
-
-    def check_counts(self, *, summed: bool, remedy: str = "") -> None:
-        """Refuse to send counts without noise, in plaintext or inside a secure sum, unless the owner opted in.
-
-        Args:
-            summed: True for counts inside a secure sum.
-            remedy: Text of the refusal on what the server can do.
-
-        Raises:
-            RefusedError: The policy does not allow it.
-        """
-        _check_sent("counts", "allow-counts", self.allow_counts, summed, remedy)
 
     def check_vocabulary(self, *, summed: bool) -> None:
         """Refuse to send names in the data, in plaintext or inside a secure sum, unless the owner opted in.
@@ -185,6 +181,12 @@ class Policy(SharingPolicy):
     Otherwise the owner's log says so.
     """
 
+    allow_harm: tuple[str, ...] = ()
+    """Refused pairs of rules that `fedloom recommend --policy` shows, such as `open-entry`.
+
+    Their names and reasons are in `client/tasks/rules/refused.toml`.
+    """
+
     max_local_steps: int = Field(0, ge=0)
     """Maximum number of local steps per round, for slow machines; 0: no limit. The server accounts for
     fewer steps."""
@@ -206,34 +208,28 @@ class Policy(SharingPolicy):
         Raises:
             RefusedError: The policy does not allow the run; the message contains no private data.
         """
-        self.check_names(config.task, config.method, config.method_options.name)
+        self.check_names(config.task, config.method, config.method_options.name, config.first)
         self._check_noise(config.privacy)
         self.check_trust(config.privacy)
         if config.task_options.named_rows and self.require_noise:
             raise RefusedError(
                 f"the policy requires differential privacy; task '{config.task}' sends row ids in plaintext under these options"
             )
-        options, is_summed = config.task_options, config.privacy.resolved_trust == "helpers"
-        if config.capabilities.closed_form and config.privacy.unit == "none":
-            self.check_counts(summed=is_summed, remedy=remedies_of_sums(config))
-        if config.count_cost:
-            self._check_noise(config.privacy if config.privacy.unit != "none" else options.count_privacy)
-        elif options.count_offset is True:  # with `auto`, a run trains without the counts of this client
-            self._check_noise(options.count_privacy)
-            if options.count_privacy.unit == "none":
-                self.check_counts(summed=is_summed)
+        if config.has_closed_form and config.privacy.unit == "none":
+            is_summed = config.privacy.resolved_trust == "helpers"
+            _check_sent("statistics", "allow-counts", self.allow_counts, is_summed, remedies_of_sums(config))
 
-    def check_names(self, task: str, method: str, inner: str) -> None:
+    def check_names(self, task: str, method: str, inner: str, first: str = "") -> None:
         """Refuse a task or a method by its name, before it is imported.
 
         Raises:
             RefusedError: A name is not installed or not allowed.
         """
         trains = {name for name in self.methods if name not in PLANNERS} or {*METHODS}
-        for name, installed in ((method, method_names()), (inner, METHODS), (task, TASKS)):
+        for name, installed in ((method, method_names()), (inner, METHODS), (first or inner, METHODS), (task, TASKS)):
             if name not in installed:
                 raise RefusedError(f"'{name[:32]}' is not installed on this client")
-        for name, allowed in ((method, self.methods), (inner, trains)):
+        for name, allowed in ((method, self.methods), (inner, trains), (first or inner, trains)):
             if name not in allowed:
                 raise RefusedError(f"the policy does not allow method '{name}'")
         if task not in self.tasks:
@@ -286,7 +282,7 @@ def read_policy(path: Path | None, *, is_generated: bool = False) -> Policy:
         raise ConfigError(f"policy {path}{line}: {explain(error, Policy)}") from None
 
 
-SUBSETS = ("methods", "tasks", "units", "trust")
+SUBSETS = ("methods", "tasks", "units", "trust", "allow_harm")
 """Lists of what is allowed."""
 
 LOOSE_FLAGS = ("helpers_on_first_use", "serve_as_helper")

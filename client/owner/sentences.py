@@ -15,7 +15,7 @@ HOLD_SECONDS = 2.0
 UPDATES = {
     "train": "model update",
     "assign": "scores of models",
-    "counts": "counts",
+    "names": "names",
     "evaluate": "sums of comparisons with baselines",
 }
 """Noun of the arrays in a reply, by kind of the request."""
@@ -44,7 +44,7 @@ class RoundLog:
             yield from self.flush()
         self._entries.append(entry)
         self._changed = time.monotonic()
-        if entry.asked in ("counts", "evaluate"):
+        if entry.asked in ("names", "evaluate"):
             yield from self.flush()
 
     def _announce(self, entry: RequestEntry) -> Iterator[str]:
@@ -75,7 +75,8 @@ def round_line(entries: Sequence[RequestEntry]) -> str:
 
 def refusal(entry: RequestEntry) -> str:
     """Return the line of a refused request."""
-    reason = printable(entry.refused).replace("this client's", "your").replace("the policy", "your policy")
+    reason = printable(entry.refused).replace("this client's", "your").replace("the owner can", "you can")
+    reason = reason.replace("the policy", "your policy")
     spent = f"ε {entry.epsilon_spent:.3g} was spent" if entry.epsilon_spent else "nothing was spent"
     run = f"run {printable(entry.run, 80)} " if entry.run else ""
     return f"{run}refused: {reason}. Nothing left, {spent}"
@@ -94,8 +95,8 @@ def _work(entry: RequestEntry) -> str:
             return f"takes part in task {entry.task} by method {entry.method}, {count(entry.rounds, 'round')}"
         case "assign":
             return "compared models on the data"
-        case "counts":
-            return "counted the data"
+        case "names":
+            return "listed names in the data"
         case "evaluate":
             return "measured the model" if entry.clear else "received the model"
         case _:

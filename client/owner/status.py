@@ -4,12 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from client.owner.consent import ServerConsent, consents_in
 from client.owner.control import RunningClient, is_paused, running_clients
 from client.owner.journal import read_journal
 from client.privacy.claim import Statement, read_statements
 from client.privacy.ledger.locate import LINEAGES, find_all_ledgers
 from common.config.run import RunConfig
 from common.errors import LedgerError
+from common.files import find_shortage
 from common.privacy.claims import UNBOUNDED
 from common.privacy.options import PrivacyOptions
 
@@ -33,6 +35,8 @@ class RunStatus:
     epsilon_spent: float = 0.0
     epsilon_left: float | None = None
     """Remaining ε of the run; None without noise."""
+    contract: str = ""
+    """Hash of the contract at the last reply."""
 
 
 @dataclass
@@ -73,6 +77,10 @@ class OwnerStatus:
     ledgers: tuple[Statement, ...]
     broken: tuple[str, ...]
     """Errors of unreadable ledgers."""
+    consents: tuple[tuple[str, str, ServerConsent], ...] = ()
+    """Client, identity of the server, and the agreements between them."""
+    disk: str = ""
+    """Shortage of room on the disk now; empty if there is none."""
 
 
 def read_status(folder: Path) -> OwnerStatus:
@@ -92,7 +100,9 @@ def read_status(folder: Path) -> OwnerStatus:
         status = clients.setdefault(process.client, ClientStatus(process.client))
         status.process, status.server = process, process.server
     ledgers, broken = _read_ledgers(folder)
-    return OwnerStatus(str(folder), is_paused(folder), tuple(clients.values()), ledgers, broken)
+    consents = tuple((name, one.server, one.read()) for name, one in consents_in(folder))
+    shortage = find_shortage(folder)
+    return OwnerStatus(str(folder), is_paused(folder), tuple(clients.values()), ledgers, broken, consents, shortage)
 
 
 def _add_connection(status: ClientStatus, entry: dict[str, Any]) -> None:
@@ -106,6 +116,7 @@ def _add_request(status: ClientStatus, entry: dict[str, Any]) -> None:
     run = status.runs.setdefault(entry.get("run", ""), RunStatus(entry.get("run", "")))
     run.task, run.method = entry.get("task") or run.task, entry.get("method") or run.method
     run.rounds, run.last = entry.get("rounds") or run.rounds, entry.get("time", "")
+    run.contract = entry.get("contract") or run.contract
     run.epsilon_spent += entry.get("epsilon_spent", 0.0)
     left = entry.get("epsilon_left_run")
     run.epsilon_left = run.epsilon_left if left is None else left
@@ -160,9 +171,8 @@ class EpsilonSpent:
 
 
 def noise_options(config: RunConfig) -> PrivacyOptions | None:
-    """Return the options of the noise on updates, or of that on counts; None in a run without noise."""
-    options = config.privacy if config.privacy.unit != "none" else config.task_options.count_privacy
-    return options if options.unit != "none" else None
+    """Return the options of the noise; None in a run without noise."""
+    return config.privacy if config.privacy.unit != "none" else None
 
 
 def read_epsilon(budget: "Budget", config: RunConfig, enrolment: str) -> EpsilonSpent | None:

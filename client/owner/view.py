@@ -84,15 +84,13 @@ def enrolment_of(request: Outline) -> str:
 def _names(request: Outline) -> tuple[str, str]:
     """Return task and method of an enrolment; empty texts for other requests."""
     try:
-        task, method, _ = read_names(str(request.values.get("config", "")))
+        task, method, *_ = read_names(str(request.values.get("config", "")))
     except Exception:  # the config of a server may be any text
         return "", ""
     return printable(task, MAX_NAME_LENGTH), printable(method, MAX_NAME_LENGTH)
 
 
 def _is_noised(asked: Asked, run: "EnrolledRun") -> bool:
-    if asked == "counts":
-        return run.config.task_options.count_privacy.unit != "none" or run.config.count_cost > 0
     return asked in ("train", "assign") and run.config.privacy.unit != "none"
 
 
@@ -128,6 +126,7 @@ class OwnerView(Observer):
         self._entry, self._sent, self._log = RequestEntry("", "", client), False, RoundLog()
         self._session: Session | None = None
         self._enrolment, self._before = "", 0.0
+        self._run_id, self._largest = 0, dict[int, int]()
 
     def connected(self, node_id: int) -> None:
         """Log and write that the server has admitted the node."""
@@ -146,6 +145,10 @@ class OwnerView(Observer):
         self._report_rounds()
         super().left()
         self._write_connection("left")
+
+    def largest_request(self, run: int) -> int:
+        """Return the largest size of a request with a model, by the run's model; 0 if it is not known."""
+        return self._largest.get(run, 0)
 
     @property
     def leaves(self) -> bool:
@@ -169,7 +172,7 @@ class OwnerView(Observer):
         """Describe a request, and note the ε spent before."""
         request = outline(message.content) if message.has_content() else Outline()
         self._entry = describe_request(message, request, self.client, _now())
-        self._enrolment, self._session = enrolment_of(request), None
+        self._enrolment, self._session, self._run_id = enrolment_of(request), None, message.metadata.run_id
         self._before = 0.0
         with suppress(Exception):  # the app reports the same error in its reply
             self.check(message)
@@ -184,7 +187,10 @@ class OwnerView(Observer):
         run = None
         if self._session and self._session.runs.is_open(self._enrolment):
             run = self._session.runs.find(self._enrolment)
+            self._largest[self._run_id] = run.largest_request
         self._entry = describe_reply(self._entry, reply, run, seconds)
+        if self._session:
+            self._entry = replace(self._entry, contract=self._session.consent.hash)
         if epsilon := self._epsilon() if run else None:
             self._entry = replace(
                 self._entry,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from client.owner.consent import Consent
 from client.owner.policy import Policy
 from client.privacy.dp_sgd import DpSgdNoise
 from client.privacy.ledger.database import LOCAL_TRUST, Slot
@@ -94,6 +95,8 @@ class Reservation:
     ledger: Ledger
     releases: int = 0
     """Number of releases of the run's plan, of which `cost` is that of all; 0 without a plan."""
+    contract: str = ""
+    """Hash of the contract with the server; empty without one."""
     _committed: bool = field(default=False, init=False)
 
     def mechanism(self, dimension: int) -> Mechanism:
@@ -153,7 +156,7 @@ class Reservation:
                 f"the reservation of round {self.slot.round} of run '{self.slot.run}' was used before; reserve again"
             )
         self._committed = True
-        terms = replace(self.ledger.terms(mechanism), trust=trust)
+        terms = replace(self.ledger.terms(mechanism), trust=trust, contract=self.contract)
         if terms.cost > self.cost * (1 + TOLERANCE):
             raise RefusedError(f"release refused: cost {terms.cost:.4g} exceeds the reserved cost {self.cost:.4g}")
         terms = replace(terms, neighbours=SAME_ITEMS) if same_items else terms
@@ -187,8 +190,8 @@ class Budget:
     separate for each partition.
     """
 
-    def __init__(self, policy: Policy, open_ledger: OpenLedger, part: str = "") -> None:
-        self._policy, self._open_ledger, self._part = policy, open_ledger, part
+    def __init__(self, policy: Policy, open_ledger: OpenLedger, part: str = "", consent: Consent | None = None) -> None:
+        self._policy, self._open_ledger, self._part, self._consent = policy, open_ledger, part, consent or Consent()
         self._ledgers: dict[Unit, Ledger] = {}
 
     def ledger(self, options: PrivacyOptions) -> Ledger:
@@ -246,22 +249,13 @@ class Budget:
             )
         return reservation
 
-    def reserve_counts(self, config: RunConfig, run: str) -> Reservation:
-        """Reserve the release of counts at the whole budget of `config.task_options.count_privacy`.
-
-        Raises:
-            RefusedError: The cost exceeds the policy or the ledger's budget; so do the following methods.
-        """
-        return self._reserve(config.task_options.count_privacy, Slot(self.run_name(run), 0, kind="counts"))
-
-    def reserve_counts_in_sums(self, config: RunConfig, run: str) -> Reservation:
-        """Reserve the release of counts inside a secure sum with noise."""
-        options = config.privacy if config.privacy.unit != "none" else config.task_options.count_privacy
-        return self._reserve(options, Slot(self.run_name(run), 0, kind="counts"), config.count_cost)
-
     def reserve_metrics_in_sums(self, config: RunConfig, run: str) -> Reservation:
         """Reserve the release of the final model's metrics inside a secure sum with noise."""
         return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), config.metric_cost)
+
+    def reserve_names_in_sums(self, config: RunConfig, run: str) -> Reservation:
+        """Reserve the release of names inside a secure sum with noise, before the run has a vocabulary."""
+        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="names"), config.name_cost)
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
         """Reserve the requested cost, by default the run's budget, less a margin for rounding."""
@@ -284,7 +278,7 @@ class Budget:
                 f"requested cost {requested:.4g} ({account.name}) exceeds the remaining budget {remaining:.4g}"
             )
         if not isinstance(account, PlannedGdp):
-            return Reservation(slot, options, account, cost, limits, ledger)
+            return Reservation(slot, options, account, cost, limits, ledger, contract=self._consent.hash)
         plan = ledger.plan_of(slot.run)
         releases = releases_of(plan.mechanism) if plan else int(remaining / cost)
         if plan and abs(releases * cost / plan.cost - 1) > TOLERANCE:
@@ -292,7 +286,8 @@ class Budget:
                 f"requested cost {requested:.4g} is not the {plan.cost / releases:.4g} of the run's plan; request equal costs"
             )
         total = plan.cost if plan else releases * cost
-        return Reservation(slot, options, account, total, replace(limits, releases=releases), ledger, releases)
+        limits = replace(limits, releases=releases)
+        return Reservation(slot, options, account, total, limits, ledger, releases, self._consent.hash)
 
     def _remaining(self, options: PrivacyOptions, account: Account, ledger: Ledger, run: str) -> float:
         """Return the remaining budget of a run: the least of its own and the ledger's."""

@@ -33,6 +33,8 @@ class RunSpent:
     spent: float
     trust: tuple[str, ...] = (LOCAL_TRUST,)
     """Trusts of the run's releases, in alphabetical order."""
+    contracts: tuple[str, ...] = ()
+    """Hashes of the contracts of the run's releases, in alphabetical order."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def spent_by_run(entries: Sequence[LedgerEntry]) -> tuple[RunSpent, ...]:
             wasted=sum(entry.status == "reserved" for entry in of_run),
             spent=math.fsum(entry.terms.cost for entry in of_run),
             trust=tuple(sorted({entry.terms.trust for entry in of_run})),
+            contracts=tuple(sorted({entry.terms.contract for entry in of_run} - {""})),
         )
         for run, of_run in by_run.items()
     )

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from client.owner.consent import Consent
 from client.owner.policy import Policy
 from client.privacy.budget import Budget, OpenLedger, Reservation, sort_bounds
 from client.privacy.transforms import (
@@ -28,17 +29,10 @@ from client.training.local_round import DivergedError, zero_reply
 from client.training.participant import Participant
 from common.arrays import Arrays, Ints, add_prefix, group
 from common.config.run import RunConfig, names_rows
-from common.privacy.accounts import PrivacyCost
-from common.privacy.mechanisms import Gaussian, fresh_generator
+from common.privacy.mechanisms import fresh_generator
 from common.wire.encodings import pack, unpack
 from common.wire.messages import LOCAL, AssignReply, AssignRequest, EnrolReply, TrainReply
 from common.wire.sparse_rows import ROWS, VALUES, compress, expand
-
-COUNT_CLIP = 0.5
-"""Clip norm C of noisy counts: the sensitivity 2C = 1 is the largest change by one record."""
-
-DrawCounts = Callable[[float, np.random.Generator], Arrays]
-"""(σ, generator) -> counts with N(0, σ²) on each, of which one record changes at most an L2 norm of 1."""
 
 
 def restore_tables(template: Callable[[], Arrays], work: Work) -> Work:
@@ -185,7 +179,7 @@ class Releaser:
     """Last step before the network; in runs without noise, values pass unchanged.
 
     Seeded generators are for tests and simulations. `part` names the client's partition, if several clients share a data set
-    and thus its ledger.
+    and thus its ledger. `consent` has the contract whose hash is charged with each release.
     """
 
     def __init__(
@@ -194,9 +188,15 @@ class Releaser:
         open_ledger: OpenLedger,
         generator: Callable[[], np.random.Generator] = fresh_generator,
         part: str = "",
+        consent: Consent | None = None,
     ) -> None:
-        self.policy, self.generator = policy, generator
-        self.budget = Budget(policy, open_ledger, part)
+        self.policy, self.generator, self.consent = policy, generator, consent or Consent()
+        self.budget = Budget(policy, open_ledger, part, self.consent)
+
+    @property
+    def min_sum(self) -> int:
+        """Smallest secure sum for this client, by its policy and its contract."""
+        return max(self.policy.min_sum, self.consent.contract.min_sum if self.consent.contract else 0)
 
     def release_enrolment(self, config: RunConfig, reply: EnrolReply) -> EnrolReply:
         """Hide the number of records under noise or masks; add budget, ledger and policy on metrics.
@@ -282,15 +282,3 @@ class Releaser:
         if reservation is None:
             return AssignReply(request.round, losses, bounds)
         return AssignReply(request.round, losses, sort_bounds(bounds), ledger=reservation.head)
-
-    def release_counts(self, config: RunConfig, run: str, draw: DrawCounts) -> Arrays:
-        """Release counts with Gaussian noise, at the whole budget of the run's counts.
-
-        Raises:
-            RefusedError: The cost exceeds a limit.
-        """
-        reservation = self.budget.reserve_counts(config, run)
-        unit_cost = reservation.account.charge(PrivacyCost.of_gdp(1.0))
-        mechanism = Gaussian(reservation.cost / unit_cost, COUNT_CLIP)
-        chain = UpdateChain((), InternalNoise(reservation, mechanism))
-        return chain(lambda: Update(draw(mechanism.noise, self.generator()))).arrays

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from client.owner.policy import SharingPolicy
+from client.secure.members import Party
 from common.arrays import Arrays
 from common.errors import RefusedError, StateError
 from common.files import write_atomically
@@ -24,8 +25,9 @@ from common.text import count, printable
 class ExpectedSum:
     """Sum that a client is ready to join.
 
-    The template has names, shapes and dtypes of the client's own vector. `min_sum` is the owner's, `rho` the cost ρ of the
-    request, 0 without noise, `clip` the clip norm C, with noise, and `sign` is `positive` if no number is negative.
+    The template has names, shapes and dtypes of the client's own vector. `party` is the client among the members. `min_sum` is
+    the owner's, `rho` the cost ρ of the request, 0 without noise, `clip` the clip norm C, with noise, and `sign` is `positive`
+    if no number is negative.
     """
 
     run: str
@@ -34,6 +36,7 @@ class ExpectedSum:
     roster: HelperRoster
     min_sum: int
     template: Arrays
+    party: Party
     rho: float = 0.0
     clip: float = 0.0
     sign: Sign = "signed"
@@ -63,11 +66,20 @@ def _has_noise(expected: ExpectedSum, terms: SumTerms) -> bool:
     return terms.noise >= noise_scale(expected.rho, integer_clip(terms.size), expected.sign)
 
 
+def _has_members(expected: ExpectedSum, terms: SumTerms) -> bool:
+    """Return True if the client was shown the members, and is one of enough by its own key."""
+    party, members = expected.party, expected.party.members
+    index = members.position(party.client)
+    is_member = party.key.member(party.client, expected.run) in members.members[index : index + 1]
+    return is_member and terms.members in members.digests[max(expected.min_sum, index + 1) :]
+
+
 _CHECKS: dict[str, Callable[[ExpectedSum, SumTerms], bool]] = {
     "run": lambda expected, terms: terms.run == expected.run,
     "round": lambda expected, terms: terms.round == expected.round,
     "channel": lambda expected, terms: terms.channel == expected.channel,
     "roster": lambda expected, terms: terms.roster == expected.roster.digest,
+    "members": _has_members,
     "layout": lambda expected, terms: terms.layout == SumLayout.of(expected.template).blocks,
     "rho": lambda expected, terms: terms.rho == expected.rho,
     "noise": _has_noise,
@@ -92,19 +104,26 @@ class AcceptedRoster:
 class Pins:
     """Identities of helpers that one client relies on, by its owner's policy.
 
-    Without a path, the identities of first contacts end with the process.
+    Without a path, the identities of first contacts end with the process. `pinned` returns further keys that the owner has
+    agreed to.
     """
 
-    def __init__(self, policy: SharingPolicy, path: Path | None = None) -> None:
-        self._policy, self._path = policy, path
+    def __init__(
+        self, policy: SharingPolicy, path: Path | None = None, pinned: Callable[[], Sequence[str]] = tuple
+    ) -> None:
+        self._policy, self._path, self._pinned = policy, path, pinned
         self._memory: dict[str, str] = {}
 
-    def accept(self, cards: Sequence[str], run: str) -> AcceptedRoster:
+    def accept(
+        self, cards: Sequence[str], run: str, agree: Callable[[Sequence[str]], None] = lambda keys: None
+    ) -> AcceptedRoster:
         """Return the roster of an invitation if enough of its helpers are pinned.
+
+        `agree` raises RefusedError for keys of helpers beyond the contract; nothing is pinned then.
 
         Raises:
             WireError: A card is malformed or of another run, or the roster is.
-            RefusedError: A helper's key has changed, or too few helpers are pinned.
+            RefusedError: A helper's key has changed, or too few helpers are pinned, or the contract names other helpers.
             StateError: The file of first contacts cannot be read or written.
         """
         roster = HelperRoster.read(cards, run)
@@ -112,7 +131,7 @@ class Pins:
         for card in roster.cards:
             if card.fingerprint != {**seen, **self._policy.helpers}.get(card.name, card.fingerprint):
                 raise RefusedError(f"helper '{card.name}' has another key than before")
-        owners = {*self._policy.helpers.values()}
+        owners = {*self._policy.helpers.values(), *self._pinned()}
         others = {card.name: card.fingerprint for card in roster.cards if card.fingerprint not in owners}
         first_use = (
             others if self._policy.helpers_on_first_use else {n: f for n, f in others.items() if seen.get(n) == f}
@@ -123,6 +142,7 @@ class Pins:
                 f"{count(len(pinned), 'helper')} of this run are pinned, the policy requires {self._policy.min_helpers}"
                 f" (min-helpers); ask for the fingerprints of {', '.join(printable(n, 80) for n in roster.names)}"
             )
+        agree([card.fingerprint for card in roster.cards])
         if {**seen, **first_use} != seen:
             self._write({**seen, **first_use})
         return AcceptedRoster(roster, pinned, tuple(sorted(first_use)))

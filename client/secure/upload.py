@@ -1,5 +1,6 @@
 """Uploads to secure sums: masked integers, with the masks' seeds sealed to the helpers."""
 
+import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,14 +10,13 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from client.enrolment import EnrolledRun, NamesRun
-from client.owner.policy import Policy
 from client.privacy.budget import Reservation, finite_or_zeros
 from client.privacy.release import Releaser
 from client.privacy.transforms import Released, Update, UpdateChain, Work, ZerosOnFailure, update_of
+from client.secure.members import Party
 from client.secure.terms import AcceptedRoster, ExpectedSum
 from client.state import Store
-from client.tasks.counts import COUNTS, check_names, names_part
-from client.tasks.learner import HasCounts
+from client.tasks.names import check_names, names_part
 from client.training.local_round import zero_reply
 from common.arrays import Arrays, Floats, Ints, add_prefix, group
 from common.config.run import RunConfig
@@ -27,12 +27,15 @@ from common.secure.cards import HelperRoster
 from common.secure.layout import WEIGHT, SumLayout, to_clusters, update_clip
 from common.secure.masking import SEED, box_context, dtype_of, seal, total_mask
 from common.secure.noise import DiscreteGaussian
-from common.secure.quantisation import decode, fixed_point, quantise
+from common.secure.quantisation import LARGEST, decode, exact_integers, quantise
 from common.secure.terms import SumTerms
 from common.tasks.names import NameSum
 from common.tasks.registry import TASKS
 from common.tasks.summed_metrics import summed_metrics
-from common.wire.messages import LOCAL, CountsReply, CountsRequest, EvaluateReply, EvaluateRequest, TrainRequest
+from common.text import count, printable
+from common.wire.messages import LOCAL, EvaluateReply, EvaluateRequest, NamesReply, NamesRequest, TrainRequest
+
+log = logging.getLogger("fedloom.client")
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class SumPart:
     machine.
     """
 
-    client: str
+    party: Party
     terms: SumTerms
     roster: HelperRoster
     template: Arrays
@@ -94,8 +97,9 @@ class SumPart:
 
     def _seal(self, seed: bytes, number: int) -> str:
         terms, card = self.terms, self.roster.cards[number]
-        about = (terms.run, terms.round, terms.channel, self.client, card.name, terms.digest, self.roster.digest)
-        return seal(seed, card.helper_key, box_context(*about))
+        about = (terms.run, terms.round, terms.channel, self.party.client, card.name, terms.digest, self.roster.digest)
+        context = box_context(*about)
+        return seal(seed + self.party.key.sign(terms.run, context, seed), card.raw_key, context)
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,11 @@ class ForSum:
         terms, layout = self.part.terms, SumLayout.of(self.part.template)
 
         def exact() -> bytes:
-            return self.part.mask(fixed_point(layout.vector(work().arrays), terms.most))
+            vector = layout.vector(work().arrays)
+            if not terms.has_residues and (beyond := int((np.abs(vector) > LARGEST).sum())):
+                text = "run %s: %s beyond ±%d in a secure sum; clipped to it"
+                log.warning(text, printable(terms.run), count(beyond, "number"), LARGEST)
+            return self.part.mask(exact_integers(vector, terms))
 
         if self.reservation is None:
             return self.part.read(exact())
@@ -214,7 +222,7 @@ def _roster(run: EnrolledRun | NamesRun) -> HelperRoster:
 
 
 def join_training(
-    client: str, run: EnrolledRun, policy: Policy, store: Store, request: TrainRequest, steps: int
+    party: Party, run: EnrolledRun, min_sum: int, store: Store, request: TrainRequest, steps: int
 ) -> SumPart:
     """Return the part of a client in a round's sum of updates.
 
@@ -231,13 +239,14 @@ def join_training(
         round=request.round,
         channel=_channel(run, store, request),
         roster=_roster(run),
-        min_sum=policy.min_sum,
+        min_sum=min_sum,
         template=Blocks(run.config, steps).of(update_of(zeros)).arrays,
+        party=party,
         rho=request.cost if privacy.unit == "client" else 0.0,
         clip=privacy.clip * request.clip,
         sign=run.config.upload_sign if privacy.unit == "client" else "signed",
     )
-    return SumPart(client, expected.accept(request.terms), expected.roster, expected.template)
+    return SumPart(party, expected.accept(request.terms), expected.roster, expected.template)
 
 
 def _channel(run: EnrolledRun, store: Store, request: TrainRequest) -> str:
@@ -262,7 +271,6 @@ def _channel(run: EnrolledRun, store: Store, request: TrainRequest) -> str:
 
 
 def _release(
-    client: str,
     expected: ExpectedSum,
     terms: str,
     releaser: Releaser,
@@ -270,63 +278,14 @@ def _release(
     work: Work,
 ) -> tuple[Released, str]:
     """Return a client's part of an accepted sum, and the head of its ledger; empty without noise."""
-    part = SumPart(client, expected.accept(terms), expected.roster, expected.template)
+    part = SumPart(expected.party, expected.accept(terms), expected.roster, expected.template)
     reservation = reserve() if expected.rho else None
     select = (ZerosOnFailure(lambda: Update(expected.template)),) if reservation else ()
     released = UpdateChain(select, ForSum(part, reservation, releaser.generator))(work)
     return released, reservation.head if reservation else ""
 
 
-COUNTS_CHANNEL = "counts"
-"""Channel of the sum of counts, in round 0."""
-
-
-def upload_counts(
-    client: str, run: EnrolledRun, releaser: Releaser, store: Store, request: CountsRequest
-) -> CountsReply:
-    """Return a client's masked counts, and store its own part of their sum.
-
-    With noise, each number is bounded first, so that helpers' noise covers them as one vector.
-
-    Raises:
-        WireError: The terms of the sum are malformed.
-        RefusedError: The policy or the run does not allow counts, the terms are not acceptable, or a limit is exceeded.
-    """
-    learner, statistics = run.learner, TASKS[run.config.task].counts
-    if (
-        run.helpers is None
-        or not run.config.task_options.count_offset
-        or not (statistics and statistics.template)
-        or not isinstance(learner, HasCounts)
-    ):
-        raise RefusedError("the run's configuration does not announce such counts; set count-offset of its task")
-    rho = run.config.count_cost
-    if not rho:
-        releaser.policy.check_counts(summed=True)
-    template = statistics.template(run.config.task_options, run.vocabulary)
-    reserve = partial(releaser.budget.reserve_counts_in_sums, run.config, run.run)
-    expected = ExpectedSum(
-        run=run.run,
-        round=0,
-        channel=COUNTS_CHANNEL,
-        roster=_roster(run),
-        min_sum=releaser.policy.min_sum,
-        template=template,
-        rho=rho,
-        clip=statistics.clip,
-        sign=statistics.sign if rho else "signed",
-    )
-
-    def counts() -> Update:
-        packed = statistics.pack(learner.counts(), template)
-        return Update(statistics.bound(packed) if rho else packed)
-
-    released, _ = _release(client, expected, request.terms, releaser, reserve, counts)
-    store.write(run.run, COUNTS, save(statistics.label(released.client_part, 0.0)))
-    return CountsReply({}, masked=released.masked, sealed=released.sealed)
-
-
-def upload_names(client: str, run: NamesRun, releaser: Releaser, request: CountsRequest) -> CountsReply:
+def upload_names(party: Party, run: NamesRun, releaser: Releaser, request: NamesRequest) -> NamesReply:
     """Return a client's masked part of a sum of names.
 
     Raises:
@@ -334,23 +293,18 @@ def upload_names(client: str, run: NamesRun, releaser: Releaser, request: Counts
         RefusedError: The policy or the run does not allow it, or the terms are not acceptable.
     """
     check_names(run, releaser)
-    sums = NameSum.of_request(run.run, request.frequent)
-    expected = ExpectedSum(run.run, 0, sums.channel, _roster(run), releaser.policy.min_sum, sums.template)
-
-    def reserve() -> Reservation:
-        raise RefusedError("sums of names have no noise")
+    noise = run.config.name_noise
+    sums = NameSum.of_request(run.run, request.frequent, noise)
+    expected = ExpectedSum(run.run, 0, sums.channel, _roster(run), releaser.min_sum, sums.template, party)
+    if noise and not sums.frequent:
+        expected = replace(expected, rho=noise.rho, clip=noise.clip, sign="positive")
+    reserve = partial(releaser.budget.reserve_names_in_sums, run.config, run.run)
 
     def work() -> Update:
         return Update(sums.pack(names_part(run, sums)))
 
-    released, _ = _release(client, expected, request.terms, releaser, reserve, work)
-    return CountsReply({}, masked=released.masked, sealed=released.sealed)
-
-
-def with_own_part(run: EnrolledRun, store: Store, statics: Arrays) -> Arrays:
-    """Return noised sums with this client's part of them, `NAME_own`, if it is in the sums."""
-    sent = store.read(run.run, COUNTS)
-    return {**statics, **{f"{name}_own": a for name, a in load(sent).items()}} if sent else statics
+    released, _ = _release(expected, request.terms, releaser, reserve, work)
+    return NamesReply({}, masked=released.masked, sealed=released.sealed)
 
 
 METRICS_CHANNEL = "evaluate"
@@ -361,7 +315,7 @@ Its numbers are those of evaluations, and 0 for the only one with noise.
 
 
 def upload_metrics(
-    client: str, run: EnrolledRun, releaser: Releaser, request: EvaluateRequest, measure: Callable[[], EvaluateReply]
+    party: Party, run: EnrolledRun, releaser: Releaser, request: EvaluateRequest, measure: Callable[[], EvaluateReply]
 ) -> EvaluateReply:
     """Return a client's masked metrics.
 
@@ -378,8 +332,9 @@ def upload_metrics(
         round=0 if rho else SumTerms.from_json(request.terms).round,
         channel=METRICS_CHANNEL,
         roster=_roster(run),
-        min_sum=releaser.policy.min_sum,
+        min_sum=releaser.min_sum,
         template=metrics.template,
+        party=party,
         rho=rho,
         clip=metrics.clip,
         sign="positive" if rho else "signed",
@@ -390,5 +345,5 @@ def upload_metrics(
         reply = measure()
         return Update(metrics.pack(reply.metrics, reply.weights, reply.paired))
 
-    released, head = _release(client, expected, request.terms, releaser, reserve, values)
+    released, head = _release(expected, request.terms, releaser, reserve, values)
     return EvaluateReply(request.round, {}, {}, masked=released.masked, sealed=released.sealed, ledger=head)

@@ -1,20 +1,24 @@
 """Learner protocols: client data as tensors, training objective, evaluation, abilities."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from threading import get_ident
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
-from common.models import build_model, tensors
+from common.models import build_model
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.wire.messages import Metrics, TrainRequest
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
 class Learner(Protocol):
@@ -79,6 +83,24 @@ class ComparesUnits(Protocol):
         """Return the same by each baseline of `TaskSpec.baselines` that this run has, by its name."""
 
 
+PROPERTY = "property"
+"""Kind of the questions whose answers `HasProperty.violation` compares with a property."""
+
+
+@runtime_checkable
+class AnswersTogether(Protocol):
+    """Learner whose evaluation asks a network; it answers for several clients stacked."""
+
+    def questions(self, kind: str, statics: Arrays) -> Tensors:
+        """Return the network's inputs, whose first dimension is rows; empty without any.
+
+        `kind` is a split of held-out data, or `PROPERTY`.
+        """
+
+    def answer(self, params: Tensors, questions: Tensors) -> Tensor:
+        """Return the network's output of each row, padded as the questions are; a pure function."""
+
+
 @runtime_checkable
 class HasRecurrentNetwork(Protocol):
     """Learner whose loss is differentiated for each client by itself.
@@ -110,30 +132,6 @@ class DoubtsRun(Protocol):
 
 
 @runtime_checkable
-class HasCounts(Protocol):
-    """Learner that has statistics to sum over clients."""
-
-    def counts(self) -> Arrays:
-        """Return this client's statistics."""
-
-
-@runtime_checkable
-class PrivatizesCounts(Protocol):
-    """Learner that can add noise to its counts."""
-
-    def private_counts(self, noise_std: float, rng: np.random.Generator) -> Arrays:
-        """Return counts of L2 sensitivity at most 1 per record, plus N(0, `noise_std`²) on each."""
-
-
-@runtime_checkable
-class ExcludesOwnCounts(Protocol):
-    """Learner that can subtract its own counts from the summed counts."""
-
-    def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
-        """Return the sums without the counts this client sent; `sent` is empty if none are stored."""
-
-
-@runtime_checkable
 class HasStatistics(Protocol):
     """Learner with statistics for the task's closed form."""
 
@@ -150,6 +148,20 @@ class HasItemRows(Protocol):
 
     def own_items(self, round_number: int) -> Ints:
         """Return the rows of the items in this client's data by that round, ascending."""
+
+
+class HasModule:
+    """Learner with the task's module; that of a closed form is built at its first use."""
+
+    def __init__(self, spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT]) -> None:
+        self._build = partial(shell, spec, run)
+        if not run.method.capabilities().closed_form:
+            self.module = self._build()
+
+    @cached_property
+    def module(self) -> nn.Module:
+        """Model of the task with its initial parameters."""
+        return self._build()
 
 
 def shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT]) -> nn.Module:
@@ -235,15 +247,3 @@ class HasStepTargets(Protocol):
 def targets_of(learner: object, request: TrainRequest) -> StepTargets | None:
     """Return the function that computes a learner's constants; None without any."""
     return learner.step_targets(request) if isinstance(learner, HasStepTargets) else None
-
-
-def training_loss(learner: Learner, model: Arrays, statics: Arrays) -> float:
-    """Return L_k of a model on the training data: the mean over 8 steps whose inputs have seed 0."""
-    steps, request, losses = 8, TrainRequest(0, "", model, statics=statics), []
-    params, batch = tensors(model), learner.batch(request)
-    inputs, targets = learner.step_inputs(steps, torch.Generator().manual_seed(0)), targets_of(learner, request)
-    with torch.no_grad():
-        for t in range(steps):
-            step = {n: x[t] for n, x in inputs.items()}
-            losses.append(learner.loss(params, batch, step | targets(params, batch, step) if targets else step))
-    return float(torch.stack(losses).mean())

@@ -9,6 +9,7 @@ import numpy as np
 
 from common.arrays import Array, Flags, Floats, Ints
 from common.errors import DataError
+from common.text import one_name
 
 Titles = Mapping[str, str]
 """Id of an item -> its title; items without a title are absent."""
@@ -90,7 +91,7 @@ def read_items(path: Path, names: Sequence[str]) -> tuple[Ints, int]:
     if len(content) > MAX_BYTES:
         raise DataError(f"is larger than {MAX_BYTES >> 20} MiB; split it", path)
     try:
-        lines = [line.strip() for line in content.decode("utf-8-sig").splitlines()]
+        lines = [one_name(line) for line in content.decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError:
         raise DataError("is not text in UTF-8; save it as UTF-8", path) from None
     index = {name: k for k, name in enumerate(names)}

@@ -3,14 +3,15 @@
 Importing it must not import torch.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from client.data.dataset import AnyDataset, Dataset, DataSummary, Nouns, Source, UnitT
+from client.data.dataset import AnyDataset, Dataset, DataSummary, Source, UnitT
+from client.data.tables.account import Nouns
 from client.data.tables.files import TABLES
 from client.data.tables.schema import TableSchema
 from common.arrays import Array, Arrays
@@ -21,7 +22,6 @@ from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 if TYPE_CHECKING:
     from torch import nn
 
-    from client.data.tables.table import Table
     from client.tasks.learner import Learner
 
 
@@ -45,7 +45,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
         suffixes: Suffixes of the tables in a folder.
         client_per_unit: True if each unit is a client by default.
         public_units: True if names of units are public and reports may show them.
-        summarize: Summarize a data set under these options, with the tables that it was read from; None if the task cannot.
+        summarize: Summarize a data set under these options; None if the task cannot.
         variants: Name -> generator of further demo data, `demo:NAME` and `demo:NAME:START-STOP`.
         takes_splits: True if the task takes the splits of a folder as they are.
     """
@@ -65,7 +65,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     suffixes: tuple[str, ...] = TABLES
     client_per_unit: bool = False
     public_units: bool = False
-    summarize: "Callable[[OptionsT, Dataset[VocabularyT, UnitT], Sequence[Table]], DataSummary] | None" = None
+    summarize: "Callable[[OptionsT, Dataset[VocabularyT, UnitT]], DataSummary] | None" = None
     variants: Mapping[str, Callable[[int, int, int], tuple[UnitT, ...]]] = field(default_factory=dict)
     takes_splits: bool = False
 

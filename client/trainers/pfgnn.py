@@ -14,7 +14,7 @@ from torch import Tensor
 from client.trainers.base import ClientMethod, Cohort, CohortResult
 from client.trainers.fedavg import FedAvgTrainer
 from client.training.participant import build_generator
-from client.training.stacks import Tensors, select
+from client.training.stacks import Tensors, device_of, move, new_tensors_on, select
 from client.training.steps import Descent, Moments, add_pull, apply_proximal, build_step, clip, copy
 from common.methods import pfgnn
 from common.methods.pfgnn import PFGNN
@@ -120,8 +120,9 @@ class Encoding:
 class MarketObjective:
     """Objective ℓ_i and its parts, as pure functions of parameters and random inputs."""
 
-    def __init__(self, options: PFGNN, market: MarketTensors) -> None:
-        self.options, self.market = options, market
+    def __init__(self, options: PFGNN, market: MarketTensors, device: str | torch.device = "cpu") -> None:
+        self.options, self.market, self.device = options, market, device
+        self.propagated, self.features, self.pairs = move((market.propagated, market.features, market.pairs), device)
         self.items = len(market.propagated)
         self.exact = options.rows == 0 or self.items <= options.rows
 
@@ -129,9 +130,9 @@ class MarketObjective:
         """Sample the random inputs of one step; the embedding has width `embedding`."""
         triples, epsilon = self.market.triples(generator), torch.randn(self.items, embedding, generator=generator)
         if self.exact:
-            return StepDraw(triples, epsilon, torch.arange(self.items), torch.arange(self.items))
+            return move(StepDraw(triples, epsilon, torch.arange(self.items), torch.arange(self.items)), self.device)
         rows = torch.randint(self.items, (self.options.rows,), generator=generator)
-        return StepDraw(triples, epsilon, rows, self._seen(torch.cat([triples.flatten(), rows])))
+        return move(StepDraw(triples, epsilon, rows, self._seen(torch.cat([triples.flatten(), rows]))), self.device)
 
     def _seen(self, items: Tensor) -> Tensor:
         """Return the distinct items, ascending; all items if at least half occur, to save the indexing."""
@@ -143,7 +144,7 @@ class MarketObjective:
     def encode(self, params: Tensors, draw: StepDraw) -> Encoding:
         """Return a reparametrized sample of q for the items `seen`, and the summary of the mean of all items."""
         clustered, all_seen = "kappa" in params, len(draw.seen) == self.items
-        x = self.market.propagated if all_seen else self.market.propagated[draw.seen]
+        x = self.propagated if all_seen else self.propagated[draw.seen]
         every = self.mean(params) if clustered or all_seen else x @ params["phi.mean"]
         mean = every[draw.seen] if len(every) > len(draw.seen) else every
         log_variance = log_variances(x, params["phi.log_variance"], self.options.start_variance)
@@ -158,7 +159,7 @@ class MarketObjective:
 
     def mean(self, params: Tensors) -> Tensor:
         """Return M = S^m X W, n × k."""
-        return self.market.propagated @ params["phi.mean"]
+        return self.propagated @ params["phi.mean"]
 
     def summary(self, params: Tensors) -> tuple[Tensor, Unpooled]:
         """Return ξ = P_κ(m) of the mean, c × k, and its unpooled embeddings; a sample would add variance."""
@@ -179,7 +180,7 @@ class MarketObjective:
         mean, log_variance = encoded.mean[places], encoded.log_variance[places]
         prior = torch.ones_like(mean)
         if self.options.prior == "learnable":
-            prior = prior_variances(self.market.features[draw.rows], params["alpha"])
+            prior = prior_variances(self.features[draw.rows], params["alpha"])
         return error + self.options.divergence * divergence(mean, log_variance, prior).mean() / self.items
 
     def inner(self, params: Tensors, encoded: Encoding, draw: StepDraw) -> Tensor:
@@ -187,7 +188,7 @@ class MarketObjective:
         fit = self.fit(params, encoded, draw)
         if not len(encoded.unpooled) or self.options.reconstruction == 0:
             return fit
-        edges, z, theta = self.market.pairs, encoded.unpooled, params["theta"]
+        edges, z, theta = self.pairs, encoded.unpooled, params["theta"]
         if self.exact:
             error = frobenius(z, theta, edges)
         else:
@@ -263,7 +264,7 @@ class PFGNNTrainer(FedAvgTrainer):
         """
         results = []
         for k, (market, source, is_fresh) in enumerate(zip(markets, generators, fresh, strict=True)):
-            objective, first = MarketObjective(self.pfgnn, market), _slice(start, k)
+            objective, first = MarketObjective(self.pfgnn, market, device_of(start)), _slice(start, k)
             before = Moments(moments.count[k : k + 1], _slice(moments.first, k), _slice(moments.second, k))
             results.append(self._train_market(objective, first, before, source, is_fresh, steps))
         return Descent(
@@ -292,7 +293,8 @@ class PFGNNTrainer(FedAvgTrainer):
         losses = []
         for _ in range(steps):
             draw = objective.draw(start["phi.mean"].shape[-1], generator)
-            params, moments, loss = self._make_step(objective, params, start, moments, draw, fits)
+            with new_tensors_on(device_of(start)):
+                params, moments, loss = self._make_step(objective, params, start, moments, draw, fits)
             losses.append(loss)
         if fits and initializes:
             params = self._initialize_kappa(objective, params, start, generator)
@@ -310,7 +312,8 @@ class PFGNNTrainer(FedAvgTrainer):
         self, objective: MarketObjective, params: Tensors, start: Tensors, generator: torch.Generator
     ) -> Tensors:
         reference = start["kappa" if self._fits_alone(start) else "xi"][0]
-        kappa = initialize_centroids(objective.mean(_first(params)), params["kappa"][0], reference, generator)
+        host = move((objective.mean(_first(params)), params["kappa"][0], reference), "cpu")
+        kappa = move(initialize_centroids(*host, generator), device_of(params))
         return {**params, "kappa": kappa.unsqueeze(0)}
 
     def _make_step(

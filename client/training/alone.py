@@ -12,14 +12,15 @@ from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.trainers.registry import build_trainer
 from client.training.comparison import MEASURED, Measured, from_document, has_units, pair_with_alone
-from client.training.evaluation import evaluate_models
+from client.training.evaluation import evaluate_models, foresee_evaluation
+from client.training.foresight import foreseen
 from client.training.local_round import train
 from client.training.participant import ADAPT, TOGETHER, Participant, split_cohort
 from common.arrays import Arrays
 from common.config.parse import configure_alone, is_comparable
 from common.config.run import RunConfig
 from common.errors import FedloomError, RunError
-from common.models import build_model, parameters
+from common.models import parameters_of
 from common.tasks.registry import TASKS, closed_form_of
 from common.tasks.spec import ALONE_PREFIX
 from common.tasks.vocabulary import Vocabulary
@@ -76,7 +77,8 @@ def _measure_once(
     end = time.monotonic() + DEADLINE_SHARE * run.config.federation.deadline
     config = configure_alone(run.config, rounds)
     learners = {participant.client: build(config, run.vocabulary)}
-    measured = measure_alone(config, run.vocabulary, learners, split, steps, lambda: time.monotonic() > end)
+    late, device = (lambda: time.monotonic() > end), participant.device
+    measured = measure_alone(config, run.vocabulary, learners, split, steps, late, device)
     document = {"rounds": rounds, "split": split, "measured": asdict(measured[participant.client])}
     participant.store.write(participant.run, ALONE_DOCUMENT, json.dumps(document).encode())
     return measured[participant.client]
@@ -89,6 +91,7 @@ def measure_alone(
     split: str,
     steps: Steps = lambda requested: requested,
     is_late: Callable[[], bool] = lambda: False,
+    device: str = "cpu",
 ) -> dict[str, Measured]:
     """Train clients alone, stacked, and return each one's measurement of its model.
 
@@ -101,29 +104,30 @@ def measure_alone(
         split: Data split of the measurement.
         steps: Limit of local steps.
         is_late: Function that returns True if the training must end.
+        device: Device of the training.
 
     Raises:
         RunError: `is_late` returned True.
         FedloomError: The statistics of a client cannot be solved.
     """
-    spec, options = TASKS[config.task], config.method_options
-    closed_form = config.capabilities.closed_form
-    first = {} if closed_form else parameters(build_model(spec, config.task_run(spec, vocabulary)))
+    options, closed_form = config.method_options, config.capabilities.closed_form
+    first = parameters_of(config, vocabulary)
     request, asked = TrainRequest(0, "", first), steps(options.steps(LOCAL))
     measured: dict[str, Measured] = {}
     by_size = sorted(learners, key=lambda name: learners[name].size)
     for names in split_cohort(by_size, learners.__getitem__, TOGETHER):
         about = ((name, config.run_id, config.seed, learners[name]) for name in names)
-        clients = [Participant(*each, MemoryStore(), request, asked) for each in about]
+        clients = [Participant(*each, MemoryStore(), request, asked, device=device) for each in about]
         if closed_form:
             clients = [_solve(config, vocabulary, client) for client in clients]
         else:
             _train(config, [client for client in clients if client.learner.examples], is_late)
-        for client in clients:
-            adapt = replace(client.request, round=config.rounds, phase=ADAPT)
-            member = replace(client, request=adapt, steps=steps(options.steps(ADAPT)))
-            evaluate_models(config, member, split, final=True)
-            measured[client.client] = from_document(client.store.read(client.run, MEASURED))
+        adapt, most = replace(request, round=config.rounds, phase=ADAPT), steps(options.steps(ADAPT))
+        members = [replace(c, request=replace(adapt, statics=c.request.statics), steps=most) for c in clients]
+        with foreseen(q for member in members for q in foresee_evaluation(config, member, split, final=True)):
+            for member in members:
+                evaluate_models(config, member, split, final=True)
+                measured[member.client] = from_document(member.store.read(member.run, MEASURED))
     return measured
 
 
@@ -143,7 +147,7 @@ def _train(config: RunConfig, clients: Sequence[Participant], is_late: Callable[
 def _solve(config: RunConfig, vocabulary: Vocabulary, client: Participant) -> Participant:
     """Return the client with the solution of the task's closed form by its own statistics alone."""
     form, options = closed_form_of(config.task), config.method_options
-    trainer, solved = build_trainer(options), form.start(vocabulary, config.task_options, False)
+    trainer, solved = build_trainer(options), form.start(config.task_run(TASKS[config.task], vocabulary))
     for _ in range(config.rounds):
         asked = replace(client, request=replace(client.request, statics=solved))
         found = expand(trainer.statistics(asked), form.template(solved))

@@ -12,9 +12,9 @@ import numpy as np
 from client.tasks.learner import ComparesUnits, Learner
 from common.arrays import Array, Arrays, Floats
 from common.config.run import RunConfig
-from common.metrics import USED, power_of
+from common.metrics import SUMS_ALONE, USED, power_of
 from common.tasks.registry import TASKS
-from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, AnyTask, uses_key
+from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, SUMS, AnyTask, uses_key
 from common.wire.messages import EvaluateReply, Metrics
 
 Units = tuple[Floats, Mapping[str, Floats]]
@@ -219,6 +219,7 @@ def uses_of(task: str, choice: str, models: Sequence[str], *, is_personal: bool)
         is_personal: True if that is a personalized one.
     """
     names = dict(zip((PERSONAL, SHARED) if is_personal else (SHARED,), models, strict=False))
+    names |= {SUMS: SUMS_ALONE.prefix} if SUMS_ALONE.prefix in models else {}
     return {
         name: of == choice
         for name, of in {**names, **{baseline: baseline for baseline in TASKS[task].baselines}}.items()

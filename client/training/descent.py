@@ -13,7 +13,7 @@ from client.privacy.dp_sgd import private_gradient, sample_private_inputs, secre
 from client.tasks.learner import HasStepTargets, TouchesRows, targets_of
 from client.trainers.base import Cohort, CohortResult, Trainer
 from client.training.participant import Participant, build_generator
-from client.training.stacks import OwnRows, Tensors, at, row, stack
+from client.training.stacks import OwnRows, Tensors, at, device_of, move, row, stack
 from client.training.steps import Descent, GradientAndLoss, build_step, descend, initialize_moments, plain_gradient
 
 
@@ -35,7 +35,8 @@ def stack_on_rows(
     )
     if short:
         return batch, _on_short_tables(plain, short)
-    client = torch.arange(len(rows)).unsqueeze(1)
+    rows = move(rows, device_of(params))
+    client = torch.arange(len(rows), device=rows.device).unsqueeze(1)
 
     def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
         gathered = {n: p[client, rows] if n in tables else p for n, p in params.items()}
@@ -95,8 +96,8 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     descend_from = partial(
         descend,
         trainer.objective(_with_targets(gradient, participants)),
-        batch=batch,
-        inputs=stack(inputs),
+        batch=move(batch, device_of(start)),
+        inputs=move(stack(inputs), device_of(start)),
         steps=participants[0].steps,
         step=build_step(trainer.options),
         clip_norm=trainer.options.clip_norm,

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from client.tasks.learner import GatheredBatch, GathersRows, Learner
-from client.trainers.base import Trainer
+from client.trainers.base import Cohort, CohortResult, Trainer
 from client.trainers.registry import build_trainer
 from client.training.participant import Participant, build_generator
-from client.training.stacks import Tensors, are_finite, at, row, select, stack, to_arrays
+from client.training.stacks import Tensors, are_finite, at, move, row, select, stack, to_arrays
 from client.training.state import build_cohort, save_states
 from common.arrays import Arrays, Floats, Ints
 from common.contribution import BlockReply, ClientBlock, Contribution, Member, rows_of_lengths
@@ -166,7 +166,7 @@ def train_together(
     names, steps = set(participants[0].request.model), participants[0].steps
     private = TASKS[participants[0].learner.task].private(names, options.capabilities())
     cohort = build_cohort(trainer, participants, private, with_all=with_all)
-    result = trainer.train_cohort(cohort)
+    result = _train_on(participants[0].device, trainer, cohort)
     updates = {n: cohort.start[n] - p for n, p in result.descent.params.items()}
     local = trainer.conclude(cohort.control, updates, result.descent.gradient, steps)
     updates, gradient = (cohort.own_rows.lengthen(t) if cohort.own_rows else t for t in (updates, local.gradient))
@@ -177,6 +177,15 @@ def train_together(
     counted = [k for k, is_finite in enumerate(are_finite(updates)) if is_finite and covered[k]]
     save = partial(save_states, trainer, cohort, result, local.state, is_usable=is_usable)
     return TrainedCohort(options, participants, update, gradient, result.descent.loss.double().numpy(), counted, save)
+
+
+def _train_on(device: str, trainer: Trainer, cohort: Cohort) -> CohortResult:
+    """Train a cohort on a device; its states and results are in main memory."""
+    if device == "cpu":
+        return trainer.train_cohort(cohort)
+    names = ("start", "moments", "control", "personalized", "heads")
+    there = replace(cohort, **{name: move(getattr(cohort, name), device) for name in names})
+    return move(trainer.train_cohort(there), "cpu")
 
 
 def _measure(trainer: Trainer, participants: Sequence[Participant]) -> TrainedCohort:

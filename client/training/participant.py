@@ -35,6 +35,7 @@ class Participant:
         reservation: Permission to release the update; None in runs without noise.
         part: Part of the client in the round's secure sum; None under trust `local`.
         gathered: Batch on gathered rows; None if local steps need whole tables. `request` then has these rows only.
+        device: Device of its local steps.
     """
 
     client: str
@@ -48,6 +49,7 @@ class Participant:
     reservation: Reservation | None = None
     part: JoinedSum | None = None
     gathered: GatheredBatch | None = None
+    device: str = "cpu"
 
     def batch(self) -> Tensors:
         """Return all training data of this round, without a client dimension."""

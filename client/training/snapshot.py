@@ -7,12 +7,13 @@ import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
 import numpy as np
 import torch
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
@@ -22,7 +23,7 @@ from client.state import ClientMemory, MemoryStore, StackedRow
 from client.training.stacks import Tensors, own_rows_of, row, stack
 from common.arrays import Arrays
 from common.errors import StateError
-from common.files import sync_folder
+from common.files import check_format, sync_folder
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,9 @@ class ClientsState:
         return sum(shard.bytes for shard in self.shards)
 
 
+FormatVersion = Annotated[int, AfterValidator(partial(check_format, "the snapshot of the clients"))]
+
+
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid", ser_json_inf_nan="constants"))
 class Manifest:
     """Origin and files of a snapshot.
@@ -217,7 +221,7 @@ class Manifest:
     releases: int = 0
     lengths: dict[str, float] = field(default_factory=dict)
     files: dict[str, StoredFile] = field(default_factory=dict)
-    version: Literal[1] = 1
+    version: FormatVersion = 1
 
 
 _FORM = TypeAdapter(Manifest)

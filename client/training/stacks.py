@@ -1,23 +1,59 @@
 """Stacks: tensors of several clients along a new dimension 0, with rows that clients touch."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
-from torch import Tensor
 
 from common.arrays import Array, Arrays
 
-Tensors = dict[str, Tensor]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Tensors = dict[str, "Tensor"]
 """Tensors by parameter name."""
 
-T = TypeVar("T", Tensor, Array)
+T = TypeVar("T", "Tensor", Array)
 
 
 def stack(members: Sequence[Tensors]) -> Tensors:
     """Stack along a new dimension 0; every tensor is zero-padded to the largest of its name."""
     return {name: _stack_padded([m[name] for m in members]) for name in members[0]}
+
+
+ValueT = TypeVar("ValueT")
+
+
+def move(value: ValueT, device: str | torch.device) -> ValueT:
+    """Return a tensor, or a mapping, sequence or dataclass of tensors, on a device.
+
+    Tensors that are there stay. Apple's GPUs have no double precision; such numbers become single there.
+    """
+    found: Any = value
+    if isinstance(value, torch.Tensor):
+        is_too_precise = torch.device(device).type == "mps" and value.dtype == torch.float64
+        found = value.to(device, torch.float32 if is_too_precise else value.dtype)
+    elif isinstance(value, Mapping):
+        found = {name: move(one, device) for name, one in value.items()}
+    elif isinstance(value, list | tuple):
+        found = type(value)(move(one, device) for one in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        found = replace(value, **{field.name: move(getattr(value, field.name), device) for field in fields(value)})
+    return cast("ValueT", found)
+
+
+def new_tensors_on(device: torch.device) -> AbstractContextManager[object]:
+    """Let PyTorch create tensors without a named device on this one, such as the constants of a loss."""
+    return nullcontext() if device.type == "cpu" else device
+
+
+def device_of(tensors: Tensors) -> torch.device:
+    """Return the device of these tensors."""
+    return next(iter(tensors.values())).device
 
 
 def at(stacked: Mapping[str, T], k: int) -> dict[str, T]:

@@ -9,6 +9,7 @@ for bit, which a test checks.
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from torch.func import grad_and_value as grad_and_value
 from torch.func import vmap
 
 from client.tasks.learner import HasRecurrentNetwork, Learner
-from client.training.stacks import Tensors
+from client.training.stacks import Tensors, device_of, new_tensors_on
 from common.methods.base import LocalTraining
 
 _with_compiler = eager_transforms._autograd_grad
@@ -62,6 +63,11 @@ class Moments:
     first: Tensors = field(default_factory=dict)
     second: Tensors = field(default_factory=dict)
 
+    @cached_property
+    def are_even(self) -> bool:
+        """True if several clients have made equally many steps; found once, since a GPU waits for it."""
+        return len(self.count) > 1 and bool((self.count == self.count[0]).all())
+
     def copy(self) -> "Moments":
         """Return moments in memory of their own, in the order of their numbers."""
         return Moments(self.count.clone(), copy(self.first), copy(self.second))
@@ -83,7 +89,7 @@ def build_step(options: LocalTraining) -> Step:
 
     def adam(params: Tensors, direction: Tensors, moments: Moments) -> None:
         count = moments.count.add_(1)
-        if len(count) > 1 and bool((count == count[0]).all()):
+        if moments.are_even:
             _step_fused(options, params, direction, moments)
             return
         unbias = torch.sqrt(1 - _BETA2**count)
@@ -119,9 +125,9 @@ def _step_fused(options: LocalTraining, params: Tensors, direction: Tensors, mom
 
 def initialize_moments(options: LocalTraining, params: Tensors, clients: int = 0) -> Moments:
     """Return the moments before the first step, for parameters K × …; `clients` is K if tables are short."""
-    count = torch.zeros(
-        clients or next(iter(params.values())).shape[0], dtype=torch.float64
-    )  # 1 − β₂ᵗ loses four digits in float32
+    rows, device = clients or next(iter(params.values())).shape[0], device_of(params)
+    precise = torch.float32 if device.type == "mps" else torch.float64  # 1 − β₂ᵗ loses four digits in float32
+    count = torch.zeros(rows, dtype=precise, device=device)
     if options.optimizer == "sgd":
         return Moments(count)
     zeros = {n: torch.zeros_like(p) for n, p in params.items()}
@@ -228,10 +234,11 @@ def descend(
     """
     params, moments, total, first_loss = copy(start), moments.copy(), dict[str, Tensor](), torch.zeros(())
     for t in range(steps):
-        gradient, value = gradient_and_loss(params, batch, {n: masks[:, t] for n, masks in inputs.items()})
         excluded = frozen(t)
-        moving = {n: g for n, g in gradient.items() if n not in excluded}
-        direction = correct(clip(moving, clip_norm), params)
+        with new_tensors_on(device_of(start)):
+            gradient, value = gradient_and_loss(params, batch, {n: masks[:, t] for n, masks in inputs.items()})
+            moving = {n: g for n, g in gradient.items() if n not in excluded}
+            direction = correct(clip(moving, clip_norm), params)
         step(params, direction, moments)
         for n, g in direction.items():
             total[n] = total[n].add_(g) if n in total else (g + 0.0).contiguous()  # not −0.0

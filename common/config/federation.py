@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from common.options import Options
 
@@ -106,24 +106,11 @@ class Federation(Options):
     Without validation data, and where clients keep layers by their method, it is the last. Metrics choose the
     round; they have no noise."""
 
-    poll_cap: float = Field(0.0, ge=0, le=30)
-    """Longest pause of a client between two questions for messages, in seconds: 2 to 30, or 0.
-
-    0: a sixteenth of the nodes that are there when the client is invited, at least 2. More clients ask less often; a client
-    without work may notice a round that much later."""
-
     compare_alone: bool = False
     """True if each client also trains a model on its own data alone after the last round.
 
     It takes as many steps as the run, and sends sums of the differences of its units, under the policy for metrics.
     If that takes a client more than half of `deadline`, the run is not compared. Runs with noise are not compared."""
-
-    @field_validator("poll_cap")
-    @classmethod
-    def _check_poll_cap(cls, seconds: float) -> float:
-        if 0 < seconds < 2:
-            raise ValueError("use 0, or 2 to 30 seconds; pauses below 2 s keep the server busy")
-        return seconds
 
     @model_validator(mode="after")
     def _check_robust(self) -> Self:

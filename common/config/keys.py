@@ -124,12 +124,25 @@ class Removed:
     ignored: tuple[Scalar, ...] = ()
 
 
+SUMS_FIRST = "sums of statistics come first with method=ridge"
+
 REMOVED = {
     "algorithm.fedstl.cluster-data": Removed("remove it: no client sends windows of training data", ignored=("none",)),
     "algorithm.fedstl.sample-windows": Removed("remove it: no client sends windows of training data", ignored=(64,)),
     "federation.encoding": Removed("use federation.encoding=int8", refused=("top-k",)),
     "federation.error-feedback": Removed("use federation.encoding=int8", ignored=("auto", False)),
     "federation.keep": Removed("use federation.encoding=int8", ignored=(0.1,)),
+    "federation.poll-cap": Removed("remove it: clients wait on a stream and ask no questions", ignored=(0.0, 0)),
+    "privacy.count-share": Removed(f"remove it: {SUMS_FIRST}", ignored=(0.5,)),
+    "tasks.markets.count-delta": Removed("use privacy.delta with method=ridge", ignored=(1e-5,)),
+    "tasks.markets.count-epsilon": Removed("use privacy.epsilon with method=ridge", ignored=(0.0,)),
+    "tasks.markets.count-offset": Removed(f"remove it: {SUMS_FIRST}", ignored=("auto", False)),
+    "tasks.ratings.count-offset": Removed(f"remove it: {SUMS_FIRST}", ignored=(False,)),
+    "tasks.rules.count-delta": Removed("use privacy.delta with method=ridge", ignored=(1e-5,)),
+    "tasks.rules.count-epsilon": Removed("use privacy.epsilon with method=ridge", ignored=(0.0,)),
+    "tasks.rules.count-offset": Removed(f"remove it: {SUMS_FIRST}", ignored=("auto", False)),
+    "tasks.sessions.count-offset": Removed(f"remove it: {SUMS_FIRST}", ignored=("auto", False)),
+    "tasks.traffic.count-offset": Removed(f"remove it: {SUMS_FIRST}", ignored=("auto", False)),
 }
 """Dotted key -> what to do without it."""
 

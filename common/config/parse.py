@@ -11,6 +11,7 @@ from common.config.keys import assign_shared, current_key, respell, update_keys
 from common.config.reference import option_references
 from common.config.run import RunConfig
 from common.errors import ConfigError, WireError
+from common.methods.base import LocalTraining
 from common.methods.registry import ALONE
 from common.options import Scalar, kebab, leaves
 from common.tasks.registry import TASKS
@@ -47,7 +48,7 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         raise ConfigError("; ".join(dict.fromkeys(faults))) from None
     if faults:
         raise ConfigError("; ".join(faults))
-    ignored = {*tree.get("algorithm", {})} - {config.method, config.method_options.name}
+    ignored = {*tree.get("algorithm", {})} - {config.method, config.method_options.name, config.first}
     if ignored:
         other = min(ignored)
         raise ConfigError(
@@ -100,9 +101,12 @@ def flatten(config: RunConfig) -> dict[str, Scalar]:
 
 def _wire_options(config: RunConfig) -> dict[str, Scalar]:
     """Return the options by the keys of messages, in which each method has all its options."""
-    tree = config.model_dump(by_alias=True, exclude={"method_options", "planner_options", "task_options"})
+    of_names = {"method_options", "planner_options", "first_options", "task_options"}
+    tree = config.model_dump(by_alias=True, exclude=of_names)
     methods = [options for options in (config.method_options, config.planner_options) if options]
     tree["algorithm"] = {options.name: options.model_dump(by_alias=True) for options in methods}
+    if first := config.first_options:  # without the options of training
+        tree["algorithm"][first.name] = first.model_dump(by_alias=True, exclude={*LocalTraining.model_fields})
     tree["tasks"] = {config.task: config.task_options.model_dump(by_alias=True)}
     return dict(leaves(tree, ""))
 
@@ -112,8 +116,8 @@ def to_json(config: RunConfig) -> str:
     return json.dumps(_wire_options(config), sort_keys=True)
 
 
-def read_names(text: str) -> tuple[str, str, str]:
-    """Return the names of task, method and training method in the text of `to_json`.
+def read_names(text: str) -> tuple[str, str, str, str]:
+    """Return the names of task, method, training method and method `first` in the text of `to_json`.
 
     The function imports no task and no method.
 
@@ -123,7 +127,8 @@ def read_names(text: str) -> tuple[str, str, str]:
     try:
         flat = json.loads(text)
         method = str(flat["method"])
-        return str(flat["task"]), method, str(flat.get("planner.inner", flat.get(f"algorithm.{method}.inner", method)))
+        inner = flat.get("planner.inner", flat.get(f"algorithm.{method}.inner", method))
+        return str(flat["task"]), method, str(inner), str(flat.get("first", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise WireError("the run's configuration cannot be decoded") from None
 
@@ -153,7 +158,7 @@ def configure_alone(config: RunConfig, rounds: int) -> RunConfig:
     flat |= {} if is_closed else {"method": ALONE}
     flat |= {f"algorithm.{config.method_options.name}.min-count": 0} if config.capabilities.min_count else {}
     flat |= {"rounds": rounds, "evaluate-every": rounds, "run-id": "alone", "resume": False}
-    flat |= {"start-from": "", "half-life": 0.0}
+    flat |= {"first": "", "start-from": "", "half-life": 0.0}
     flat |= {"privacy.trust": "auto"} if config.privacy.resolved_trust == "helpers" else {}
     flat |= {f"tasks.{config.task}.{kebab(name)}": value for name, value in config.task_options.alone.items()}
     return parse(flat)

@@ -21,7 +21,7 @@ from common.methods.registry import METHODS
 from common.options import Options, Scalar, kebab
 from common.tasks.registry import TASKS
 
-CHOSEN = ("method_options", "planner_options", "task_options")
+CHOSEN = ("method_options", "planner_options", "first_options", "task_options")
 """Fields that hold the options of the chosen method, planner and task."""
 
 SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from common.config.federation import Federation
+from common.config.secure_sums import SecureSumsOptions
 from common.errors import ConfigError
 from common.methods.base import MethodOptions
 from common.methods.planners import PLANNERS, PlannerOptions, Uniform, describe_unknown_method, method_names
@@ -23,6 +24,8 @@ from common.options import Options
 from common.privacy.accounts import gdp_of
 from common.privacy.options import PrivacyOptions
 from common.privacy.vectors import Sign
+from common.tasks.closed_form import AnyClosedForm
+from common.tasks.names import NameNoise
 from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
@@ -89,50 +92,6 @@ def _find_obstacle(config: "RunConfig") -> str:
     return ""
 
 
-MOST_GROUPS = 30
-"""Maximum number of groups; a helper has the boxes of 128 sums in memory."""
-
-
-class SecureSumsOptions(Options):
-    """Options of sums of which the server learns the total alone, `[secure-sums]`."""
-
-    helpers: int = Field(2, ge=2, le=5)
-    """Number of helpers of a run. Each adds the full noise of its claim."""
-
-    min_sum: int = Field(5, ge=2, le=100_000)
-    """Minimum number of clients in a sum; a round with fewer is asked again or stops the run."""
-
-    wait: float = Field(10.0, gt=0, allow_inf_nan=False)
-    """Seconds to wait for helpers, before clients are invited."""
-
-    deadline: float = Field(60.0, gt=0, allow_inf_nan=False)
-    """Time limit in seconds for an answer of a helper; it is asked four times, then the run stops."""
-
-    renew: bool = False
-    """True to replace the helpers of a resumed run by those that are online (`--new-helpers`)."""
-
-    most_examples: int = Field(1000, ge=1)
-    """Number of records of a client with the full weight; runs with noise have equal weights."""
-
-    groups: int = Field(1, ge=1, le=MOST_GROUPS)
-    """Number of groups of clients with a sum each; the model takes the median of the groups' means.
-
-    Groups are drawn anew in each round.     From three on, liars in fewer than half of them cannot decide it. Noise
-    grows by about 1.2·√G, since each sum has G times fewer clients. A round needs `min-sum` clients in each."""
-
-    @field_validator("groups")
-    @classmethod
-    def _check_groups(cls, value: int) -> int:
-        if value == 2:
-            raise ValueError("the median of two groups is their mean; say 1, or at least 3")
-        return value
-
-    @property
-    def fewest(self) -> int:
-        """Minimum number of clients in a round."""
-        return self.min_sum * self.groups
-
-
 def find_obstacle(config: "RunConfig") -> str:
     """Return the reason why a run cannot work on secure sums; empty if it can."""
     capabilities, privacy, method = config.capabilities, config.privacy, config.method_options.name
@@ -148,8 +107,6 @@ def find_obstacle(config: "RunConfig") -> str:
         return f"federation.encoding={config.federation.encoding} rounds the numbers of single replies"
     if rows := config.task_options.named_rows:
         return f"the server adds up the rows of table '{rows.table}' that each client names (tasks.{config.task})"
-    if config.task_options.count_offset is True and (obstacle := find_count_obstacle(config)):
-        return obstacle
     if privacy.unit == "record" and privacy.metric_share:
         return "privacy.metric-share is noise of helpers, and privacy.unit=record adds its noise at the clients"
     if privacy.unit == "client" and privacy.mechanism != "gaussian":
@@ -157,21 +114,10 @@ def find_obstacle(config: "RunConfig") -> str:
     return ""
 
 
-def find_count_obstacle(config: "RunConfig") -> str:
-    """Return the reason why the run's counts cannot be in secure sums; empty if they can."""
-    statistics, privacy = TASKS[config.task].counts, config.privacy
-    if statistics is None or statistics.template is None:
-        return "counts of the model's offset are sent in plaintext"
-    if config.task_options.count_privacy.unit == "record":
-        return "clients themselves add noise to their counts (count-epsilon)"
-    if privacy.unit == "record":
-        return f"privacy.unit=record covers no counts (tasks.{config.task}.count-offset=false leaves them out)"
-    if privacy.unit != "none" and not statistics.clip:
-        remedy = f"tasks.{config.task}.count-offset=false leaves them out"
-        return f"secure sums of the counts of task '{config.task}' have no noise, which would drown them ({remedy})"
-    if privacy.unit != "none" and privacy.count_share + privacy.metric_share >= 1:
-        return "privacy.count-share and privacy.metric-share leave nothing for updates"
-    return ""
+UNCOVERED_NAMES = (
+    "catalogue=federated needs noise of helpers on sums of names: a name of one client alone cannot have noise"
+)
+"""Reason why other noise covers no names."""
 
 
 def read_planner_options(sections: Any, method: str) -> PlannerOptions | None:
@@ -210,7 +156,7 @@ def _add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     section = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
     if not isinstance(section, Mapping) or {"validation-share", "validation_share"} & section.keys():
         return tree
-    if task not in TASKS or not (_needs_rewards(tree) or _stops_early(tree)):
+    if task not in TASKS or not (_needs_rewards(tree) or _stops_early(tree) or tree.get("first")):
         return tree
     return {**tree, "tasks": {**tasks, task: {**section, "validation-share": TASKS[task].planner_validation_share}}}
 
@@ -224,8 +170,12 @@ def _limit_rounds(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     if method not in METHODS or task not in TASKS or not METHODS[method].options().capabilities().closed_form:
         return tree
     form, unit = TASKS[task].closed_form, _value_of(tree.get("privacy", {}), "unit", "none")
-    sums = (form.sums if unit == "none" else form.noised_sums) if form else 1
+    sums = _count_sums(form, has_noise=unit != "none") if form else 1
     return {**tree, "rounds": sums, "evaluate-every": sums}
+
+
+def _count_sums(form: AnyClosedForm, *, has_noise: bool) -> int:
+    return form.noised_sums if has_noise else form.sums
 
 
 def _choose_accounting(tree: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -292,6 +242,11 @@ class RunConfig(Options):
     resume: bool = False
     """Resume the run named `run-id` from its newest checkpoint."""
 
+    first: str = ""
+    """Name of a method in closed form whose sums come before the training; empty for none.
+
+    The network then trains on top of what they solve. The first of the run's rounds are those of the sums."""
+
     start_from: str = ""
     """Name of the finished run from whose model, or sums, this one starts; empty for none."""
 
@@ -311,8 +266,37 @@ class RunConfig(Options):
     )
     """Options of the planner; None if `method` is a training method."""
 
+    first_options: SerializeAsAny[MethodOptions] | None = Field({}, validation_alias="algorithm", validate_default=True)
+    """Options of the method `first`; None without one."""
+
     task_options: SerializeAsAny[TaskOptions] = Field({}, validation_alias="tasks", validate_default=True)
     """Options of the learning task."""
+
+    @cached_property
+    def first_rounds(self) -> int:
+        """Number of rounds before the training, one for each sum of the method `first`; 0 without one."""
+        form = TASKS[self.task].closed_form if self.first_options else None
+        return _count_sums(form, has_noise=self.privacy.unit != "none") if form else 0
+
+    @property
+    def phases(self) -> tuple["RunConfig", ...]:
+        """Configurations of the run's phases: of the sums of `first`, if there are any, and of the training."""
+        return (self._sums, self) if self.first else (self,)
+
+    @cached_property
+    def _sums(self) -> "RunConfig":
+        rounds, none = self.first_rounds, {"first": "", "first_options": None, "planner_options": None}
+        sums = {"method": self.first, "method_options": self.first_options, "rounds": rounds, "evaluate_every": rounds}
+        return self.model_copy(update={**none, **sums})
+
+    def at(self, number: int) -> "RunConfig":
+        """Return the configuration of the phase of a round."""
+        return self.phases[0 if number <= self.first_rounds else -1]
+
+    @property
+    def has_closed_form(self) -> bool:
+        """True if the server solves a closed form, in all rounds or before the training."""
+        return self.phases[0].capabilities.closed_form
 
     @property
     def planner(self) -> PlannerOptions:
@@ -341,23 +325,31 @@ class RunConfig(Options):
         return form.noised_sign if form and self.capabilities.closed_form else "signed"
 
     @cached_property
-    def count_cost(self) -> float:
-        """Cost μ²/2 of summed counts, for each client; 0 without noise or without summed counts."""
-        privacy = self.privacy
-        if privacy.resolved_trust != "helpers" or not self.task_options.count_offset:
-            return 0.0
-        if privacy.unit != "none":
-            return privacy.count_share * gdp_of(privacy.epsilon, privacy.delta) if privacy.unit == "client" else 0.0
-        counts = self.task_options.count_privacy
-        return gdp_of(counts.epsilon, counts.delta) if counts.unit == "client" else 0.0
-
-    @cached_property
     def metric_cost(self) -> float:
         """Cost μ²/2 of summed metrics of the final model, for each client; 0 for none."""
         privacy = self.privacy
         if privacy.resolved_trust != "helpers" or privacy.unit != "client" or not privacy.metric_share:
             return 0.0
         return privacy.metric_share * gdp_of(privacy.epsilon, privacy.delta)
+
+    @cached_property
+    def name_cost(self) -> float:
+        """Cost μ²/2 of names for a vocabulary, for each client; 0 without noise and without such sums."""
+        privacy = self.privacy
+        if self.catalogue != FEDERATED or privacy.resolved_trust != "helpers" or privacy.unit != "client":
+            return 0.0
+        return privacy.name_share * gdp_of(privacy.epsilon, privacy.delta)
+
+    @property
+    def name_noise(self) -> NameNoise | None:
+        """Noise on sums of names; None without."""
+        privacy, cost = self.privacy, self.name_cost
+        return NameNoise(cost, privacy.epsilon, privacy.delta, self.secure_sums.helpers) if cost else None
+
+    @property
+    def side_cost(self) -> float:
+        """Cost μ²/2 of all releases of a client beside updates, in runs with noise of helpers."""
+        return self.metric_cost + self.name_cost
 
     def options_of(self, spec: TaskSpec[OptionsT, VocabularyT]) -> OptionsT:
         """Return the task's options as the class of the spec.
@@ -378,7 +370,9 @@ class RunConfig(Options):
             ConfigError: The run has another task.
         """
         options = self.options_of(spec)
-        return TaskRun(options, vocabulary, self.model, self.method_options, self.privacy, self.rounds, self.seed)
+        rounds, on_top = self.rounds - self.first_rounds, bool(self.first)
+        about = self.model, self.method_options, self.privacy, rounds, self.seed, on_top
+        return TaskRun(options, vocabulary, *about)
 
     @field_validator("method")
     @classmethod
@@ -394,16 +388,30 @@ class RunConfig(Options):
             raise ValueError(TASKS.describe_unknown(name))
         return name
 
-    @field_validator("method_options", "planner_options", "task_options", mode="before")
+    @field_validator("first")
+    @classmethod
+    def _check_first_name(cls, name: str) -> str:
+        if name and name not in METHODS:
+            raise ValueError(METHODS.describe_unknown(name))
+        if name and not METHODS[name].options().capabilities().closed_form:
+            raise ValueError(f"method {name} has no sums that could come first; set first=ridge")
+        return name
+
+    @field_validator("method_options", "planner_options", "first_options", "task_options", mode="before")
     @classmethod
     def _choose(cls, value: Any, info: ValidationInfo) -> Any:
         """Return the options of the chosen name; the defaults if the name is unknown, which is reported once."""
-        chooser, first = ("task", FIRST_TASK) if info.field_name == "task_options" else ("method", FIRST_METHOD)
+        chooser, first = {
+            "task_options": ("task", FIRST_TASK),
+            "first_options": ("first", ""),
+        }.get(str(info.field_name), ("method", FIRST_METHOD))
         if value is None or isinstance(value, Options):
             return value
         name, sections = info.data.get(chooser, first), value if chooser in info.data else {}
         if chooser == "task":
             return _read_chosen(sections, name, _task_class)
+        if chooser == "first":
+            return _read_chosen(sections, name, _method_class) if name else None
         planner = read_planner_options(sections, name)
         if info.field_name == "planner_options":
             return planner
@@ -416,7 +424,15 @@ class RunConfig(Options):
         return _choose_accounting(_limit_rounds(_add_validation_share(value))) if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
-    def _check_noise(self) -> Self:
+    def _check(self) -> Self:
+        for phase in self.phases:
+            phase._check_noise()
+            phase._check_method_and_task()
+        if self.first:
+            self._check_first()
+        return self
+
+    def _check_noise(self) -> None:
         unit, planner = self.privacy.unit, self.planner_options
         if planner and not planner.needs_noise and unit != "none":
             raise ValueError(f"{self.method} adds no noise; remove privacy.unit={unit} or choose another planner")
@@ -426,16 +442,12 @@ class RunConfig(Options):
             self._check_records()
         if self.capabilities.closed_form:
             self._check_closed_form()
-        if unit != "none" and self.task_options.count_privacy.unit == "client":
-            raise ValueError("count-epsilon is for runs without noise on updates; set privacy.count-share instead")
         if not self.task_options.validation_share:
             self._check_without_validation()
         if planner and planner.by_rewards and self.evaluate_every != 1:
             raise ValueError(f"{self.method} needs the reward of every round; set evaluate-every=1")
-        return self
 
-    @model_validator(mode="after")
-    def _check_method_and_task(self) -> Self:
+    def _check_method_and_task(self) -> None:
         capabilities, method = self.capabilities, self.method_options.name
         if capabilities.tasks and self.task not in capabilities.tasks:
             suited = " or ".join(f"task={task}" for task in sorted(capabilities.tasks))
@@ -450,7 +462,22 @@ class RunConfig(Options):
         self.task_options.check(self.model, method, capabilities)
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
             raise ValueError(f"{obstacle}; set privacy.trust=local")
-        return self
+
+    def _check_first(self) -> None:
+        """Check that a training follows the sums of `first`, and that their method supports the run's options."""
+        name = self.method_options.name
+        if self.capabilities.closed_form:
+            raise ValueError(f"method {name} has no training after its sums; remove first={self.first}")
+        if self.start_from:
+            raise ValueError(f"a run with start-from has one phase; remove start-from, or first={self.first}")
+        if (form := TASKS[self.task].closed_form) and self.model not in form.on_top:
+            suited = "; ".join(f"set model={model}" for model in form.on_top) or f"remove first={self.first}"
+            raise ValueError(f"model={self.model} of task '{self.task}' does not train on top of sums; {suited}")
+        if self.rounds <= self.first_rounds:
+            raise ValueError(
+                f"rounds={self.rounds} leaves no round of {name}: {self.first} has {count(self.first_rounds, 'sum')}, one a"
+                f" round; set rounds above {self.first_rounds}"
+            )
 
     def _check_vocabulary(self) -> None:
         """Check that clients can find the vocabulary together, if they have to."""
@@ -462,12 +489,20 @@ class RunConfig(Options):
             )
         if not TASKS[self.task].vocabulary.is_listed:
             noun = TASKS[self.task].vocabulary.noun()
-            raise ValueError(f"catalogue=federated does not apply to the {noun} of task '{self.task}'; name a file")
-        if self.privacy.unit != "none":
             raise ValueError(
-                f"catalogue=federated sends names without noise, which privacy.unit={self.privacy.unit} does not cover;"
-                " name a file, such as catalogue.json of an earlier run"
+                f"catalogue=federated does not apply to the {noun} of task '{self.task}', which have more than names; name a"
+                " file"
             )
+        privacy = self.privacy
+        if privacy.unit == "none":
+            return
+        if privacy.unit == "record" or privacy.trust not in ("auto", "helpers") or not privacy.name_share:
+            raise ValueError(
+                f"{UNCOVERED_NAMES}; set privacy.unit=client, privacy.trust=helpers and privacy.name-share above 0, or name a"
+                " file, such as catalogue.json of an earlier run"
+            )
+        if privacy.name_share + privacy.metric_share >= 1:
+            raise ValueError("privacy.name-share and privacy.metric-share leave nothing for updates")
 
     def _check_without_validation(self) -> None:
         """Check that neither the planner nor an early stop needs a validation split."""
@@ -492,10 +527,8 @@ class RunConfig(Options):
         if self.planner.learns:
             raise ValueError(
                 f"{self.method} learns from the rewards of many rounds, and method {name} has {count(self.rounds, 'round')};"
-                f" set method={name}"
+                f" set method={name}, or first={name} and planner.inner to a method that trains"
             )
-        if self.task_options.count_offset is True:
-            raise ValueError(f"method {name} has sums of its own; remove tasks.{self.task}.count-offset=true")
 
     def _check_min_count(self, least: int) -> None:
         """Check that sums hold the exact number of clients with each row."""

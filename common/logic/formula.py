@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, cast
 
+from common.arrays import total_of
 from common.errors import ConfigError
 
 PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
@@ -280,7 +281,7 @@ def rescaled(phi: Formula, mean: Mapping[str, float], std: Mapping[str, float]) 
 
     def on_z(atom: Atom) -> Atom:
         terms = atom.expression.terms
-        shift = sum(factor * mean[name] for name, factor in terms)
+        shift = total_of(factor * mean[name] for name, factor in terms)
         return Atom(Linear(tuple((n, factor * std[n]) for n, factor in terms)), atom.relation, atom.bound - shift)
 
     return _map_atoms(phi, on_z)

@@ -12,6 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from common.arrays import total_of
 from common.errors import ConfigError, DataError
 from common.logic.formula import STRICT, Formula, Linear, horizon
 from common.logic.plan import CAP, FREE, Arc, Cell, Chain, Clause, Interval, Plan, plan
@@ -236,7 +237,7 @@ class Teacher:
         boxed = [_boxed(self.plan.box, axis, value) for axis, value in enumerate(values)]
         if not self.plan.chains:
             return boxed
-        weights = [sum(map(abs, shares(axis).values())) for axis in self.plan.axes]
+        weights = [total_of(map(abs, shares(axis).values())) for axis in self.plan.axes]
         targets = [target.clone() for target in boxed]
         for chain in self.plan.chains:
             for (t, axis), target in decide(chain, values, boxed, weights).items():

@@ -9,8 +9,8 @@ from common.methods.base import MethodOptions, MethodSpec
 from common.tasks.options import Capabilities
 
 STATISTICS = (
-    "exact sums of statistics: a pair of things that one client alone has together stands in the sum, and the solution that"
-    " clients get is computed from it; in plaintext, the row ids of each client name its pairs"
+    "exact sums of statistics: a pair of things that only one client has can be read from the sum, and from the solution that"
+    " clients get; row ids, which each client sends in plaintext, name its pairs"
 )
 """Uncovered channel of sums without noise."""
 

@@ -192,11 +192,6 @@ class PrivacyCost:
         return cls(gdp=cost, rate=rate)
 
     @classmethod
-    def of_zcdp(cls, rho: float) -> Self:
-        """Return the cost of a zCDP mechanism: ρ; RDP(α) = αρ; no pure ε."""
-        return cls(zcdp=rho, rdp=lambda order: order * rho)
-
-    @classmethod
     def of_rdp(cls, divergence: Callable[[int], float]) -> Self:
         """Return the cost of a mechanism whose Rényi divergences alone are known."""
         return cls(rdp=divergence)

@@ -20,14 +20,13 @@ _ALWAYS = (
 )
 
 _PLAINTEXT = (
-    "replies without noise: values that the owner's policy allows in plaintext, and updates of runs in which only counts have"
-    " noise"
+    "replies without noise: values that the owner's policy allows in plaintext, and all replies of runs without noise"
 )
 
 UNCOVERED = (
     *_ALWAYS,
-    "floating point: noise of PrivUnitG, of local steps and of a client's own counts is in floats, as was all noise of earlier"
-    " versions; the guarantee is that of real-valued noise",
+    "floating point: noise of PrivUnitG and of local steps is in floats, as was all noise of earlier versions; the guarantee is"
+    " that of real-valued noise",
     _PLAINTEXT,
 )
 """Channels that no mechanism covers."""
@@ -35,7 +34,7 @@ UNCOVERED = (
 UNCOVERED_SUMS = (
     *_ALWAYS,
     "members: which clients are in a sum, and how many local steps each made",
-    "sums: the noised sums themselves; they are what the server learns",
+    "sums: the sums themselves, with their noise if they have any; they are what the server learns",
     _PLAINTEXT,
 )
 """Channels that secure sums do not cover; their noise is exact in integers."""
@@ -198,8 +197,8 @@ FIRST_CONTACT = (
 """Addition to both guarantees, where the owner pinned no keys."""
 
 MASKS_ALONE = (
-    "masked sums of at least {min_sum} clients, no noise: single updates are hidden from a server that enrols no clients of its"
-    " own and from all helpers but one; what sums reveal is not bounded"
+    "masked sums of at least {min_sum} clients, no noise: single updates are hidden from all helpers but one, and from a server"
+    " that holds the keys of fewer than {others} members; what sums reveal is not bounded"
 )
 """Guarantee of secure sums without noise."""
 
@@ -223,4 +222,4 @@ def describe_sums(
     is_exact = options.unit == "none"
     text = MASKS_ALONE + (PER_CLUSTER if has_clusters else "") if is_exact else SUM_GUARANTEE
     added = FIRST_CONTACT.format(names=", ".join(first_contact)) if first_contact else ""
-    return text.format(min_sum=min_sum, pinned=", ".join(pinned), **options.model_dump()) + added
+    return text.format(min_sum=min_sum, others=min_sum - 1, pinned=", ".join(pinned), **options.model_dump()) + added

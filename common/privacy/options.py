@@ -90,11 +90,14 @@ class PrivacyOptions(Options):
     `local`.
     """
 
-    count_share: float = Field(0.5, ge=0, lt=1)
-    """Share of ε's cost for summed counts, if the run has some, under trust `helpers`."""
+    first_share: float = Field(0.5, gt=0, lt=1)
+    """Share of the budget for the sums of the method `first`; the training has the rest."""
 
     metric_share: float = Field(0.0, ge=0, lt=1)
     """Share of ε's cost for summed metrics of the final model; 0: they are not summed under noise."""
+
+    name_share: float = Field(0.1, ge=0, lt=1)
+    """Share of ε's cost for names, in runs with `catalogue=federated`."""
 
     @cached_property
     def resolved_trust(self) -> ResolvedTrust:

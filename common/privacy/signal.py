@@ -45,6 +45,10 @@ HELPERS = 2
 """Number of helpers that a refusal suggests."""
 
 
+class DrownedError(ConfigError):
+    """Noise would drown a training."""
+
+
 @dataclass(frozen=True)
 class Training:
     """Public numbers of a run's training under noise.
@@ -132,7 +136,8 @@ def describe_training(config: RunConfig, model: Mapping[str, Array], clients: in
 
     The median of G groups' means has the noise of G·π/2 as many helpers.
     """
-    privacy, rounds, groups = config.privacy, config.planner.limit(config.rounds), config.secure_sums.groups
+    privacy, groups = config.privacy, config.secure_sums.groups
+    rounds = config.planner.limit(config.rounds - config.first_rounds)
     total = build_account(privacy).total(privacy.epsilon, privacy.delta)
     return Training(
         privacy,
@@ -142,7 +147,7 @@ def describe_training(config: RunConfig, model: Mapping[str, Array], clients: in
         rounds,
         count_participations(rounds, config.federation.cohort, privacy.participations),
         1 if helpers else 1 + config.capabilities.extra_releases,
-        1 - (config.count_cost + config.metric_cost) / total,
+        (1 - config.side_cost / total) * (1 - privacy.first_share if config.first else 1),
         least_signal(config),
     )
 
@@ -156,7 +161,7 @@ def check_signal(config: RunConfig, model: Mapping[str, Array], clients: int) ->
         clients: Number of clients in a round.
 
     Raises:
-        ConfigError: The signal is below `least_signal`; names what would raise it.
+        DrownedError: The signal is below `least_signal`; names what would raise it.
     """
     privacy, task = config.privacy, TASKS[config.task]
     if privacy.unit != "client" or privacy.accept_noise or not clients:
@@ -168,7 +173,7 @@ def check_signal(config: RunConfig, model: Mapping[str, Array], clients: int) ->
     if not training.size or (signal := training.signal) >= training.least:
         return
     units = task.comparison.units if task.comparison else "clients"
-    raise ConfigError(
+    raise DrownedError(
         f"noise would drown this training: the mean update of {clients:,} {units} has norm {privacy.clip:g} at most, its noise"
         f" norm {training.noise:.3g} (signal {signal:.2g} over {count(training.rounds, 'round')}, {training.least:g} needed);"
         f" {_remedies(config, model, training, units)}; privacy.accept-noise=true trains all the same"
@@ -180,8 +185,7 @@ def _remedies(config: RunConfig, model: Mapping[str, Array], training: Training,
     task, enough = TASKS[config.task], f"about {training.needed_clients:,} {units}"
     remedies = ["use --method ridge"] if task.closed_form else []
     if not training.noises and not find_obstacle(config):
-        counts = config.privacy.count_share if task.counts and task.counts.clip else 0.0
-        summed = replace(describe_training(config, model, training.clients, HELPERS), share=1 - counts)
+        summed = replace(describe_training(config, model, training.clients, HELPERS), share=1.0)
         also = "" if summed.signal >= summed.least else f" with about {summed.needed_clients:,} {units}"
         remedies.append(f"--helpers {HELPERS}{also}")
     remedies.append(enough)

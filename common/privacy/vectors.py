@@ -11,6 +11,9 @@ from common.errors import RefusedError
 BLOCK = 8192
 """Numbers to which noise is added at once; a block stays in the processor's cache."""
 
+RESIDUE_BITS = 52
+"""Bits of numbers mod 2ᵏ in a float64, all of which it holds exactly."""
+
 Sign = Literal["signed", "positive"]
 """Sign of a vector's numbers: `positive` if none is negative."""
 

@@ -21,10 +21,13 @@ Unsigned = NDArray[np.unsignedinteger[Any]]
 SEED = 32
 """Bytes of a seed σ."""
 
-BOX = 32 + SEED + 16
-"""Bytes of a box: public key e, encrypted seed, tag."""
+SIGNATURE = 64
+"""Bytes of a member's signature of a seed."""
 
-_INFO = b"fedloom/secure-sum/1 seal"
+BOX = 32 + SEED + SIGNATURE + 16
+"""Bytes of a box: public key e, encrypted seed and signature, tag."""
+
+_INFO = b"fedloom/secure-sum/2 seal"
 _NONCE = bytes(12)
 """Zero nonce: every key of AES-GCM is used once."""
 
@@ -85,8 +88,8 @@ def box_context(
     )
 
 
-def seal(seed: bytes, helper_key: bytes, context: bytes) -> str:
-    """Encrypt a seed to a helper's X25519 key; base64 of 80 bytes.
+def seal(signed: bytes, helper_key: bytes, context: bytes) -> str:
+    """Encrypt a seed and its signature to a helper's X25519 key; base64 of 144 bytes.
 
     Raises:
         WireError: The key is no X25519 key, or of low order.
@@ -94,12 +97,12 @@ def seal(seed: bytes, helper_key: bytes, context: bytes) -> str:
     ephemeral = X25519PrivateKey.generate()
     public = ephemeral.public_key().public_bytes_raw()
     return base64.b64encode(
-        public + _cipher(ephemeral, public, helper_key, helper_key).encrypt(_NONCE, seed, context)
+        public + _cipher(ephemeral, public, helper_key, helper_key).encrypt(_NONCE, signed, context)
     ).decode()
 
 
 def unseal(secret: X25519PrivateKey, box: str, context: bytes) -> bytes:
-    """Decrypt the seed of a box.
+    """Decrypt the seed of a box, and the signature behind it.
 
     Raises:
         WireError: The box is malformed, sealed to another key or of another context.

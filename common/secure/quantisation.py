@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Floats, Ints
 from common.errors import RefusedError
-from common.privacy.vectors import BLOCK, Sign, blocks
+from common.privacy.vectors import BLOCK, RESIDUE_BITS, Sign, blocks
 from common.privacy.vectors import clip as clip_norm
 from common.secure.terms import MOST_NOISE, SumTerms
 
@@ -85,6 +85,17 @@ def quantise(vector: Floats, clip: float, bound: int, sign: Sign, generator: np.
     return numbers
 
 
+_RESIDUE_SHIFT = np.uint64(64 - RESIDUE_BITS)
+"""Bits below a residue: its multiples of 2ᵏ⁻⁵² add up mod 2ᵏ."""
+
+
+def exact_integers(vector: Floats, terms: SumTerms) -> Ints:
+    """Return the numbers of one client as integers of a sum without noise."""
+    if terms.has_residues:
+        return (np.asarray(vector).astype(np.uint64) << _RESIDUE_SHIFT).view(np.int64)
+    return fixed_point(vector, terms.most)
+
+
 def fixed_point(vector: Floats, most: int) -> Ints:
     """Return numbers clamped to ±2²¹ times 2^(41 − ⌈log₂ most⌉), rounded; zeros for NaN or infinity.
 
@@ -109,7 +120,9 @@ def centre(total: NDArray[np.unsignedinteger[Any]]) -> Ints:
 
 
 def decode(total: NDArray[np.unsignedinteger[Any]], terms: SumTerms) -> Floats:
-    """Return the sum in the clients' units: Y·C/c with noise, Y/scale without."""
+    """Return the sum in the clients' units: Y·C/c with noise, Y/scale or Y mod 2⁵² without."""
+    if terms.has_residues:
+        return (total.astype(np.uint64) >> _RESIDUE_SHIFT).astype(np.float64)
     unit = terms.clip / terms.bound if terms.rho else 1 / fixed_scale(terms.most)
     return centre(total).astype(np.float64) * unit
 

@@ -83,7 +83,7 @@ def _exact(content: Any) -> Any:
             return content
 
 
-VERSION = 1
+VERSION = 2
 """Version of masks, boxes and noise streams."""
 
 MOST_NUMBERS = 4_000_000
@@ -101,7 +101,7 @@ NOISED_BITS, EXACT_BITS = 32, 64
 LONGEST_RUN = 200
 """Maximum number of characters of a run's name."""
 
-_CHANNEL = re.compile(r"train(/(0|[1-9][0-9]{0,2}))?|counts|evaluate|names/[01]")
+_CHANNEL = re.compile(r"train(/(0|[1-9][0-9]{0,2}))?|evaluate|names/[012]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -117,7 +117,7 @@ class SumTerms:
     """Name of the run."""
     round: int
     channel: str
-    """`train`, `train/g` of group g, `counts`, `evaluate` or `names/k`: one sum for each in a round."""
+    """`train`, `train/g` of group g, `evaluate` or `names/k`: one sum for each in a round."""
     size: int
     """d, number of numbers in a vector."""
     bits: int
@@ -140,6 +140,8 @@ class SumTerms:
     """Names and sizes of the vector's blocks, in their order."""
     roster: str
     """Digest of the run's roster."""
+    members: str
+    """Digest of the list of members (`common.secure.members`), as it is or was."""
     version: int = VERSION
 
     def __post_init__(self) -> None:
@@ -157,6 +159,11 @@ class SumTerms:
     def has_noise(self) -> bool:
         """True if helpers add noise to the sum."""
         return self.noise > 0
+
+    @property
+    def has_residues(self) -> bool:
+        """True if the numbers are mod 2⁵² (`common.tasks.names`)."""
+        return self.channel == "names/2"
 
     @cached_property
     def digest(self) -> str:
@@ -207,6 +214,7 @@ _RULES: dict[str, Callable[[SumTerms], bool]] = {
     "min_sum": lambda terms: terms.min_sum >= 2,
     "layout": lambda terms: _is_layout(terms.layout) and sum(size for _, size in terms.layout) == terms.size,
     "roster": lambda terms: _DIGEST.fullmatch(terms.roster) is not None,
+    "members": lambda terms: _DIGEST.fullmatch(terms.members) is not None,
 }
 
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from common.arrays import Arrays, Floats, Ints
 from common.privacy.vectors import Sign
+from common.tasks.options import ModelVariant
 from common.tasks.vocabulary import Vocabulary
 from common.wire.sparse_rows import named_rows
 
@@ -87,7 +89,7 @@ class ClosedForm(Generic[VocabularyT]):
     Args:
         sums: Number of sums.
         noised_sums: Number of sums in runs with noise, among which the budget is divided.
-        start: (vocabulary, options of the task, True in runs with noise) -> what is known before the first sum, such as sizes.
+        start: View of the run's configuration, a `TaskRun` -> what is known before the first sum, such as sizes.
         template: What is solved so far -> zeros of the names, shapes and dtypes of a client's next statistics. Tables may be
             sent as rows.
         solve: (what is solved so far, next sums in float64, strength λ of the ridge or 0 if clients choose it) -> what is
@@ -99,17 +101,19 @@ class ClosedForm(Generic[VocabularyT]):
         effort: What is solved so far -> effort of the next solve, if it is more than a few additions.
         noised_sign: `positive` if no number of a client's statistics is negative in runs with noise; the sensitivity is then
             smaller.
+        on_top: Model variants whose networks can train on top of the solution.
     """
 
     sums: int
     noised_sums: int
-    start: Callable[[VocabularyT, Any, bool], Arrays]
+    start: Callable[[Any], Arrays]
     template: Callable[[Arrays], Arrays]
     solve: Callable[[Arrays, Arrays, float], Arrays]
     limit_masked: Callable[[Arrays, int], Arrays] = lambda started, columns: started
     lasting: Mapping[str, RowNames] = field(default_factory=dict)
     effort: Callable[[Arrays], Effort] = lambda solved: Effort()
     noised_sign: Sign = "signed"
+    on_top: tuple[ModelVariant, ...] = ("default",)
 
     def name_sums(self, solved: Arrays, sums: Arrays) -> Arrays:
         """Return the rows of lasting sums other than 0, with the indices of their names, n × names."""
@@ -193,10 +197,13 @@ def pairs_of(positions: Ints) -> Ints:
     return np.asarray(positions[large] * (positions[large] + 1) // 2 + positions[small], np.int64)
 
 
-def upper(pairs: Floats) -> Floats:
-    """Return the upper triangle of a symmetric matrix, V × V, of the values of its pairs; see `pairs_of`."""
+def upper(pairs: Floats, dtype: DTypeLike = np.float64) -> Floats:
+    """Return the upper triangle of a symmetric matrix, V × V, of the values of its pairs; see `pairs_of`.
+
+    Memory of its lower triangle is not used until it is written.
+    """
     size = int(np.sqrt(2 * len(pairs)))
-    matrix, first = np.zeros((size, size)), 0
+    matrix, first = np.zeros((size, size), dtype), 0
     for row in range(size):
         matrix[: row + 1, row] = pairs[first : first + row + 1]
         first += row + 1

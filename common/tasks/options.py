@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field
 
 from common.options import Options, Scalar
-from common.privacy.options import PrivacyOptions
 from common.tasks.vocabulary import Vocabulary
 
 ModelVariant = Literal["default", "paper"]
@@ -80,7 +79,7 @@ class NamedRows:
 class TaskOptions(Options):
     """Options of every task, `[tasks.<name>]`; a task adds its own and may override a default."""
 
-    alone: ClassVar[dict[str, Scalar]] = {"count_offset": False}
+    alone: ClassVar[dict[str, Scalar]] = {}
     """Values of options in the training of each client alone, with which a run is compared."""
 
     split_options: ClassVar[tuple[str, ...]] = ("test_share", "validation_share")
@@ -91,14 +90,6 @@ class TaskOptions(Options):
 
     validation_share: float = Field(0.0, ge=0, lt=1)
     """Share of the remaining records in the validation split, for tuning and planners."""
-
-    count_offset: bool | Literal["auto"] = False
-    """Start from counts summed over clients; without noise, each policy must set `allow-counts`."""
-
-    @property
-    def count_privacy(self) -> PrivacyOptions:
-        """Noise on summed counts; unit `none`: counts are sent in plaintext."""
-        return PrivacyOptions()
 
     @cached_property
     def named_rows(self) -> NamedRows | None:

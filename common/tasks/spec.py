@@ -4,14 +4,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from common.arrays import Arrays
-from common.errors import ConfigError, WireError
+from common.errors import ConfigError
 from common.methods.base import MethodOptions
 from common.metrics import USED, MetricFamily, MetricSpec, find_metric
 from common.options import Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.closed_form import ClosedForm
-from common.tasks.counts import CountStatistics
 from common.tasks.options import Capabilities, ModelVariant, TaskOptions
 from common.tasks.vocabulary import Vocabulary
 
@@ -30,7 +28,7 @@ ALONE_PREFIX = "alone_"
 BOTH = "both"
 """Key of the sums of differences to the better of both, unit by unit; the start of further keys."""
 
-PERSONAL, SHARED = "personalized model", "shared model"
+PERSONAL, SHARED, SUMS = "personalized model", "shared model", "sums alone"
 """Names of the models that a client may use."""
 
 
@@ -71,6 +69,8 @@ class TaskRun(Generic[OptionsT, VocabularyT]):
     privacy: PrivacyOptions
     rounds: int
     seed: int
+    on_top: bool = False
+    """True if the network trains on top of a closed form; it then starts as a rest of zero."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         head: Prefixes of the parameters that form the private head.
         client_only: Prefixes of the parameters that never leave a client, whatever the method.
         record_dp: Model variants whose batches separate records, as DP-SGD needs.
-        counts: Statistics summed over clients; None if the task has none.
         closed_form: Model that follows from sums without training, for method `ridge`; None if the task has none.
-        pooled: Names of untrained inputs that the server pools from released values; available in runs with noise.
         defaults: Options that `--task NAME` sets where no method is named; `method` among them.
         network: The same of the trained model of a task whose default is a closed form. They hold where its method is named,
             and where each client draws its own noise.
@@ -128,9 +126,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     head: tuple[str, ...] = ()
     client_only: tuple[str, ...] = ()
     record_dp: frozenset[ModelVariant] = frozenset()
-    counts: CountStatistics[VocabularyT] | None = None
     closed_form: ClosedForm[VocabularyT] | None = None
-    pooled: frozenset[str] = frozenset()
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
     network: Mapping[str, Scalar] = field(default_factory=dict)
     planner_validation_share: float = 0.1
@@ -186,7 +182,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     @property
     def uses(self) -> tuple[str, ...]:
         """Keys of the numbers of units by what they use; none without a comparison."""
-        return tuple(map(uses_key, (PERSONAL, SHARED, *self.baselines))) if self.comparison else ()
+        return tuple(map(uses_key, (PERSONAL, SHARED, SUMS, *self.baselines))) if self.comparison else ()
 
     @property
     def higher_is_better(self) -> bool:
@@ -206,17 +202,6 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         head = self.head if capabilities.private_layers == "head" else ()
         private_head = frozenset(name for name in names if name.startswith(head)) - capabilities.shared_head
         return private_head | {name for name in names if self.is_client_only(name)}
-
-    def add_counts(self, total: Arrays, counts: Arrays, vocabulary: VocabularyT) -> Arrays:
-        """Return the total plus one client's statistics; an empty total means zero.
-
-        Raises:
-            WireError: The statistics are malformed, or the task has no count statistics.
-        """
-        if self.counts is None:
-            raise WireError(f"task '{self.name}' has no count statistics")
-        self.counts.check(counts, vocabulary)
-        return self.counts.add([total, counts]) if total else counts
 
     def find_metric(self, key: str) -> MetricSpec | None:
         """Return the description of a metric that clients report; None if the task declares none."""

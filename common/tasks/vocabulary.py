@@ -5,9 +5,10 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from common.errors import DataError
+from common.text import one_name
 
 FEDERATED = "federated"
 """Vocabulary that the clients of a run find before its first round."""
@@ -20,6 +21,11 @@ class Vocabulary(BaseModel):
     """Lists of names; the position of a name is its index in the model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_form(cls, values: Any) -> Any:
+        return _with_one_name(values)
 
     def to_json(self) -> str:
         """Return canonical JSON: equal vocabularies give equal texts."""
@@ -103,6 +109,18 @@ class Vocabulary(BaseModel):
             else:
                 fields.setdefault(field, []).append(name)
         return cls.from_json(json.dumps(fields))
+
+
+def _with_one_name(value: Any) -> Any:
+    """Return a value with its texts as names in their one form."""
+    match value:
+        case str():
+            return one_name(value)
+        case list() | tuple():
+            return type(value)(map(_with_one_name, value))
+        case dict():
+            return {_with_one_name(key): _with_one_name(held) for key, held in value.items()}
+    return value
 
 
 def entry_text(entry: Entry) -> str:

@@ -13,6 +13,9 @@ from common.arrays import Arrays
 HELPER, PREPARE, OPEN = "query.helper", "query.prepare", "query.open"
 """Flower message types that helpers answer."""
 
+MEMBERS = "query.members"
+"""Flower message type of the members of secure sums, which clients answer."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SumRequest:
@@ -56,7 +59,7 @@ class HelperReply:
     """Card of a helper."""
 
     card: str
-    """Signed `HelperCard` as canonical JSON; empty if this node does not help."""
+    """Signed `NodeCard` as canonical JSON; empty if this node does not help."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class PrepareRequest:
     """Names of the clients, ascending."""
     sealed: list[str]
     """One sealed seed for each client, as base64."""
+    members: list[str]
+    """Members of the run's sums, as lines, in the order that the digest of the terms covers."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class PrepareReply:
     channel: str
     """Channel of the sum, as in its terms; a reply repeats that of its request."""
     bad: list[str]
-    """Names of the clients whose sealed seed does not open, or belongs to other terms."""
+    """Names of the clients whose sealed seed does not open here, or is not signed by a member."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ class OpenReply:
 HelperPayload = HelperRequest | HelperReply | PrepareRequest | PrepareReply | OpenRequest | OpenReply
 
 
-SCHEMA = 14
+SCHEMA = 17
 """Version of the schema, checked when a message is decoded."""
 
 # Rhythm of the clients' heartbeats, by which the server separates slow clients from lost ones.
@@ -133,7 +138,7 @@ If the request has reached it again, its first heartbeat follows at once."""
 
 Metrics = dict[str, float]
 
-ENROL, COUNTS, ASSIGN, TRAIN, EVALUATE = "query.enrol", "query.counts", "query.assign", "train", "evaluate"
+ENROL, NAMES, ASSIGN, TRAIN, EVALUATE = "query.enrol", "query.names", "query.assign", "train", "evaluate"
 """Flower message types (`<category>.<action>`)."""
 
 FAILED, REFUSED = 1000, 1001
@@ -157,8 +162,6 @@ class EnrolRequest:
     """Cards of the run's helpers in the order of their names, as JSON; empty without secure sums."""
     refusal: str = ""
     """Reason why the server refuses this client, in a copy of the invitation; else empty."""
-    poll_cap: float = 0.0
-    """Longest pause of the node between two polls in seconds, of which it takes 2 to 30; 0: as before."""
 
 
 @dataclass(frozen=True)
@@ -175,15 +178,34 @@ class EnrolReply(LedgerReply):
     """Remaining budget of this client in this run, in the unit of the run's costs; 0 without noise."""
     shares_metrics: bool = False
     """True if metrics of this client's held-out data are sent in this run, in plaintext or in sums."""
+    card: str = ""
+    """Signed `NodeCard` with the key of this client's uploads as canonical JSON; empty without sums."""
 
 
 @dataclass(frozen=True)
-class CountsRequest(SumRequest):
-    """Request for the summed counts of a model's offset.
+class MembersRequest:
+    """Further members of the run's secure sums, which a client must know before it joins a sum of them."""
 
-    The counts carry the run's noise or, if the policy allows it, are sent in plaintext. In an enrolment without a vocabulary,
-    they are those of names in the client's data (`common.tasks.names`).
-    """
+    enrolment: str
+    start: int
+    """Number of members before these in the list."""
+    cards: list[str]
+    """Their signed cards as canonical JSON, in the order of the list."""
+
+
+@dataclass(frozen=True)
+class MembersReply:
+    """Members that a client knows."""
+
+    number: int
+    """Number of members in its list."""
+    digest: str
+    """Digest of the list."""
+
+
+@dataclass(frozen=True)
+class NamesRequest(SumRequest):
+    """Request for a part of a sum of names (`common.tasks.names`), in an enrolment without a vocabulary."""
 
     enrolment: str
     frequent: Arrays = field(default_factory=dict)
@@ -191,11 +213,11 @@ class CountsRequest(SumRequest):
 
 
 @dataclass(frozen=True)
-class CountsReply(SumReply):
-    """Counts of one client: with noise if the run's privacy options require it, else in plaintext."""
+class NamesReply(SumReply):
+    """Part of one client in a sum of names."""
 
-    counts: Arrays
-    """Counts by the names that the task defines."""
+    part: Arrays
+    """Slots and the numbers in each; empty in a secure sum."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +261,7 @@ class TrainRequest(SumRequest):
     shared_round: int = 0
     """Last round in which this client's reply was aggregated; 0 for none, or if it need not know."""
     statics: Arrays = field(default_factory=dict)
-    """Untrained inputs of the model, such as summed counts."""
+    """Untrained inputs of the model, such as what a closed form has solved."""
     phase: str = "local"
     """`local` or `cluster`.
 
@@ -308,13 +330,15 @@ class EvaluateReply(SumReply, LedgerReply):
 Payload = (
     EnrolRequest
     | EnrolReply
-    | CountsRequest
-    | CountsReply
+    | NamesRequest
+    | NamesReply
     | AssignRequest
     | AssignReply
     | TrainRequest
     | TrainReply
     | EvaluateRequest
     | EvaluateReply
+    | MembersRequest
+    | MembersReply
     | HelperPayload
 )

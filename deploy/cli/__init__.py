@@ -1,5 +1,6 @@
 """Command line `fedloom`; importing it imports no command."""
 
+import os
 import sys
 
 
@@ -9,6 +10,7 @@ def main() -> None:
     from deploy.cli.app import app
 
     close_to_others()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # BLAS reads it at its import; the matrices are small
     try:
         app(prog_name="fedloom")
     except Exception as error:

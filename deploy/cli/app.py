@@ -3,16 +3,18 @@
 import re
 from enum import StrEnum
 from importlib.metadata import version
+from pathlib import Path
 from platform import python_version
 from typing import Annotated, Any
 
+import click
 import typer
 from click import Command, Context
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from common.errors import ConfigError
+from common.files import expand_home
 from common.registry import load_attribute
-from deploy.cli.commands import COMMANDS, REMOVED, CommandRef
+from deploy.cli.commands import COMMANDS, CommandRef
 from deploy.tasks.registry import task_commands
 
 WHAT, DATA, PRIVACY, WHERE, OUTPUT = PANELS = ("What", "Data", "Privacy", "Where", "Output")
@@ -50,13 +52,7 @@ class LazyGroup(TyperGroup):
         }
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Return the command to run, imported; an unknown name is answered with the nearest ones.
-
-        Raises:
-            ConfigError: The command was removed.
-        """
-        if args[0] in REMOVED and args[0] not in self.refs and not ctx.resilient_parsing:
-            raise ConfigError(f"fedloom {args[0]} {REMOVED[args[0]]}")
+        """Return the command to run, imported; an unknown name is answered with the nearest ones."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(self.refs[name]) if name in self.refs else command, rest
 
@@ -71,7 +67,22 @@ def load(ref: CommandRef) -> Command:
     command.name = ref.name
     for one in (command, *getattr(command, "commands", {}).values()):
         _format_help(one)
+        for parameter in one.params:
+            if isinstance(parameter.type, click.Path):
+                parameter.type = HomePath()
     return command
+
+
+class HomePath(click.Path):
+    """Path in which a leading `~` is the home folder, found when the command runs."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Context | None) -> Path:
+        """Return the path.
+
+        Raises:
+            ConfigError: The user has no home folder.
+        """
+        return expand_home(Path(value))
 
 
 def _format_help(command: Command) -> None:
@@ -106,6 +117,22 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _hush(wanted: bool) -> None:
+    """Print no notes and no progress on stderr."""
+    if wanted:
+        from deploy.cli.output import console
+
+        console.quiet = True
+
+
+def _talk(wanted: bool) -> None:
+    """Print what this process logs on stderr, from INFO on."""
+    if wanted:
+        import logging
+
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s: %(message)s")
+
+
 app = typer.Typer(
     cls=LazyGroup,
     help="Federated learning for private graphs and time series, on Flower.",
@@ -120,6 +147,12 @@ app = typer.Typer(
 def fedloom(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", callback=_hush, help="Print results and errors only; before the command.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", callback=_talk, help="Print what libraries log too; before the command.")
     ] = False,
 ) -> None:
     """Federated learning for private graphs and time series, on Flower."""

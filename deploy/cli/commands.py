@@ -23,9 +23,11 @@ class CommandRef:
 COMMANDS: tuple[CommandRef, ...] = (
     CommandRef("up", "deploy.commands.up:up", "Train with a whole federation on this machine.", "Train"),
     CommandRef("simulate", "deploy.commands.simulate:simulate", "Train in one process, without sockets.", "Train"),
+    CommandRef("sweep", "deploy.commands.sweep:SWEEP", "Simulate over seeds and options, and compare.", "Train"),
     CommandRef("serve", "deploy.commands.serve:serve", "Serve a run to clients on other machines.", "Train"),
     CommandRef("join", "deploy.commands.join:join", "Take part in training with this machine's private data.", "Train"),
     CommandRef("helper", "deploy.commands.helper:helper", "Help clients to hide their updates in sums.", "Train"),
+    CommandRef("door", "deploy.commands.door:door", "Serve a server's clients from another machine.", "Train"),
     CommandRef("stop", "deploy.commands.stop:stop", "Stop a federation of this folder.", "Train"),
     CommandRef("submit", "deploy.commands.serve:submit", "Start a run on a SuperLink that already serves.", "Train"),
     CommandRef("ui", "deploy.commands.ui:ui", "Show runs live in a browser.", "Look"),
@@ -47,7 +49,7 @@ COMMANDS: tuple[CommandRef, ...] = (
         "report", "deploy.commands.runs:report", "Write report.html for one run, or to compare several.", "Look"
     ),
     CommandRef(
-        "export", "deploy.commands.runs:export", "Export the rounds of runs to TensorBoard or Prometheus.", "Look"
+        "export", "deploy.commands.runs:export", "Record the rounds of runs in MLflow, Prometheus and others.", "Look"
     ),
     CommandRef("budget", "deploy.commands.budget:budget", "Show the privacy budgets of data, or raise one.", "Look"),
     CommandRef("check", "deploy.commands.preview:check", "Show what training would read from your data.", "Prepare"),
@@ -70,6 +72,13 @@ COMMANDS: tuple[CommandRef, ...] = (
     CommandRef("methods", "deploy.commands.tasks:methods", "List the installed methods and planners.", "Look"),
     CommandRef("config", "deploy.commands.config:config", "List and explain the options of runs.", "Prepare"),
     CommandRef("completion", "deploy.cli.app:completion", "Print the completion script of a shell.", "Prepare"),
+    CommandRef("members", "deploy.commands.helper:members", "Show the members of a run's secure sums.", "Owner"),
+    CommandRef(
+        "accept",
+        "deploy.commands.status:accept",
+        "Agree to terms that a server offers beyond the agreed ones.",
+        "Owner",
+    ),
     CommandRef(
         "pause",
         "deploy.commands.status:pause",
@@ -85,6 +94,3 @@ COMMANDS: tuple[CommandRef, ...] = (
     ),
 )
 """Commands of every task; those of one task are in its `DeployTask`."""
-
-REMOVED = {"gateway": "was removed in 0.2; join clients directly or through a hub (fedloom join --clients N)"}
-"""Name of a removed command -> what happened to it, and what to use in its place."""

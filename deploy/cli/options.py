@@ -1,6 +1,6 @@
 """Options that several commands share, declared once; importing them imports no task and no method."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -76,8 +76,8 @@ Json = Annotated[
 LOCAL = Path(".fedloom")
 """Folder of certificates, keys and private state of `up` and `serve` on this machine: private."""
 
-STATE = Path.home() / ".fedloom" / "state"
-"""Default folder of the private state of clients that join."""
+STATE = Path("~/.fedloom/state")
+"""Default folder of the private state of clients that join, for `expand_home`."""
 
 
 Method = Annotated[
@@ -132,8 +132,48 @@ Decimal = Annotated[
 ]
 Dates = Annotated[
     str,
-    typer.Option(metavar="FORM", help="Read times of your tables in this form: auto, iso, unix, excel, dmy or mdy."),
+    typer.Option(
+        metavar="FORM", help="Read times of tables in this form: auto, iso, unix, excel, dmy, mdy, ymd or order."
+    ),
 ]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|cpu|cuda|mps",
+        help="Train clients on this device; auto: on an NVIDIA GPU if PyTorch finds one, else on the processor.",
+    ),
+]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=TARGET",
+        help="Record in a tool: mlflow[=URI], wandb[=PROJECT], tensorboard=FOLDER, prometheus=FILE or =[HOST:]PORT; "
+        "repeatable.",
+    ),
+]
+SkipLines = Annotated[int, typer.Option(min=0, help="Leave so many lines above the header of your tables out.")]
+Ignore = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Do not read this column of your tables; repeatable.")
+]
+DropEmpty = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Leave rows without a value of this column of your tables out; repeatable."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN=VALUE", help="Read only rows of your tables with this value; repeatable."),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VALUE",
+        help="Take this text or number, such as -999, for a missing value; none: no number is one; repeatable.",
+    ),
+]
+Encoding = Annotated[
+    str, typer.Option(metavar="NAME", help="Read text in this encoding, such as cp1252; default: UTF-8 or UTF-16.")
+]
+Wide = Annotated[bool, typer.Option("--wide", help="Read each further column as a sensor (task traffic).")]
 Catalogue = Annotated[
     Path | None,
     typer.Option(
@@ -189,6 +229,14 @@ class ServerRequest:
         Path | None, typer.Option(metavar="FILE", help="Join by this invitation (*.fedloom) of the server's owner.")
     ] = None
     code: Annotated[str, typer.Option(help="Join only if the invitation has this check code, read by its sender.")] = ""
+    accept: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|policy",
+            help="Agree to the terms in this file, or to each run that the policy allows; default: to those of the invitation,"
+            " or the server's first.",
+        ),
+    ] = ""
     insecure: Annotated[bool, typer.Option(help="Join without TLS; for experiments on one machine.")] = False
 
 
@@ -209,6 +257,7 @@ class ClientRequest:
     ledgers: Annotated[
         Path | None, typer.Option(help="Store privacy ledgers in this folder instead of beside the data.")
     ] = None
+    device: Device = "cpu"
 
 
 @dataclass(frozen=True)
@@ -297,18 +346,32 @@ class RunRequest:
     new_helpers: Annotated[
         bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")
     ] = False
+    track: Track = None
 
 
 @dataclass(frozen=True)
-class DataRequest:
-    """Options of data that every command with data takes."""
+class TableRequest:
+    """Options of reading tables, which every command with data takes."""
+
+    columns: Columns = field(default=None, kw_only=True)
+    decimal: Decimal = field(default="auto", kw_only=True)
+    dates: Dates = field(default="auto", kw_only=True)
+    skip_lines: SkipLines = field(default=0, kw_only=True)
+    ignore: Ignore = field(default=None, kw_only=True)
+    drop_empty: DropEmpty = field(default=None, kw_only=True)
+    where: Where = field(default=None, kw_only=True)
+    missing: Missing = field(default=None, kw_only=True)
+    encoding: Encoding = field(default="", kw_only=True)
+    wide: Wide = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class DataRequest(TableRequest):
+    """Options of data."""
 
     data: Annotated[
         str, typer.Option(help="Use this data file or folder of files; 'demo' generates the task's embedded data.")
     ] = "demo"
-    columns: Columns = None
-    decimal: Decimal = "auto"
-    dates: Dates = "auto"
 
     @property
     def dialect(self) -> "Dialect":
@@ -321,8 +384,9 @@ class DataRequest:
         from client.data.tables.schema import Dialect
         from common.errors import ConfigError
 
-        partition = getattr(self, "partition", "")
-        dialect = Dialect.of(self.columns or (), self.decimal, self.dates, partition)
+        given = {name: value for name, value in vars(self).items() if name != "data"}
+        partition = str(given.get("partition", ""))
+        dialect = Dialect.of(**{**given, "columns": self.columns or ()})
         options = [*dialect.options, *["--partition"][: bool(partition)]]
         if options and is_demo(self.data):
             raise ConfigError(f"{options[0]} needs your own data; name them with --data")

@@ -40,7 +40,8 @@ def print_object(found: object) -> None:
 
 
 def print_error(message: str) -> None:
-    """Print an error on stderr."""
+    """Print an error on stderr, also where notes are not printed."""
+    console.quiet = False
     console.print(f"[bold red]fedloom:[/] {escape(message)}", highlight=False, soft_wrap=True)
 
 
@@ -79,6 +80,7 @@ EXIT_CODES: Mapping[type[BaseException], int] = {
     FedloomError: 1,
     OSError: 1,  # a folder without write permission, a full disk
     RunError: 1,
+    errors.FullDiskError: 1,
     errors.WireError: 1,
     errors.ConfigError: 2,
     errors.StateError: 2,

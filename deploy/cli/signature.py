@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from common.text import one_name
 from deploy.tasks.registry import usable_tasks
 from deploy.tasks.spec import DeployTask, QueryOption
 
@@ -54,7 +55,7 @@ def with_query(command: Callable[..., None], of: OptionsOf = lambda task: task.q
     options = _by_name(of)
 
     def run(**given: Any) -> None:
-        command(query={name: given.pop(_identifier(name)) for name in options}, **given)
+        command(query={name: one_name(given.pop(_identifier(name))) for name in options}, **given)
 
     declared = inspect.signature(command).parameters.values()
     parameters = [*_parameters(options), *(p for p in declared if p.name != "query")]

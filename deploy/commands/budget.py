@@ -76,6 +76,8 @@ def as_json(one: "Statement") -> dict[str, object]:
 
 def as_lines(one: "Statement") -> Iterator[str]:
     """Iterate over the lines of a statement."""
+    from common.contract import SHORT
+
     claim = one.claim
     delta = f", δ = {claim.delta:g}" if claim.delta else ""
     yield one.ledger
@@ -86,7 +88,8 @@ def as_lines(one: "Statement") -> Iterator[str]:
     for run in one.runs:
         wasted = f", {run.wasted} of them perhaps never sent" if run.wasted else ""
         trust = "" if claim.local_epsilon is None else f", trust {', '.join(run.trust)}"
-        yield f"    run {run.run}: {run.spent:.6g} in {count(run.releases, 'release')}{wasted}{trust}"
+        terms = f", terms {', '.join(one[:SHORT] for one in run.contracts)}" if run.contracts else ""
+        yield f"    run {run.run}: {run.spent:.6g} in {count(run.releases, 'release')}{wasted}{trust}{terms}"
     yield f"  covers {claim.covers}"
     for channel in claim.uncovered:
         yield f"  does not cover {channel}"

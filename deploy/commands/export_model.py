@@ -30,12 +30,10 @@ def units(task: DeployTask) -> tuple[QueryOption, ...]:
 @partial(with_query, of=units)
 def export_model(
     query: Mapping[str, str],
+    tables: o.TableRequest,
     onnx: Annotated[Path, typer.Option(metavar="FILE", help="Write the ONNX file here; it must be new.")],
     run: Annotated[str, typer.Argument(help="Export this finished run, by name or folder; default: the newest.")] = "",
     data: UnitRequest = "",
-    columns: o.Columns = None,
-    decimal: o.Decimal = "auto",
-    dates: o.Dates = "auto",
     state_dir: o.StateDir = o.STATE,
     checkpoint: o.Checkpoint = "",
     json: o.AsJson = False,
@@ -59,7 +57,7 @@ def export_model(
     if (result := folder.result()) is None or task is None:
         why = "has not ended" if result is None else "is of a task that declares no export"
         raise ConfigError(f"run '{name}' {why}; name another run")
-    source = o.DataRequest(data or "demo", columns, decimal, dates)
+    source = o.DataRequest(data or "demo", **vars(tables))
     trained = open_run(folder, task.name, source, state_dir, checkpoint)
     page, card = export_run(trained, task, result, onnx, unit, data=bool(data))
     if json:

@@ -1,12 +1,14 @@
-"""`fedloom helper`: a node without data that sums the masks of secure sums."""
+"""`fedloom helper` and `members`: a node that sums the masks of secure sums, and whose masks they are."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from common.errors import ConfigError
-from deploy.cli import options as o
+from deploy.cli.options import STATE, AsJson
+from deploy.commands.status import StateFolder, state_folder
 
 
 def helper(
@@ -18,8 +20,7 @@ def helper(
         Path | None, typer.Option(help="Identify this helper by this private key (see `fedloom keys node`).")
     ] = None,
     name: Annotated[str, typer.Option(help="Set the public name; default: from the key.")] = "",
-    state_dir: Annotated[Path, typer.Option(help="Store this helper's keys and opened sums here.")] = o.STATE
-    / "helper",
+    state_dir: Annotated[Path, typer.Option(help="Store this helper's keys and opened sums here.")] = STATE / "helper",
     patience: Annotated[
         float, typer.Option(min=0, help="Keep asking for so many seconds while the server has not admitted the key.")
     ] = 600.0,
@@ -59,4 +60,32 @@ def helper(
         raise ConfigError("--ca is missing; give the ca.pem of the server's owner")
     from deploy.federation.helper import serve_sums
 
-    serve_sums(server, ca, identity, name, state_dir, patience=patience, forget=forget, most_numbers=most_numbers)
+    serve_sums(server, ca, identity, key, name, state_dir, patience=patience, forget=forget, most_numbers=most_numbers)
+
+
+def members(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run.")],
+    state_dir: StateFolder = STATE,
+    json: AsJson = False,
+) -> None:
+    """Show the members of a run's secure sums.
+
+    Helpers open sums of these members alone. A server that invents clients must show their keys here. Compare the fingerprints
+    with those that other owners see by `fedloom keys show`. The list only grows.
+    """
+    from client.secure.members import members_in
+    from common.text import count, printable
+    from deploy.cli.output import print_object, say
+
+    found = members_in(state_folder(state_dir), run)
+    if not found:
+        raise ConfigError(
+            f"no client of {state_dir} was shown members of run '{printable(run, 80)}'; see fedloom status"
+        )
+    if json:
+        print_object({client: [asdict(one) for one in shown] for client, shown in found.items()})
+        return
+    for client, shown in found.items():
+        say(f"{client}: {count(len(shown), 'member')} of run {printable(run, 80)}")
+        for one in shown:
+            say(f"  {one.identity}  {printable(one.name, 80)}")

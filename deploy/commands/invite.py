@@ -11,6 +11,7 @@ from deploy.cli import options as o
 if TYPE_CHECKING:
     from common.config.run import RunConfig
     from common.tasks.vocabulary import Vocabulary
+    from deploy.keys.invitation import Invitation
 
 DEFAULT_PORT = 9092
 """Port of a server that has served no run yet."""
@@ -36,34 +37,79 @@ def invite(
     delta: o.Delta = None,
     sets: o.Sets = None,
     catalogue: o.SharedCatalogue = None,
+    helper: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SHA256:…",
+            help="Promise this helper, by the fingerprint of its key (fedloom keys show); repeatable.",
+        ),
+    ] = None,
+    clients: Annotated[
+        list[str] | None,
+        typer.Option("--client", metavar="NAME", help="Write an invitation that admits this client, once; repeatable."),
+    ] = None,
     json: o.AsJson = False,
 ) -> None:
     """Write the invitation that clients' owners give to `fedloom join --invite`.
 
-    The invitation describes the run that `fedloom serve` serves or has served last; options describe another run. It holds no
-    secret. Read the check code to every owner by another way than the file, such as the telephone.
+    The invitation describes the run that `fedloom serve` serves or has served last; options describe another run. Its terms are
+    the most that clients do for this server: more needs another invitation. It holds no secret. Read the check code to every
+    owner by another way than the file, such as the telephone.
+
+    With --client, each client has an invitation of its own. Its one-time token admits the client under this name, without
+    `fedloom nodes add`, within 14 days. It is secret until the client has joined; another one for the name ends it.
     """
+    from common.config.parse import flatten, parse
     from deploy.cli.output import note, print_object
+    from deploy.federation.request import name_vocabulary
     from deploy.federation.status import stored_order
     from deploy.files import read_file
     from deploy.keys.invitation import make_invitation
 
     order = stored_order(home)
     config = _config(o.RunRequest(method, task, rounds, None, epsilon, delta, sets), order[0] if order else None, home)
+    config, catalogue = name_vocabulary(config, catalogue)
     address = _address(home, server, order[1] if order else DEFAULT_PORT)
     authority = read_file(home / "ca.pem").decode("ascii", "replace")
-    invitation = make_invitation(config, _vocabulary(config, catalogue), address, authority, name, contact)
-    out = out or Path(f"{invitation.host}.fedloom")
-    if out == STDOUT:
-        typer.echo(invitation.to_json())
-    else:
-        invitation.write(out)
-        note(f"invitation {out}; give it to the owners of the clients")
+    helpers = helper or []
+    if helpers:
+        config = parse({**flatten(config), "privacy.trust": "helpers", "secure-sums.helpers": max(2, len(helpers))})
+    invitation = make_invitation(config, _vocabulary(config, catalogue), address, authority, name, contact, helpers)
+    written = _write(invitation, out, home / "nodes", clients or [])
     for line in invitation.lines():
         note(line)
     note("read the check code to each owner by another way, such as the telephone")
-    if json and out != STDOUT:
-        print_object({"file": str(out), "code": invitation.code, "server": invitation.server})
+    if json and written:
+        files = {"files": written} if clients else {"file": written[""]}
+        print_object({**files, "code": invitation.code, "server": invitation.server})
+
+
+def _write(invitation: "Invitation", out: Path | None, nodes: Path, clients: list[str]) -> dict[str, str]:
+    """Write the invitation, or one for each client; return the files by client, none for stdout.
+
+    Raises:
+        ConfigError: A file exists, or a client cannot be invited.
+    """
+    from deploy.cli.output import note
+    from deploy.keys.nodes import TOKEN_DAYS, make_token
+
+    if out and len(clients) > 1:
+        raise ConfigError("--out names one file; leave it out to invite several clients")
+    written = dict[str, str]()
+    for client in clients or [""]:
+        file = out or Path(f"{invitation.host}{client and '-'}{client}.fedloom")
+        if file != STDOUT and file.exists():  # before an earlier token of the client ends
+            raise ConfigError(f"{file} exists; remove it or choose another path")
+        token = make_token(nodes, client) if client else ""
+        one = invitation.model_copy(update={"client": client, "token": token})
+        if file == STDOUT:
+            typer.echo(one.to_json())
+            continue
+        one.write(file)
+        written[client] = str(file)
+        admits = f" of {client} alone; it admits this client once, within {TOKEN_DAYS} days"
+        note(f"invitation {file}; give it to the owner{admits if client else 's of the clients'}")
+    return written
 
 
 def _config(request: o.RunRequest, stored: "RunConfig | None", home: Path) -> "RunConfig":
@@ -79,11 +125,14 @@ def _config(request: o.RunRequest, stored: "RunConfig | None", home: Path) -> "R
     return stored
 
 
-def _vocabulary(config: "RunConfig", path: Path | None) -> "Vocabulary":
-    """Return the vocabulary of the file, or of the run."""
+def _vocabulary(config: "RunConfig", path: Path | None) -> "Vocabulary | None":
+    """Return the vocabulary of the file, or of the run; None if clients find it."""
     from common.tasks.registry import demo_vocabulary
+    from common.tasks.vocabulary import FEDERATED
     from deploy.data.sources import read_catalogue
 
+    if path is None and config.catalogue == FEDERATED:
+        return None
     path = path or (None if config.catalogue == "demo" else Path(config.catalogue))
     return read_catalogue(config.task, path) or demo_vocabulary(config.task)
 
@@ -92,10 +141,11 @@ def _address(home: Path, address: str, port: int) -> str:
     """Return the address for clients.
 
     Raises:
-        ConfigError: The server's certificate is missing, or is not valid for the host.
+        ConfigError: The server's certificate is missing, or no certificate is valid for the host.
     """
+    from common.hosts import check_address
     from deploy.keys.certificates import LOCAL_HOSTS, Certificates, names_of, normalize_host
-    from deploy.keys.invitation import check_address
+    from deploy.keys.nodes import DOORS
 
     try:
         address = address and check_address(address)
@@ -104,14 +154,15 @@ def _address(home: Path, address: str, port: int) -> str:
     files = Certificates(home)
     if not files.server.exists():
         raise ConfigError(f"{files.server} is missing; create it with fedloom keys server --name HOST")
-    names = names_of(files)
+    names = names_of(files.server)
+    at_doors = {name for file in (home / "nodes" / DOORS).glob("*.pem") for name in names_of(file)}
     public = [name for name in names if name not in LOCAL_HOSTS]
     if not address and not public:
         raise ConfigError(
             f"{files.server} names this machine only; renew it with fedloom keys server --renew --name HOST"
         )
     host = address.rpartition(":")[0].strip("[]") or public[0]
-    if normalize_host(host) not in names:
+    if normalize_host(host) not in at_doors.union(names):
         valid = " ".join(f"--name {name}" for name in [*public, host])
         raise ConfigError(f"{files.server} is not valid for '{host}'; run fedloom keys server --renew {valid}")
     return address or f"{f'[{host}]' if ':' in host else host}:{port}"

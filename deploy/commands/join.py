@@ -1,13 +1,16 @@
 """`fedloom join`: a client with private data."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from client.device import choose_device, describe_device
 from common.errors import ConfigError
 from deploy.cli import options as o
 from deploy.cli.options import ClientRequest, PolicyRequest, ServerRequest
+from deploy.cli.output import note
 from deploy.cli.signature import spread
 
 
@@ -44,7 +47,7 @@ def join(
     strictest of --policy, --method and --epsilon. SIGTERM and Ctrl-C leave cleanly; while the server is away, the client waits.
 
     With --invite, the file of the server's owner names the server. The command shows it with its check code and creates the
-    client's key if there is none. It prints the command by which the server's owner admits the client.
+    client's key if there is none. If the invitation does not admit the client, it prints the command for the server's owner.
 
     With --clients, or if the folder of the data holds clients.toml, this process is a hub, a node with several clients. Each
     has its own policy, ledger and name NAME/CLIENT. The server's owner registers the hub's key with their number.
@@ -52,6 +55,9 @@ def join(
     With --adapt, no server is needed. The client trains its private layers of a finished model, stores the model in its state
     and sends nothing.
     """
+    client = replace(client, device=choose_device(client.device))
+    if client.device != "cpu":
+        note(f"training on {describe_device(client.device)}")
     if at.invite or at.code:
         from deploy.keys.invitation import accept
 

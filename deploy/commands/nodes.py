@@ -22,9 +22,9 @@ Home = Annotated[Path, typer.Option(help="Use this folder as the server's.")]
 def list_all(home: Home = o.LOCAL / "server", json: o.AsJson = False) -> None:
     """List the clients' keys with their names, registered ones first."""
     from deploy.cli.output import note, print_object, say
-    from deploy.keys.nodes import list_nodes
+    from deploy.keys.nodes import DOORS, list_nodes
 
-    entries = list_nodes(home / "nodes")
+    entries = [*list_nodes(home / "nodes"), *list_nodes(home / "nodes" / DOORS)]
     if json:
         print_object([{**asdict(entry), "file": str(entry.file)} for entry in entries])
         return
@@ -33,7 +33,8 @@ def list_all(home: Home = o.LOCAL / "server", json: o.AsJson = False) -> None:
     width = max((len(entry.name) for entry in entries), default=0)
     for entry in entries:
         speaks_for = f"  {entry.clients:,} clients" if entry.clients > 1 else ""
-        key = f"{entry.fingerprint or entry.file}{speaks_for}"
+        door = "  door" if entry.file.with_suffix(".pem").exists() else ""
+        key = f"{entry.fingerprint or entry.file}{speaks_for}{door}"
         say(f"{entry.name or '-':<{width}}  {entry.state:<10}  {entry.since}  {key}".lstrip())
 
 
@@ -44,20 +45,33 @@ def add(
     clients: Annotated[
         int, typer.Option(min=0, help="Let the key speak for so many clients of a hub; 0: as before, 1 for a new key.")
     ] = 0,
+    doors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--door",
+            metavar="HOST",
+            help="Admit no client, but a door (`fedloom door`) at this host name or address; repeatable.",
+        ),
+    ] = None,
     home: Home = o.LOCAL / "server",
     json: o.AsJson = False,
 ) -> None:
     """Admit a client: register its public key.
 
-    `fedloom join --invite` prints this command for the server's owner. A revoked key is refused.
+    `fedloom join --invite` prints this command for the server's owner, and so does `fedloom door`. A revoked key is refused.
     """
     from common.node_names import fingerprint
     from deploy.cli.output import note, print_object
-    from deploy.keys.nodes import add_key, read_key
+    from deploy.files import write_file
+    from deploy.keys.certificates import Certificates, certify
+    from deploy.keys.nodes import DOORS, add_key, read_key
 
     public = read_key(key)
-    file = add_key(home / "nodes", public, name, clients)
-    note(f"admitted {f'{name} by ' if name else ''}{fingerprint(public)}")
+    certificate = certify(Certificates(home), public, doors) if doors else b""
+    file = add_key(home / "nodes" / (DOORS if doors else ""), public, name, clients)
+    if doors:
+        write_file(file.with_suffix(".pem"), certificate, overwrite=True)
+    note(f"admitted {f'{name} by ' if name else ''}{fingerprint(public)}{' as a door' if doors else ''}")
     if json:
         print_object({"name": name, "fingerprint": fingerprint(public), "file": str(file)})
 
@@ -101,14 +115,16 @@ def revoke(
     home: Home = o.LOCAL / "server",
     json: o.AsJson = False,
 ) -> None:
-    """Revoke a client's key; it stays refused.
+    """Revoke the key of a client or a door; it stays refused.
 
     A running server removes the client within seconds. Its name becomes free for another key.
     """
     from deploy.cli.output import note, print_object
-    from deploy.keys.nodes import revoke_key
+    from deploy.keys.nodes import DOORS, list_nodes, revoke_key
 
-    entry = revoke_key(home / "nodes", client)
+    doors = home / "nodes" / DOORS
+    is_door = any(client in (one.name, one.fingerprint) for one in list_nodes(doors) if one.state == "registered")
+    entry = revoke_key(doors if is_door else home / "nodes", client)
     note(
         f"revoked {entry.name or 'the key without a name'}, {entry.fingerprint}; a running server removes it within seconds"
     )

@@ -12,6 +12,7 @@ from deploy.cli.signature import spread
 
 if TYPE_CHECKING:
     from common.config.run import RunConfig
+    from common.contract import Contract
     from common.tasks.vocabulary import Vocabulary
     from deploy.simulation.preview import Preview
 
@@ -25,6 +26,10 @@ def preview(
     ] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the bytes of the messages to this ZIP file.")
+    ] = None,
+    terms: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the terms of the run to this file, for fedloom join --accept."),
     ] = None,
     json: o.AsJson = False,
     invite: Annotated[
@@ -42,12 +47,13 @@ def preview(
         Path | None, typer.Option(help="Show what this policy file (TOML) would refuse; default: the default policy.")
     ] = None,
     catalogue: o.Catalogue = None,
+    details: Annotated[bool, typer.Option("--details", help="Show every field of every message.")] = False,
 ) -> None:
     """Show what a client would send, without sending it.
 
-    Makes one real round on the data in this process, with a new model, and with state and ledger in memory. Prints every field
-    of every message with shape, type, bytes, protection, norms and example values. Opens no connection, and changes neither
-    ledger nor state folder.
+    Makes one real round on the data in this process, with a new model, and with state and ledger in memory. Says what leaves,
+    what it may reveal and what noise leaves of it. --details has every field with shape, type, bytes, protection, norms and
+    example values. Opens no connection, and changes neither ledger nor state folder.
     """
     import torch
 
@@ -56,58 +62,72 @@ def preview(
     from client.owner.policy import read_policy
     from deploy.cli.output import print_object, say
     from deploy.data.budgets import list_statements
-    from deploy.simulation.preview import as_json, ledger_costs, lines_of, preview_messages
+    from deploy.files import write_file
+    from deploy.simulation.preview import as_json, ledger_costs, lines_of, preview_messages, sentences
 
     torch.set_num_threads(1)
     limits = read_policy(policy, is_generated=is_demo(source.data))
     request = o.RunRequest(method=method, task=task, rounds=rounds, epsilon=epsilon, delta=delta, sets=sets)
-    config, vocabulary = _configure(request, invite, catalogue)
+    config, vocabulary, contract, lines = _configure(request, invite, catalogue)
     text = with_test(config.task, source.data, test)
     data = read_all(config.task, text, vocabulary=vocabulary, dialect=source.dialect)
     statements, broken = list_statements(text, state_dir, ledgers)
     found = preview_messages(config, data, limits)
     costs = ledger_costs(config, statements)
     if json:
-        print_object(as_json(found, costs))
+        print_object({"terms": contract.model_dump(mode="json"), "contract": contract.hash, **as_json(found, costs)})
     else:
-        for line in (*lines_of(found, costs), *(f"ledger cannot be used: {error}" for error in broken)):
+        for line in (
+            *sentences(found),
+            f"terms {contract.short_hash} of the run",
+            *lines,
+            *lines_of(found, costs, details=details),
+            *(f"ledger cannot be used: {error}" for error in broken),
+        ):
             say(line)
+    if terms:
+        write_file(terms, contract.canonical().encode(), overwrite=True)
     if save:
         _save(found, save)
 
 
 def _configure(
     request: o.RunRequest, invite: Path | None, catalogue: Path | None
-) -> tuple["RunConfig", "Vocabulary | None"]:
-    """Return configuration and vocabulary of the options, or of an invitation, which is printed.
+) -> tuple["RunConfig", "Vocabulary | None", "Contract", list[str]]:
+    """Return configuration, vocabulary, terms and their lines, of the options or of an invitation.
 
     Raises:
         ConfigError: The file is no invitation, or an option contradicts it.
     """
     from json import dumps
 
+    from common.contract import terms_of
     from common.tasks.registry import read_vocabulary
-    from deploy.cli.output import note
+    from common.tasks.vocabulary import FEDERATED
     from deploy.data.sources import read_catalogue
-    from deploy.federation.request import resolve
+    from deploy.federation.request import name_vocabulary, resolve
     from deploy.keys.invitation import read_invitation
 
     decided: dict[str, Scalar | None] = {"federation.min-clients": 1, "federation.wait": 1}
     if invite is None:
-        config = resolve(request, decided)
-        return config, read_catalogue(config.task, catalogue)
+        config, catalogue = name_vocabulary(resolve(request, decided), catalogue)
+        asked = terms_of(config, is_started=False)
+        return config, read_catalogue(config.task, catalogue), asked, asked.lines()
     given = {name: getattr(request, name) for name in ("task", "method", "rounds", "epsilon", "delta")}
     if named := next(
         (name for name, value in (given | {"catalogue": catalogue}).items() if value not in ("", None)), ""
     ):
         raise ConfigError(f"--{named} contradicts --invite, which names it; remove one of them")
     invitation = read_invitation(invite).check_catalogue()
-    for line in invitation.lines():
-        note(line)
-    invited = o.RunRequest(method=invitation.method, task=invitation.task, rounds=invitation.rounds, sets=request.sets)
-    noise = {} if invitation.privacy.unit == "none" else invitation.privacy.model_dump()
-    config = resolve(invited, {**decided, **{f"privacy.{key}": value for key, value in noise.items()}})
-    return config, read_vocabulary(config.task, dumps(invitation.catalogue))
+    terms, is_found = invitation.terms, not invitation.catalogue
+    invited = o.RunRequest(method=terms.methods[0], task=invitation.task, rounds=terms.rounds, sets=request.sets)
+    noise = {} if terms.unit == "none" else terms.model_dump(include={"unit", "mechanism", "epsilon", "delta"})
+    decided |= {f"privacy.{key}": value for key, value in noise.items()} | (
+        {"catalogue": FEDERATED} if is_found else {}
+    )
+    config = resolve(invited, decided)
+    vocabulary = None if is_found else read_vocabulary(config.task, dumps(invitation.catalogue))
+    return config, vocabulary, terms, invitation.lines()
 
 
 def _save(found: "Preview", path: Path) -> None:
@@ -129,12 +149,11 @@ def _save(found: "Preview", path: Path) -> None:
     note(f"wrote {path}: the bytes of {messages}; {exact} private, so delete the file after use")
 
 
+@spread
 def check(
     data: Annotated[str, typer.Argument(help="Read this data file or folder of files.")],
     task: Annotated[str, typer.Option(help="Read it as data of this task (see `fedloom tasks`).")],
-    columns: o.Columns = None,
-    decimal: o.Decimal = "auto",
-    dates: o.Dates = "auto",
+    tables: o.TableRequest,
     partition: o.Partition = "",
     catalogue: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the vocabulary of the data to this file (JSON).")
@@ -156,7 +175,7 @@ def check(
     from deploy.files import write_file
 
     TASKS[task]  # an unknown task is answered with the nearest names
-    source = o.TrainingData(data, columns, decimal, dates, partition)
+    source = o.TrainingData(data, partition, **vars(tables))
     report = check_data(task, data, clients, source.dialect)
     if json:
         print_object(report.to_json())

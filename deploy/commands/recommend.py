@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from common.errors import ConfigError
+from common.lazy_import import postpone
 from common.text import count, printable
 from deploy.cli import options as o
 from deploy.cli.options import list_runs
@@ -58,6 +59,7 @@ def recommend(
     from deploy.pages import answers as formats
     from deploy.serving.models import open_run
 
+    postpone("torch")  # a model of sums answers without it
     chosen = formats.format_of(form, out, is_json=json)
     folder, task = find_answering(run, {name for name, value in query.items() if value})
     trained = open_run(folder, task.name, source, state_dir, checkpoint)
@@ -65,7 +67,7 @@ def recommend(
     queries = _queries_of_all(task, trained, query) if everybody else [query]
     answers = [task.answer(trained, one, top) for one in queries]
     for line in dict.fromkeys(line for one in answers for line in one.notes):
-        note(f"{source.data}: {line}")
+        note(f"{trained.data}: {line}")
     if chosen == "table":
         _print_tables(answers, f"{trained.name} ({trained.about})")
         return

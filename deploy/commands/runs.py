@@ -175,34 +175,26 @@ def report(
 
 def export(
     runs: o.Runs = None,
-    tensorboard: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write TensorBoard event files there, one folder a run.")
-    ] = None,
-    prometheus: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the newest round as Prometheus text, for a node exporter's *.prom files."
-        ),
-    ] = None,
+    track: o.Track = None,
     follow: Annotated[bool, typer.Option(help="Continue until the run is over.")] = False,
     json: o.AsJson = False,
 ) -> None:
-    """Export the rounds of runs to TensorBoard or Prometheus.
+    """Record the rounds of runs in MLflow, Prometheus and others.
 
-    Needs the extra `exporters`. The file metrics.jsonl of a run holds the same, one event a line.
+    `--track` names the tool, which needs its package. The file metrics.jsonl of a run holds the same, one event a line.
     """
     from common.text import count
     from deploy.cli.output import print_object, say
     from deploy.federation.runs import find_run, newest
-    from deploy.pages import exporters
+    from deploy.pages.tracker import TRACKERS, choose
+    from deploy.pages.tracker import export as record
 
-    if not (tensorboard or prometheus):
-        raise ConfigError("no target is set; give --tensorboard FOLDER, --prometheus FILE, or both")
+    if not track:
+        raise ConfigError(f"no target is set; give --track NAME=TARGET, with one of {', '.join(TRACKERS)}")
     if follow and not runs:
         raise ConfigError("--follow needs the name of a run; the newest finished run is over already")
-    folders = [find_run(name) for name in runs] if runs else [newest()]
-    rounds = exporters.export(folders, tensorboard, prometheus, follow=follow)
-    places = [str(path) for path in (tensorboard, prometheus) if path]
+    chosen, folders = choose(track), [find_run(name) for name in runs] if runs else [newest()]
+    rounds, places = sum(record(folder, chosen, follow=follow) for folder in folders), track
     if json:
         print_object({"rounds": rounds, "written": places})
     else:

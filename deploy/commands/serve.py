@@ -16,6 +16,17 @@ WAIT_SECONDS = 86_400.0
 """Seconds that `serve` waits for its clients; their owners exchange keys first."""
 
 
+def _print_limits(asked: bool) -> None:
+    """Print the limits of the door if they are asked for."""
+    if not asked:
+        return
+    from common.door.frames import DoorLimits
+
+    for line in DoorLimits().lines():
+        typer.echo(line)
+    raise typer.Exit
+
+
 @spread
 def serve(
     request: o.RunRequest,
@@ -32,9 +43,17 @@ def serve(
     port: o.Port = 9092,
     control_port: o.ControlPort = 8000,
     superlink_state: o.SuperLinkState = "memory",
+    stock: Annotated[
+        bool,
+        typer.Option("--stock", help="Let Flower's own nodes (flower-supernode) join at --control-port, over HTTP."),
+    ] = False,
     resume_if_there: Annotated[
         bool,
         typer.Option("--resume-if-there", help="Continue the run of --run-id if it exists and is not finished."),
+    ] = False,
+    limits: Annotated[
+        bool,
+        typer.Option("--limits", callback=_print_limits, is_eager=True, help="Print the limits for clients and exit."),
     ] = False,
     ui: o.Ui = False,
     json: o.Json = False,
@@ -47,6 +66,7 @@ def serve(
     checkpoint.
     """
     from contextlib import closing
+    from dataclasses import replace
 
     from deploy.federation.fork_server import ForkServer
 
@@ -60,10 +80,11 @@ def serve(
         from deploy.federation.status import store_order
         from deploy.federation.watch import finish
         from deploy.keys.certificates import ensure_certificates
+        from deploy.pages.tracker import tracked
         from deploy.superlink.superlink import SuperLinkSettings
 
         if resume_if_there:
-            restarted = start_or_continue(request)
+            restarted = start_or_continue(request, home)
             if restarted is None:
                 return
             request = restarted
@@ -71,22 +92,22 @@ def serve(
         resolved = resolve(request, {"federation.min-clients": clients}, fallback)
         config, home = with_catalogue(resolved, catalogue), home.resolve()
         order = federation.Order(config, runs_folder(), nodes=home / "nodes")
-        certificates = ensure_certificates(home, names or [])
-        superlink = SuperLinkSettings(
-            home, certificates, database=superlink_state == "sqlite", host=host, port=port, control_port=control_port
-        )
+        keys, stored = ensure_certificates(home, names or []), superlink_state == "sqlite"
+        superlink = SuperLinkSettings(home, keys, database=stored, host=host, port=port, control_port=control_port)
+        superlink = replace(superlink, stock=stock, control_host=host if stock else superlink.control_host)
         if not config.resume:
             remember(runs_folder() / config.run_id, "serve", "", config.federation.min_clients)
         store_order(home, config, port)
         _announce(config, superlink, home)
         for line in (*owners_must_allow(config), *without_effect(request, config)):
             note(line)
-        page, folder = page_of(config.run_id, wanted=ui, json=json), removed_unless_started(config.run_id)
-        with page, folder, Processes(fork_server=fork_server) as processes:
+        run = config.run_id
+        page, record = page_of(run, wanted=ui, json=json), tracked(run, request.track)
+        with page, removed_unless_started(run), record, Processes(fork_server=fork_server) as processes:
             finish(federation.train(processes, superlink, order, console), json, examples=False)
 
 
-def start_or_continue(request: o.RunRequest) -> o.RunRequest | None:
+def start_or_continue(request: o.RunRequest, home: Path) -> o.RunRequest | None:
     """Return the request with the run to continue if it exists; None if that run is finished.
 
     Raises:
@@ -97,6 +118,7 @@ def start_or_continue(request: o.RunRequest) -> o.RunRequest | None:
     from common.errors import ConfigError
     from deploy.cli.output import note
     from deploy.federation.runs import runs_folder
+    from deploy.federation.start import erase_apps
     from server.record.events import ENDED_EARLY
     from server.record.folder import RunDirectory
 
@@ -109,6 +131,7 @@ def start_or_continue(request: o.RunRequest) -> o.RunRequest | None:
     rounds = request.rounds or int(folder.config()["rounds"])
     if result and (result.rounds_done >= rounds or result.reason.startswith(ENDED_EARLY)):
         note(f"run '{request.run_id}' is finished; choose another --run-id for a new run")
+        erase_apps(home)
         return None
     return replace(request, run_id="", resume=request.run_id, config=None)
 
@@ -117,7 +140,6 @@ def _announce(config: "RunConfig", superlink: "SuperLinkSettings", home: Path) -
     """Print where the run is served, and for whom it waits."""
     from common.text import count
     from deploy.cli.output import console
-    from deploy.keys.nodes import advice_on_many
 
     keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
     console.print(
@@ -125,8 +147,10 @@ def _announce(config: "RunConfig", superlink: "SuperLinkSettings", home: Path) -
         f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
         soft_wrap=True,
     )
-    if advice := advice_on_many(home / "nodes"):
-        console.print(advice, soft_wrap=True)
+    if superlink.stock:
+        where = f"{superlink.control_host}:{superlink.control_port}"
+        limit = "a stranger may send 257 MB, or FEDLOOM_MOST_UPLOAD, before a key is checked, any number of times"
+        console.print(f"Flower's own nodes join at {where}: {limit}", style="yellow", soft_wrap=True)
 
 
 @spread
@@ -152,6 +176,7 @@ def submit(
     from deploy.federation.request import owners_must_allow, resolve, with_catalogue, without_effect
     from deploy.federation.runs import remember, removed_unless_started, runs_folder
     from deploy.federation.watch import finish
+    from deploy.pages.tracker import tracked
     from deploy.superlink.control import Control
     from server.record.process import COMMAND, FOLDER, record_process
 
@@ -164,5 +189,6 @@ def submit(
     record_process(work.resolve() / FOLDER, COMMAND, run=config.run_id)
     for line in (*owners_must_allow(config), *without_effect(request, config)):
         note(line)
-    with removed_unless_started(config.run_id), Processes() as processes:
+    record = tracked(config.run_id, request.track)
+    with removed_unless_started(config.run_id), record, Processes() as processes:
         finish(federation.submit(processes, work.resolve(), superlink, order, console), json)

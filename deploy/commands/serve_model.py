@@ -11,6 +11,7 @@ import typer
 
 from common.errors import ConfigError
 from deploy.cli import options as o
+from deploy.cli.signature import spread
 
 LOOPBACK = "127.0.0.1"
 NAMES = (LOOPBACK, "localhost")
@@ -22,13 +23,12 @@ SHORTEST_TOKEN = 16
 GRACE_SECONDS = 1
 
 
+@spread
 def serve_model(
     file: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="File that `fedloom export-model` wrote.")],
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Answer at this port.")] = 8766,
+    tables: o.TableRequest,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Answer at this port; 0 takes a free one.")] = 8766,
     data: Annotated[str, typer.Option(help="Answer for units of this data file or folder, by their names.")] = "",
-    columns: o.Columns = None,
-    decimal: o.Decimal = "auto",
-    dates: o.Dates = "auto",
     token: Annotated[
         Path | None,
         typer.Option(
@@ -53,10 +53,10 @@ def serve_model(
     if not is_local and (no_token or not token):
         raise ConfigError(f"--host {host} lets other machines in; give --token FILE, without --no-token")
     word, token_place = ("", "") if no_token else read_token(token)
-    model, serving, document = open_model(file, data, o.DataRequest(data or "demo", columns, decimal, dates).dialect)
+    model, serving, document = open_model(file, data, o.DataRequest(data or "demo", **vars(tables)).dialect)
     channel = _bind(host, port)
     say(f"model   {file}, run {document.run}, task {document.config.task}")
-    say(f"listen  http://{host}:{port}/v1/{serving.route} (GET /v1/model, /healthz, /openapi.json)")
+    say(f"listen  http://{host}:{channel.getsockname()[1]}/v1/{serving.route} (GET /v1/model, /healthz, /openapi.json)")
     say(f"token   {token_place}: send it as 'Authorization: Bearer TOKEN'" if token_place else "token   none needed")
 
     import uvicorn

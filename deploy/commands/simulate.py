@@ -27,6 +27,7 @@ def simulate(
             min=0, help="Processes in which thousands of clients train; 0 chooses, with the same result for all."
         ),
     ] = 0,
+    device: o.Device = "cpu",
     alone: o.Alone = True,
     examples: o.Examples = False,
     forget_state: Annotated[
@@ -56,36 +57,21 @@ def simulate(
     """
     import torch
 
-    from client.training.comparison import Measured
-    from common.config.parse import is_comparable
-    from common.errors import ConfigError
-    from deploy.cli.output import console
-    from deploy.federation.compare import with_alone
-    from deploy.federation.local_clients import prepare_simulation
-    from deploy.federation.runs import removed_unless_started, runs_folder
-    from deploy.federation.watch import finish, watch_here
-    from deploy.simulation.state import KeptState, simulate_measured
-    from deploy.simulation.workers import choose_workers
-    from server.record.folder import RunDirectory
-    from server.record.result import Result
+    from deploy.federation.here import Here, train_here
+    from deploy.federation.watch import finish
 
     torch.set_num_threads(1)  # the tensors are small: more threads take longer and change the rounding
-    if forget_state and not request.resume:
-        raise ConfigError("--forget-state belongs to --resume")
-    config, partitions = prepare_simulation(request, source, test, clients, catalogue)
-    runs, state = runs_folder(), KeptState(forget_state, keep_state, snapshot_every, state_on_disk)
-    measured_here: dict[str, Measured] = {}
-
-    def work() -> Result:
-        result, measured = simulate_measured(
-            config, partitions, runs, together=together, state=state, workers=workers or choose_workers()
-        )
-        measured_here.update(measured)
-        return result
-
-    def compare(result: Result) -> Result:
-        return with_alone(result, config, partitions, measured_here) if alone and is_comparable(config) else result
-
-    with removed_unless_started(config.run_id):
-        result = watch_here(work, RunDirectory(runs, config.run_id), console, after=compare)
-        finish(result, json, source, examples=examples)
+    how = Here(
+        test=test,
+        clients=clients,
+        catalogue=catalogue,
+        together=together,
+        workers=workers,
+        device=device,
+        alone=alone,
+        forget_state=forget_state,
+        keep_state=keep_state,
+        snapshot_every=snapshot_every,
+        state_on_disk=state_on_disk,
+    )
+    finish(train_here(request, source, how), json, source, examples=examples)

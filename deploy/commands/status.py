@@ -1,4 +1,4 @@
-"""`fedloom status`, `pause`, `resume`: federation of this folder, clients of a state."""
+"""`fedloom status`, `pause`, `resume`, `accept`: federation of this folder, clients of a state."""
 
 import time
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ import typer
 from deploy.cli.options import LOCAL, STATE, AsJson
 
 if TYPE_CHECKING:
+    from client.owner.consent import ServerConsent
     from client.owner.status import ClientStatus, OwnerStatus, RunStatus
     from deploy.federation.status import ServerStatus
 
@@ -39,7 +40,11 @@ def federation_as_lines(server: "ServerStatus") -> Iterator[str]:
     yield f"server {server.home}: run {server.run}{about}: {_state(server)}"
     if server.last:
         yield f"  {round_line(server.last, start).plain}"
-    if server.waiting:
+    if server.disk:
+        yield f"  {server.disk}"
+    elif server.waiting and server.waiting.disk:
+        yield f"  {waiting_line(server.waiting).plain}"
+    elif server.waiting:
         until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(server.waiting.until))
         yield f"  {waiting_line(server.waiting).plain}, until {until}"
     if server.absent:
@@ -53,9 +58,10 @@ def federation_as_lines(server: "ServerStatus") -> Iterator[str]:
 
 def _state(server: "ServerStatus") -> str:
     done = f"{server.last.round if server.last else 0} of {server.start.rounds} rounds" if server.start else "no round"
+    is_full = bool(server.disk or (server.waiting and server.waiting.disk))
     text = {
         "starting": "starts; no client is enrolled yet",
-        "waiting": f"waits for clients; {done} done",
+        "waiting": f"waits for {'room' if is_full else 'clients'}; {done} done",
         "training": f"trains; {done} done",
         "completed": f"completed; {done} done",
         "failed": f"failed; {done} done",
@@ -67,7 +73,7 @@ def _state(server: "ServerStatus") -> str:
 WATCH_SECONDS = 2.0
 """Time between two readings with --watch."""
 
-KINDS = {"train": "updates", "assign": "scores", "counts": "counts", "enrol": "enrolments", "evaluate": "metrics"}
+KINDS = {"train": "updates", "assign": "scores", "names": "names", "enrol": "enrolments", "evaluate": "metrics"}
 """Noun of the replies of each kind of request."""
 
 HOSTED = (
@@ -128,17 +134,21 @@ def _read(state_dir: Path | None, home: Path | None) -> "tuple[list[ServerStatus
     Raises:
         ConfigError: There is neither.
     """
-    from client.owner.status import read_status
     from common.errors import ConfigError
+    from common.files import expand_home
     from deploy.federation.runs import runs_folder
     from deploy.federation.status import read_servers
 
     servers = list(read_servers(LOCAL, runs_folder(), home))
     if home and not servers:
         raise ConfigError(f"no server has run in {home}; give the --home of `fedloom serve`")
-    folder = state_dir or STATE
+    folder = state_dir or expand_home(STATE)
     wants_clients = not home and (state_dir or folder.is_dir() or not servers)
-    return servers, read_status(state_folder(folder)) if wants_clients else None
+    if not wants_clients:
+        return servers, None
+    from client.owner.status import read_status
+
+    return servers, read_status(state_folder(folder))
 
 
 def state_folder(state_dir: Path) -> Path:
@@ -160,7 +170,11 @@ def as_json(found: "OwnerStatus") -> dict[str, Any]:
 
     clients = [{**asdict(client), "runs": [asdict(run) for run in client.runs.values()]} for client in found.clients]
     ledgers = [statement_as_json(statement) for statement in found.ledgers]
-    about = {"state_dir": found.folder, "paused": found.paused}
+    about: dict[str, Any] = {"state_dir": found.folder, "paused": found.paused, "disk": found.disk}
+    about["consents"] = [
+        {"client": client, "server": server, **consent.model_dump(mode="json")}
+        for client, server, consent in found.consents
+    ]
     return {**about, "clients": clients, "ledgers": ledgers, "broken_ledgers": list(found.broken)}
 
 
@@ -169,10 +183,15 @@ def as_lines(found: "OwnerStatus") -> Iterator[str]:
     from deploy.commands.budget import as_lines as statement_lines
 
     yield f"state folder {found.folder}{': paused by its owner' if found.paused else ''}"
+    if found.disk:
+        yield f"{found.disk}; its clients answer no request until there is room"
     if not found.clients:
         yield "no client has run here yet"
     for client in found.clients:
         yield from _client_lines(client)
+    for name, server, consent in found.consents:
+        yield f"{name}:"
+        yield from _consent_lines(server, consent)
     for statement in found.ledgers:
         yield from statement_lines(statement)
     for error in found.broken:
@@ -201,6 +220,20 @@ def _client_lines(client: "ClientStatus") -> Iterator[str]:
         yield f"  last error at {_local(client.last_error_time)}: {printable(client.last_error)}"
 
 
+def _consent_lines(server: str, consent: "ServerConsent") -> Iterator[str]:
+    from common.contract import side_by_side
+    from common.text import printable
+
+    for newest in consent.agreed[-1:]:
+        about = f"server {printable(server, 80)}, agreed at {_local(newest.time)} ({printable(newest.by, 80)})"
+        yield f"  terms {newest.terms.short_hash} with {about}"
+        if consent.offered is None:
+            yield from newest.terms.lines()
+        else:
+            yield "  the server offers terms beyond them; fedloom accept agrees to these"
+            yield from side_by_side(newest.terms, consent.offered)
+
+
 def _connection(client: "ClientStatus") -> str:
     since = _local(client.connection_since)
     if client.process is None:
@@ -214,13 +247,15 @@ def _connection(client: "ClientStatus") -> str:
 
 def _run(run: "RunStatus") -> str:
     from client.owner.sentences import amount
+    from common.contract import SHORT
     from common.text import printable
 
     name = f"run {printable(run.run, 80)} (task {run.task or 'unknown'}, method {run.method or 'unknown'})"
     of = f" of {run.rounds}" if run.rounds else ""
     left = f", {amount(run.epsilon_left)} left" if run.epsilon_left is not None else ""
     cost = f"; ε {amount(run.epsilon_spent)} spent{left}" if run.epsilon_left is not None else "; no noise"
-    return f"{name}: trained in {len(run.trained)}{of} rounds, last request at {_local(run.last)}{cost}"
+    terms = f"; terms {run.contract[:SHORT]}" if run.contract else ""
+    return f"{name}: trained in {len(run.trained)}{of} rounds, last request at {_local(run.last)}{cost}{terms}"
 
 
 def _local(time_text: str) -> str:
@@ -266,3 +301,37 @@ def _running_names(folder: Path) -> str:
     from client.owner.control import running_clients
 
     return ", ".join(one.client for one in running_clients(folder))
+
+
+def accept(
+    state_dir: StateFolder = STATE,
+    client: Annotated[
+        str, typer.Option(metavar="NAME", help="Agree for this client only; default: all clients here.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Agree without a question.")] = False,
+) -> None:
+    """Agree to terms that a server offers beyond the agreed ones.
+
+    A client refuses a run that asks for more, or protects less, than its owner has agreed to. This command shows both terms
+    side by side, then asks. A running client takes part at the server's next invitation, within a minute.
+    """
+    from client.owner.consent import BY_OWNER, consents_in
+    from common.text import count
+    from deploy.cli.output import say
+
+    found = [(name, one, one.read()) for name, one in consents_in(state_folder(state_dir)) if client in ("", name)]
+    offers = [(name, one, stored, stored.offered) for name, one, stored in found if stored.offered]
+    texts: dict[tuple[str, ...], list[str]] = {}
+    for name, one, stored, _ in offers:
+        texts.setdefault(tuple(_consent_lines(one.server, stored)), []).append(name)
+    for table, names in texts.items():
+        for line in (names[0] if len(names) == 1 else count(len(names), "client"), *table):
+            say(line)
+    if not offers:
+        say("no server offers terms beyond the agreed ones")
+    elif yes or typer.confirm("Agree to the offered terms?", err=True):
+        for name, one, _, offered in offers:
+            one.agree(offered, BY_OWNER)
+            say(f"agreed: terms {offered.short_hash} of {name}")
+    else:
+        say("nothing was agreed to")

@@ -39,8 +39,8 @@ def _of_spec(spec: Any) -> Iterator[str]:
     yield f"objective {spec.objective.metric}"
     if spec.record_dp:
         yield f"DP-SGD with model={' or '.join(sorted(spec.record_dp))}"
-    if spec.counts:
-        yield "summed counts"
+    if spec.closed_form:
+        yield "closed form"
     if spec.head:
         yield "private head"
     if spec.client_only:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from client.device import choose_device
 from deploy.cli import options as o
 from deploy.cli.signature import spread
 
@@ -26,6 +27,7 @@ def up(
     port: o.Port = 9092,
     control_port: o.ControlPort = 8000,
     superlink_state: o.SuperLinkState = "memory",
+    device: o.Device = "cpu",
     alone: o.Alone = True,
     ui: o.Ui = False,
     examples: o.Examples = False,
@@ -47,6 +49,7 @@ def up(
 
     from deploy.federation.fork_server import ForkServer
 
+    device = choose_device(device)
     with closing(ForkServer()) as fork_server:  # it imports while this process prepares the clients
         from functools import partial
 
@@ -59,6 +62,7 @@ def up(
         from deploy.federation.runs import removed_unless_started, runs_folder
         from deploy.federation.watch import finish
         from deploy.keys.certificates import ensure_certificates
+        from deploy.pages.tracker import tracked
         from deploy.superlink.superlink import SuperLinkSettings
 
         local = prepare_clients(request, source, test, clients, catalogue, policy)
@@ -74,9 +78,10 @@ def up(
         )
         if local.helpers:
             note(f"clients share sums only: masked by {count(len(local.helpers), 'helper')} on this machine; {WARNING}")
-        with page_of(local.config.run_id, wanted=ui, json=json):
+        with page_of(local.config.run_id, wanted=ui, json=json), tracked(local.config.run_id, request.track):
             with removed_unless_started(local.config.run_id), Processes(fork_server=fork_server) as processes:
-                keys = local.start(processes, superlink.address)
-                order = federation.Order(local.config, runs_folder(), keys, after=partial(local.measure, alone=alone))
+                keys = local.start(processes, superlink.address, device)
+                after = partial(local.measure, alone=alone, device=device)
+                order = federation.Order(local.config, runs_folder(), keys, after=after)
                 result = federation.train(processes, superlink, order, console)
             finish(result, json, source, examples=examples)

@@ -44,9 +44,7 @@ def require_one_budget(config: RunConfig, policy: Policy, data: str, clients: in
         ConfigError: Other clients have spent budget of these data.
         LedgerError: A ledger is missing or damaged.
     """
-    options = config.task_options
-    noisy = config.privacy.unit != "none" or (options.count_offset and options.count_privacy.unit != "none")
-    if data and not is_demo(data) and (noisy or policy.require_noise):
+    if data and not is_demo(data) and (config.privacy.unit != "none" or policy.require_noise):
         check_partitioning(Partitioning(root, config.task, resolve_source(data), clients))
 
 

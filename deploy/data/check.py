@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from client.data.dataset import AnyDataset, DataSummary, Dropped, Nouns
+from client.data.dataset import AnyDataset, DataSummary
 from client.data.read import COLUMNS, partition_read, read_all
 from client.data.summary import (
     aliases_of,
@@ -16,10 +16,11 @@ from client.data.summary import (
     ignored_columns,
     iso,
     separator_of,
-    time_range,
 )
+from client.data.tables.account import Nouns, Reading, RowAccount
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema, escape, normalize_title
 from client.data.tables.table import Table
+from client.data.tables.times import FIRST
 from client.tasks.registry import CLIENT_TASKS, AnyClientTask
 from common.arrays import Ints
 from common.errors import NothingYetError
@@ -32,8 +33,7 @@ class FileReport:
 
     Args:
         path: File.
-        rows: Rows with text.
-        blank: Rows without any text.
+        rows: Rows that are read.
         separator: Character between cells; empty if the form has none.
         has_header: False if the columns are named by their position.
         aliases: Title -> column that it is read as, where they are spelt differently.
@@ -43,7 +43,6 @@ class FileReport:
 
     path: str
     rows: int
-    blank: int
     separator: str
     has_header: bool
     aliases: Mapping[str, str]
@@ -123,8 +122,7 @@ class DataReport:
         task: Task of the data.
         data: Source.
         files: Tables that were read; empty for sets in a published form.
-        rows: Rows of all tables, blank ones included.
-        dropped: Rows that are not used, by reason.
+        reading: Rows that were kept, merged and left out; None for sources without rows.
         notes: Further messages of the reader.
         unit: Noun of the units.
         units: Number of units.
@@ -138,8 +136,7 @@ class DataReport:
     task: str
     data: str
     files: tuple[FileReport, ...]
-    rows: int
-    dropped: tuple[Dropped, ...]
+    reading: Reading | None
     notes: tuple[str, ...]
     unit: Nouns
     units: int
@@ -169,12 +166,13 @@ def check_data(task: str, data: str, clients: int = 0, dialect: Dialect = DEFAUL
         DataError: The data cannot be read or partitioned.
     """
     kind, tables = CLIENT_TASKS[task], list[Table]()
-    dataset = read_all(task, data, dialect=replace(dialect, observe=tables.append))
+    account = RowAccount(places=True)
+    dataset = read_all(task, data, dialect=replace(dialect, observe=tables.append, account=account))
+    reading = dataset.reading
     columns = {normalize_title(title) for title in ([dialect.partition] if dialect.partition else COLUMNS)}
     files = tuple(_file_report(table, kind.schema, columns if dataset.clients else set()) for table in tables)
-    ends = [end for table in tables for end in time_range(table, kind.schema) or ()]
-    summary = kind.summarize(kind.spec.options(), dataset, tables) if kind.summarize else None
-    dropped = (*_blank_rows(tables), *(summary.dropped if summary else ()))
+    ends = [end for end in (reading.first, reading.last) if end is not None and end >= FIRST] if reading else []
+    summary = kind.summarize(kind.spec.options(), dataset) if kind.summarize else None
     partitions = partition_read(task, data, dataset, clients, dialect) if clients or dataset.clients else ()
     notes = list(dict.fromkeys(dataset.notes))
     if dataset.clients:
@@ -183,9 +181,8 @@ def check_data(task: str, data: str, clients: int = 0, dialect: Dialect = DEFAUL
         task=task,
         data=data,
         files=files,
-        rows=sum(file.rows + file.blank for file in files),
-        dropped=dropped,
-        notes=tuple(note for note in notes if not any(one.repeats(note) for one in dropped)),
+        reading=reading,
+        notes=tuple(note for note in notes if note not in set(map(str, reading.dropped if reading else ()))),
         unit=kind.unit,
         units=len(dataset.units),
         first=iso(min(ends)) if ends else "",
@@ -212,24 +209,12 @@ def _file_report(table: Table, schema: TableSchema, read: set[str]) -> FileRepor
     return FileReport(
         path=str(table.path),
         rows=len(table),
-        blank=table.blank,
         separator=separator_of(table),
         has_header=table.cells.header_line > 0 or not table.cells.delimiter,
         aliases=aliases_of(table),
         ignored=tuple(title for title in ignored_columns(table) if normalize_title(title) not in read),
         decisions=tuple(decisions(table, schema)),
     )
-
-
-def _blank_rows(tables: Sequence[Table]) -> Iterator[Dropped]:
-    """Yield the rows without text of all tables."""
-    if blank := sum(table.blank for table in tables):
-        table = next(table for table in tables if table.blank)
-        gaps = np.flatnonzero(table.rows != np.arange(len(table)))
-        row = int(gaps[0]) if len(gaps) else len(table)
-        position = f"{table.cells.unit} {table.cells.place_of(row)}"
-        example = f"{table.path}, {position}" if len(tables) > 1 else position
-        yield Dropped(blank, ("row", "rows"), "without any text skipped", example)
 
 
 def _learning(summary: DataSummary, unit: str) -> LearningReport:
@@ -259,7 +244,7 @@ def _shares(kind: AnyClientTask, partitions: Sequence[AnyDataset]) -> Iterator[C
     if not kind.summarize:
         return
     for k, part in enumerate(partitions):
-        summary = kind.summarize(kind.spec.options(), part, ())
+        summary = kind.summarize(kind.spec.options(), part)
         yield ClientShare(f"client-{k}", len(part.units), int(summary.train.sum()), int(summary.test.sum()))
 
 
@@ -285,10 +270,10 @@ def lines_of(report: DataReport) -> Iterator[str]:
 
 
 def _rows(report: DataReport) -> Iterator[str]:
-    if report.files:
+    if report.reading:
         files = f" from {count(len(report.files), 'file')}" if len(report.files) > 1 else ""
-        yield f"{count(report.rows, 'row')} read{files}"
-    for dropped in report.dropped:
+        yield f"{count(report.reading.rows, 'row')} read{files}: {report.reading}"
+    for dropped in report.reading.dropped if report.reading else ():
         yield f"  {dropped}{f'; the first: {dropped.example}' if dropped.example else ''}"
     for note in report.notes:
         yield f"  {note}"

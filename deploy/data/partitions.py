@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from client.data.dataset import AnyDataset, fingerprint
+from client.data.dataset import AnyDataset, fingerprint, is_demo, resolve_source, split_test_file
 from client.data.read import find_own_tables
+from client.data.tables.schema import DEFAULT_DIALECT
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import DataError, LedgerError
+from deploy.cli.options import LOCAL, DataRequest
+from deploy.federation.runs import origin_of
 from deploy.files import write_file
 
 PARTITIONS = Path(".fedloom/dealt")
@@ -163,3 +166,38 @@ def folder_ledger(table: Path) -> list[Path]:
 
 def _mark(data: str) -> str:
     return hashlib.sha256(bytes(data_path(data).resolve())).hexdigest()[:16]
+
+
+SOURCE = "source.json"
+"""File of a run's private folder with its data and the options of reading them."""
+
+
+def remember_source(home: Path, source: DataRequest, task: str = "") -> None:
+    """Store data and how they are read in the private folder of a run or, with a task, of a client."""
+    if not is_demo(source.data):
+        found = {**source.dialect.to_fields(), "data": resolve_source(source.data)}
+        found.pop("partition", None)
+        write_file(home / _source_of(task), json.dumps(found).encode(), mode=0o600, overwrite=True)
+
+
+def remembered(source: DataRequest, run: Path, task: str, state_dir: Path) -> DataRequest:
+    """Return the data of a run, with its options of reading, unless others are named.
+
+    They are those of a command here or, if clients joined the run, of the last client here that joined with data of the task.
+    """
+    files, origin = [LOCAL / command / run.name / SOURCE for command in ("up", "simulate")], origin_of(run)
+    if origin and origin.command in ("serve", "submit"):
+        files += sorted(state_dir.glob(f"*/{_source_of(task)}"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in files:
+        try:
+            found = json.loads(file.read_text("utf-8"))
+        except (OSError, ValueError):
+            continue
+        data = split_test_file(found.pop("data"))[0]
+        if source.dialect == DEFAULT_DIALECT and (source.data == "demo" or Path(source.data).resolve() == data):
+            return DataRequest(str(data) if source.data == "demo" else source.data, **found)
+    return source
+
+
+def _source_of(task: str) -> str:
+    return f"{task}-{SOURCE}" if task else SOURCE

@@ -51,7 +51,7 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
     try:
         client = open_session(settings)
         releaser = in_memory(client.policy.for_local_use())  # nothing is sent, so no noise is needed
-        session = Session(client.client, client.build_learner, client.store, releaser)
+        session = Session(client.client, client.build_learner, client.store, releaser, device=client.device)
         metrics = adapt(session, config, vocabulary, model)
     except RefusedError as error:
         if isinstance(error.__cause__, DataError):  # hidden from servers; here the owner asks
@@ -75,5 +75,4 @@ def _print(run: str, client: str, metrics: Metrics, *, json: bool) -> None:
 
 def _config(folder: RunDirectory) -> RunConfig:
     stored = {key: value for key, value in stored_options(folder).items() if not key.startswith(FEDERATED)}
-    stored |= {key: False for key in stored if key.endswith(".count-offset")}  # it receives sums and adds none
     return parse({**stored, "run-id": folder.path.name, "resume": False})

@@ -4,6 +4,7 @@ A client that waits has no PyTorch. Its first request imports it.
 """
 
 import functools
+import json
 import logging
 import math
 import os
@@ -23,7 +24,7 @@ from client.data.child_reader import read_partition_apart
 from client.data.dataset import is_demo
 from client.data.read import with_test
 from client.node import resident
-from client.node.failures import LastNode, Server
+from client.node.failures import Server
 from client.node.flower import refusals
 from client.node.observer import Observer
 from client.owner.control import OwnerControl, RunningClient
@@ -42,9 +43,11 @@ from common.text import meant
 from deploy.cli.options import NEWCOMER, ClientRequest, DataRequest, PolicyRequest, ServerRequest
 from deploy.cli.output import note
 from deploy.data.budgets import require_unpartitioned
-from deploy.data.partitions import PARTITIONS
-from deploy.federation.helper import begin_service, helping_too
+from deploy.data.partitions import PARTITIONS, remember_source
+from deploy.federation.agreement import BY_POLICY, Agreements, identity_of
+from deploy.federation.helper import begin_service, helping_too, with_room
 from deploy.files import read_file, write_file
+from deploy.keys.invitation import read_invitation
 from deploy.keys.nodes import load_private_key
 
 if TYPE_CHECKING:
@@ -130,7 +133,7 @@ def _allowed_by_both(policy: Policy, methods: Sequence[str]) -> tuple[str, ...]:
 
 
 def configure(
-    source: DataRequest, client: ClientRequest, limits: PolicyRequest, name: str, hub: str = ""
+    at: ServerRequest, source: DataRequest, client: ClientRequest, limits: PolicyRequest, name: str, hub: str = ""
 ) -> tuple[dict[str, Scalar], ClientSettings]:
     """Return a client's configuration as a node's and as settings, with its limits written as its policy.
 
@@ -139,16 +142,18 @@ def configure(
     """
     config: dict[str, Scalar] = {
         "data": source.data,
-        "columns": "\n".join(source.columns or []),
-        "decimal": source.decimal,
-        "dates": source.dates,
+        "tables": json.dumps(source.dialect.to_fields()),
         "shard": client.shard,
         "name": name,
         "hub": hub,
         "state-dir": str(client.state_dir.resolve()),
     }
     config |= {"policy": str(limits.policy.resolve())} if limits.policy else {}
+    config |= {"key": str(at.key.resolve())} if at.key and not hub else {}
     config |= {"ledgers": str(client.ledgers.resolve())} if client.ledgers else {}
+    config |= {"device": client.device} if client.device != "cpu" else {}
+    config |= {"server": identity_of(at)} if at.server else {}
+    config |= {"accept": BY_POLICY} if at.accept == BY_POLICY else {}
     settings = ClientSettings.from_node(config, name)
     if limits.methods or limits.epsilon is not None or limits.delta is not None:
         config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
@@ -172,7 +177,7 @@ def open_client(
     """Return the client, with its policy written; print notes about its data.
 
     Raises:
-        ConfigError: An option is wrong, or partitions of these data have spent their budget.
+        ConfigError: An option is wrong, partitions of these data have spent their budget, or the owner declines.
         DataError: The data cannot be read.
     """
     key = load_private_key(at.key) if at.key else None
@@ -184,16 +189,19 @@ def open_client(
     else:
         task = parse({"task": client.task or FIRST_TASK}).task
     dialect = source.dialect  # fails at once if an option is wrong
-    config, settings = configure(replace(source, data=with_test(task, source.data, test)), client, limits, name)
+    config, settings = configure(at, replace(source, data=with_test(task, source.data, test)), client, limits, name)
     policy = check_client(settings).policy  # fails at once if policy or state are wrong, and the next lines if data are
     if at.server and (policy.require_noise or math.isfinite(policy.max_epsilon)):
         require_unpartitioned(PARTITIONS, settings.data)
+    agreements = Agreements(at)  # fails at once if the address or the terms are wrong
     try:
         part = read_partition_apart(task, settings.data, settings.part, settings.data_seed, dialect=dialect)
         for line in part.notes:
             note(f"{source.data}: {line}")
     except NothingYetError as error:  # a client without records takes part with the shared model
         note(str(error))
+    agreements.settle(settings, policy)
+    remember_source(settings.state_dir / settings.name, replace(source, data=with_test(task, source.data, test)), task)
     return OpenClient(settings, config, key)
 
 
@@ -207,10 +215,16 @@ def serve_requests(at: ServerRequest, client: OpenClient) -> None:
             name,
             state,
             client.key,
-            app,
+            with_room(app, state, *_ledger_folders(client.settings)),
             lambda control: OwnerView(at.server, name, journal, control, session_of),
             client.config,
         )
+
+
+def _ledger_folders(settings: ClientSettings) -> list[Path]:
+    """Return the folder of the client's ledgers, if it is not below its state."""
+    folder = settings.ledgers or Path(settings.data).parent
+    return [folder] if folder.is_dir() else []
 
 
 @contextmanager
@@ -258,7 +272,7 @@ def serve_node(
     with OwnerControl(state, RunningClient(os.getpid(), name, at.server, started)) as control:
         if not control.is_alone:
             note(f"another client '{name}' runs in {state}; give each client its own --state-dir")
-        is_known = control.is_alone and key is not None
-        server = Server(at.server, ca, key, LastNode(state / f"{name or 'client'}.node" if is_known else None))
+        token = read_invitation(at.invite).token if at.invite else ""
+        server = Server(at.server, ca, key, at.key, name, token)
         observer = observe(control)
         resident.run_resident(app, server, stop=stop, node_config=config, patience=at.patience, observer=observer)

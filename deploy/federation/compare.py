@@ -78,7 +78,11 @@ MOST_CLIENTS = 2_000
 
 
 def with_alone(
-    result: Result, config: RunConfig, partitions: Sequence[AnyDataset], measured: Mapping[str, Measured]
+    result: Result,
+    config: RunConfig,
+    partitions: Sequence[AnyDataset],
+    measured: Mapping[str, Measured],
+    device: str = "cpu",
 ) -> Result:
     """Return the result with the comparison in its verdict, unless it has one or nothing was compared.
 
@@ -102,7 +106,7 @@ def with_alone(
         if config.catalogue == FEDERATED:
             vocabulary = read_vocabulary(config.task, RunDirectory(runs_folder(), config.run_id).catalogue())
             chosen = {name: read_under(config.task, part, vocabulary) for name, part in chosen.items()}
-        alone = train_alone(config, result.rounds_done, chosen)
+        alone = train_alone(config, result.rounds_done, chosen, device)
     except (FedloomError, KeyboardInterrupt):
         return result
     value = pool_measured(result.task, alone).metrics.get(verdict.metric)
@@ -123,7 +127,9 @@ def draw_clients(numbers: Sequence[int], seed: int) -> list[int]:
     return sorted(np.random.default_rng(seed).permutation(np.array(numbers))[:MOST_CLIENTS].tolist())
 
 
-def train_alone(config: RunConfig, rounds: int, partitions: Mapping[str, AnyDataset]) -> dict[str, Measured]:
+def train_alone(
+    config: RunConfig, rounds: int, partitions: Mapping[str, AnyDataset], device: str = "cpu"
+) -> dict[str, Measured]:
     """Train every client alone, for as many rounds as the run had, and return its measurement.
 
     Raises:
@@ -131,4 +137,4 @@ def train_alone(config: RunConfig, rounds: int, partitions: Mapping[str, AnyData
     """
     alone = configure_alone(config, rounds)
     learners = {name: build_learner(alone, data) for name, data in partitions.items()}
-    return measure_alone(alone, next(iter(partitions.values())).vocabulary, learners, "test")
+    return measure_alone(alone, next(iter(partitions.values())).vocabulary, learners, "test", device=device)

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from common.hosts import spare_this_machine
 from common.system_calls import end_with_parent, ending_with_this, is_linux, name_process
 
 
@@ -28,13 +29,15 @@ def flower_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]
     """
     programs = str(Path(sys.executable).parent)
     quiet = ("FLWR_DISABLE_UPDATE_CHECK", "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION")
-    return {
+    environment = {
         **os.environ,
         **dict.fromkeys(quiet, "1"),
         "FLWR_TELEMETRY_ENABLED": "0",
         "PATH": os.pathsep.join((programs, os.environ.get("PATH", os.defpath))),
         **(extra or {}),
     }
+    spare_this_machine(environment)
+    return environment
 
 
 SUPERLINK = "flwr.superlink.cli", "flwr.superlink.main"

@@ -7,13 +7,18 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
+from flwr.app import Context, Message
 
 from client.node import resident
-from client.node.failures import LastNode, Server
+from client.node.failures import Server
+from client.node.flower import failure_reply
 from client.secure.helper.app import HelperObserver, Respond, help_too, make_app
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import open_book
+from common.errors import FullDiskError
+from common.files import require_room
 from common.node_names import check_name, default_name, fingerprint
+from common.wire.messages import ENROL, HELPER
 from deploy.files import read_file
 
 
@@ -26,10 +31,29 @@ def begin_service() -> threading.Event:
     return stop
 
 
+def with_room(app: Respond, *folders: Path) -> Respond:
+    """Return an app that answers with a failure while a disk of these folders has too little room.
+
+    Nothing is computed or charged then. The server asks again, and the answer comes when there is room.
+    Enrolments and requests for cards are answered in any case.
+    """
+
+    def handle(message: Message, context: Context) -> Message:
+        try:
+            if message.metadata.message_type not in (ENROL, HELPER):
+                require_room(*folders)
+        except FullDiskError as error:
+            return failure_reply(message, error)
+        return app(message, context)
+
+    return handle
+
+
 def serve_sums(
     address: str,
     ca: Path,
     key: ec.EllipticCurvePrivateKey,
+    key_file: Path,
     name: str,
     state: Path,
     *,
@@ -43,6 +67,7 @@ def serve_sums(
         address: Address of the server.
         ca: Certificate authority of the server.
         key: Private key of the helper.
+        key_file: File of the key.
         name: Public name; empty for one from the key.
         state: Folder of keys and opened sums.
         patience: Seconds to wait for admission.
@@ -56,9 +81,9 @@ def serve_sums(
     """
     stop, identity = begin_service(), fingerprint(key.public_key())
     name = check_name(name) if name else default_name(identity)
-    server = Server(address, read_file(ca), key, LastNode(state / "helper.node"))
+    server = Server(address, read_file(ca), key, key_file, name)
     with closing(open_book(state)) as sums:
-        app = make_app(HelperService(name, key, sums, most_numbers=most_numbers))
+        app = with_room(make_app(HelperService(name, key, sums, most_numbers=most_numbers)), state)
         observer = HelperObserver(address, f"helper {name}, {identity}", sums, forget)
         resident.run_resident(app, server, stop=stop, patience=patience, observer=observer)
 

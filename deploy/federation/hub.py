@@ -18,6 +18,7 @@ from client.app import open_session
 from client.data.dataset import TEST_MARK, is_demo, resolve_source
 from client.data.read import demo_partition, find_own_tables, partition_read, read_all, read_partition
 from client.data.tables.schema import Dialect
+from client.device import require_processor
 from client.hub.hub import Cohort, Hub
 from client.hub.view import HubView
 from client.owner.control import OwnerControl
@@ -38,7 +39,9 @@ from deploy.cli.options import CLIENTS_FILE, ClientRequest, DataRequest, PolicyR
 from deploy.cli.output import note
 from deploy.data.budgets import check_partitioning, require_unpartitioned
 from deploy.data.partitions import PARTITIONS, Partitioning
+from deploy.federation.agreement import Agreements
 from deploy.federation.client import configure, serve_node
+from deploy.federation.helper import with_room
 from deploy.keys.nodes import load_private_key
 from deploy.simulation.blocks import STATE_VECTORS
 from deploy.simulation.workers import TrainedBlock, Workers
@@ -244,12 +247,14 @@ def serve_hub(at: ServerRequest, request: HubRequest) -> None:
         DataError: The data cannot be read.
     """
     torch.set_num_threads(1)
+    if request.workers > 1:
+        require_processor(request.client.device)
     key = load_private_key(at.key) if at.key else None
     name = request.client.name or (default_name(fingerprint(key.public_key())) if key else "")
     if not name:
         raise ConfigError("a hub needs a name, the first part of its clients' names; give --name or --key")
     hosted = read_hosted(request)
-    sessions = open_sessions(check_name(name), request, hosted)
+    sessions = open_sessions(at, check_name(name), request, hosted)
     sums_only = {f"{name}/{one.name}" for one in hosted if one.sums_only} & sessions.keys()
     if sums_only and len(sessions) == 1:
         raise ConfigError(f"one client is no sum; add another one to {CLIENTS_FILE}, or 'replies' to its answer")
@@ -264,7 +269,7 @@ def serve_hub(at: ServerRequest, request: HubRequest) -> None:
     def observe(control: OwnerControl) -> HubView:
         return HubView(at.server, name, hub, RequestJournal(state), control)
 
-    serve_node(at, name, state, key, lambda message, context: hub.respond(message), observe)
+    serve_node(at, name, state, key, with_room(lambda message, context: hub.respond(message), state), observe)
 
 
 def read_hosted(request: HubRequest) -> list[HostedData]:
@@ -275,19 +280,21 @@ def read_hosted(request: HubRequest) -> list[HostedData]:
     return partition_clients(request.task, source.data, request.clients, source.dialect)
 
 
-def open_sessions(hub: str, request: HubRequest, hosted: Sequence[HostedData]) -> dict[str, Session]:
+def open_sessions(at: ServerRequest, hub: str, request: HubRequest, hosted: Sequence[HostedData]) -> dict[str, Session]:
     """Return the clients whose data can be read, by their public names; print why others are left out."""
+    agreements = Agreements(at)
     task, data = request.task, request.source.data
     sessions: dict[str, Session] = {}
     for one in hosted:
         source = replace(request.source, data=one.data) if one.is_own else DataRequest(one.data)
         client = replace(request.client, state_dir=one.state or request.client.state_dir)
         limits = replace(request.limits, policy=one.policy or request.limits.policy)
-        _, settings = configure(source, client, limits, one.name, hub)
+        _, settings = configure(at, source, client, limits, one.name, hub)
         try:
             session = open_session(settings)
             _check_budget(settings, session, task, data, request.clients and len(hosted))
             _read(task, settings)
+            agreements.settle(settings, session.policy)
         except DataError as error:
             note(f"{settings.public_name} is left out: {error}")
         else:

@@ -2,12 +2,13 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from client.data.dataset import AnyDataset, is_demo
 from client.data.read import read_all, with_test
 from client.data.tables.schema import Dialect
+from client.device import describe_device
 from client.owner.policy import read_policy
 from client.tasks.registry import build_learner
 from common.config.run import RunConfig
@@ -20,7 +21,7 @@ from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
 from deploy.cli.output import console, note
 from deploy.data.budgets import require_one_budget
-from deploy.data.partitions import PARTITIONS
+from deploy.data.partitions import PARTITIONS, remember_source
 from deploy.data.sources import (
     DEFAULT_CLIENTS,
     notes,
@@ -123,27 +124,28 @@ class LocalClients:
         """Folder of the server's private files."""
         return self.home / "server"
 
-    def measure(self, result: Result, *, alone: bool) -> Result:
-        """Return the result with what its clients measured here, and the comparison with each client alone."""
+    def measure(self, result: Result, *, alone: bool, device: str = "cpu") -> Result:
+        """Return the result with what its clients measured here, and the comparison with each alone."""
         from common.config.parse import is_comparable
         from deploy.federation.compare import read_measured, with_alone, with_local_metrics
 
         measured = read_measured(self.specs, self.config.run_id)
-        result = with_local_metrics(result, measured)
+        described = describe_device(device, solves=self.config.capabilities.closed_form)
+        result = replace(with_local_metrics(result, measured), device=described)
         if not (alone and self.partitions and is_comparable(self.config)):
             return result
-        return with_alone(result, self.config, self.partitions, measured)
+        return with_alone(result, self.config, self.partitions, measured, device)
 
-    def start(self, processes: Processes, server: str) -> list[Path]:
+    def start(self, processes: Processes, server: str, device: str = "cpu") -> list[Path]:
         """Start every client and every helper, and return the files of their public keys."""
         policy, patience = self.policy, PATIENCE_SECONDS + SECONDS_A_KEY * (len(self.specs) + len(self.helpers))
         ca = self.server / "ca.pem"
         if self.helpers and (policy or not is_demo(self.specs[0].data)):  # else clients pin them at first contact
-            unset = OPEN if self.config.capabilities.closed_form else ""
+            unset = OPEN if self.config.has_closed_form else ""
             policy = pin_helpers(self.helpers, policy, self.home / PINNED, unset)
         return [
             *(federation.start_helper(processes, home, server, ca, patience) for home in self.helpers.values()),
-            *(federation.start_client(processes, spec, server, ca, policy, patience) for spec in self.specs),
+            *(federation.start_client(processes, spec, server, ca, policy, patience, device) for spec in self.specs),
         ]
 
 
@@ -191,6 +193,7 @@ def prepare_clients(
         require_one_budget(config, limits, data, len(partitions), root)
         specs = write_clients(config.task, data, partitions, home, root, dialect)
         config = _record(config, request, "up", data, partitions, len(partitions), home)
+        remember_source(home, replace(source, data=data))
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
     return LocalClients(config, home, specs, policy, partitions)
@@ -221,6 +224,7 @@ def prepare_simulation(
         config = resolved.model_copy(update={"run_id": config.run_id, "catalogue": config.catalogue})
         home = (LOCAL / "simulate" / config.run_id).resolve()
         config = _record(config, request, "simulate", data, partitions, clients or 0, home)
+        remember_source(home, replace(source, data=data))
     console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)
     return config, partitions
 
@@ -271,7 +275,8 @@ def _record(
         note(f"{data}: {line}")
     for line in without_effect(request, config):
         note(line)
-    if not any(build_learner(config, part).examples for part in partitions):
+    is_whole_demo = data == "demo"  # it has records; a learner would load PyTorch
+    if not is_whole_demo and not any(build_learner(config, part).examples for part in partitions):
         raise DataError("no client has a record to train on; add records to the data", data)
     if not is_demo(data) and config.catalogue != FEDERATED:
         vocabulary = home / "catalogue.json"

@@ -450,7 +450,7 @@ def without_effect(request: RunRequest, config: RunConfig) -> list[str]:
 
 def owners_must_allow(config: RunConfig) -> list[str]:
     """Return a line on what the policies of clients elsewhere must allow for this run."""
-    if not config.capabilities.closed_form or config.privacy.unit != "none":
+    if not config.has_closed_form or config.privacy.unit != "none":
         return []
     network = TASKS[config.task].network.get("method")
     need = {"helpers": '"summed"', "local": '"clear"'}.get(
@@ -492,6 +492,8 @@ def _defaults(task: str, chosen: Mapping[str, Scalar], helpers: bool) -> dict[st
     if trust is None and helpers and unit != "record" and chosen.get("privacy.mechanism", "gaussian") == "gaussian":
         trust = "helpers"
     options = spec.defaults if unit == "none" or (unit == "client" and trust == "helpers") else spec.trained
+    if chosen.get("first"):
+        options = spec.trained
     if "method" in chosen:
         options = spec.trained if chosen["method"] == spec.trained.get("method") else {}
     if _is_closed_form(str(chosen.get("method", options.get("method")))):

@@ -13,6 +13,7 @@ from typing import Literal
 from client.data.dataset import is_demo
 from common.config.keys import respell
 from common.errors import ConfigError
+from common.files import FORMAT, check_format
 from common.options import Scalar
 from common.tasks.registry import TASKS
 from deploy.files import write_file
@@ -100,14 +101,25 @@ class Origin:
 def remember(run: Path, command: Command, data: str, clients: int, markets: Mapping[str, str] | None = None) -> None:
     """Write the origin of a run to its folder runs/<id>, which may not exist yet."""
     origin = Origin(command, data if is_demo(data) else "", clients, markets or {})
-    write_file(run / FILE, json.dumps(asdict(origin)).encode(), overwrite=True)
+    write_file(run / FILE, origin_to_json(origin), overwrite=True)
+
+
+def origin_to_json(origin: Origin) -> bytes:
+    """Return the content of the file."""
+    return json.dumps({FORMAT: 1, **asdict(origin)}).encode()
 
 
 def origin_of(run: Path) -> Origin | None:
-    """Return the stored origin; None for a run that was started otherwise, or by another release."""
+    """Return the stored origin; None for a run that was started otherwise.
+
+    Raises:
+        NewerFormatError: A newer program wrote the file.
+    """
     try:
-        return Origin(**json.loads((run / FILE).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
+        fields = json.loads((run / FILE).read_text("utf-8"))
+        check_format(run / FILE, fields.pop(FORMAT, 1))
+        return Origin(**fields)
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 

@@ -76,17 +76,25 @@ class ClientSpec:
 
 
 def start_client(
-    processes: Processes, client: ClientSpec, server: str, ca: Path, policy: Path | None, patience: float
+    processes: Processes,
+    client: ClientSpec,
+    server: str,
+    ca: Path,
+    policy: Path | None,
+    patience: float,
+    device: str = "cpu",
 ) -> Path:
     """Start a resident client with its own key, created in its folder; return the public key's file.
 
-    `patience` is the time in seconds that the client waits for admission.
+    `patience` is the time in seconds that the client waits for admission, and `device` that of its training.
     """
     words: list[str | Path] = ["--task", client.task, "--data", client.data]
     words += ["--state-dir", client.state or client.home / "state"]
     words += ["--shard", client.shard] if client.shard else []
+    words += ["--device", device] if device != "cpu" else []
     words += client.dialect
     words += ["--policy", policy] if policy else []
+    words += ["--accept", "policy"]  # the server has the same owner
     log = client.home / "client.log"
     return _start_node(processes, "join", client.name, client.home, log, server, ca, patience, words)
 
@@ -190,8 +198,13 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
             if superlink.database:
                 processes.kill(*started)  # it would make the file anew
                 erase_database(superlink.database_file)
-            for bundle in (superlink.folder / APP, superlink.folder / FLOWER_HOME):
-                shutil.rmtree(bundle, ignore_errors=True)
+            erase_apps(superlink.folder)
+
+
+def erase_apps(folder: Path) -> None:
+    """Delete the apps of a run that has ended; after a kill, the next start does."""
+    for bundle in (folder / APP, folder / FLOWER_HOME):
+        shutil.rmtree(bundle, ignore_errors=True)
 
 
 def submit(

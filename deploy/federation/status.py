@@ -15,6 +15,7 @@ from common.config.keys import respell
 from common.config.parse import flatten, parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, RunError
+from common.files import find_shortage
 from deploy.files import write_file
 from server.record.events import Finish, Refusal, RoundEvent, Start, Waiting
 from server.record.folder import RunDirectory
@@ -61,6 +62,7 @@ class ServerStatus:
         waiting: Wait for clients that is not over.
         finish: End of the run.
         absent: Names that are registered here and not connected while the run waits.
+        disk: Shortage of room on a disk of the server now; empty if there is none.
     """
 
     home: str
@@ -72,6 +74,7 @@ class ServerStatus:
     waiting: Waiting | None = None
     finish: Finish | None = None
     absent: tuple[str, ...] = ()
+    disk: str = ""
 
 
 def read_servers(local: Path, runs: Path, home: Path | None = None) -> Iterator[ServerStatus]:
@@ -100,6 +103,8 @@ def _read_server(home: Path, run: RunDirectory, processes: tuple[ProcessRecord, 
         return replace(status, state=status.finish.status)
     if not processes:
         return replace(status, waiting=None)
+    if shortage := find_shortage(home, run.path):
+        return replace(status, state="waiting", waiting=None, disk=shortage)
     if status.waiting:
         return replace(status, state="waiting", absent=_absent(home, status.waiting))
     return replace(status, state="training" if status.start else "starting")

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from common.config.parse import parse
@@ -15,7 +15,7 @@ from common.text import hint, printable
 from deploy.cli.options import LOCAL
 from deploy.data.sources import move_clients, stored_clients
 from deploy.federation.runs import FILE as ORIGIN
-from deploy.federation.runs import TRASH, Origin, origin_of, runs_folder, stored_options, stored_runs
+from deploy.federation.runs import TRASH, Origin, origin_of, origin_to_json, runs_folder, stored_options, stored_runs
 from deploy.keys.nodes import forget_key
 from server.record.folder import EVENTS_FILE, RunDirectory
 from server.record.withdrawal import (
@@ -118,7 +118,7 @@ def _withdraw(folder: RunDirectory, client: str) -> ReceiptEntry:
     keeps_rounds = True
     if origin:
         markets = {name: text for name, text in origin.markets.items() if not is_meant(name, client)}
-        files[ORIGIN] = json.dumps(asdict(replace(origin, markets=markets))).encode()
+        files[ORIGIN] = origin_to_json(replace(origin, markets=markets))
         keeps_rounds = origin.command != "simulate"  # whose clients' state is not at that round
     entry = withdraw(folder, config, client, files, keeps_rounds=keeps_rounds)
     for command in ("up", "simulate"):

@@ -2,7 +2,7 @@
 
 import datetime
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from common.errors import ConfigError
+from common.hosts import NAME
 from deploy.files import write_file
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -81,26 +82,37 @@ def make_server_certificate(
             invalid.
     """
     files, key = Certificates(folder), ec.generate_private_key(ec.SECP256R1())
+    previous = names_of(files.server) if overwrite and not hosts and files.server.exists() else ()
+    certificate = certify(files, key.public_key(), dict.fromkeys((*LOCAL_HOSTS, *previous, *hosts)), days)
+    write_file(files.server_key, _private(key), mode=0o600, overwrite=overwrite)
+    write_file(files.server, certificate, overwrite=overwrite)
+    return files
+
+
+def certify(
+    files: Certificates, key: ec.EllipticCurvePublicKey, hosts: Iterable[str], days: int = SERVER_DAYS
+) -> bytes:
+    """Return a certificate in PEM by which the holder of a key serves clients at these hosts.
+
+    Raises:
+        ConfigError: There is no authority, or a host name is invalid.
+    """
     authority, authority_key = _load_authority(files)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedloom server")])
-    previous = names_of(files) if overwrite and not hosts and files.server.exists() else ()
-    names = [_general_name(host) for host in dict.fromkeys((*LOCAL_HOSTS, *previous, *hosts))]
-    certificate = (
-        _unsigned(name, authority.subject, key.public_key(), authority_key.public_key(), days)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return (
+        _unsigned(name, authority.subject, key, authority_key.public_key(), days)
+        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(certificate_sign=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(authority_key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
     )
-    write_file(files.server_key, _private(key), mode=0o600, overwrite=overwrite)
-    write_file(files.server, certificate.public_bytes(serialization.Encoding.PEM), overwrite=overwrite)
-    return files
 
 
-def names_of(files: Certificates) -> tuple[str, ...]:
-    """Return the names and addresses in the server's certificate, the local ones first."""
-    certificate = x509.load_pem_x509_certificate(files.server.read_bytes())
+def names_of(file: Path) -> tuple[str, ...]:
+    """Return the names and addresses in the certificate of a server, the local ones first."""
+    certificate = x509.load_pem_x509_certificate(file.read_bytes())
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return tuple(str(name.value) for name in names)
 
@@ -166,10 +178,11 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         pass
-    try:
-        return x509.DNSName(host)
-    except ValueError:
-        raise ConfigError(f"'{host}' is not a host name; use its ASCII form (xn--…) or an address") from None
+    if not NAME.fullmatch(host):
+        raise ConfigError(
+            f"'{host}' is not a host name; use its ASCII form (xn--…) or an address, without scheme and port"
+        )
+    return x509.DNSName(host)
 
 
 def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -189,7 +202,7 @@ def ensure_certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates
         make_authority(folder)
     if not files.server.exists():
         return make_server_certificate(folder, hosts)
-    valid = names_of(files)
+    valid = names_of(files.server)
     if missing := [host for host in hosts if normalize_host(host) not in valid]:
         names = " ".join(f"--name {name}" for name in (*valid, *missing) if name not in LOCAL_HOSTS)
         raise ConfigError(f"{files.server} is not valid for '{missing[0]}'; run fedloom keys server --renew {names}")

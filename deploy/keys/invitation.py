@@ -6,22 +6,24 @@ import json
 import os
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from common.config.run import RunConfig
-from common.errors import ConfigError, DataError
-from common.node_names import default_name, fingerprint, to_word
-from common.privacy.options import MechanismName, Unit
+from common.contract import Contract, terms_of
+from common.errors import ConfigError, DataError, StateError
+from common.files import check_format
+from common.hosts import check_address
+from common.node_names import NAME, default_name, fingerprint, to_word
 from common.tasks.registry import TASKS, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
-from common.text import count
 from deploy.cli.options import ClientRequest, ServerRequest
 from deploy.cli.output import note
 from deploy.files import write_file
@@ -30,28 +32,11 @@ from deploy.keys.nodes import load_private_key, make_node_key
 MAX_NAMES = 1_000_000
 """Maximum number of texts in a vocabulary."""
 
-_HOST = r"([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|\[[0-9A-Fa-f:.]+\])"
-_ADDRESS = re.compile(rf"(?P<host>{_HOST}):(?P<port>[0-9]{{1,5}})")
-
 
 def _check_printable(text: str) -> str:
     if not text.isprintable():
         raise ValueError("holds control characters")
     return text
-
-
-def check_address(address: str) -> str:
-    """Return an address that has the form HOST:PORT.
-
-    Raises:
-        ValueError: It has another form.
-    """
-    found = _ADDRESS.fullmatch(address)
-    if found is None or len(found["host"]) > 253 or not 0 < int(found["port"]) < 65536:
-        raise ValueError(
-            "is not HOST:PORT; a host name, an IPv4 address or an IPv6 address in brackets, without a scheme"
-        )
-    return address
 
 
 def _check_authority(pem: str) -> str:
@@ -95,14 +80,32 @@ def _count_texts(value: object) -> int:
 Line = Annotated[str, StringConstraints(max_length=200), AfterValidator(_check_printable)]
 """Printable text of one line."""
 
-Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
-"""Name of a task or a method."""
+ClientName = Annotated[str, StringConstraints(pattern=rf"^({NAME.pattern})?$")]
+"""Public name of a client, or nothing."""
 
 Address = Annotated[str, AfterValidator(check_address)]
 """Address `host:port`."""
 
 Authority = Annotated[str, StringConstraints(max_length=16_384), AfterValidator(_check_authority)]
 """PEM of one certificate authority."""
+
+
+def _check_run(terms: Contract) -> Contract:
+    if (
+        len(terms.tasks) != 1
+        or not terms.methods
+        or terms.rounds is None
+        or terms.local_steps is None
+        or not terms.trust
+    ):
+        raise ValueError("are not those of one run")
+    if terms.unit != "none" and (terms.epsilon is None or terms.delta is None):
+        raise ValueError("have noise without a limit")
+    return terms
+
+
+Terms = Annotated[Contract, AfterValidator(_check_run)]
+"""Terms of one run."""
 
 Catalogue = Annotated[dict[str, Any], AfterValidator(_check_size)]
 """Vocabulary as JSON; the task's own class checks it afterwards."""
@@ -115,40 +118,54 @@ CODE_BYTES = 10
 """Bytes of the check code; a forger could match half of them."""
 
 
-class InvitedPrivacy(BaseModel):
-    """Noise of the run."""
+INVITE_FORMAT, FIRST_WITH_TERMS = 3, 2
+"""Version of the format of invitations, and the oldest one that is read."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+SECRETS = {"client", "token"}
+"""Fields of one client's invitation; the check code leaves them out."""
 
-    unit: Unit = "none"
-    mechanism: MechanismName = "gaussian"
-    epsilon: float = Field(10.0, gt=0, allow_inf_nan=False)
-    delta: float = Field(1e-5, gt=0, lt=1)
+FOUND = "clients find the vocabulary: each sends names in its data, if its policy has allow-names; fedloom preview shows them"
+"""Line of an invitation without a vocabulary."""
 
-    def __str__(self) -> str:
-        """Return one line of text."""
-        if self.unit == "none":
-            return "none; updates are sent without noise"
-        sent = "everything that a client sends" if self.unit == "client" else "each record of a client"
-        return f"noise on {sent}: ε = {self.epsilon:g}, δ = {self.delta:g} ({self.mechanism})"
+
+def _check_version(found: int) -> int:
+    if (version := check_format("this invitation", found, INVITE_FORMAT)) < FIRST_WITH_TERMS:
+        raise ConfigError(
+            f"an invitation of version {version}, which lacks the terms of the run; ask the server's owner for a new one"
+        )
+    return version
+
+
+FormatVersion = Annotated[int, AfterValidator(_check_version)]
+"""Version of an invitation's format, as far as this program reads it."""
 
 
 class Invitation(BaseModel):
-    """Public facts of a federation; it holds no secret and allows nothing: the client's policy decides."""
+    """Public facts of a federation, and for one client the token that admits it.
+
+    A token is secret until it is used.
+    Its terms are the most that a client which joins by it does for the server; the client's policy limits them further.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    fedloom_invite: Literal[1] = 1
+    fedloom_invite: FormatVersion = INVITE_FORMAT
     name: Line
     server: Address
     ca_pem: Authority
-    task: Word
-    method: Word
+    terms: Terms
     catalogue: Catalogue
-    privacy: InvitedPrivacy
-    rounds: int = Field(ge=1, lt=2**31)
+    """Vocabulary; empty if clients find it."""
     contact: Line = ""
     made: AwareDatetime
+    client: ClientName = ""
+    """Name of the one client that it admits; empty if the server's owner registers keys."""
+    token: Line = Field(default="", repr=False)
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+        return self.terms.tasks[0]
 
     @property
     def host(self) -> str:
@@ -163,7 +180,8 @@ class Invitation(BaseModel):
     @property
     def code(self) -> str:
         """Check code: 80 bits of SHA-256 of the canonical JSON, four groups of four letters and digits."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        facts = self.model_dump(mode="json", exclude=SECRETS)
+        canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
         text = base64.b32encode(hashlib.sha256(canonical.encode()).digest()[:CODE_BYTES]).decode()
         return "-".join(text[k : k + 4] for k in range(0, len(text), 4))
 
@@ -179,6 +197,10 @@ class Invitation(BaseModel):
         """
         if self.task not in TASKS:
             raise ConfigError(TASKS.describe_unknown(self.task))
+        if not self.catalogue:
+            if not TASKS[self.task].vocabulary.is_listed:
+                raise ConfigError(f"catalogue: clients cannot find the vocabulary of task '{self.task}'; name a file")
+            return self
         try:
             read_vocabulary(self.task, json.dumps(self.catalogue, allow_nan=False))
         except (DataError, ValueError) as error:
@@ -190,20 +212,21 @@ class Invitation(BaseModel):
         rows = {
             "federation": self.name,
             "server": self.server,
-            "task": f"{self.task} by {self.method}, {count(self.rounds, 'round')}",
-            "privacy": str(self.privacy),
+            **self.terms.rows(),
+            "names": "" if self.catalogue else FOUND,
             "contact": self.contact,
             "made": f"{self.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+            "admits": f"client '{self.client}', once" if self.token else "",
             "check code": self.code,
         }
         return [f"  {key:<12}{text}" for key, text in rows.items() if text]
 
     def to_json(self) -> str:
         """Return the text of the file; it is ASCII."""
-        return json.dumps(self.model_dump(mode="json"), indent=1)
+        return json.dumps(self.model_dump(mode="json", exclude=set() if self.token else SECRETS), indent=1)
 
     def write(self, path: Path) -> None:
-        """Write the file.
+        """Write the file; other users cannot read one with a token.
 
         Raises:
             ConfigError: The file exists, or is too large.
@@ -211,28 +234,32 @@ class Invitation(BaseModel):
         content = self.to_json().encode() + b"\n"
         if len(content) > MAX_BYTES:
             raise ConfigError(f"the invitation has {len(content):,} bytes, more than {MAX_BYTES:,}; use fewer names")
-        write_file(path, content)
+        write_file(path, content, mode=0o600 if self.token else 0o644)
 
 
 def make_invitation(
-    config: RunConfig, vocabulary: Vocabulary, server: str, ca_pem: str, name: str = "", contact: str = ""
+    config: RunConfig,
+    vocabulary: Vocabulary | None,
+    server: str,
+    ca_pem: str,
+    name: str = "",
+    contact: str = "",
+    helpers: Sequence[str] = (),
 ) -> Invitation:
-    """Return the invitation to a run at a server.
+    """Return the invitation to a run at a server; without a vocabulary if clients find it.
+
+    `helpers` are keys of helpers, without which a run is beyond the invitation.
 
     Raises:
-        ConfigError: The address, the certificate or a text is invalid.
+        ConfigError: The address, the certificate, a key or a text is invalid.
     """
-    privacy = config.privacy.model_dump(include=set(InvitedPrivacy.model_fields))
     try:
         return Invitation(
             name=name or server.rpartition(":")[0].strip("[]"),
             server=server,
             ca_pem=ca_pem,
-            task=config.task,
-            method=config.method,
-            catalogue=vocabulary.model_dump(mode="json"),
-            privacy=InvitedPrivacy(**privacy),
-            rounds=config.rounds,
+            terms=terms_of(config, helpers, is_started=False),
+            catalogue=vocabulary.model_dump(mode="json") if vocabulary else {},
             contact=contact,
             made=datetime.now(UTC).replace(microsecond=0),
         ).check_catalogue()
@@ -244,12 +271,12 @@ def read_invitation(path: Path) -> Invitation:
     """Read an invitation of somebody else.
 
     Raises:
-        ConfigError: The file is missing, a link, too large or malformed.
+        ConfigError: The file is missing, a link, too large, malformed, or of a newer program.
     """
     content = _read(path)
     try:
         return Invitation.model_validate_json(content).check_catalogue()
-    except ConfigError as error:
+    except (ConfigError, StateError) as error:
         raise ConfigError(f"{path}: {error}") from None
     except ValidationError as error:
         raise ConfigError(f"{path} is no invitation: {_explain(error)}; ask the server's owner for a new one") from None
@@ -285,7 +312,7 @@ SERVERS = "servers"
 def accept(at: ServerRequest, client: ClientRequest) -> tuple[ServerRequest, ClientRequest]:
     """Return the options of a client that joins by an invitation; print what its owner must check.
 
-    A missing key is created. The invitation sets address, authority and task, and nothing that the policy limits.
+    A missing key is created. The invitation sets address, authority and task, and the name of a client that it admits.
 
     Raises:
         ConfigError: The invitation is malformed or contradicts an option, the code is another one, or the server had another
@@ -299,6 +326,8 @@ def accept(at: ServerRequest, client: ClientRequest) -> tuple[ServerRequest, Cli
     invitation = read_invitation(at.invite)
     if client.task not in ("", invitation.task):
         raise ConfigError(f"the invitation is to task {invitation.task}; remove --task {client.task}")
+    if invitation.client and client.name not in ("", invitation.client):
+        raise ConfigError(f"the invitation is for client '{invitation.client}'; remove --name {client.name}")
     note(f"invitation {at.invite}")
     for line in invitation.lines():
         note(line)
@@ -312,9 +341,11 @@ def accept(at: ServerRequest, client: ClientRequest) -> tuple[ServerRequest, Cli
     if not key.exists() and at.key is None:
         make_node_key(key)
     public = load_private_key(key).public_key()
-    name = client.name or default_name(fingerprint(public))
-    note("the server's owner admits this client by\n  " + f"fedloom nodes add {to_word(public)} --name {name}")
-    return replace(at, server=invitation.server, ca=authority, key=key), replace(client, task=invitation.task)
+    name = invitation.client or client.name or default_name(fingerprint(public))
+    if not invitation.token:
+        note("the server's owner admits this client by\n  " + f"fedloom nodes add {to_word(public)} --name {name}")
+    client = replace(client, task=invitation.task, name=invitation.client or client.name)
+    return replace(at, server=invitation.server, ca=authority, key=key), client
 
 
 def store_authority(state: Path, invitation: Invitation) -> Path:

@@ -1,13 +1,18 @@
-"""Node keys of clients, and the server's folder `nodes/` with registered keys, revoked keys and names."""
+"""Node keys of clients, and the server's folder `nodes/` with keys, revoked keys, names and tokens."""
 
+import hashlib
+import secrets
+import tomllib
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+import tomli_w
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from pydantic import AwareDatetime, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from common.errors import ConfigError
 from common.node_names import (
@@ -18,6 +23,8 @@ from common.node_names import (
     default_name,
     file_name,
     fingerprint,
+    fresh_node_key,
+    from_pem,
     from_word,
     locked,
     openssh_line,
@@ -39,7 +46,7 @@ def make_node_key(path: Path, *, overwrite: bool = False) -> ec.EllipticCurvePub
     Raises:
         ConfigError: A key exists there and `overwrite` is not set; without its key a client is a new client.
     """
-    key = ec.generate_private_key(ec.SECP384R1())
+    key = fresh_node_key()
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
     )
@@ -94,14 +101,12 @@ def _read(path: Path) -> bytes:
         raise ConfigError(f"cannot read key file {path} ({error.strerror}); check the path") from None
 
 
+class KeyRefusedError(ConfigError):
+    """Key that cannot be registered; the text holds no path."""
+
+
 REVOKED = "revoked"
 """Folder below `nodes/` with the keys that stay refused."""
-
-MANY = 32
-"""Number of nodes of one client each from which on a server gives advice."""
-
-MANY_DIRECT = "64 direct clients take about 4 s a round; a hub takes 100 of them in one message (docs/howto/hubs.md)"
-"""The advice; times as in docs/explanation/scale.md."""
 
 
 @dataclass(frozen=True)
@@ -150,28 +155,119 @@ def add_key(nodes: Path, key: NodeKey, name: str = "", clients: int = 0) -> Path
         clients: Number of clients that the key may speak for; 0 keeps its number, 1 for a new key.
 
     Raises:
-        ConfigError: The key was revoked, or the name belongs to another key.
+        KeyRefusedError: The key was revoked, or the name belongs to another key.
+        ConfigError: The file of names is damaged, or the name has another form.
     """
-    mark = fingerprint(key)
     with locked(nodes):
-        if any(entry.fingerprint == mark for entry in _entries(nodes / REVOKED, "revoked")):
-            raise ConfigError(f"key {mark} was revoked; let its owner create a new key with fedloom keys node")
-        names = read_names(nodes)
-        old = next((bound for bound, of in names.items() if of.fingerprint == mark), "")
-        if name := name or old or (default_name(mark) if clients else ""):
-            before = names.pop(old, NamedKey(fingerprint=mark))
-            holder = names.setdefault(check_name(name), before if name == old else NamedKey(fingerprint=mark))
-            if holder.fingerprint != mark:
-                raise ConfigError(
-                    f"name '{name}' belongs to key {holder.fingerprint}; choose another --name, or revoke that key with"
-                    f" fedloom nodes revoke {name}"
-                )
-            number = {"clients": clients or before.clients}
-            write_names(nodes, names | {name: holder.model_copy(update=number)})
-        files = (entry.file for entry in _entries(nodes, "registered") if entry.fingerprint == mark)
-        target = next(files, nodes / f"{file_name(mark)}.pub")
-        write_file(target, openssh_line(key) + b"\n", overwrite=True)
+        return _add_key(nodes, key, name, clients)
+
+
+def _add_key(nodes: Path, key: NodeKey, name: str, clients: int = 0) -> Path:
+    mark = fingerprint(key)
+    if any(entry.fingerprint == mark for entry in _entries(nodes / REVOKED, "revoked")):
+        raise KeyRefusedError(f"key {mark} was revoked; let its owner create a new key with fedloom keys node")
+    names = read_names(nodes)
+    old = next((bound for bound, of in names.items() if of.fingerprint == mark), "")
+    if name := name or old or (default_name(mark) if clients else ""):
+        before = names.pop(old, NamedKey(fingerprint=mark))
+        holder = names.setdefault(check_name(name), before if name == old else NamedKey(fingerprint=mark))
+        if holder.fingerprint != mark:
+            raise KeyRefusedError(
+                f"name '{name}' belongs to key {holder.fingerprint}; choose another --name, or revoke that key with"
+                f" fedloom nodes revoke {name}"
+            )
+        number = {"clients": clients or before.clients}
+        write_names(nodes, names | {name: holder.model_copy(update=number)})
+    files = (entry.file for entry in _entries(nodes, "registered") if entry.fingerprint == mark)
+    target = next(files, nodes / f"{file_name(mark)}.pub")
+    write_file(target, openssh_line(key) + b"\n", overwrite=True)
     return target
+
+
+DOORS = "doors"
+"""Folder below `nodes/` with the keys of other doors, each with its certificate beside it (`*.pem`)."""
+
+
+def door_certificate(nodes: Path | None, key: bytes) -> bytes:
+    """Return the certificate of another door with this key, both in PEM; empty for any other key."""
+    public = from_pem(key)
+    if nodes is None or public is None:
+        return b""
+    file = nodes / DOORS / f"{file_name(fingerprint(public))}.pub"
+    return certificate.read_bytes() if file.exists() and (certificate := file.with_suffix(".pem")).exists() else b""
+
+
+TOKENS = "tokens.toml"
+"""File in `nodes/` with the tokens of invitations."""
+
+TOKEN_DAYS = 14
+"""Days for which a token registers a key."""
+
+
+class Token(BaseModel):
+    """Token of a client's invitation, without the token itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sha256: str
+    until: AwareDatetime
+
+
+_TOKENS = TypeAdapter(dict[str, Token])
+
+
+def make_token(nodes: Path, name: str, days: float = TOKEN_DAYS) -> str:
+    """Return a one-time token by which a client registers its key under a name; it ends an earlier one.
+
+    Raises:
+        ConfigError: A key has the name, the name has another form, or a file is damaged.
+    """
+    token, now = secrets.token_urlsafe(18), datetime.now(UTC).replace(microsecond=0)
+    with locked(nodes):
+        if holder := read_names(nodes).get(check_name(name)):
+            raise ConfigError(f"name '{name}' belongs to key {holder.fingerprint}; invite the client by another name")
+        tokens = {of: one for of, one in _read_tokens(nodes).items() if one.until > now}
+        _write_tokens(nodes, tokens | {name: Token(sha256=_digest(token), until=now + timedelta(days=days))})
+    return token
+
+
+def redeem_token(nodes: Path, token: str, key: NodeKey) -> str:
+    """Register a key by a token, which then ends; return the key's name.
+
+    Raises:
+        KeyRefusedError: The token is unknown, used or expired, the key was revoked, or its name belongs to another key.
+        ConfigError: A file is damaged.
+    """
+    digest = _digest(token)
+    with locked(nodes):
+        tokens = _read_tokens(nodes)
+        name = next((name for name, one in tokens.items() if one.sha256 == digest), "")
+        if not name:
+            raise KeyRefusedError("the token of the invitation is unknown, or was used before")
+        if tokens[name].until < datetime.now(UTC):
+            raise KeyRefusedError("the token of the invitation has expired")
+        _add_key(nodes, key, name)  # a crash before the next line lets no other key in, since the name is bound
+        _write_tokens(nodes, {of: one for of, one in tokens.items() if of != name})
+    return name
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _read_tokens(nodes: Path) -> dict[str, Token]:
+    path = nodes / TOKENS
+    try:
+        return _TOKENS.validate_python(tomllib.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise ConfigError(f"{path} cannot be read ({str(error).splitlines()[0]}); correct or remove it") from None
+
+
+def _write_tokens(nodes: Path, tokens: dict[str, Token]) -> None:
+    text = tomli_w.dumps({name: tokens[name].model_dump() for name in sorted(tokens)})
+    write_file(nodes / TOKENS, text.encode(), mode=0o600, overwrite=True)
 
 
 def revoke_key(nodes: Path, name_or_fingerprint: str) -> NodeEntry:
@@ -215,15 +311,11 @@ def forget_key(nodes: Path, name: str) -> str:
             if entry.state == "registered":
                 entry.file.unlink()
         write_names(nodes, {other: key for other, key in names.items() if other != name})
+        if name in (tokens := _read_tokens(nodes)):
+            _write_tokens(nodes, {other: one for other, one in tokens.items() if other != name})
         heads = read_heads(nodes)
         write_heads(nodes, {key: of for key, of in heads.items() if key.partition("#")[0] not in marks})
     return ", ".join(sorted(marks))
-
-
-def advice_on_many(nodes: Path) -> str:
-    """Return advice for a server with many registered nodes of one client each; empty if they are few."""
-    direct = sum(entry.state == "registered" and entry.clients == 1 for entry in list_nodes(nodes))
-    return MANY_DIRECT if direct >= MANY else ""
 
 
 def rotate_key(nodes: Path, name: str, key: NodeKey) -> Path:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from client.tasks.lists import two_digits
 from common.errors import ConfigError, FedloomError
+from common.files import expand_home
 from common.options import Scalar
 from common.text import printable
 from deploy.files import write_file
@@ -182,7 +183,7 @@ def add_examples(
         words = task.clusters(checkpoint) if task.clusters and checkpoint else {}
         found: Sequence[Example] = ()
         if source and wants_own and (task.examples or task.everybody):
-            run = open_run(folder, result.task, source, STATE)
+            run = open_run(folder, result.task, source, expand_home(STATE))
             found = make_examples(task, replace(run, read=cache(run.read)))
         if found or words:
             content = {"examples": [as_json(one) for one in found], "clusters": words}
@@ -211,4 +212,5 @@ def as_json(example: Example) -> dict[str, Any]:
 
     columns = example.columns.values()
     rows = [[" ".join(cell(row[key]) for key in keys).rstrip() for keys in columns] for row in example.rows]
+    rows = rows or [[example.empty, *[""] * (len(columns) - 1)]]
     return {"title": example.title, "columns": list(example.columns), "rows": rows}

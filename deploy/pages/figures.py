@@ -146,6 +146,8 @@ def client_spread(histories: Sequence[RunRecord], m: MetricSpec) -> str:
         axes.set_xlim(0, 100)
         axes.set_xlabel("clients, worst to best (%)" if m.better else "clients, sorted (%)")
         if m is EXAMPLES:
+            low, high = axes.get_ylim()
+            axes.set_ylim(low, high if high > low else low + 1)
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")
@@ -192,7 +194,7 @@ def _mark_value(axes: Axes, number: int, value: float, text: str, color: str) ->
         return
     axes.plot([number], [value], color=color, marker="o", markersize=6)
     axes.annotate(text, (number, value), xytext=(8, 5), textcoords="offset points", color=INK)
-    axes.set_xlim(number - 0.5, number + 0.5)
+    axes.set_xlim(0.5, number + 0.5)
     axes.margins(y=0.4)
 
 

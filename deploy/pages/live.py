@@ -10,6 +10,7 @@ import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
@@ -65,6 +66,7 @@ class PageGuard:
     """ASGI middleware that refuses foreign hosts, other methods than GET, and requests without the token.
 
     A token in the address is exchanged for a cookie. Its name contains the port, because cookies ignore ports.
+    Programs send the token as a bearer.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -102,7 +104,8 @@ class PageGuard:
             answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
             answer.set_cookie(cookie, self._token, path="/", httponly=True, samesite="lax")
             return answer
-        if not self._is_token(cookie_parser(headers.get("cookie", "")).get(cookie, "")):
+        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        if not self._is_token(cookie_parser(headers.get("cookie", "")).get(cookie, bearer)):
             return PlainTextResponse("no token; open the address that fedloom printed\n", 401)
         return None
 
@@ -143,6 +146,7 @@ def make_app(root: Path, token: str) -> PageGuard:
     app = Starlette(
         routes=[
             Route("/", page),
+            Route("/metrics", partial(_metrics, root)),
             Route("/api/runs", runs),
             Route("/api/runs/{run}", run),
             Route("/api/runs/{run}/examples", examples),
@@ -151,6 +155,16 @@ def make_app(root: Path, token: str) -> PageGuard:
         ]
     )
     return PageGuard(app, token)
+
+
+async def _metrics(root: Path, request: Request) -> Response:
+    """Answer Prometheus with the newest rounds."""
+    from deploy.pages.adapters import newest_rounds
+
+    try:
+        return PlainTextResponse(await to_thread.run_sync(newest_rounds, root))
+    except ConfigError as error:
+        raise HTTPException(501, str(error)) from None
 
 
 ADDRESS = "127.0.0.1"

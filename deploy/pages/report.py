@@ -148,7 +148,7 @@ def page(runs: Sequence[Path]) -> str:
         histories=histories,
         labels=labels(histories),
         single=single,
-        noisy=any(history.redraws_noise for history in histories),
+        noisy=any(history.noisy for history in histories),
         cards=_cards(single) if single else [],
         comparison=[] if single else view.compare_runs(histories),
         sections=[section for section in _sections(histories) if section],
@@ -321,6 +321,7 @@ def _again(history: RunRecord) -> dict[str, Any]:
     if history.result:
         parent = history.result.parent
         facts += [("started from", describe_parent(parent))] if parent else []
+        facts += [("device", history.result.device)] if history.result.device else []
         facts += [("model sha256", history.result.model_sha256)]
         facts += [("versions", " · ".join(f"{name} {version}" for name, version in history.result.versions.items()))]
     return {"command": command(history), "lacks": lacks(history), "facts": facts}

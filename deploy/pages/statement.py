@@ -39,7 +39,7 @@ def statement_of(result: Result) -> tuple[str, dict[str, tuple[str, ...]]]:
 def noise_cost(result: Result) -> str:
     """Compare a run with noise with the simple baseline that sends nothing; empty without either."""
     comparison = TASKS[result.task].comparison if result.task in TASKS else None
-    if comparison is None or result.floor_value is None or not (result.privacy.counts or result.privacy.epsilon):
+    if comparison is None or result.floor_value is None or not result.privacy.epsilon:
         return ""
     task = TASKS[result.task]
     m, final, floor = measure(task.objective.metric), _final(result, task.objective.metric), result.floor_value
@@ -62,12 +62,11 @@ def _final(result: Result, metric: str) -> float:
 
 
 def describe(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """Return the privacy statement as a sentence, and its exact terms by heading if there is a guarantee."""
+    """Return the privacy statement as a sentence, and its exact terms by heading."""
     if statement.epsilon is None or statement.epsilon_spent_max is None:
         claim = "No differential privacy: clients send exact values, which may reveal information about their data."
         claim = f"No differential privacy: {statement.guarantee}." if statement.guarantee else claim
-        claim += f" Except for their counts, which carry {statement.counts}." if statement.counts else ""
-        return (f"{claim} Not covered: {', '.join(statement.uncovered)}." if statement.uncovered else claim), {}
+        return claim, {"not covered": tuple(statement.uncovered)} if statement.uncovered else {}
     delta = "" if statement.delta is None else f", δ = {statement.delta:g}"
     limit = (
         f"Each client's own ledger stops at ε = {statement.epsilon:g}{delta} for this run, whatever the server requests"

@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
@@ -28,14 +29,23 @@ from common.text import count, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
 from deploy.pages.statement import cost, describe_parent, statement_of
-from deploy.pages.view import COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
+from deploy.pages.view import (
+    COMMAND_MARK,
+    MAX_NAMES,
+    RunRecord,
+    brief,
+    duration,
+    few,
+    first_line,
+    format_value,
+    headlines,
+)
 from server.clients.roster import REVOKED
 from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Sum, Waiting, event_from_line
 from server.record.result import Result, result_to_json
 
 POLL_SECONDS = 0.1  # seconds
 MAX_METRICS = 4  # in one line
-MAX_NAMES = 8  # of clients, in one line
 
 
 def follow(
@@ -121,8 +131,10 @@ def waiting_line(event: Waiting) -> Text:
 
     Clients that refuse are counted by their reasons.
     """
+    if event.disk:
+        return Text(f"{event.disk}; waiting for room", "yellow")
     names = [printable(name, 80) for name in event.online]
-    online = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
+    online = few(names)
     here = f"{len(names)} connected"
     if event.refused:
         here = f"{len(names) - sum(event.refused.values())} take part"
@@ -139,9 +151,11 @@ def _absences(event: RoundEvent) -> str:
         printable(name, 80) + (f" gone since round {first}" if first < event.round else ": no answer")
         for name, first in since.items()
     ]
+    alike: dict[str, list[str]] = {}
     for name, reason in [*event.refused.items(), *event.shortened.items()]:
         short = "revoked" if REVOKED in reason else first_line(reason)  # the line of its refusal has the rest
-        lost.append(f"{printable(name, 80)}: {short}")
+        alike.setdefault(short, []).append(printable(name, 80))
+    lost += [f"{few(names)}: {short}" for short, names in alike.items()]
     further = f"; and {len(lost) - MAX_NAMES} more" if len(lost) > MAX_NAMES else ""
     return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
 
@@ -156,7 +170,12 @@ def _whole_lines(path: Path, offset: int) -> list[bytes]:
 
 def _print(events: Iterable[Event], console: Console, advance: Callable[[Event], None]) -> Finish | None:
     done, finish, start, waiting = 0, None, None, ""
+    first, further = dict[str, str](), Counter[str]()
     for event in events:
+        if not isinstance(event, Refusal):
+            for reason, number in further.items():
+                console.print(Text(f"refused for the reason of {first[reason]}: {number:,} more", "yellow"))
+            further.clear()
         match event:
             case Start():
                 start = event
@@ -178,8 +197,11 @@ def _print(events: Iterable[Event], console: Console, advance: Callable[[Event],
                 line = waiting_line(event)
                 if line.plain == waiting:
                     continue
+            case Refusal() if first.setdefault(event.reason, name := printable(event.client, 80)) != name:
+                further[event.reason] += 1
+                continue
             case Refusal():
-                line = Text(f"refused {printable(event.client, 80)}: {first_line(event.reason, 400)}", "yellow")
+                line = Text(f"refused {printable(event.client, 80)}: {first_line(event.reason, 1_000)}", "yellow")
             case Sum():
                 continue
         waiting = line.plain
@@ -259,6 +281,8 @@ def _grid(result: Result) -> list[Sequence[str]]:
 
 def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
     claim, terms = statement_of(result)
+    if report:  # it has every word
+        terms = {name: tuple(one.partition(":")[0] for one in all_) for name, all_ in terms.items() if name != "terms"}
     facts = {
         "note" if result.status == "completed" else "reason": result.reason,
         "metrics": view.unmeasured(result),
@@ -266,7 +290,7 @@ def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
         "verdict": result.verdict.text if result.verdict else "",
         "measured": view.measured_by(result),
         "started from": describe_parent(result.parent) if result.parent else "",
-        "time": duration(result.seconds),
+        "time": duration(result.seconds) + (f", clients trained on {result.device}" if result.device else ""),
         "network": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
         "privacy": claim,
         **{heading: "; ".join(lines) for heading, lines in terms.items()},
@@ -357,7 +381,7 @@ def print_comparison(folders: Sequence[Path]) -> None:
     if mismatches:
         say(f"no best value is marked, and no difference shown: the runs differ in {' and '.join(mismatches)}")
         return
-    say("* best value")
+    say("* clearly the best value, by the differences of the clients")
     first, *others = records
     measures = [m for m in brief(first.final, first.task) if not m.baseline]
     for other in others:

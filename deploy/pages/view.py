@@ -199,6 +199,15 @@ def first_line(reason: str, longest: int = 160) -> str:
     return printable(reason.strip().partition("\n")[0], longest)
 
 
+MAX_NAMES = 8
+"""Clients that are named in one line."""
+
+
+def few(names: Sequence[str]) -> str:
+    """Return names in one line, with the number of those beyond `MAX_NAMES`."""
+    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else "")
+
+
 Status = Literal["completed", "failed", "unfinished"]
 
 
@@ -297,11 +306,6 @@ class RunRecord:
         return str(self.config.get("privacy.unit", "none")) != "none"
 
     @property
-    def redraws_noise(self) -> bool:
-        """True if clients draw noise, if only on counts; the same command then results in another model."""
-        return self.noisy or bool(self.result and self.result.privacy.counts)
-
-    @property
     def reports_error(self) -> bool:
         """True if rounds have a training loss that is an error measure."""
         return not self.noisy and is_error(self.task, str(self.config.get("model")))
@@ -360,14 +364,17 @@ def labels(histories: Sequence[RunRecord]) -> list[str]:
 
 
 def absences(rounds: tuple[RoundEvent, ...]) -> list[tuple[str, str, str]]:
-    """Return (client, reason, rounds) for replies that did not count in full; rounds as `12–15, 20`."""
+    """Return (clients, reason, rounds) for replies that did not count in full; rounds as `12–15, 20`."""
     when: dict[tuple[str, str], list[int]] = {}
     for r in rounds:
         for name in r.missing:
             when.setdefault((name, "did not answer"), []).append(r.round)
         for name, reason in [*r.refused.items(), *r.shortened.items()]:
             when.setdefault((name, reason), []).append(r.round)
-    return [(name, why, _ranges(numbers)) for (name, why), numbers in when.items()]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (name, why), numbers in when.items():
+        alike.setdefault((why, _ranges(numbers)), []).append(name)
+    return [(few(names), *both) for both, names in alike.items()]
 
 
 def client_values(history: RunRecord, m: MetricSpec) -> list[float]:
@@ -410,12 +417,10 @@ _TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
 
 
 def compare_runs(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Return every metric of the final models, then the totals of the runs."""
+    """Return every metric of the final models, clear best values marked, then the totals of the runs."""
     rows = []
     for m in in_order(key for history in histories for key in history.final):
-        best = {task: _best(m, histories, task) for task in {history.task for history in histories}}
-        values = [(history.final.get(m.key), best[history.task]) for history in histories]
-        cells = [{"text": format_value(m, value), "best": value is not None and value == top} for value, top in values]
+        cells = [{"text": format_value(m, h.final.get(m.key)), "best": _is_best(m, h, histories)} for h in histories]
         rows.append({"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells})
     for label, total in _TOTALS:
         cells = [{"text": total(h.result) if h.result else "–", "best": False} for h in histories]
@@ -423,13 +428,13 @@ def compare_runs(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
     return rows
 
 
-def _best(m: MetricSpec, histories: Sequence[RunRecord], task: str) -> float | None:
-    """Return the best value among a task's runs; None for baselines and for equal values."""
-    values = {history.final.get(m.key, math.nan) for history in histories if history.task == task}
-    numbers = {value for value in values if not math.isnan(value)}
-    if len(numbers) < 2 or not m.better or m.baseline:
-        return None
-    return min(numbers) if m.better == "lower" else max(numbers)
+def _is_best(m: MetricSpec, one: RunRecord, histories: Sequence[RunRecord]) -> bool:
+    """Return True if a run is clearly better than every other one of its task that has the metric."""
+    rivals = [other for other in histories if other is not one and other.task == one.task and other.result]
+    rivals = [other for other in rivals if math.isfinite(other.final.get(m.key, math.nan))]
+    sign = {"higher": 1, "lower": -1}.get("" if m.baseline else m.better, 0)
+    found = [pairs([m], other, one).get(m) for other in rivals]
+    return bool(found) and all(gain and gain.is_clear and sign * gain.mean > 0 for gain in found)
 
 
 MIN_PAIRS = 5

@@ -57,6 +57,9 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
         if not dataset.units:
             raise DataError(f"the data have no {option}; give other data", run.data)
         dataset = replace(dataset, units=(run.unit(unit, option),))
+    if run.config.first and not serving.adds_sums:
+        answers = f"fedloom recommend --run {run.name}"
+        raise ConfigError(f"run '{run.name}' adds a network to sums, and ONNX holds one of both; use {answers}")
     export = serving.export(run, dataset)
     notes = [*([f"parameters of {run.about}"] if run.about else []), *export.notes]
     if baselines := TASKS[run.config.task].baselines:
@@ -85,10 +88,9 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
 
 def _fingerprint(run: TrainedRun) -> str:
     """Return the SHA-256 of the run's parameters at the exported checkpoint; empty for models of clusters."""
-    from common.models import build_model, parameters
+    from common.models import parameters_of
 
-    spec = TASKS[run.config.task]
-    names = parameters(build_model(spec, run.config.task_run(spec, run.vocabulary)))
+    names = parameters_of(run.config, run.vocabulary)
     trained = {name: a for name, a in run.model.items() if name in names}
     return sha256(trained) if trained else ""
 

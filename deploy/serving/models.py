@@ -3,19 +3,22 @@
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from client.data.read import read_all, read_titles, with_test
-from client.inference.stored_models import StoredModel, newest_stored
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.errors import ConfigError
 from common.tasks.registry import read_vocabulary
 from deploy.cli.options import LOCAL, DataRequest
-from deploy.data.partitions import PARTITIONS, STATE
+from deploy.data.partitions import PARTITIONS, STATE, remembered
 from deploy.federation.runs import origin_of, stored_options
 from deploy.tasks.run import TrainedRun
 from server.record.folder import FORGOTTEN_FILE, RunDirectory
 from server.record.model_choice import BEST_MODEL
+
+if TYPE_CHECKING:
+    from client.inference.stored_models import StoredModel
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def require_remade(folder: RunDirectory) -> None:
         raise ConfigError(f"run '{run}' has no model yet, since a client is forgotten; make it again with {how}")
 
 
-def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: str = "") -> StoredModel | None:
+def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: str = "") -> "StoredModel | None":
     """Return the newest model that a client of these data stored; None if none did.
 
     Looks into `state_dir` and into the state folders of federations that `fedloom up` ran here. Arguments are those of
@@ -89,6 +92,8 @@ def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: s
     Raises:
         ConfigError: A client is named that stores no such run.
     """
+    from client.inference.stored_models import newest_stored  # it imports what trains
+
     roots = [state_dir, PARTITIONS / STATE, *(LOCAL / "up").glob("*/client-*/state")]
     found = newest_stored(task, data, run, roots, client)
     if client and not found:
@@ -103,6 +108,7 @@ def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: s
 def open_run(folder: RunDirectory, task: str, source: DataRequest, state_dir: Path, checkpoint: str = "") -> TrainedRun:
     """Return a finished run with its model of that checkpoint, to be applied to the data."""
     chosen = load_checkpoint(folder, checkpoint)
+    source = remembered(source, folder.path, task, state_dir)
     data, dialect = source.data, source.dialect
     name, vocabulary = folder.path.name, read_vocabulary(task, folder.catalogue())
     trained = TrainedRun(
@@ -145,13 +151,13 @@ class BaselineChoice:
         return self.found[key]
 
     def _choose(self, trained: Arrays) -> str:
-        from client.inference.model_choice import fit_client_only, split_statics
+        from client.inference.model_choice import fit_client_only
         from client.tasks.registry import build_learner
         from client.training.comparison import choose_answer
-        from common.models import parameters
+        from common.models import parameters_of, split_statics
 
         config, dataset = self.run.config, self.run.read("")
         units = dataset.units[:: max(1, -(-len(dataset.units) // MOST_UNITS))]
         learner = build_learner(config, replace(dataset, units=units))
-        [model], statics = split_statics(trained, parameters(learner.module))
+        [model], statics = split_statics(trained, parameters_of(config, dataset.vocabulary))
         return choose_answer(config, learner, {"": fit_client_only(config, learner, model)}, statics)

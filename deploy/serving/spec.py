@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from common.errors import DataError
 from common.options import Scalar
-from common.text import hint
+from common.text import hint, one_name
 
 if TYPE_CHECKING:
     from client.data.dataset import AnyDataset
@@ -111,6 +111,7 @@ class Serving:
             with a reason for a model that cannot be exported.
         answer: Answer a request; raises FedloomError for one that cannot be answered.
         limits: Uses for which the model is not made, for the model card.
+        adds_sums: True if `answer` adds an exported network to the run's sums.
     """
 
     route: Literal["recommend", "forecast"]
@@ -118,6 +119,7 @@ class Serving:
     export: "Callable[[TrainedRun, AnyDataset | None], Export]"
     answer: Callable[[ServedModel, Any], ModelAnswer]
     limits: str
+    adds_sums: bool = False
 
 
 def places_of(names: Iterable[str], vocabulary: Sequence[str], noun: str) -> list[int]:
@@ -126,7 +128,7 @@ def places_of(names: Iterable[str], vocabulary: Sequence[str], noun: str) -> lis
     Raises:
         DataError: Names are unknown; the message has all of them.
     """
-    index, wanted = {name: k for k, name in enumerate(vocabulary)}, list(names)
+    index, wanted = {name: k for k, name in enumerate(vocabulary)}, list(map(one_name, names))
     if unknown := list(dict.fromkeys(name for name in wanted if name not in index)):
         listed = ", ".join(f"'{name}'" for name in unknown)
         raise DataError(f"unknown {noun}: {listed}{hint(unknown[0], vocabulary)}")

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from flwr.app import Error, Message
 
-from client.app import answer, decode_request
 from client.session import Session
 from client.state import ClientMemory, MemoryStore
 from client.training.local_round import train_together
@@ -20,7 +19,7 @@ from common.config.run import RunConfig
 from common.contribution import Contribution, Lengths, find_doubtful, rows_of_lengths, typical
 from common.wire.codec import decode
 from common.wire.messages import EVALUATE, LOCAL, EvaluateRequest
-from deploy.simulation.clients import Job, answer_jobs, decode_once, message_sizes
+from deploy.simulation.clients import Job, answer_all, answer_jobs, message_sizes
 from deploy.simulation.workers import TrainedBlock, Workers, can_copy, put_into, run_in_copies, share_sum
 from server.aggregation.lengths import allowances
 from server.exchange.flower import decode_record, encode_record
@@ -108,7 +107,8 @@ def _cut(jobs: Sequence[Job], size: int, *, with_all: bool) -> list[list[Job]]:
 
 
 def _config(job: Job) -> RunConfig:
-    return job.session.config(job.participant.request.enrolment)
+    request = job.participant.request
+    return job.session.config(request.enrolment, request.round)
 
 
 def _model_bytes(job: Job) -> int:
@@ -146,7 +146,9 @@ def are_shared_out(sessions: Mapping[int, Session], messages: Sequence[Message])
     return first.config(enrolment).capabilities.own_model != "adapted"
 
 
-def evaluate_apart(sessions: Mapping[int, Session], messages: Sequence[Message], workers: int) -> list[Message]:
+def evaluate_apart(
+    sessions: Mapping[int, Session], messages: Sequence[Message], workers: int, together: int
+) -> list[Message]:
     """Return the clients' answers, and store the documents that they wrote.
 
     Raises:
@@ -154,7 +156,7 @@ def evaluate_apart(sessions: Mapping[int, Session], messages: Sequence[Message],
     """
     run = decode(EvaluateRequest, messages[0].content).enrolment.partition(":")[0]
     shares = [messages[first::workers] for first in range(workers)]
-    works = [partial(_evaluate, sessions, share, run) for share in shares]
+    works = [partial(_evaluate, sessions, share, run, together) for share in shares]
     names = [f"worker {k + 1} of {workers}, with {len(share)} evaluations" for k, share in enumerate(shares)]
     replies: dict[str, Message] = {}
     for share, pieces in zip(shares, run_in_copies(works, names), strict=True):
@@ -165,18 +167,18 @@ def evaluate_apart(sessions: Mapping[int, Session], messages: Sequence[Message],
     return [replies[message.metadata.message_id] for message in messages]
 
 
-def _evaluate(sessions: Mapping[int, Session], messages: Sequence[Message], run: str) -> Iterator[bytes]:
-    request = decode_once(decode_request)
-    for message in messages:
-        session = sessions[message.metadata.dst_node_id]
-        before = _documents(session, run)
-        reply = answer(session, message, partial(request, message))
+def _evaluate(sessions: Mapping[int, Session], messages: Sequence[Message], run: str, together: int) -> Iterator[bytes]:
+    before = {
+        message.metadata.dst_node_id: _documents(sessions[message.metadata.dst_node_id], run) for message in messages
+    }
+    for message, reply in zip(messages, answer_all(sessions, messages, together), strict=True):
+        node = message.metadata.dst_node_id
         if reply.has_error():
             yield b"e" + json.dumps([reply.error.code, reply.error.reason]).encode()
         else:
             yield b"c" + encode_record(reply.content)
-        after = _documents(session, run)
-        yield json.dumps({n: text.decode("latin-1") for n, text in after.items() if text is not before.get(n)}).encode()
+        changed = {n: text for n, text in _documents(sessions[node], run).items() if text is not before[node].get(n)}
+        yield json.dumps({n: text.decode("latin-1") for n, text in changed.items()}).encode()
 
 
 def _documents(session: Session, run: str) -> dict[str, bytes]:

@@ -8,13 +8,14 @@ from typing import TypeVar
 import numpy as np
 from flwr.app import Message
 
+from client.app import answer, decode_request
 from client.data.dataset import AnyDataset
 from client.data.read import read_under
 from client.node.flower import failure_reply
 from client.owner.policy import Policy
 from client.privacy.release import Releaser, sends_rows
 from client.privacy.simulation import MemoryLedgers
-from client.session import MODEL, Session
+from client.session import MODEL, Session, cohorts
 from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
@@ -24,6 +25,7 @@ from client.training.stacks import Tensors
 from common.arrays import Ints
 from common.config.run import RunConfig
 from common.errors import FedloomError
+from common.node_names import simulated_node_key
 from common.privacy.mechanisms import fresh_generator
 from common.tasks.vocabulary import FEDERATED, Vocabulary
 from common.wire.codec import Handed, encode, size_without_arrays
@@ -71,7 +73,7 @@ class SharedStore(MemoryStore):
 
 
 def open_sessions(
-    partitions: Sequence[AnyDataset], noise_seed: int | None = None
+    partitions: Sequence[AnyDataset], noise_seed: int | None = None, device: str = "cpu"
 ) -> tuple[dict[int, Session], list[SharedStore]]:
     """Return the sessions of simulated clients by node id, from 1, and their stores in the same order.
 
@@ -81,10 +83,10 @@ def open_sessions(
     noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(partitions) + 1)]
     stores = [SharedStore(documents, generators) for generators in noise]
     pairs = enumerate(zip(partitions, stores, strict=True), start=1)
-    return {node: _open_session(node, part, store) for node, (part, store) in pairs}, stores
+    return {node: _open_session(node, part, store, device) for node, (part, store) in pairs}, stores
 
 
-def _open_session(node: int, data: AnyDataset, store: SharedStore) -> Session:
+def _open_session(node: int, data: AnyDataset, store: SharedStore, device: str) -> Session:
     def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         is_found = config.catalogue == FEDERATED  # by the run, after the data were read
         return build_learner(config, read_under(config.task, data, vocabulary) if is_found else data)
@@ -94,7 +96,8 @@ def _open_session(node: int, data: AnyDataset, store: SharedStore) -> Session:
         return found
 
     releaser = Releaser(store.policy, store.ledgers, store.noise or fresh_generator)
-    return Session(f"client-{node - 1}", learner, store, releaser, read_names=names)
+    name, key = f"client-{node - 1}", partial(simulated_node_key, f"client-{node - 1}")
+    return Session(name, learner, store, releaser, read_names=names, node_key=key, device=device)
 
 
 RequestT = TypeVar("RequestT")
@@ -111,7 +114,8 @@ class Job:
 
 def train_cohort(jobs: Sequence[Job]) -> list[Message]:
     """Train clients stacked and return their replies."""
-    config = jobs[0].session.config(jobs[0].participant.request.enrolment)
+    request = jobs[0].participant.request
+    config = jobs[0].session.config(request.enrolment, request.round)
     trained = train_together(config.method_options, [job.participant for job in jobs])
     replies = trained.replies()
     if all(job.session.passes_unchanged(job.participant) for job in jobs):
@@ -164,6 +168,22 @@ def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Me
         return Message(Handed(result(), size), reply_to=job.message)
     except FedloomError as error:
         return failure_reply(job.message, error)
+
+
+def answer_all(sessions: Mapping[int, Session], messages: Sequence[Message], together: int) -> list[Message]:
+    """Return the clients' answers to requests other than training, equal ones in cohorts."""
+    request, replies = decode_once(decode_request), dict[int, Message]()
+    equal: dict[int, dict[int, Message]] = {}
+    for message in messages:
+        equal.setdefault(id(message.content), {})[message.metadata.dst_node_id] = message
+    for by_node in equal.values():
+        try:
+            asked = request(next(iter(by_node.values())))
+        except FedloomError:
+            asked = None  # each client says so
+        for node in (node for cohort in cohorts({n: sessions[n] for n in by_node}, asked, together) for node in cohort):
+            replies[id(by_node[node])] = answer(sessions[node], by_node[node], partial(request, by_node[node]))
+    return [replies[id(message)] for message in messages]
 
 
 def decode_once(decoder: Callable[[Message], RequestT]) -> Callable[[Message], RequestT]:

@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -10,7 +9,6 @@ from typing import Self
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from client.app import answer, decode_request
 from client.data.dataset import AnyDataset
 from client.data.read import partition
 from client.node.flower import failure_reply
@@ -21,9 +19,9 @@ from common.config.run import RunConfig
 from common.contribution import Lengths
 from common.errors import FedloomError
 from common.wire.codec import decode
-from common.wire.messages import ASSIGN, COUNTS, ENROL, TRAIN, TrainRequest
+from common.wire.messages import ASSIGN, ENROL, TRAIN, TrainRequest
 from deploy.simulation.blocks import Population, are_shared_out, evaluate_apart
-from deploy.simulation.clients import Job, decode_once, open_sessions, train_cohort
+from deploy.simulation.clients import Job, answer_all, decode_once, open_sessions, train_cohort
 from deploy.simulation.helpers import Helper, open_helpers
 from server.exchange.flower import Run, identify_process
 from server.record.result import Result
@@ -32,7 +30,7 @@ from server.run import run
 RARELY = 50_000, 20, 100
 """Thresholds of the garbage collector in a simulation; a round leaves few objects in cycles."""
 
-RELEASES = (COUNTS, ASSIGN, TRAIN)
+RELEASES = (ASSIGN, TRAIN)
 """Types of messages whose answers may hold noised values."""
 
 
@@ -172,13 +170,12 @@ class InProcessGrid(Grid):
 
     def _answer(self, messages: Sequence[Message]) -> list[Message]:
         if self._workers > 1 and are_shared_out(self._sessions, messages):
-            return evaluate_apart(self._sessions, messages, self._workers)
-        request = decode_once(decode_request)
+            return evaluate_apart(self._sessions, messages, self._workers, self._together)
+        helpers = [message for message in messages if message.metadata.dst_node_id in self._helpers]
+        clients = [message for message in messages if message.metadata.dst_node_id not in self._helpers]
         return [
-            self._helpers[node](message)
-            if (node := message.metadata.dst_node_id) in self._helpers
-            else answer(self._session(message), message, partial(request, message))
-            for message in messages
+            *(self._helpers[message.metadata.dst_node_id](message) for message in helpers),
+            *answer_all(self._sessions, clients, self._together),
         ]
 
     def _train(self, messages: Sequence[Message]) -> list[Message]:

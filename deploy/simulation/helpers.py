@@ -7,16 +7,15 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.app import Message
 
+from client.checks import open_node_key
 from client.secure.helper.app import answer
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import BOOK, book_in_memory, open_book
 from common.config.run import RunConfig
 from common.errors import StateError
-from common.files import write_atomically
+from common.node_names import fresh_node_key
 from common.secure.terms import SumTerms
 from server.secure.store import SUMS, SumStore
 
@@ -25,9 +24,6 @@ Helper = Callable[[Message], Message]
 
 HELPERS = "helpers"
 """Folder with the states of simulated helpers, in that of the run."""
-
-KEY = "node_key.pem"
-"""Name of the file with a simulated helper's key."""
 
 
 @contextmanager
@@ -67,7 +63,8 @@ def go_back(folder: Path, run: str, after: int) -> None:
 
 
 def _open_helper(name: str, noise_seed: int | None, folder: Path | None) -> HelperService:
-    key, sums = _node_key(folder), open_book(folder) if folder else book_in_memory()
+    key = open_node_key(None, folder) if folder else fresh_node_key()
+    sums = open_book(folder) if folder else book_in_memory()
     if noise_seed is None:
         return HelperService(name, key, sums)
 
@@ -75,23 +72,3 @@ def _open_helper(name: str, noise_seed: int | None, folder: Path | None) -> Help
         return hashlib.sha256(f"{noise_seed}|{name}|{terms.round}|{terms.channel}".encode()).digest()
 
     return HelperService(name, key, sums, noise_key=noise_key)
-
-
-def _node_key(folder: Path | None) -> ec.EllipticCurvePrivateKey:
-    """Return the key in the folder; a new one is stored there.
-
-    Raises:
-        StateError: The file holds another kind of key.
-    """
-    path = folder and folder / KEY
-    if path and path.exists():
-        found = serialization.load_pem_private_key(path.read_bytes(), None)
-        if not isinstance(found, ec.EllipticCurvePrivateKey):
-            raise StateError(f"{path} holds no key of a helper")
-        return found
-    key = ec.generate_private_key(ec.SECP384R1())
-    if path:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        write_atomically(path, key.private_bytes(*form), mode=0o600)
-    return key

@@ -15,11 +15,13 @@ import numpy as np
 from flwr.app import Message
 
 from client.data.dataset import AnyDataset
+from client.data.read import read_under
 from client.owner.policy import Policy
 from client.owner.sentences import amount
 from client.owner.status import EpsilonSpent, noise_options, read_epsilon
 from client.owner.view import CONSTANTS
 from client.privacy.claim import Statement
+from client.privacy.ledger.database import LOCAL_TRUST
 from client.privacy.simulation import ObservedReleaser, ReleasedPair
 from client.session import Session
 from client.state import MemoryStore
@@ -31,12 +33,14 @@ from common.errors import FedloomError
 from common.privacy.accounts import parse_account, serves
 from common.privacy.mechanisms import build_account
 from common.privacy.options import PrivacyOptions
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.names import MOST_NOISED_NAMES
+from common.tasks.vocabulary import FEDERATED, Vocabulary
 from common.text import count, printable, size
 from common.wire.codec import arrays_of, outline
 from common.wire.encodings import CODES
-from common.wire.messages import AssignReply, CountsReply
+from common.wire.messages import AssignReply
 from common.wire.sparse_rows import ROWS, VALUES
+from deploy.pages.statement import strength
 from deploy.simulation.clients import simulated_policy
 from deploy.simulation.grid import InProcessGrid
 from server.run import run
@@ -68,8 +72,7 @@ class FieldPreview:
 def describe_fields(reply: Message, config: RunConfig, pair: ReleasedPair | None) -> tuple[FieldPreview, ...]:
     """Return the fields of a reply that is no error; `pair` holds its values before and after noise."""
     about, arrays = outline(reply.content), arrays_of(reply.content)
-    is_counts = about.payload == CountsReply.__name__
-    options = config.task_options.count_privacy if is_counts else config.privacy
+    options = config.privacy
     of_arrays = [_array_field(name, array, options, pair) for name, array in arrays.items()]
     return (
         *of_arrays,
@@ -122,8 +125,8 @@ def _exact(name: str, array: Array, options: PrivacyOptions, pair: ReleasedPair 
     return pair.exact.arrays.get(name.removesuffix(VALUES))
 
 
-CLIENT = "preview"
-"""Name of the client in its messages."""
+CLIENT, TWIN = "preview", "twin"
+"""Name of the client in its messages, and of one with the same data that finds names with it."""
 
 
 class PreviewEndError(FedloomError):
@@ -135,7 +138,7 @@ class MessagePreview:
     """Reply that the client would send."""
 
     kind: str
-    """`enrol`, `counts`, `assign`, `train` or `evaluate`."""
+    """`enrol`, `names`, `assign`, `train` or `evaluate`."""
     refused: str = ""
     """Reason of a refusal, which is then all that would be sent."""
     fields: tuple[FieldPreview, ...] = ()
@@ -172,11 +175,16 @@ def preview_messages(config: RunConfig, data: AnyDataset, policy: Policy) -> Pre
 
 def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview:
     def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
-        return build_learner(config, data)
+        return build_learner(config, read_under(config.task, data, vocabulary) if shows_names else data)
 
+    shows_names = config.catalogue == FEDERATED and config.privacy.unit == "none"
     releaser = ObservedReleaser(policy)
-    session, failure = Session(CLIENT, learner, MemoryStore(), releaser), ""
-    grid = _FirstRoundGrid(session, releaser)
+    sessions = [
+        Session(name, learner, MemoryStore(), each, read_names=lambda config: data.vocabulary)
+        for name, each in {CLIENT: releaser, **({TWIN: ObservedReleaser(policy)} if shows_names else {})}.items()
+    ]
+    failure = ""
+    grid = _FirstRoundGrid(sessions, releaser)
     logs = logging.getLogger("fedloom")
     level = logs.level
     logs.setLevel(logging.CRITICAL)  # of the server and the client in this process
@@ -184,8 +192,11 @@ def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview
         with tempfile.TemporaryDirectory(prefix="fedloom-preview-") as runs:
             vocabulary = Path(runs) / "vocabulary.json"
             vocabulary.write_text(data.vocabulary.to_json(), "utf-8")
-            privacy = config.privacy.model_copy(update={"accept_noise": True})  # one client is no federation
-            changed = {"catalogue": str(vocabulary), "privacy": privacy, "start_from": "", "half_life": 0.0}
+            trust = {"trust": LOCAL_TRUST} if shows_names else {}
+            privacy = config.privacy.model_copy(update={"accept_noise": True, **trust})  # one client is no federation
+            twins = config.federation.model_copy(update={"min_holders": len(sessions)} if shows_names else {})
+            names = FEDERATED if shows_names else str(vocabulary)
+            changed = {"catalogue": names, "privacy": privacy, "federation": twins, "start_from": "", "half_life": 0.0}
             run(grid, config.model_copy(update=changed), Path(runs))
     except PreviewEndError:
         pass
@@ -199,10 +210,10 @@ def _first_round(config: RunConfig, data: AnyDataset, policy: Policy) -> Preview
 
 
 class _FirstRoundGrid(InProcessGrid):
-    """Grid of one client that records its replies and ends with the first round."""
+    """Grid of one client, or of two, that records the replies of the first and ends with the first round."""
 
-    def __init__(self, session: Session, releaser: ObservedReleaser) -> None:
-        super().__init__({1: session}, together=1)
+    def __init__(self, sessions: Sequence[Session], releaser: ObservedReleaser) -> None:
+        super().__init__(dict(enumerate(sessions, start=1)), together=1)
         self._releaser = releaser
         self.messages: list[MessagePreview] = []
         self.enrolment = ""
@@ -219,7 +230,7 @@ class _FirstRoundGrid(InProcessGrid):
                 raise PreviewEndError("the first round is over")
         seen = len(self._releaser.pairs)
         ids = super().push_messages(messages)
-        for message in messages:
+        for message in [message for message in messages if message.metadata.dst_node_id == 1]:
             self._record(message, self._replies[message.metadata.message_id], seen)
         return ids
 
@@ -234,9 +245,9 @@ class _FirstRoundGrid(InProcessGrid):
             self.messages += [] if refusal in self.messages else [refusal]
             return
         self.enrolment = str(outline(reply.content).values.get("enrolment", self.enrolment))
-        run = self._sessions[1].runs.find(self.enrolment)
+        config = self._sessions[1].config(self.enrolment)
         pairs = self._releaser.pairs[seen:]
-        fields = describe_fields(reply, run.config, pairs[-1] if pairs else None)
+        fields = describe_fields(reply, config, pairs[-1] if pairs else None)
         self.messages.append(MessagePreview(kind, "", fields, reply.content.config_records["fedloom"].deflate()))
 
 
@@ -277,22 +288,72 @@ def ledger_costs(config: RunConfig, statements: Sequence[Statement]) -> list[Led
     return found
 
 
-def lines_of(preview: Preview, costs: Sequence[LedgerCost]) -> Iterator[str]:
-    """Iterate over the lines of a preview."""
+def lines_of(preview: Preview, costs: Sequence[LedgerCost], *, details: bool = False) -> Iterator[str]:
+    """Iterate over the lines after the sentences; with `details` every field of every message."""
     config = preview.config
     yield f"task {config.task}, method {config.method}, {count(config.rounds, 'round')}; one round was made, nothing was sent"
+    yield from _name_lines(config)
     for refusal in preview.refusals:
         yield f"refused ({refusal.kind}): {printable(refusal.refused, REASON_LENGTH)}"
-    if preview.refusals:
-        yield "this client would send the refusal only; the messages below are those without this policy"
     for number, message in enumerate(preview.messages, start=1):
         yield f"{number}. {message.kind}, {size(len(message.content))}"
-        yield from _table(message)
-    for channel in config.method_options.uncovered() if config.privacy.unit == "none" else ():
+        yield from _table(message) if details else ()
+    channels = [channel for phase in config.phases for channel in phase.method_options.uncovered()]
+    for channel in channels if config.privacy.unit == "none" else ():
         yield f"not protected: {channel}"
     if preview.failure:
         yield f"the round ended early: {printable(preview.failure, REASON_LENGTH)}"
     yield from _cost_lines(preview, costs)
+
+
+def sentences(preview: Preview) -> Iterator[str]:
+    """Yield a refusal, and three sentences: what leaves, what it may reveal, what noise leaves of it."""
+    config = preview.config
+    if preview.refusals:
+        yield "This client would refuse, for the reason below: nothing else leaves. Under a policy that allows the run:"
+    fields = [field for message in preview.messages if message.kind == "train" for field in message.fields]
+    values = [field for field in fields if field.shape and field.norm_after is not None]
+    numbers = sum(math.prod(field.shape) for field in values)
+    form = "statistics of your data" if config.capabilities.closed_form else "a change of the model"
+    plain = [text for name, text in PLAIN.items() if _is_plain(fields, name)]
+    if any(message.kind == "evaluate" for message in preview.messages):
+        plain.append("metrics on your held-out data")
+    beside = f", and in plaintext {', '.join(plain)}" if plain else ""
+    yield f"What leaves: {form}, {numbers:,} numbers in each of {count(config.rounds, 'round')}{beside}."
+    options = noise_options(config)
+    if options is None:
+        yield "What it may reveal: these values are exact, so who sees them may find out what your data hold."
+        yield "Noise: none, so nothing bounds what can be inferred; masks of helpers would hide them in a sum."
+        return
+    before, after = (
+        math.hypot(*(getattr(one, name) or 0.0 for one in values)) for name in ("norm_before", "norm_after")
+    )
+    yield f"What it may reveal: bounded for each {options.unit} by ε = {options.epsilon:g}, {strength(options.epsilon)}."
+    share = "; hardly anything of one reply is yours" if before < after / 10 else ""
+    yield f"Noise: the values have length {before:.2g} before and {after:.2g} after it{share}."
+
+
+PLAIN = {"examples": "your number of records", "loss": "your training loss"}
+"""Field of a reply -> its words."""
+
+
+def _is_plain(fields: Sequence[FieldPreview], name: str) -> bool:
+    return any(field.name == name and field.protection == "in plaintext" for field in fields)
+
+
+def _name_lines(config: RunConfig) -> Iterator[str]:
+    """Yield what the names of a vocabulary that clients find show of these data."""
+    if config.catalogue == FEDERATED and config.privacy.unit == "none":
+        yield (
+            "vocabulary: clients find it; the messages of names have hashes of the names in these data, then the names that"
+            " other clients have too; here all of them, in plaintext; helpers mask both"
+        )
+    elif config.catalogue == FEDERATED:
+        yield (
+            f"vocabulary: clients find it; under masks leave hashes of at most {MOST_NOISED_NAMES} names in these data, with"
+            f" noise of helpers for {config.privacy.name_share:.0%} of ε's cost, then the names that many clients have; no"
+            " helpers are here, so these two messages are not shown"
+        )
 
 
 def as_json(preview: Preview, costs: Sequence[LedgerCost]) -> dict[str, Any]:
@@ -334,7 +395,6 @@ def _row(field: FieldPreview) -> tuple[str, ...]:
 def _cost_lines(preview: Preview, costs: Sequence[LedgerCost]) -> Iterator[str]:
     epsilon, options = preview.epsilon, noise_options(preview.config)
     if options is None:
-        yield "without noise: no privacy cost, and no guarantee; exact values may reveal information about the data"
         return
     if epsilon:
         yield f"this round costs ε {amount(epsilon.run)} of the run's ε {epsilon.run_limit:g} (unit {options.unit})"

@@ -351,6 +351,7 @@ def simulate_measured(
     noise_seed: int | None = None,
     state: KeptState = REMOVED,
     workers: int = 1,
+    device: str = "cpu",
 ) -> tuple[Result, dict[str, Measured]]:
     """Train as `simulate_clients` does, with the clients' state in the run's folder.
 
@@ -360,7 +361,7 @@ def simulate_measured(
     Raises:
         StateError: The clients' state of the resumed run is missing.
     """
-    sessions, stores = open_sessions(partitions, noise_seed)
+    sessions, stores = open_sessions(partitions, noise_seed, device)
     folder = RunDirectory(runs, config.run_id)
     snapshots = ClientSnapshots(
         folder, stores, layout_of([[u.name for u in part.units] for part in partitions]), state.every

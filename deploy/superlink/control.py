@@ -6,6 +6,7 @@ from the installed packages. Clients receive none of it: they run their own code
 
 import hashlib
 import importlib
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ import server
 from common.config.parse import flatten
 from common.config.run import RunConfig
 from common.errors import ConfigError, ConnectError, FedloomError, RunError
+from common.hosts import find_proxy, without_proxies
 from common.node_names import NodeKey, from_pem, to_pem
 from deploy.keys.nodes import REVOKED, list_nodes, load_public_key, revoked_keys
 
@@ -31,7 +33,11 @@ SILENT = "no SuperLink answers"
 
 
 def import_apis() -> None:
-    """Import what submits a run, which takes over a second."""
+    """Import what submits a run, which takes over a second; Flower needs a home folder as it is imported."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ.setdefault("FLWR_HOME", str(Path(".fedloom", "flwr").absolute()))
     for module in ("flwr.cli.build", "flwr.proto.control_pb2", "flwr.supercore.control"):
         importlib.import_module(module)
 
@@ -89,6 +95,7 @@ class Control:
             ConnectError: The server does not answer.
             RunError: The server refuses.
         """
+        import_apis()
         from flwr.cli.build import build_fab_from_disk
         from flwr.common.serde import fab_to_proto, user_config_to_proto
         from flwr.proto.control_pb2 import StartRunRequest
@@ -134,14 +141,17 @@ class Control:
         from flwr.supercore.error import FlowerError
 
         authority = self._ca.read_bytes() if self._ca else None
-        client = ControlHttpClient.from_server_address(self._address, self._ca is None, authority, ())
+        host = self._address.rpartition(":")[0].strip("[]")
+        with without_proxies(host):
+            client = ControlHttpClient.from_server_address(self._address, self._ca is None, authority, ())
         try:
             return getattr(client, method)(request)
         except httpx.HTTPStatusError as error:
             found = FlowerError.from_json(error.response.text)
             raise RunError(f"{task}: {found.message if found else error.response.text[:200]}") from None
         except (httpx.HTTPError, ValueError):
-            raise ConnectError(f"{task}: {SILENT} at {self._address}; check --control and --ca") from None
+            proxy = f" through the proxy of {used}" if (used := find_proxy(host)) else ""
+            raise ConnectError(f"{task}: {SILENT} at {self._address}{proxy}; check --control and --ca") from None
         finally:
             client.close()
 
@@ -245,7 +255,7 @@ def make_app(folder: Path, config: RunConfig) -> Path:
 def _pyproject(config: RunConfig) -> dict[str, object]:
     app = {
         "publisher": "fedloom",
-        "fab-include": ["**/*.py", "**/*.json"],
+        "fab-include": ["**/*.py", "**/*.json", "client/**/*.toml"],
         "components": {"serverapp": "server.app:app", "clientapp": "client.app:app"},
         "config": flatten(config),
     }

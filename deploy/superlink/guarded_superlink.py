@@ -1,51 +1,65 @@
 """Flower's SuperLink, whose Control and Runtime API answer processes of its own user only.
 
-It erases ended runs, and limits what nodes may send.
+It lets clients in by the door, limits what Flower's own nodes may send, and erases ended runs.
 
-Flower 1.39 offers accounts for these APIs in its commercial edition only. On Linux, the kernel lists the owner of
+Flower offers accounts for its Control and Runtime API in its commercial edition only. On Linux, the kernel lists the owner of
 each end of a TCP connection on the same machine; connections of other users and of other machines get status 403.
 A system without `/proc` gets a warning instead.
 """
 
+import argparse
 import asyncio
 import importlib
 import logging
 import os
+import re
+import resource
 import shutil
+import signal
 import socket
 import struct
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import grpc
 from fastapi import FastAPI
 from flwr.common.config import get_project_dir
-from flwr.common.constant import Status
-from flwr.proto.fleet_pb2 import PushMessagesRequest, PushMessagesResponse
-from flwr.proto.message_pb2 import PushObjectRequest, PushObjectResponse
-from flwr.server.superlink.fleet.grpc_rere.fleet_servicer import FleetServicer
+from flwr.common.constant import (
+    Status,
+)
+from flwr.proto.message_pb2 import PushObjectResponse
+from flwr.server.superlink.linkstate import LinkState, LinkStateFactory
 from flwr.server.superlink.linkstate.sql_linkstate import SqlLinkState
 from flwr.supercore import sql_mixin
+from flwr.supercore.constant import FLWR_IN_MEMORY_DB_NAME, NOOP_FEDERATION_ID, TASK_TOKEN_HEADER, TaskType
+from flwr.supercore.object_store import ObjectStoreFactory
 from flwr.supercore.state.schema.corestate_models import Fab
+from flwr.supercore.version import package_version
 from flwr.superlink import extensions
 from flwr.superlink.cli import flower_superlink
+from flwr.superlink.federation import NoOpFederationManager
 from flwr.superlink.servicer.control import control_handlers
+from flwr.superlink.servicer.fleet import fleet_handlers
+from google.protobuf.message import DecodeError, Message
 from sqlalchemy import delete
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from common.errors import ConfigError
+from common.door.frames import MEGABYTE, MOST_VARIABLE, ORDERS, DoorLimits, read_limits
+from common.errors import RunError
+from common.files import find_shortage
+from common.refusals import Refusals
+from deploy.superlink.door_node import DoorNode
+from deploy.superlink.door_thread import Address, DoorThread
+from deploy.superlink.strangers import TABLES
 from deploy.superlink.superexec import keep_superexec
-
-TABLES = Path("/proc/net/tcp"), Path("/proc/net/tcp6")
-"""Connections of this machine, as Linux lists them."""
 
 Endpoint = tuple[str, int]
 """Address and port."""
@@ -132,87 +146,196 @@ def _plain(endpoint: str) -> str:
     return endpoint.removeprefix(_words(10 * b"\0" + b"\xff\xff"))
 
 
-VARIABLE = "FEDLOOM_MOST_UPLOAD"
-"""Environment variable with the limit in MB."""
-
-DEFAULT_MB = 256
-MEGABYTE = 10**6
-
 log = logging.getLogger("flwr")
 
+REFUSALS = Refusals(log.warning)
+"""Refusals of this SuperLink."""
 
-class BoundedFleet(FleetServicer):
-    """Fleet API that stores no more than so many bytes of a message."""
 
-    def __init__(self, most: int, **options: Any) -> None:
-        super().__init__(**options)
-        self._most = most
+REMEDY = "install a version that fedloom names (pip install fedloom)"
+
+
+def replace(module: Any, name: str, value: object) -> None:
+    """Replace a part of Flower; one that is gone would be missed in silence.
+
+    Raises:
+        RunError: Flower has no such part.
+    """
+    if not hasattr(module, name):
+        raise RunError(f"this Flower ({package_version}) has no {module.__name__}.{name}; {REMEDY}")
+    setattr(module, name, value)
+
+
+class UploadLimit:
+    """Limit of the bytes that are stored of one reply, on Flower's handlers for every transport.
+
+    Args:
+        most: Bytes of a reply.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._announce: Callable[..., Message] = fleet_handlers.push_messages
+        self._store: Callable[..., Message] = fleet_handlers.push_object
         self._received: dict[int, tuple[str, int]] = {}
         """Node -> its announced message, and the bytes that it has sent since."""
 
-    def PushMessages(  # noqa: N802 - Flower's name
-        self, request: PushMessagesRequest, context: grpc.ServicerContext
-    ) -> PushMessagesResponse:
+    def install(self) -> None:
+        """Stand before Flower's handlers."""
+        replace(fleet_handlers, "push_messages", self.push_messages)
+        replace(fleet_handlers, "push_object", self.push_object)
+
+    def push_messages(self, request: Any, state: LinkState) -> Message:
         """Announce a reply."""
         self._received[request.node.node_id] = request.message_object_trees[0].object_id, 0
-        return super().PushMessages(request, context)
+        return self._announce(request=request, state=state)
 
-    def PushObject(  # noqa: N802 - Flower's name
-        self, request: PushObjectRequest, context: grpc.ServicerContext
-    ) -> PushObjectResponse:
+    def push_object(self, request: Any, state: LinkState) -> Message:
         """Store an object of the announced reply, or delete the reply as too large."""
         node = request.node.node_id
-        with self.lock:
+        with self._lock:
             root, size = self._received.get(node, ("", 0))
             size += len(request.object_content)
             self._received[node] = root, size
         if size <= self._most:
-            return super().PushObject(request, context)
-        log.warning(
-            "deleted a reply of node %s, which is larger than %s MB (%s)", node, self._most // MEGABYTE, VARIABLE
-        )
-        self.objectstore_factory.store().delete(root)
+            return self._store(request=request, state=state)
+        kind = f"reply larger than {self._most // MEGABYTE} MB ({MOST_VARIABLE}), which is deleted"
+        REFUSALS.count(kind, key=f"node {node}")
+        state.object_store.delete(root)
         return PushObjectResponse(stored=False)
 
 
-def limit_uploads(module: Any) -> None:
-    """Limit single messages and replies in Flower's module of the SuperLink.
+DOORS: list[DoorThread] = []
+"""The door of this process, while it is open."""
 
-    gRPC refuses a larger message unread.
+
+class Orders:
+    """Middleware that takes the orders of ServerApps to the door of this process."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an order, or leave any other request to Flower."""
+        answer: ASGIApp = self._app
+        if scope["type"] == "http" and scope["path"] == ORDERS:
+            answer = await _exchange(Request(scope, receive))
+        await answer(scope, receive, send)
+
+
+async def _exchange(request: Request) -> Response:
+    try:
+        content = await DOORS[0].exchange(request.headers.get(TASK_TOKEN_HEADER, ""), await request.body())
+    except DecodeError:
+        return PlainTextResponse("bytes that are no order", 400)
+    except (IndexError, asyncio.CancelledError, RuntimeError):
+        return PlainTextResponse("the door is closed", 503)
+    return PlainTextResponse("no ServerApp with this token", 401) if content is None else Response(content)
+
+
+@asynccontextmanager
+async def serving(address: str, limits: DoorLimits, superlink: FastAPI) -> AsyncIterator[None]:
+    """Open the door at an address while the SuperLink runs."""
+    config = superlink.state.superlink_lifespan.config
+    ca, certificate, key = config.certificates or (b"", b"", b"")
+    authenticates: bool = config.enable_supernode_auth
+    node = DoorNode(superlink.state.linkstate_factory.state(), authenticates=authenticates)
+    at = Address(address, ca, certificate, key)
+    nodes = os.environ.get("FEDLOOM_NODES")
+    door = DoorThread(at, node, limits, REFUSALS, nodes=Path(nodes) if nodes else None, on_end=_end_process)
+    door.start()
+    DOORS.append(door)
+    try:
+        yield
+    finally:
+        DOORS.remove(door)
+        door.stop()
+
+
+def _end_process() -> None:
+    """End the SuperLink, so that its supervision starts it again."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def try_door() -> None:
+    """Let a client come and go once at a door with a state of its own, and look for a ServerApp.
+
+    A part of Flower that has changed would otherwise fail in the midst of a run, and its clients would come and go.
 
     Raises:
-        ConfigError: The environment has another value than a number of MB.
+        RunError: A step fails; names it.
     """
-    text = os.environ.get(VARIABLE) or str(DEFAULT_MB)
-    if not text.isdecimal() or not int(text):
-        raise ConfigError(f"{VARIABLE}={text} is no number of MB; leave it out for {DEFAULT_MB}")
-    most = int(text) * MEGABYTE
-    module.GRPC_MAX_MESSAGE_LENGTH = most + MEGABYTE  # with the fields around an object
-    module.FleetServicer = partial(BoundedFleet, most)
+    state = LinkStateFactory(FLWR_IN_MEMORY_DB_NAME, NoOpFederationManager(), ObjectStoreFactory()).state()
+    step = "admit"
+    try:
+        run = state.create_run("a/b", "1", "", {}, NOOP_FEDERATION_ID, None, None, TaskType.SERVER_APP)
+        door = DoorNode(state, authenticates=False)
+        nodes = [door.admit(b"key") or 0]
+        beat, elsewhere, run_of = (
+            partial(door.beat, nodes, nodes),
+            partial(door.elsewhere, nodes),
+            partial(door.run_of, "a"),
+        )
+        for call in (beat, elsewhere, run_of, partial(door.ended, [run]), partial(door.leave, *nodes)):
+            step = call.func.__name__
+            call()
+    except Exception as error:
+        fault = f"{type(error).__name__}: {error}"
+        raise RunError(f"this Flower ({package_version}) fails at {step} of the door ({fault}); {REMEDY}") from error
 
+
+METRICS = "/metrics"
+"""Path of the counts of refusals and of the end of the certificate, in the text form of Prometheus."""
 
 REFUSAL = "this SuperLink answers processes of its own user on its own machine only"
 
 
-class OwnUserOnly:
-    """Middleware that refuses requests of other users of the machine, and of other machines."""
+STOCK_PATH = re.compile("/v1/fleet/[a-z-]+")
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+
+class OwnUserOnly:
+    """Middleware that refuses requests of other users of the machine, and of other machines.
+
+    Args:
+        app: What answers the others.
+        most: Bytes of a request of Flower's own nodes, which are let through to the Fleet API; 0 for no such nodes.
+    """
+
+    def __init__(self, app: ASGIApp, most: int = 0) -> None:
+        self._app, self._most = app, most
         self._users = {0, os.getuid()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        if scope["type"] == "lifespan" or self._is_own(scope.get("client"), scope.get("server")):
-            await self._app(scope, receive, send)
-            return
-        log.warning("refused %s %s of another user or machine", scope.get("method", ""), scope.get("path", ""))
-        await PlainTextResponse(REFUSAL, 403)(scope, receive, send)
+        answer: ASGIApp = self._app
+        if self._most and scope["type"] == "http" and STOCK_PATH.fullmatch(scope["path"]):
+            headers = dict(scope["headers"])
+            length = headers.get(b"content-length", b"")
+            if b"transfer-encoding" in headers or not length.isdigit() or int(length) > self._most:
+                answer = PlainTextResponse(f"a request needs a length of at most {self._most} bytes", 413)
+        elif scope["type"] != "lifespan" and not self._is_own(scope.get("client"), scope.get("server")):
+            REFUSALS.count("control call of another user or machine", ":".join(map(str, scope.get("client") or ())))
+            answer = PlainTextResponse(REFUSAL, 403)
+        elif scope.get("path") == METRICS:
+            answer = PlainTextResponse(REFUSALS.to_text() + "".join(door.metrics for door in DOORS))
+        await answer(scope, receive, send)
 
     def _is_own(self, peer: Endpoint | None, local: Endpoint | None) -> bool:
         if peer is None or local is None:
             return False
         return find_user(peer, local) in self._users
+
+
+@asynccontextmanager
+async def guarded(middleware: tuple[Middleware, ...], superlink: FastAPI) -> AsyncIterator[None]:
+    """Check that a SuperLink has its guard before it serves.
+
+    Raises:
+        RunError: Flower has left it out.
+    """
+    if any(one not in superlink.user_middleware for one in middleware):
+        raise RunError(f"this Flower ({package_version}) takes no guard of its control port; {REMEDY}")
+    yield
 
 
 SEARCH_SECONDS = 0.5
@@ -224,14 +347,23 @@ STARTS = threading.Lock()
 
 def start_runs_alone() -> None:
     """Let no run start while the app of ended runs is erased; it would wait for an app that is gone."""
-    handlers: Any = control_handlers
-    start = handlers.start_run
+    start = control_handlers.start_run
 
     def start_run(*arguments: Any, **options: Any) -> Any:
         with STARTS:
             return start(*arguments, **options)
 
-    handlers.start_run = start_run
+    replace(control_handlers, "start_run", start_run)
+
+
+BUSY_SECONDS = 30
+"""Seconds for which a call waits for a locked database; Flower's own 5 would end the door."""
+
+
+def wait_for_locks() -> None:
+    """Let calls wait for a locked database, such as during a backup."""
+    module: Any = sql_mixin
+    module.SQLITE_PRAGMAS += (("busy_timeout", str(1000 * BUSY_SECONDS)),)
 
 
 def overwrite_deleted() -> None:
@@ -259,8 +391,12 @@ async def erasing(superlink: FastAPI) -> AsyncIterator[None]:
 
 
 async def _watch(state: SqlLinkState) -> None:
-    erased = set[int]()
+    erased, was_full = set[int](), False
+    folder = Path(os.environ.get("FLWR_HOME", "."))
     while True:
+        if (shortage := find_shortage(folder)) and not was_full:
+            log.warning("%s; the next round waits for room", shortage)
+        was_full = bool(shortage)
         try:
             await asyncio.to_thread(erase_ended, state, erased)
         except (SQLAlchemyError, OSError) as error:  # a busy database or a full disk; the next search tries again
@@ -292,16 +428,33 @@ def _erase_ended(state: SqlLinkState, erased: set[int]) -> None:
 
 def main() -> None:
     """Run `flower-superlink` with its guards, and with a SuperExec that lives and ends with it."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
+    parser.add_argument("--fleet-api-address", required=True, help="HOST:PORT of the door")
+    parser.add_argument("--stock", action="store_true", help="let Flower's own nodes call the Fleet API of --port")
+    options, sys.argv[1:] = parser.parse_known_args()
+    limits = read_limits()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a stranger's connections must not use them up
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else each failed handshake of a stranger is a line of the log
+    logging.getLogger("uvicorn.access").addFilter(lambda record: ORDERS not in record.getMessage())  # several a second
     os.environ["FORWARDED_ALLOW_IPS"] = ""  # otherwise a header of the request could name another peer
+    middleware: tuple[Middleware, ...] = (Middleware(Orders),)
     if any(table.exists() for table in TABLES):
-        extensions.get_middleware = lambda: (Middleware(OwnUserOnly),)
+        largest = limits.message_bytes + MEGABYTE  # with the fields around an object
+        middleware = Middleware(OwnUserOnly, most=largest if options.stock else 0), *middleware
     else:
         log.warning("this system does not list connections: any user of this machine can call the control port")
+    replace(extensions, "get_middleware", lambda: middleware)
     overwrite_deleted()
+    wait_for_locks()
     start_runs_alone()
-    extensions.get_lifespan_contexts = lambda: (erasing,)
+    UploadLimit(limits.message_bytes).install()
+    logging.disable(logging.INFO)
+    try_door()
+    logging.disable(logging.NOTSET)
+    door = partial(serving, options.fleet_api_address, limits)
+    replace(extensions, "get_lifespan_contexts", lambda: (partial(guarded, middleware), erasing, door))
     module: Any = importlib.import_module(flower_superlink.__module__)
-    limit_uploads(module)
     keep_superexec(module)
     flower_superlink()
 

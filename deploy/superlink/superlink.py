@@ -65,10 +65,11 @@ class SuperLinkSettings:
             rounds are several times faster, and no update reaches the disk.
         host: Address of the Fleet API, which clients join.
         port: Its port (`--port` of fedloom).
-        control_host: Address of the Control and Runtime API. Its callers can start runs: keep it local.
+        control_host: Address of the Control and Runtime API, whose callers can start runs.
         control_port: Its port (`--control-port` of fedloom).
         environment: Additions to the server's environment, which reaches every ServerApp.
         own_app: The ServerApp of its one run is started by `start_app`, not by Flower's SuperExec.
+        stock: Flower's own nodes may join at `control_host` and `control_port`, where Flower serves its Fleet API over HTTP.
     """
 
     folder: Path
@@ -81,6 +82,7 @@ class SuperLinkSettings:
     control_port: int = 8000
     environment: Mapping[str, str] = field(default_factory=dict)
     own_app: bool = False
+    stock: bool = False
 
     @property
     def log(self) -> Path:
@@ -191,6 +193,8 @@ def _command(settings: SuperLinkSettings) -> list[str | Path]:
     else:
         command += ["--ssl-ca-certfile", settings.certificates.ca, "--ssl-certfile", settings.certificates.server]
         command += ["--ssl-keyfile", settings.certificates.server_key]
+    if settings.stock:
+        command.append("--stock")
     if settings.authenticate:
         command.append("--enable-supernode-auth")
     if settings.database:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from common.errors import ConfigError, DataError
-from common.text import hint
+from common.text import hint, one_name
 
 if TYPE_CHECKING:
     from client.data.dataset import AnyDataset
@@ -72,7 +72,7 @@ def find_unit(dataset: "AnyDataset", name: str, data: str, noun: str) -> Any:
     Raises:
         DataError: No unit has that name.
     """
-    units = {unit.name: unit for unit in dataset.units}
+    name, units = one_name(name), {unit.name: unit for unit in dataset.units}
     if name and name not in units:
         raise DataError(f"no {noun} '{name}' among its {len(units)} {noun}s{hint(name, units)}", data)
     return units[name or next(iter(units))]

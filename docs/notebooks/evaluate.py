@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 import fedloom
 
-DATA = "demo:0-120"
+DATA = "demo:0-60"
 
 # %% [markdown]
 # ## Train

@@ -29,6 +29,7 @@ class Excess:
     Args:
         reason: Its length, the typical one and the bound.
         factors: Kind -> factor that makes a length beyond the bound the typical one.
+        counts: The same in words.
     """
 
     reason: str

@@ -8,7 +8,7 @@ from statistics import median, median_low
 
 import numpy as np
 
-from common.arrays import Array
+from common.arrays import Array, total_of
 from common.contribution import MAX_PLAUSIBLE
 from common.metrics import power_of
 from common.tasks.spec import ALONE_PREFIX
@@ -211,8 +211,8 @@ def _note(metrics: Metrics, names: Sequence[str]) -> str:
 
 def pool(name: str, values: Mapping[str, WeightedValue]) -> float:
     """Return Σ w_k m_k / Σ w_k of a metric over at least one client; an RMSE is averaged by its squares."""
-    power, total = power_of(name), sum(weight for _, weight in values.values())
-    mean = sum(weight * value**power for value, weight in values.values()) / total
+    power, total = power_of(name), total_of(weight for _, weight in values.values())
+    mean = total_of(weight * value**power for value, weight in values.values()) / total
     return float(mean ** (1 / power))
 
 

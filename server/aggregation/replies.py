@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from common.arrays import Array, Arrays, check_like, norm, scale
+from common.arrays import Array, Arrays, check_like, norm, total_of
 from common.contribution import (
     GRADIENT,
     MAGNITUDE,
@@ -21,6 +21,7 @@ from common.contribution import (
 from common.errors import WireError
 from common.tasks.options import Capabilities
 from common.wire.messages import TrainReply
+from common.wire.sparse_rows import ROWS
 
 Load = Callable[[], Arrays]
 """Returns stored arrays; each call reads those on disk anew."""
@@ -85,15 +86,28 @@ def add_up(replies: Sequence[Reply], capabilities: Capabilities, tables: Arrays 
     return total if len(single) < len(replies) else total.with_replies(single)
 
 
-def shorten(reply: Reply, factors: Mapping[str, float]) -> Reply:
-    """Return the reply with each kind of arrays, `update` or `gradient`, multiplied by its factor."""
+def shorten(reply: Reply, factors: Mapping[str, float], *, counts_clients: bool = False) -> Reply:
+    """Return the reply with each kind of arrays, `update` or `gradient`, multiplied by its factor.
+
+    Row ids stay as they are. So does the last column of tables whose rows `counts_clients`.
+    """
     by_kind = {UPDATE: 1.0, GRADIENT: 1.0, **factors}
-    update, gradient = scale(reply.train.update, by_kind[UPDATE]), scale(reply.train.gradient, by_kind[GRADIENT])
+
+    def shortened(arrays: Arrays, kind: str) -> Arrays:
+        found = {n: a if n.endswith(ROWS) else (a * by_kind[kind]).astype(a.dtype) for n, a in arrays.items()}
+        for name in [name for name, a in arrays.items() if counts_clients and a.ndim == 2]:
+            found[name][:, -1] = arrays[name][:, -1]
+        return found
+
+    def delayed(load: Load, kind: str) -> Load:
+        return lambda: shortened(load(), kind)
+
+    update, gradient = shortened(reply.train.update, UPDATE), shortened(reply.train.gradient, GRADIENT)
     return replace(
         reply,
         train=replace(reply.train, update=update, gradient=gradient),
         lengths={kind: by_kind[kind] * length for kind, length in reply.lengths.items()},
-        stored=reply.stored and {kind: _scaled(load, by_kind[kind]) for kind, load in reply.stored.items()},
+        stored=reply.stored and {kind: delayed(load, kind) for kind, load in reply.stored.items()},
     )
 
 
@@ -114,7 +128,7 @@ def rescale_rows(updates: Sequence[Arrays], rows: Sequence[Rows], weights: Seque
         rows: Ids of the sent rows.
         weights: w_k.
     """
-    total, sent = float(sum(weights)), {name for ids in rows for name in ids}
+    total, sent = total_of(weights), {name for ids in rows for name in ids}
     factors = {}
     for name in sorted(sent):
         weight = np.zeros(len(updates[0][name]))
@@ -178,10 +192,6 @@ def find_fault(sums: Contribution, members: Sequence[Reply], model: Arrays, capa
     return ""
 
 
-def _scaled(load: Load, factor: float) -> Load:
-    return lambda: scale(load(), factor)
-
-
 def _check_form(sums: Contribution, model: Arrays, capabilities: Capabilities) -> None:
     expected = {UPDATE, MAGNITUDE} if capabilities.needs_magnitude else {UPDATE}
     if capabilities.needs_gradient or GRADIENT in sums.sums:
@@ -196,10 +206,10 @@ def _check_form(sums: Contribution, model: Arrays, capabilities: Capabilities) -
 
 
 def _check_weights(sums: Contribution, members: Sequence[Reply]) -> None:
-    weight = sum(reply.weight for reply in members)
+    weight = total_of(reply.weight for reply in members)
     if not math.isclose(sums.weight, weight, rel_tol=ROUNDING):
         raise WireError(f"its weight is {sums.weight:g}, and {weight:g} by the records of its clients")
-    steps = sum(reply.weight * reply.train.steps for reply in members)
+    steps = total_of(reply.weight * reply.train.steps for reply in members)
     if not math.isclose(sums.weighted_steps, steps, rel_tol=ROUNDING):
         raise WireError(f"its local steps are {sums.weighted_steps:g}, and {steps:g} by the replies of its clients")
 

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -18,10 +19,10 @@ from common.wire.messages import ENROL, EnrolReply, EnrolRequest
 from server.clients.ledger_heads import LedgerHeads
 from server.clients.names import REVOKED_KEY, NameBindings
 from server.clients.roster import FORGOTTEN, EnrolledClient, Roster
-from server.exchange.grid import content_of
-from server.exchange.relays import HubGrid, split_reply
+from server.exchange.grid import MEGABYTE, content_of, limit_to
+from server.exchange.relays import HOSTED_BYTES, HubGrid, split_reply
 from server.record.events import Refusal
-from server.round.checks import MAX_EXAMPLES, SMALL_REPLY
+from server.round.checks import ENROL_REPLY, MAX_EXAMPLES
 
 
 def explain_shortage(roster: Roster, online: Set[int], at_least: int, waited: float) -> FedloomError:
@@ -54,7 +55,7 @@ def accept(node: int, reply: Message, hosted: str = "") -> EnrolledClient:
     Raises:
         WireError: The client refuses, or its name or numbers are invalid.
     """
-    enrolled = decode(EnrolReply, content_of(reply, SMALL_REPLY))
+    enrolled = decode(EnrolReply, content_of(reply))
     if not (enrolled.client == hosted if hosted else NAME.fullmatch(enrolled.client)):
         raise WireError(
             f"invalid client name '{printable(enrolled.client, 80)}'; use up to 64 letters, digits, '.', '_' and"
@@ -62,7 +63,14 @@ def accept(node: int, reply: Message, hosted: str = "") -> EnrolledClient:
         )
     if not 0 <= enrolled.examples <= MAX_EXAMPLES:
         raise WireError(f"{enrolled.examples} training records, at most {MAX_EXAMPLES:,} are accepted")
-    about = (enrolled.enrolment, enrolled.examples, enrolled.budget, enrolled.shares_metrics, enrolled.ledger)
+    about = (
+        enrolled.enrolment,
+        enrolled.examples,
+        enrolled.budget,
+        enrolled.shares_metrics,
+        enrolled.ledger,
+        enrolled.card,
+    )
     return EnrolledClient(enrolled.client, node, *about)
 
 
@@ -93,7 +101,7 @@ class HubAdmission:
         if self.grid is None or self.refusal:
             raise WireError(self.refusal or "this server takes no hubs")
         node, clients = reply.metadata.src_node_id, [*split_answers(reply.content)]
-        if len(clients) > (most := self.names.most_clients(node)):
+        if len(clients) > (most := self.names.most_clients([node])[node]):
             raise WireError(
                 f"the key is registered for {count(most, 'client')}, and its hub brings {len(clients):,}; the server's"
                 f" owner can set another number with fedloom nodes add KEY --clients {len(clients)}"
@@ -125,7 +133,7 @@ MAX_REWAIT_SECONDS = 120.0  # longest wait of a running run; a longer configured
 LATE_ANSWER_SECONDS = 5.0  # seconds that late-joining nodes have to answer if enough clients are enrolled
 ANSWER_SECONDS = 30.0  # seconds to answer otherwise, and the first pause before a slow node is invited again
 MAX_RETRY_SECONDS = 600.0  # longest such pause
-LEAST_POLL_CAP, MOST_POLL_CAP, NODES_A_SECOND = 2.0, 30.0, 16  # seconds; of nodes that all wait, so many ask in one
+MAX_REASON = 1_000  # characters of a refusal, which may state agreed and offered terms
 REPORT_SECONDS = 5.0  # seconds between two reports of the same wait
 
 
@@ -152,7 +160,6 @@ class Enrolment:
         names: Names that belong to keys.
         ledgers: Heads of the clients' privacy ledgers.
         hubs: Admission of hubs; None refuses them.
-        poll_cap: Longest pause of a node between two polls in seconds; 0: by the number of nodes.
         forgets: Predicate that is True for the names of clients that the run is without.
     """
 
@@ -166,18 +173,18 @@ class Enrolment:
         names: NameBindings | None = None,
         ledgers: LedgerHeads | None = None,
         hubs: HubAdmission | None = None,
-        poll_cap: float = 0.0,
         forgets: Callable[[str], bool] = lambda client: False,
     ) -> None:
         self.roster, self.helpers, self._names = Roster(clock), invitation.helpers, names or NameBindings()
         self.ledgers, self._hubs = ledgers or LedgerHeads(), hubs or HubAdmission()
         self._invitation, self._wait, self._ask = invitation, wait, ask
-        self._clock, self._sleep, self._poll_cap, self._forgets = clock, sleep, poll_cap, forgets
+        self._clock, self._sleep, self._forgets = clock, sleep, forgets
         self.on_wait: Callable[[Collection[int], int, float], None] = lambda online, wanted, seconds: None
         """Callback while clients are missing: connected nodes, required clients, and remaining seconds."""
         self.on_refusal: Callable[[Refusal], None] = lambda refusal: None
         """Callback with each new reason of a client."""
         self._reported: set[tuple[str, str]] = set()
+        self._alike = Counter[str]()
         self._slow: dict[int, tuple[float, float]] = {}
         """Node without an answer in time -> time of its next invitation, and the pause before it."""
 
@@ -209,7 +216,7 @@ class Enrolment:
             self.remove_revoked()
             online = frozenset(grid.get_node_ids())
             uninvited, suitable = self.roster.select_uninvited(online), self._here(online, is_suitable)
-            if self._invite(uninvited, len(online), hurry=len(suitable) >= at_least):
+            if self._invite(uninvited, hurry=len(suitable) >= at_least):
                 news = self._clock()
             if uninvited:
                 online = frozenset(grid.get_node_ids())  # nodes may have returned in the meantime
@@ -245,7 +252,7 @@ class Enrolment:
         away = any(is_suitable(c) for n, c in self.roster.clients.items() if n not in online)
         return self._wait <= MAX_REWAIT_SECONDS and answered >= at_least and not away
 
-    def _invite(self, nodes: list[int], online: int, *, hurry: bool) -> bool:
+    def _invite(self, nodes: list[int], *, hurry: bool) -> bool:
         """Invite some of the online nodes; return True if any answered.
 
         With `hurry`, the wait is short and a slow node is invited again after exponentially growing pauses. A client caches its
@@ -256,9 +263,8 @@ class Enrolment:
         nodes = [node for node in nodes if not hurry or now >= self._slow.get(node, (-math.inf, 0.0))[0]]
         if not nodes:
             return False
-        cap = self._poll_cap or min(max(LEAST_POLL_CAP, online / NODES_A_SECOND), MOST_POLL_CAP)
-        invitation = replace(self._invitation, poll_cap=cap)
-        messages = [Message(encode(invitation), node, ENROL) for node in nodes]
+        content = encode(self._invitation)
+        messages = [limit_to(Message(content, node, ENROL), most) for node, most in self._limits(nodes).items()]
         answered = [
             self._take(reply) for reply in self._ask(messages, LATE_ANSWER_SECONDS if hurry else ANSWER_SECONDS)
         ]
@@ -266,6 +272,14 @@ class Enrolment:
             pause = min(2 * self._slow.get(node, (0.0, ANSWER_SECONDS / 2))[1], MAX_RETRY_SECONDS)
             self._slow[node] = self._clock() + pause, pause
         return bool(answered)
+
+    def _limits(self, nodes: Iterable[int]) -> dict[int, int]:
+        """Return node -> largest size of its answer in bytes, which may be that of a hub."""
+        try:
+            clients = self._names.most_clients(nodes)
+        except WireError:  # a reason to refuse each of them once it answers
+            clients = dict.fromkeys(nodes, 1)
+        return {node: most * (ENROL_REPLY + HOSTED_BYTES) + MEGABYTE for node, most in clients.items()}
 
     def _take(self, reply: Message) -> int:
         """Enrol the sender of a reply, or all clients of a hub, or record its refusal; return its node."""
@@ -281,7 +295,7 @@ class Enrolment:
             self.ledgers.check(node, client.ledger)
             self.roster.enrol(client)
         except WireError as refusal:
-            self.roster.refuse(node, printable(str(refusal)))
+            self.roster.refuse(node, printable(str(refusal), MAX_REASON))
         reason = self.roster.refused.get(node, "")
         if reason and reason != before:
             self.roster.registered[node] = self._names.bound(node)
@@ -302,7 +316,10 @@ class Enrolment:
     def _explain(self, node: int, reason: str, *, wrote: bool) -> None:
         """Report the reason of a refusal, also to the client unless it wrote it; nobody waits for its answer."""
         client = self.roster.name(node)
-        log.warning("%s refused: %s", client, reason)
+        self._alike[reason] += 1
+        if str(number := self._alike[reason]).strip("0") == "1":  # 1, 10, 100, …
+            others = f" and {count(number - 1, 'other client')}" if number > 1 else ""
+            log.warning("%s%s refused: %s", client, others, reason)
         if (client, reason) not in self._reported:
             self._reported.add((client, reason))
             self.on_refusal(Refusal(client=client, reason=reason))

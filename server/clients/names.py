@@ -66,16 +66,16 @@ class NameBindings:
             return next((name for name, key in names.items() if key.fingerprint == mark), "")
         return ""
 
-    def most_clients(self, node: int) -> int:
-        """Return the number of clients that a node may host; without a folder of keys, as many as it likes.
+    def most_clients(self, nodes: Iterable[int]) -> dict[int, int]:
+        """Return node -> number of clients that it may host; without a folder of keys, as many as it likes.
 
         Raises:
             WireError: The names cannot be read.
         """
         if self._folder is None:
-            return MAX_CLIENTS
-        mark = self.fingerprint(node)
-        return next((key.clients for key in _read(self._folder).values() if key.fingerprint == mark), 1)
+            return dict.fromkeys(nodes, MAX_CLIENTS)
+        registered = {key.fingerprint: key.clients for key in _read(self._folder).values()}
+        return {node: registered.get(self.fingerprint(node), 1) for node in nodes}
 
     def _bind(self, folder: Path, name: str, mark: str) -> None:
         try:

@@ -37,6 +37,8 @@ class EnrolledClient:
     """True if it sends metrics of its held-out data to the server."""
     ledger: str = ""
     """Head of its privacy ledger at enrolment; empty in runs without noise."""
+    card: str = ""
+    """Card with its key as a member of secure sums; empty without them."""
 
 
 @dataclass

@@ -2,22 +2,24 @@
 
 import json
 import logging
+import math
 from collections.abc import Callable
 
 import numpy as np
 from flwr.app import Message
 
 from common.arrays import Array
-from common.config.run import RunConfig
-from common.errors import DataError, QuorumError, WireError
+from common.config.run import UNCOVERED_NAMES, RunConfig
+from common.errors import ConfigError, DataError, QuorumError, WireError
 from common.tasks.names import NameSum
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from common.wire.codec import decode, encode
-from common.wire.messages import COUNTS, CountsReply, CountsRequest
+from common.wire.messages import NAMES, NamesReply, NamesRequest
 from server.clients.roster import Roster
-from server.exchange.grid import PollingGrid, content_of
+from server.exchange.grid import PollingGrid, content_of, limit_to
+from server.round.checks import SMALL_REPLY
 
 log = logging.getLogger("fedloom.server")
 
@@ -29,7 +31,7 @@ TOGETHER = 256
 
 
 def find_vocabulary(config: RunConfig, add_up: AddUp) -> Vocabulary:
-    """Return the vocabulary of the names that at least `federation.min-holders` clients have.
+    """Return the vocabulary of the names of `federation.min-holders` clients, or of more under noise.
 
     Sums and names of fewer clients stay in memory and end with this call.
 
@@ -37,17 +39,39 @@ def find_vocabulary(config: RunConfig, add_up: AddUp) -> Vocabulary:
         DataError: No name is held by so many clients, or their names make no vocabulary.
         QuorumError: Too few clients answered.
     """
-    least, first = config.federation.min_holders, NameSum(config.run_id)
+    least, first = config.federation.min_holders, NameSum(config.run_id, noise=config.name_noise)
     second = first.next(add_up(first), least)
-    lacking = f"no name is in the data of {least} clients; lower federation.min-holders, or give a file (--catalogue)"
+    holders = math.ceil(first.noise.threshold(least)) if first.noise else least
+    remedy = "raise privacy.name-share" if first.noise else "lower federation.min-holders"
+    lacking = f"no name is in the data of {holders} clients; {remedy}, or give a file (--catalogue)"
     if not all(map(len, second.frequent)):
         raise DataError(lacking)
     names = second.names(add_up(second), least)
     if not names:
         raise DataError(lacking)
     vocabulary: Vocabulary = TASKS[config.task].vocabulary.from_entries([tuple(json.loads(name)) for name in names])
-    log.info("vocabulary: %s that at least %d clients have", count(len(names), "name"), least)
+    log.info("vocabulary: %s that at least %d clients have", count(len(names), "name"), holders)
     return vocabulary
+
+
+def check_noise(config: RunConfig, clients: int) -> None:
+    """Check that noise leaves names that so many clients can have; nothing has been sent before.
+
+    Raises:
+        ConfigError: No name can pass, or the trust of the run covers no names.
+    """
+    if config.privacy.unit == "none":
+        return
+    if config.name_noise is None:
+        raise ConfigError(f"{UNCOVERED_NAMES}; set privacy.trust=helpers (--helpers 2), or name a file")
+    noise = config.name_noise
+    needed = math.ceil(noise.threshold(config.federation.min_holders))
+    if clients < needed:
+        raise ConfigError(
+            f"noise would hide all names: {needed:,} clients must have a name for it to pass, and {clients:,} are here;"
+            f" name a file (--catalogue), raise --epsilon, or raise privacy.name-share = {config.privacy.name_share:g}"
+        )
+    log.info("names: noise %.3g on the clients of a hash, threshold %d", noise.spread, needed)
 
 
 def sum_names(grid: PollingGrid, roster: Roster, names: NameSum) -> Array:
@@ -57,12 +81,17 @@ def sum_names(grid: PollingGrid, roster: Roster, names: NameSum) -> Array:
         QuorumError: No client sent its names.
     """
     clients = sorted(roster.select_trainable(grid.get_node_ids()).values(), key=lambda client: client.name)
-    requests = [Message(encode(CountsRequest(c.enrolment, names.request)), c.node, COUNTS) for c in clients]
+    requests = [
+        limit_to(
+            Message(encode(NamesRequest(c.enrolment, names.request)), c.node, NAMES), names.part_bytes + SMALL_REPLY
+        )
+        for c in clients
+    ]
     total, answered, reasons = np.zeros(names.shape), 0, set[str]()
     for start in range(0, len(requests), TOGETHER):
         for reply in grid.send_and_receive(requests[start : start + TOGETHER]):
             try:
-                names.add(total, decode(CountsReply, content_of(reply)).counts)
+                names.add(total, decode(NamesReply, content_of(reply)).part)
                 answered += 1
             except WireError as error:
                 reasons.add(str(error))

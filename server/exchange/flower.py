@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from flwr.app import Error, Message, Metadata, RecordDict
@@ -30,6 +31,9 @@ from flwr.supercore.inflatable.inflatable_utils import (
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
+from common.door.door_pb2 import Answers, Order
+from common.door.frames import ORDERS
+
 if TYPE_CHECKING:
     from flwr.superlink.grid.http_grid import HttpGrid  # a simulation needs none of its 500 modules
 
@@ -40,7 +44,18 @@ MALFORMED_CODE, MISSING_CODE = 0, 3  # Flower's ErrorCode for what has no other,
 Pull = Callable[[Iterable[str]], Iterable[Message]]
 """Function from ids of messages to those of their replies that have arrived."""
 
-__all__ = ["NodeInfo", "Pull", "Run", "Uploads", "decode_record", "encode_record", "identify_process", "prompt_pull"]
+__all__ = [
+    "Ask",
+    "NodeInfo",
+    "Pull",
+    "Run",
+    "Uploads",
+    "decode_record",
+    "door_call",
+    "encode_record",
+    "identify_process",
+    "prompt_pull",
+]
 
 
 def encode_record(content: RecordDict) -> bytes:
@@ -54,6 +69,26 @@ def decode_record(content: bytes) -> RecordDict:
     return recorddict_from_proto(EncodedRecord.FromString(content))
 
 
+Ask = Callable[[Order], Answers | None]
+"""Function from an order to the answers of the door; None if there is no door."""
+
+
+def door_call(grid: Grid) -> Ask | None:
+    """Return the call of the door in the SuperLink's process; None for a Grid in this process."""
+    return partial(_call_door, cast("HttpGrid", grid)) if hasattr(type(grid), "_runtime_client") else None
+
+
+def _call_door(grid: "HttpGrid", order: Order) -> Answers | None:
+    from httpx import HTTPStatusError, codes  # a simulation needs neither
+
+    try:
+        return grid._runtime_client._unary_unary(path=ORDERS, rpc_method=ORDERS, request=order, response_type=Answers)
+    except HTTPStatusError as error:
+        if error.response.status_code != codes.NOT_FOUND:
+            raise
+        return None
+
+
 def identify_process() -> None:
     """Give this process the identity that messages need, where no SuperLink gives it one."""
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
@@ -61,8 +96,7 @@ def identify_process() -> None:
 
 def prompt_pull(grid: Grid, seconds: float) -> Pull:
     """Return the function that pulls replies of a Grid; one waits for its content for so many seconds."""
-    is_http = hasattr(type(grid), "_runtime_client")
-    return Uploads(cast("HttpGrid", grid), seconds).pull if is_http else grid.pull_messages
+    return grid.pull_messages if door_call(grid) is None else Uploads(cast("HttpGrid", grid), seconds).pull
 
 
 @dataclass

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from flwr.app import Message, RecordDict
+from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
 
 from common.errors import WireError
 from common.text import printable
 from common.wire.codec import Handed, record_size
-from common.wire.messages import PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
+from common.wire.messages import FAILED, PROMISE_SECONDS, RESTART_SECONDS, SILENCE_SECONDS
 from server.exchange.flower import NodeInfo, Run
 
 
@@ -124,21 +124,38 @@ def content_size(content: RecordDict) -> int:
 MEGABYTE = 10**6
 
 
-def oversize(size: int, limit: float) -> WireError:
-    """Return the error of a reply that is larger than the largest honest one."""
-    return WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
+def limit_to(message: Message, most: int) -> Message:
+    """Return a message with the largest size of its reply in bytes; the door refuses a larger one unread."""
+    message.metadata.__dict__[_MOST] = most
+    return message
 
 
-def content_of(message: Message, limit: float = math.inf) -> RecordDict:
+def reply_limit(message: Message) -> int:
+    """Return the largest size in bytes of the reply to a message; 0 if it is not known."""
+    return int(message.metadata.__dict__.get(_MOST, 0))
+
+
+_MOST = "most"
+
+
+def refuse_oversize(reply: Message, asked: Message) -> Message:
+    """Return a reply, or an error in place of one beyond the limit of its request, which no door refused."""
+    most = reply_limit(asked)
+    if not most or reply.has_error() or isinstance(reply.content, Handed):
+        return reply
+    size = content_size(reply.content)
+    text = f"reply of {size:,} bytes, at most {most:,} can be needed"
+    return Message(Error(FAILED, text), reply_to=asked) if size > most else reply
+
+
+def content_of(message: Message) -> RecordDict:
     """Return the content of a message.
 
     Raises:
-        WireError: The message is an error, with its reason as text, or has more than `limit` bytes.
+        WireError: The message is an error, with its reason as text.
     """
     if message.has_error():
         raise WireError(message.error.reason or f"error {message.error.code}")
-    if (size := content_size(message.content)) > limit:
-        raise oversize(size, limit)
     return message.content
 
 
@@ -336,17 +353,18 @@ class PollingGrid(WrappedGrid):
         order = [message.metadata.message_id for message in messages]  # the push assigns each message its id
         deadline = min(self._limits.deadline, math.inf if timeout is None else timeout)
         rhythm = self._first_answers[messages[0].metadata.message_type if messages else ""]
-        nodes = {m.metadata.message_id: m.metadata.dst_node_id for m in messages if m.metadata.message_id in accepted}
-        arrived = self._wait_for(nodes, start, deadline, rhythm, take)
+        asked = {m.metadata.message_id: m for m in messages if m.metadata.message_id in accepted}
+        arrived = self._wait_for(asked, start, deadline, rhythm, take)
         answers = {identity: answer for identity, answer in arrived.items() if not _is_lost(answer.message)}
         exchange = summarize_exchange(messages, [answers.get(identity) for identity in order], self._clock() - start)
         self._on_exchange(exchange)
         return exchange
 
     def _wait_for(
-        self, nodes: Mapping[str, int], start: float, end: float, rhythm: deque[float], take: Take
+        self, asked: Mapping[str, Message], start: float, end: float, rhythm: deque[float], take: Take
     ) -> dict[str, Answer]:
         """Return message id -> answer, for messages of which each node was sent one."""
+        nodes = {identity: message.metadata.dst_node_id for identity, message in asked.items()}
         waiting = set(nodes)
         self._liveness.begin()
         answers: dict[str, Answer] = {}
@@ -354,7 +372,8 @@ class PollingGrid(WrappedGrid):
         if waiting:  # an early poll slows the clients down
             self._sleep(max(start + min(HEAD_START_SHARE * min(rhythm), end) - self._clock(), 0))
         while waiting:
-            arrived = self._pull(nodes, waiting, take)
+            began = self._clock()
+            arrived = self._pull(asked, waiting, take)
             elapsed = self._clock() - start
             answers |= {identity: Answer(message, elapsed) for identity, message in arrived.items()}
             waiting = waiting - arrived.keys()
@@ -370,16 +389,17 @@ class PollingGrid(WrappedGrid):
             if not waiting or elapsed >= end:
                 break
             pause = FIRST_PAUSE_SECONDS if arrived else min(pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
-            self._sleep(min(pause, end - elapsed))
+            self._sleep(max(min(began + pause, start + end) - self._clock(), 0))
         return answers
 
-    def _pull(self, nodes: Mapping[str, int], waiting: set[str], take: Take) -> dict[str, Message]:
+    def _pull(self, asked: Mapping[str, Message], waiting: set[str], take: Take) -> dict[str, Message]:
         """Return the answers that are there, each taken before the next one is pulled."""
         arrived: dict[str, Message] = {}
         for reply in self._grid.pull_messages(waiting):
             identity = reply.metadata.reply_to_message_id
             if identity in waiting and identity not in arrived:
-                take(nodes[identity], reply)
+                reply = refuse_oversize(reply, asked[identity])
+                take(asked[identity].metadata.dst_node_id, reply)
                 arrived[identity] = reply
         return arrived
 

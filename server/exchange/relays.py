@@ -16,10 +16,16 @@ from common.contribution import BlockReply, ClientBlock, Member
 from common.errors import WireError
 from common.text import printable
 from common.wire.codec import Handed, decode, size_without_arrays
-from common.wire.hubs import Answer, SumBlob, address, read_sum, split_answers, sum_of
+from common.wire.hubs import MAX_NAME, Answer, SumBlob, address, read_sum, split_answers, sum_of
 from common.wire.messages import FAILED, TRAIN, TrainReply
 from server.exchange.flower import Pull
-from server.exchange.grid import PollingGrid, RoundLimits, Weighed, WrappedGrid, content_size
+from server.exchange.grid import PollingGrid, RoundLimits, Weighed, WrappedGrid, content_size, limit_to, reply_limit
+
+SUM_FACTOR = 6
+"""Largest size of a hub's sum, in replies of a client: up to three kinds in twice as many bits."""
+
+HOSTED_BYTES = 2 * MAX_NAME + 4096
+"""Bytes of a hub's reply for each client beside its own: its name, twice, and a reason or a length."""
 
 UNANSWERED = "the hub sent no answer of this client"
 
@@ -194,7 +200,10 @@ class HubGrid(WrappedGrid):
         size = content_size(content)
         for k, message in enumerate(group):
             message.content = Weighed(size * (k + 1) // len(group) - size * k // len(group))
-        return Message(content, hub, about.message_type, ttl=about.ttl, group_id=about.group_id)
+        joined = Message(content, hub, about.message_type, ttl=about.ttl, group_id=about.group_id)
+        limits = [reply_limit(message) for message in group]
+        sums = SUM_FACTOR * max(limits) if self.sums and about.message_type == TRAIN else 0
+        return limit_to(joined, sum(limits) + sums + len(group) * HOSTED_BYTES if all(limits) else 0)
 
     def _record(self, identity: str, group: Sequence[Message]) -> set[str]:
         """Note a message that a hub was sent; return the ids of the messages to its clients."""

@@ -19,7 +19,7 @@ from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import assign_clusters, spread_copies
 from server.clients.roster import EnrolledClient
 from server.exchange.grid import content_of
-from server.round.checks import ASSIGN_REPLY, check_assignment
+from server.round.checks import check_assignment
 from server.round.method import Assignment, Groups, Method, RoundContext, ServerMethod, Talk
 from server.round.state import RunState
 
@@ -116,7 +116,7 @@ class ClusterAssignment(Assignment):
         return dict(sorted(replies.items()))
 
     def _read(self, at: RoundContext, message: Message, talk: Talk) -> AssignReply:
-        reply = self.accept_scores(at, decode(AssignReply, content_of(message, ASSIGN_REPLY)))
+        reply = self.accept_scores(at, decode(AssignReply, content_of(message)))
         if at.cost:
             talk.enrolment.ledgers.note(message.metadata.src_node_id, reply.ledger)
         return reply

@@ -49,14 +49,15 @@ class PaidRound:
 
 
 class BudgetPlan(CostPlan):
-    """Plan of a run with a privacy budget or with early stopping.
+    """Plan of a phase of a run with a privacy budget or with early stopping.
 
     Args:
-        config: Configuration of the run.
+        config: Configuration of the phase.
         roster: Clients of the run, with their remaining budgets.
-        budget: Privacy budget of the run.
+        budget: Privacy budget of the phase.
         on_decided: Callback with a decision before it is sent, and again if the quorum is missed.
         decision: Last decision before the server stopped; it holds for the next round.
+        run: Configuration of the run; None: it has one phase.
     """
 
     needs_clients = True
@@ -68,8 +69,9 @@ class BudgetPlan(CostPlan):
         budget: RunBudget,
         on_decided: Callable[[RoundDecision], None] = lambda decision: None,
         decision: RoundDecision | None = None,
+        run: RunConfig | None = None,
     ) -> None:
-        self._config, self._roster, self._budget = config, roster, budget
+        self._config, self._roster, self._budget, self._run = config, roster, budget, run or config
         self._on_decided, self._decision = on_decided, decision
         self._paid: PaidRound | None = None
         self._graded: PaidRound | None = None
@@ -84,7 +86,7 @@ class BudgetPlan(CostPlan):
             BudgetSpentError: Too few clients can pay, or the planner ends the run.
             RunError: The reward of the round could not be computed; no client is charged.
         """
-        check_metrics_shared(self._config, clients.values())
+        check_metrics_shared(self._run, clients.values())
         self._decision = self._decide(state, clients)
         self._on_decided(self._decision)
         decision, enrolled = self._decision.decision, self._roster.clients
@@ -101,7 +103,7 @@ class BudgetPlan(CostPlan):
             spent[client.name] = decision.cost
         self._paid = PaidRound(decision, model, spent)
         left = min((client.budget for client in self._roster.clients.values() if client.name in spent), default=0.0)
-        return decision.numbers() | ({"left": max(left, 0.0) / self._budget.total} if decision.cost else {})
+        return decision.numbers() | ({"left": max(left, 0.0) / self._budget.whole} if decision.cost else {})
 
     def fail(self) -> None:
         """Record that the decision's round has missed its quorum."""
@@ -115,7 +117,7 @@ class BudgetPlan(CostPlan):
             return evaluation
         update = sub({name: paid.start[name] for name in state.model}, state.model)
         length, before = norm(update) / self._config.privacy.clip, self._reference(state)
-        if is_on_test_data(self._config, state.round):
+        if is_on_test_data(self._run, state.round):
             reward, reference = 0.0, {name: a for name, a in before.items() if name != "context"}
         else:
             reward, reference = compute_reward(self._config, evaluation, length, before)
@@ -126,6 +128,8 @@ class BudgetPlan(CostPlan):
     def observe(self, state: RunState, row_ids: Sequence[Rows]) -> OptimizerState:
         """Return the planner's state after it has observed the graded round.
 
+        After the last sum of a closed form it is the clients' metrics alone, which a planner of the training starts from.
+
         Raises:
             RunError: Training diverged.
         """
@@ -134,6 +138,8 @@ class BudgetPlan(CostPlan):
             return {}
         planner, before = self._planner(len(graded.decision.active)), self._planner_state(state)
         after = planner.observe(before, graded.decision, graded.reward, graded.spent, graded.length)
+        if state.round == self._run.first_rounds:
+            return {REFERENCE: graded.reference}
         matrix = build_context(graded.update, row_ids)
         reference = {**graded.reference, "context": singular_values(matrix, self._config.planner.context_size)}
         return {**to_groups(after), REFERENCE: reference}
@@ -145,7 +151,8 @@ class BudgetPlan(CostPlan):
             BudgetSpentError: Too few clients can pay, or the planner ends the run.
         """
         number, quorum = state.round + 1, self._config.federation.min_replies
-        remaining = self._compute_remaining(available)
+        left, most = self._compute_remaining(available), self._budget.before + self._budget.total
+        remaining = {name: min(one, most - self._roster.spent.get(name, 0.0)) for name, one in left.items()}
         last = self._decision if self._decision is not None and self._decision.number == number else None
         if last is not None and not last.failed:
             self._refund(last)
@@ -161,15 +168,15 @@ class BudgetPlan(CostPlan):
         if last is not None:  # clients that replied to a failed round replay their reply at its cost only
             self._refund(last)
             return last
-        return RoundDecision(number, decision, remaining)
+        return RoundDecision(number, decision, left)
 
     def _compute_remaining(self, clients: Mapping[str, EnrolledClient]) -> dict[str, float]:
-        """Return each client's remaining budget, and store it in the roster.
+        """Return each client's remaining budget for the run, and store it in the roster.
 
         It is the minimum of the budget that the client reports and of B minus the costs of this run: a client may report an
         older ledger.
         """
-        roster, total = self._roster, self._budget.total
+        roster, total = self._roster, self._budget.whole
         if not np.isfinite(total):
             return dict.fromkeys(clients, np.inf)
         left = {name: min(one.budget, total - roster.spent.get(name, 0.0)) for name, one in clients.items()}
@@ -190,8 +197,9 @@ class BudgetPlan(CostPlan):
         return build_planner(self._config.planner, replace(self._budget, clients=max(clients, 1), cohort=share))
 
     def _planner_state(self, state: RunState) -> PlannerState:
-        return from_groups(state.plan) if state.plan else self._planner(1).start()
+        has_state = state.plan.keys() - {REFERENCE}
+        return from_groups(state.plan) if has_state else self._planner(1).start()
 
     def _reference(self, state: RunState) -> Arrays:
         """Return the observation of the last round; before the first round, a context of zeros."""
-        return state.plan.get(REFERENCE) or {"context": np.zeros(self._config.planner.context_size)}
+        return {"context": np.zeros(self._config.planner.context_size), **state.plan.get(REFERENCE, {})}

@@ -31,6 +31,8 @@ class RunBudget:
         power: Exponent of 1/noise in the cost: 2 for `gaussian` (ρ ∝ 1/σ²), 1 for `laplace` (ε ∝ 1/b).
         cohort: Share q of the clients that a round asks.
         planned: Number of rounds of a client over which B is spread; 0 to derive it from q.
+        before: Budget of a client for rounds before these.
+        after: Budget of a client for rounds after these.
     """
 
     total: float
@@ -39,11 +41,18 @@ class RunBudget:
     power: Literal[1, 2] = 2
     cohort: float = 1.0
     planned: int = 0
+    before: float = 0.0
+    after: float = 0.0
 
     @property
     def participations(self) -> int:
         """Number of rounds over which a client's budget is spread: T·q and two standard deviations, at most T."""
         return count_participations(self.rounds, self.cohort, self.planned)
+
+    @property
+    def whole(self) -> float:
+        """Budget of a client for all rounds of the run."""
+        return self.before + self.total + self.after
 
     @property
     def share(self) -> float:
@@ -272,10 +281,20 @@ def record_round(
     return replace(state, history=history, dual=dual)
 
 
-def budget_of(config: RunConfig) -> RunBudget:
-    """Return the privacy budget of a run's rounds; infinite without noise."""
+def total_of(config: RunConfig) -> float:
+    """Return the privacy budget of a client for all rounds of a run; infinite without noise."""
     options = config.privacy
     if options.unit == "none":
-        return RunBudget(np.inf, config.rounds, 1)
-    total = build_account(options).total(options.epsilon, options.delta) - config.count_cost - config.metric_cost
-    return RunBudget(total, config.rounds, 1, select_spec(options).cost_power, planned=options.participations)
+        return np.inf
+    return build_account(options).total(options.epsilon, options.delta) - config.side_cost
+
+
+def budget_of(config: RunConfig, phase: int = -1) -> RunBudget:
+    """Return the privacy budget of the rounds of a phase; without a number, of the training."""
+    options, total, rounds = config.privacy, total_of(config), config.rounds - config.first_rounds
+    if options.unit == "none":
+        return RunBudget(total, config.phases[phase].rounds if phase == 0 else rounds, 1)
+    power, first = select_spec(options).cost_power, options.first_share * total if config.first else 0.0
+    if config.first and phase == 0:
+        return RunBudget(first, config.first_rounds, 1, power, after=total - first)
+    return RunBudget(total - first, rounds, 1, power, planned=options.participations, before=first)

@@ -33,7 +33,7 @@ class Sum:
 
     Args:
         round: Number of the round.
-        channel: Summed values: `train`, `counts`, `evaluate`, or `names/0` and `names/1` of a vocabulary.
+        channel: Summed values: `train`, `evaluate`, or `names/0` and `names/1` of a vocabulary.
         clients: Number of clients in the sum; 0 if it is lost.
         rejected: Client -> reason why its upload is not in the sum.
         seconds: Time from the last upload to the opened sum.
@@ -196,21 +196,23 @@ class Finish:
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """Wait for clients before the first round, or until enough are connected again.
+    """Wait for clients before the first round, or until enough are connected again; or for room on a disk.
 
     Args:
         online: Names of the connected clients; node numbers before they are enrolled.
         wanted: Number of clients that the run needs.
         until: End of the wait, seconds since 1970.
         refused: Reason -> number of the connected clients that do not take part for it.
+        disk: Shortage of room on a disk, for which the run waits without a limit; empty in a wait for clients.
     """
 
     event: Literal["waiting"] = "waiting"
     time: float = field(default_factory=time.time)
     online: list[str] = field(default_factory=list)
-    wanted: int
-    until: float
+    wanted: int = 0
+    until: float = 0.0
     refused: dict[str, int] = field(default_factory=dict)
+    disk: str = ""
 
 
 Event = Start | RoundEvent | Finish | Waiting | Refusal | Sum

@@ -5,10 +5,12 @@ Nothing else writes to the server's disk.
 
 import json
 import logging
+import os
 import re
 import secrets
+import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -21,16 +23,29 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from common.arrays import Array, Arrays, group, sha256
-from common.errors import ConfigError, DataError, StateError
-from common.files import HeldError, exclusive, holder, remove_drafts, write_atomically
-from server.record.events import Event, Metrics, event_from_line, event_text, event_to_line
+from common.errors import ConfigError, DataError, NewerFormatError, StateError
+from common.files import (
+    FORMAT,
+    LEAST_ROOM,
+    LOOK_SECONDS,
+    NO_ROOM,
+    HeldError,
+    append_whole,
+    await_room,
+    check_format,
+    exclusive,
+    holder,
+    remove_drafts,
+    write_atomically,
+)
+from server.record.events import Event, Metrics, Waiting, event_from_line, event_text, event_to_line
 from server.record.result import ClientResult, Parent, Result, result_from_json, result_to_json
 
 
 def dump_tensors(arrays: Mapping[str, Array], about: Mapping[str, str]) -> bytes:
     """Return the arrays as bytes, with `about` and their fingerprint in the header."""
     whole = {name: np.asarray(a, order="C") for name, a in arrays.items()}
-    content: bytes = save(whole, metadata={**about, "sha256": sha256(whole)})
+    content: bytes = save(whole, metadata={**about, FORMAT: "1", "sha256": sha256(whole)})
     return content
 
 
@@ -38,6 +53,7 @@ def load_tensors(path: Path) -> tuple[Arrays, dict[str, str]]:
     """Return arrays and header; inverse of `dump_tensors`.
 
     Raises:
+        NewerFormatError: A newer program wrote the file.
         StateError: The file is missing, truncated or altered.
     """
     try:
@@ -46,14 +62,37 @@ def load_tensors(path: Path) -> tuple[Arrays, dict[str, str]]:
             arrays: Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError) as error:
         raise StateError(f"{path} cannot be read ({error})") from None
+    check_format(path, about.pop(FORMAT, "1"))
     if about.pop("sha256", "") != sha256(arrays):
         raise StateError(f"{path} is damaged: its arrays do not match the fingerprint in its header")
     return arrays, about
 
 
+LOG = logging.getLogger(__name__)
+
+
+def be_patient(write: Callable[[], None]) -> None:
+    """Repeat a write until the disk has room for it; nothing else goes on in the run meanwhile."""
+    is_waiting = False
+    while True:
+        try:
+            return write()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            if not is_waiting:
+                LOG.warning("disk full: waiting for room to write %s", error.filename or "a file of the run")
+            is_waiting = True
+            time.sleep(LOOK_SECONDS)
+
+
+def write_patiently(path: Path, content: bytes) -> None:
+    """Replace a file as soon as the disk has room for it."""
+    be_patient(lambda: write_atomically(path, content))
+
+
 RETAINED = 2  # newest checkpoints on disk: if one is torn, the other is whole
 SPACED = 8  # further checkpoints at most, evenly spaced, to which `--round` can go back
-LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -90,7 +129,7 @@ class Checkpoints:
         header |= {"groups": list(checkpoint.groups), "model_sha256": sha256(checkpoint.groups.get("model", {}))}
         flat = {f"{key}/{name}": a for key, arrays in checkpoint.groups.items() for name, a in arrays.items()}
         about = {key: json.dumps(value) for key, value in header.items()}
-        write_atomically(self._file(checkpoint.round), dump_tensors(flat, about))
+        write_patiently(self._file(checkpoint.round), dump_tensors(flat, about))
         snapshots = (int(path.name) for path in self._clients.glob("*") if path.name.isdecimal())
         needed = {self._file(number) for number in (best_round, *snapshots, *spaced_rounds(checkpoint.round))}
         for path in set(self._files()[RETAINED:]) - needed:
@@ -117,17 +156,24 @@ class Checkpoints:
         """Return the newest readable checkpoint; None if there is no checkpoint.
 
         Raises:
-            StateError: All checkpoints are damaged.
+            StateError: All checkpoints are damaged, or a newer program wrote one.
         """
         paths = self._files()
         for path in paths:
             try:
                 return self.load(int(path.stem.removeprefix("round-")))
+            except NewerFormatError:
+                raise
             except StateError as error:
                 LOG.warning("%s; trying the checkpoint before it", error)
         if paths:
             raise StateError(f"{self.path}: no checkpoint is readable; start a new run without --resume")
         return None
+
+    @property
+    def newest_bytes(self) -> int:
+        """Size of the newest checkpoint; 0 without one."""
+        return next((path.stat().st_size for path in self._files()), 0)
 
     def rounds(self) -> list[int]:
         """Return the numbers of the stored rounds, ascending."""
@@ -164,10 +210,10 @@ def write_result(folder: Path, result: Result) -> None:
     if len(result.clients) > MANY:
         examples, values, metrics = _table(result.clients)
         about = {"clients": json.dumps([*result.clients]), "metrics": json.dumps(metrics)}
-        write_atomically(folder / CLIENTS, dump_tensors({EXAMPLES: examples, VALUES: values}, about))
+        write_patiently(folder / CLIENTS, dump_tensors({EXAMPLES: examples, VALUES: values}, about))
         spread = {EXAMPLES: _spread(examples), **{m: _spread(values[:, k]) for k, m in enumerate(metrics)}}
         result = replace(result, clients={}, spread=spread)
-    write_atomically(folder / RESULT, result_to_json(result))
+    write_patiently(folder / RESULT, result_to_json(result))
 
 
 def read_result(folder: Path) -> Result | None:
@@ -264,12 +310,12 @@ class RunDirectory:
     def configure(self, config: Mapping[str, Any]) -> None:
         """Write the resolved configuration, with which the run exists."""
         self.checkpoints.path.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
+        write_patiently(self.path / "config.toml", tomli_w.dumps(config).encode())
 
     def write_catalogue(self, catalogue: Mapping[str, Any]) -> None:
         """Write the task's public vocabulary."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path / "catalogue.json", json.dumps(catalogue, indent=1, ensure_ascii=False).encode())
+        write_patiently(self.path / "catalogue.json", json.dumps(catalogue, indent=1, ensure_ascii=False).encode())
 
     @property
     def has_catalogue(self) -> bool:
@@ -360,12 +406,24 @@ class RunDirectory:
 
     def append(self, event: Event) -> None:
         """Append a line to metrics.jsonl and to the log; a line that a crash has torn is ended first."""
-        with (self.path / EVENTS_FILE).open("a+b") as file:
-            file.seek(max(file.tell() - 1, 0))  # append mode starts at the end and writes there, whatever the position
-            torn = file.read() not in (b"", b"\n")
-            file.write((b"\n" if torn else b"") + event_to_line(event))
+        be_patient(lambda: self._append(event))
         if text := event_text(event, self.path):
             LOG.info(text)
+
+    def _append(self, event: Event) -> None:
+        path = self.path / EVENTS_FILE
+        append_whole(path, (b"\n" if _is_torn(path) else b"") + event_to_line(event), mode=0o666)
+
+    def await_room(self, *others: Path) -> None:
+        """Wait until the disks of this folder and of others have room for a round; the wait is an event."""
+        needed = LEAST_ROOM + 2 * self.checkpoints.newest_bytes
+
+        def report(shortage: str) -> None:
+            with suppress(OSError):  # not even room for a line
+                self._append(Waiting(disk=shortage))
+            LOG.warning("%s; waiting for room", shortage)
+
+        await_room(self.path, *others, report=report, needed=needed)
 
     def events(self) -> Iterator[Event]:
         """Yield the events so far without torn lines; nothing before the first event."""
@@ -378,7 +436,7 @@ class RunDirectory:
 
     def save_model(self, arrays: Mapping[str, Array], about: Mapping[str, str], name: str = FINAL_MODEL) -> None:
         """Write a model file of this name, with `about` (method, task, round, ...) in its header."""
-        write_atomically(self.path / name, dump_tensors(arrays, about))
+        write_patiently(self.path / name, dump_tensors(arrays, about))
 
     def load_model(self, name: str = FINAL_MODEL) -> tuple[Arrays, dict[str, str]]:
         """Return the last valid model, or the one of this name, and its header.
@@ -390,7 +448,7 @@ class RunDirectory:
 
     def write_decision(self, decision: str) -> None:
         """Write decision.json: the cost of the current round."""
-        write_atomically(self.path / "decision.json", decision.encode())
+        write_patiently(self.path / "decision.json", decision.encode())
 
     def decision(self) -> str:
         """Return the newest decision; empty if there is none."""
@@ -399,7 +457,7 @@ class RunDirectory:
 
     def write_parent(self, parent: Parent) -> None:
         """Write parent.json: the run from which this one starts."""
-        write_atomically(self.path / "parent.json", json.dumps(asdict(parent), indent=1).encode())
+        write_patiently(self.path / "parent.json", json.dumps(asdict(parent), indent=1).encode())
 
     def parent(self) -> Parent | None:
         """Return the run from which this one started; None if there is none."""
@@ -413,6 +471,15 @@ class RunDirectory:
     def result(self) -> Result | None:
         """Return the result; None if the run has not ended or was killed."""
         return read_result(self.path)
+
+
+def _is_torn(path: Path) -> bool:
+    """Return True if the last line of a file has no end."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
+        return file.read() not in (b"", b"\n")
 
 
 FORGOTTEN_FILE = "forgotten.json"

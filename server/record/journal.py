@@ -15,6 +15,7 @@ from typing import Any
 
 from common.config.run import RunConfig
 from common.errors import DataError, FedloomError
+from common.files import DISK_FULL
 from common.privacy.mechanisms import build_account
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
@@ -25,7 +26,7 @@ from server.aggregation.metrics import Evaluation
 from server.clients.enrolment import Enrolment
 from server.clients.presence import Attendance, Presence
 from server.exchange.grid import Exchange, summarize_exchange
-from server.planning.planner import RoundDecision, budget_of
+from server.planning.planner import RoundDecision, total_of
 from server.record.events import Finish, RoundEvent, Split, Start, Waiting, event_from_line, event_to_line
 from server.record.folder import Checkpoint, RunDirectory
 from server.record.model_choice import ModelChoice, model_file
@@ -76,9 +77,16 @@ def find_training(exchanges: Sequence[Exchange]) -> Exchange:
 
 
 def has_missing(exchanges: Sequence[Exchange], quorum: int) -> bool:
-    """Return True if clients that did not answer the last training request could complete a quorum."""
+    """Return True if clients that did not answer the last training request could complete a quorum.
+
+    A client whose disk is full is one of them.
+    """
     training = next((exchange for exchange in reversed(exchanges) if exchange.kind == TRAIN), None)
-    return training is not None and len(training.asked) - len(training.failed) >= quorum and bool(training.missing)
+    if training is None:
+        return False
+    waiting = [node for node, why in training.failed.items() if DISK_FULL in why]
+    failed = len(training.failed) - len(waiting)
+    return len(training.asked) - failed >= quorum and bool(training.missing or waiting)
 
 
 def describe_round(
@@ -193,7 +201,7 @@ class Journal:
         online: Callable[[], Iterable[int]] = lambda: (),
     ) -> None:
         self._folder, self._config, self._enrolment = folder, config, enrolment
-        total = budget_of(config).total
+        total = total_of(config)
         self._presence = Presence(enrolment.roster, online, total if math.isfinite(total) else None)
         self._started = time.monotonic()
         self._trained: Trained | None = None

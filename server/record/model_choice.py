@@ -2,9 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Protocol
-
-from flwr.serverapp import Grid
+from typing import TYPE_CHECKING, Protocol
 
 from common.arrays import Arrays
 from common.config.run import RunConfig, keeps_rounds
@@ -14,6 +12,9 @@ from server.record.events import Metrics, RoundEvent, Split
 from server.record.folder import RunDirectory
 from server.record.result import Best
 from server.round.state import RunState
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
 
 
 class BestRound:
@@ -75,7 +76,7 @@ class EvaluatesModels(Protocol):
     def state(self) -> RunState:
         """State of the run."""
 
-    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False, number: int = 0) -> Evaluation:
+    def measure(self, grid: "Grid", split: str, model: Arrays, *, final: bool = False, number: int = 0) -> Evaluation:
         """Return metrics of one model for all clients, that of round `number` or, if 0, of the last round."""
 
 
@@ -113,7 +114,7 @@ class ModelChoice:
             self._folder.save_model(*model_file(self._config, state), BEST_MODEL)
         return selection
 
-    def conclude(self, strategy: EvaluatesModels, grid: Grid) -> None:
+    def conclude(self, strategy: EvaluatesModels, grid: "Grid") -> None:
         """Compare the best round with the last one, and measure its model on test data if it is better.
 
         Clients then store that model as the finished one.

@@ -36,8 +36,6 @@ MASKED = replace(
 )
 """Statement of a run of secure sums without differential privacy, apart from its guarantee."""
 
-SUMMED = "counts that models start from: each client's own, sent to the server in plaintext (count-offset)"
-
 CHOICE = "choice: these metrics choose the round whose model is delivered (federation.deliver=best)"
 
 IN_A_RUN = (
@@ -52,23 +50,16 @@ NAMES = (
 )
 """Uncovered channel of a run whose clients find the vocabulary."""
 
-ALL, NUMBERS = "all values that a client sends", "all numbers that a client sends, apart from item ids in plaintext"
-
-COUNTS = (
-    "Gaussian noise that each client adds itself: (ε = {epsilon:g}, δ = {delta:g})-private for each of its users, whatever the "
-    "server and other clients do"
+GUESSED_NAMES = (
+    "names: a server that lies about frequent hash buckets learns which of {most:,} names of its choice are in some client's"
+    " data; other names have the guarantee"
 )
-"""Guarantee of counts in a run whose updates have no noise."""
+"""Uncovered channel of a run with noise whose clients find names, in place of the first of `IN_A_RUN`."""
+
+ALL, NUMBERS = "all values that a client sends", "all numbers that a client sends, apart from item ids in plaintext"
 
 EQUAL_WEIGHTS = "uniform: weighting=examples needs numbers of records, which no client of a run with noise sends"
 """Weights of clients in a run with noise that was asked to weigh by records."""
-
-SUMMED_COUNTS = (
-    "noise of each helper on their sum: (ε = {epsilon:g}, δ = {delta:g}) for any two contents of a client's data, if at least"
-    " one helper followed the protocol and kept its key"
-)
-"""Guarantee of summed counts in a run of secure sums whose updates have no noise."""
-
 
 INHERITED = "run {run}, from which this one started: its model holds what its clients sent, {guarantee}"
 """Uncovered channel of a run that continues another one."""
@@ -107,44 +98,33 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
     options = config.privacy
     is_summed = options.resolved_trust == "helpers" and options.unit != "record"  # its noise is that of clients
     if options.unit == "none":
-        task, method = config.task_options, config.method_options
+        task, methods = config.task_options, [phase.method_options for phase in config.phases]
         plaintext = [ITEM_IDS] if task.named_rows else []
         plaintext += [GATHERED_ROWS] if task.gathers_rows and names_rows(config) else []
-        plaintext += [channel for channel in method.uncovered() if channel not in task.not_sent()]
-        has_counts = task.count_offset is True or (is_summed and task.count_offset == "auto")
-        is_exact = has_counts and task.count_privacy.unit == "none"
-        plaintext += [SUMMED] if is_exact and not is_summed else []
+        channels = [channel for method in methods for channel in method.uncovered()]
+        plaintext += [channel for channel in channels if channel not in task.not_sent()]
         plaintext += [*task.uncovered()]
         bare = MASKED if is_summed else UNPROTECTED
-        plaintext += ["sums of counts that models start from"] if is_summed and is_exact else []
         way = "in sums that the server learns" if is_summed else "which it sends in plaintext"
         plaintext += [NAMES.format(least=config.federation.min_holders, way=way)] * (config.catalogue == FEDERATED)
         plaintext += ["number of clients in each cluster"] if is_summed and config.capabilities.clusters else []
-        counts = _guarantee_of_counts(config)
-        copies = [COPIES] if counts else []
-        return replace(bare, counts=counts, uncovered=[*plaintext, *bare.uncovered, *copies])
+        return replace(bare, uncovered=[*plaintext, *bare.uncovered])
     account = build_account(options)
-    most = max(spent.values(), default=0.0) + config.count_cost + config.metric_cost
+    most = max(spent.values(), default=0.0) + config.side_cost
     metrics = [f"metrics: {sharing} clients send theirs in plaintext, as their policies allow"] if sharing else []
     metrics += [CHOICE] if sharing and chooses_model(config) else []
     ids = [ITEM_IDS] if config.task_options.named_rows else []
+    names = [GUESSED_NAMES.format(most=noise.most_frequent)] if (noise := config.name_noise) else []
+    in_a_run = [*names, *IN_A_RUN[len(names) :]]
     size = ["size: how many records a client has", HELD_OUT] if options.unit == "record" else []
     return Privacy(
         unit=options.unit,
         mechanism=select_spec(options).summary.format(what=NUMBERS if ids else ALL, **options.model_dump()),
         epsilon_spent_max=min(account.claim(most, options.delta), options.epsilon) if most else 0.0,
         delta=options.delta if account.has_delta else None,
-        uncovered=[*ids, *metrics, *size, *(UNCOVERED_SUMS if is_summed else UNCOVERED), *IN_A_RUN],
+        uncovered=[*ids, *metrics, *size, *(UNCOVERED_SUMS if is_summed else UNCOVERED), *in_a_run],
         epsilon=options.epsilon,
         neighbours=SAME_ITEMS if ids else NEIGHBOURS[options.unit],
         account=account.name,
         weights=EQUAL_WEIGHTS if config.method_options.weighting == "examples" else "",
     )
-
-
-def _guarantee_of_counts(config: RunConfig) -> str:
-    """Return the guarantee of counts beside updates without noise; empty if the counts have none."""
-    noise = config.task_options.count_privacy
-    if noise.unit == "none" or not config.task_options.count_offset:
-        return ""
-    return (COUNTS if noise.unit == "record" else SUMMED_COUNTS).format(epsilon=noise.epsilon, delta=noise.delta)

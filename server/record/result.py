@@ -52,7 +52,6 @@ class Privacy:
         epsilon: Limit at which each client's own ledger stops, whatever the server requests.
         neighbours: Neighbouring relation of data sets.
         account: Unit of costs, as in `Start`.
-        counts: Guarantee for counts that clients send in addition to updates without noise; empty if there is none.
         trust: Party that the guarantee relies on: `local` or `helpers`.
         helpers: Helper -> fingerprint of its key.
         min_sum: Minimum number of clients in a secure sum; 0 without secure sums.
@@ -69,7 +68,6 @@ class Privacy:
     epsilon: float | None = None
     neighbours: str = "none"
     account: str = ""
-    counts: str = ""
     trust: ResolvedTrust = "local"
     helpers: dict[str, str] = field(default_factory=dict)
     min_sum: int = 0
@@ -191,6 +189,8 @@ class Result:
     """Round after which a resumed simulation started its clients' state anew; empty if it did not."""
     parent: Parent | None = None
     """Run from which it started; None for a run from the beginning."""
+    device: str = ""
+    """Device on which the clients of this command trained; empty if their owners chose it elsewhere."""
 
 
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)

@@ -15,7 +15,7 @@ from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.metrics import USED
 from common.tasks.registry import TASKS
-from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, AnyTask, uses_key
+from common.tasks.spec import ALONE, BOTH, PERSONAL, SHARED, SIMPLE, SUMS, AnyTask, uses_key
 from server.aggregation.metrics import Evaluation, PairedSums
 from server.record.events import Metrics
 from server.record.result import Best, ClientResult, Parent, Privacy, Result, Verdict
@@ -72,7 +72,7 @@ def strongest_rival(task: AnyTask, metrics: Metrics) -> str:
 
 def count_uses(task: str, paired: Mapping[str, PairedSums]) -> dict[str, int]:
     """Return the number of units that use each model and baseline; empty if clients chose none."""
-    names = PERSONAL, SHARED, *TASKS[task].baselines
+    names = PERSONAL, SHARED, SUMS, *TASKS[task].baselines
     return {name: paired[key].wins for name in names if (key := uses_key(name)) in paired}
 
 
@@ -276,7 +276,7 @@ def build_result(
         bytes_up=traffic[1],
         privacy=privacy,
         parent=parent,
-        model_sha256=sha256({**state.model, **state.statics} if config.capabilities.closed_form else state.model),
+        model_sha256=sha256({**state.model, **state.statics} if config.has_closed_form else state.model),
         error=type(error).__name__ if error else "",
         summed=last.summed,
         verdict=_judge(config, used, best),

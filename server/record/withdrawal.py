@@ -353,10 +353,9 @@ def _last_checkpoint(folder: RunDirectory, config: RunConfig, client: str) -> in
     """
     capabilities = config.capabilities
     needs_start = (
-        capabilities.closed_form
+        config.has_closed_form
         or bool(config.start_from)
         or config.needs_planner
-        or config.task_options.count_offset
         or config.privacy.resolved_trust == "helpers"
         or (config.privacy.unit, capabilities.private_layers, capabilities.own_model) != ("none", "none", "none")
     )

@@ -33,13 +33,18 @@ In splits that came with the data, a client with few training records may have m
 TOLERANCE = 1e-6
 """Accepted excess over the range of a metric, from rounding."""
 
-SMALL_REPLY, ASSIGN_REPLY = MEGABYTE, 64 * MEGABYTE
-"""Largest replies in bytes: without a model's arrays, and with a client's property or windows."""
+ENROL_REPLY, SMALL_REPLY, ASSIGN_REPLY = 4096, 65_536, 4 * MEGABYTE
+"""Largest replies in bytes: to the invitation; metrics; with a client's property or windows."""
+
+FIELDS, ENTRY, ROW_ID = 4096, 256, 8
+"""Bytes of a reply beside its arrays, of an array beside its numbers, and of the id of a row."""
 
 
-def limit_reply(model: Arrays) -> int:
-    """Return the largest size of a training reply: update and gradient, both with ids of all rows."""
-    return 4 * sum(a.nbytes for a in model.values()) + MEGABYTE
+def limit_reply(upload: Arrays, *, has_gradient: bool) -> int:
+    """Return the largest size of a training reply, with a gradient or not, and with the ids of all rows."""
+    ids = sum(ROW_ID * len(a) for a in upload.values() if a.ndim == 2)
+    size = ids + sum(a.nbytes + ENTRY + 2 * len(name) for name, a in upload.items())
+    return (1 + has_gradient) * size + FIELDS
 
 
 def lowest_loss(task: AnyTask) -> float:

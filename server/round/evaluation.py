@@ -34,6 +34,10 @@ class MetricIntake(Protocol):
     def is_announced(self) -> bool:
         """True if the last evaluation has the terms of a sum."""
 
+    @property
+    def largest(self) -> int:
+        """Largest size of a reply in the announced sum in bytes."""
+
     def announce(self, clients: int, *, last: bool) -> str:
         """Return the terms of the next evaluation's sum over at most so many clients; empty without one."""
 
@@ -57,6 +61,11 @@ class Evaluator:
         self._config, self._enrolment, self._assignment, self._sums = config, enrolment, assignment, sums
         self._task, privacy = TASKS[config.task], config.privacy
         self._hides_examples = privacy.unit != "none" or privacy.resolved_trust == "helpers"
+
+    @property
+    def largest(self) -> int:
+        """Largest size of a reply to the last requests in bytes."""
+        return self._sums.largest if self._sums and self._sums.is_announced else SMALL_REPLY
 
     def select(
         self, at: RoundContext, online: Iterable[int], *, final: bool, one_model: bool
@@ -117,7 +126,7 @@ class Evaluator:
         for message in replies:
             name = self._enrolment.roster.name(message.metadata.src_node_id)
             try:
-                reply = decode(EvaluateReply, content_of(message, SMALL_REPLY))
+                reply = decode(EvaluateReply, content_of(message))
                 client = enrolled.get(name)
                 records = self._task.records_per_example * (1 if client is None else client.examples)
                 is_hidden = self._hides_examples or client is None

@@ -31,7 +31,7 @@ from server.aggregation.lengths import (
 from server.aggregation.replies import Load, Reply, add_up, are_summed, average_by_row, select_whole, shorten
 from server.aggregation.robust import robust_replies
 from server.clients.enrolment import Enrolment
-from server.exchange.grid import Weighed, content_of, content_size, oversize
+from server.exchange.grid import Weighed, content_of, content_size
 from server.round.checks import MAX_EXAMPLES, ExpectedReply, accept_reply, limit_reply, lowest_loss
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
@@ -74,6 +74,10 @@ class Intake(Protocol):
 
     paying: list[str]
     """Clients that pay for the round."""
+
+    @property
+    def largest(self) -> int:
+        """Largest size of a training reply in bytes, once the round is open."""
 
     def is_pending(self, number: int) -> bool:
         """Return True if clients are not asked: results of the round are still to be opened, or are lost."""
@@ -129,15 +133,13 @@ class Taken(Weighed, Generic[ReplyT]):
         return self._outcome
 
 
-def take_reply(answer: Message, limit: float, examine: Callable[[TrainReply], ReplyT]) -> None:
+def take_reply(answer: Message, examine: Callable[[TrainReply], ReplyT]) -> None:
     """Put the outcome of a training reply in place of its content, but for replies inside one process."""
     is_reply = answer.metadata.message_type == TRAIN and answer.has_content()
     if not is_reply or isinstance(answer.content, Handed):
         return
     size = content_size(answer.content)
     try:
-        if size > limit:
-            raise oversize(size, limit)
         outcome: ReplyT | WireError = examine(decode(TrainReply, answer.content))
     except WireError as error:
         outcome = error
@@ -203,7 +205,12 @@ class SingleIntake(Intake):
         """Model of the last reply, and the part of it that clients send updates of."""
         self.spool: Spool | None = None
         """Store of replies as they arrive, where the server step reads them one at a time."""
-        self.paying = []
+        self.paying, self._limit = [], 0
+
+    @property
+    def largest(self) -> int:
+        """Largest size of a training reply in bytes."""
+        return self._limit
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Prepare to take replies; return all clients, without terms."""
@@ -215,7 +222,7 @@ class SingleIntake(Intake):
         """Examine a reply as it arrives, if the server step reads one reply at a time."""
         at, spool = self._at, self.spool
         if at is not None and spool is not None:
-            take_reply(answer, self._limit, lambda sent: self._store(at, sent, node, spool))
+            take_reply(answer, lambda sent: self._store(at, sent, node, spool))
 
     def close(self, at: RoundContext, messages: Iterable[Message], phase: str = LOCAL) -> Intaken:
         """Return usable replies, without those beyond `federation.norm-bound`."""
@@ -258,16 +265,17 @@ class SingleIntake(Intake):
     def _expect(self, at: RoundContext, phase: str) -> None:
         """Prepare to examine the replies in a phase of a round."""
         self._at, self._phase = at, phase
-        steps, model = at.config.method_options.steps(phase), at.state.model
+        steps = at.config.method_options.steps(phase)
         self._expected = replace(self._expected, round=at.number, max_steps=steps)
-        self._limit = limit_reply({**model, **self._template(at, model)})
+        upload = self._template(at, self._method.assignment.model_for(at, ""))
+        self._limit = limit_reply(upload, has_gradient=self._expected.needs_gradient)
 
     def _examine(self, at: RoundContext, message: Message, name: str) -> Reply:
         content = message.content if message.has_content() else RecordDict()
         if isinstance(content, Taken):
             forwarded: Taken[Reply] = content
             return forwarded.reply()
-        sent = decode(TrainReply, content_of(message, self._limit))
+        sent = decode(TrainReply, content_of(message))
         return self._accept(at, sent, message.metadata.src_node_id, name)
 
     def _store(self, at: RoundContext, sent: TrainReply, node: int, spool: Spool) -> Reply:
@@ -306,9 +314,10 @@ class SingleIntake(Intake):
         """Return the results without replies that are too long, and with those that count at the typical norm."""
         steps = self._expected.max_steps if self._capabilities.per_step else 0
         lengths = {r.client: scale_update(r.lengths, steps / r.train.steps if steps else 1.0) for r in results.replies}
-        first = math.inf if at.cost else FIRST_REFERENCE * max(1.0, norm(at.state.model))
-        weights, is_local = {r.client: r.weight for r in results.replies}, phase == LOCAL
-        past = self._past(at) if is_local else []
+        is_sum = self._capabilities.closed_form  # each of which has its own scale
+        first = math.inf if at.cost or is_sum else FIRST_REFERENCE * max(1.0, norm(at.state.model))
+        weights, is_local = {r.client: self._bound_weight(r) for r in results.replies}, phase == LOCAL
+        past = self._past(at) if is_local and not is_sum else []
         excess, usual = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound)
         needed, memory = (
             self._find_needed(at, results.replies, excess, past) if is_local else (set(), results.reply_memory)
@@ -317,12 +326,21 @@ class SingleIntake(Intake):
         counted = [reply for reply in results.replies if reply.client not in left_out]
         return replace(
             results,
-            replies=[shorten(r, excess[r.client].factors) if r.client in needed else r for r in counted],
+            replies=[
+                shorten(r, excess[r.client].factors, counts_clients=self._capabilities.min_count > 0)
+                if r.client in needed
+                else r
+                for r in counted
+            ],
             rejected={**results.rejected, **left_out},
             reply_memory=memory,
             lengths=usual if is_local else {},
             shortened={client: f"{excess[client].reason}; counts at the typical norm" for client in sorted(needed)},
         )
+
+    def _bound_weight(self, reply: Reply) -> float:
+        """Return the weight of a reply in the bound on its norm; statistics are sums that grow with records."""
+        return reply.train.examples**-2.0 if self._capabilities.closed_form else reply.weight
 
     def _find_needed(
         self, at: RoundContext, replies: list[Reply], excess: Mapping[str, Excess], past: Sequence[Lengths]

@@ -63,13 +63,13 @@ class RoundContext:
 
     @cached_property
     def counted(self) -> Mapping[str, int]:
-        """Client -> last round in which its reply was aggregated."""
-        return self.state.counted
+        """Client -> last round of this phase in which its reply was aggregated."""
+        return {name: number for name, number in self.state.counted.items() if number > self.config.first_rounds}
 
     @cached_property
     def noise(self) -> str:
-        """Name of the round's noise, on which the length of an update depends."""
-        return f"{self.cost:.6g} {self.clip:.6g}"
+        """Name of the round's noise and phase, on which the length of an update depends."""
+        return f"{self.cost:.6g} {self.clip:.6g}" + (f" after {self.config.first}" if self.config.first else "")
 
     @cached_property
     def is_summed(self) -> bool:
@@ -168,9 +168,19 @@ class Method(Protocol):
             total: Sums over the clients of the round.
         """
 
-    def statics(self, at: RoundContext, total: Contribution) -> Arrays:
-        """Return the untrained inputs of the model after the round, by default those before it."""
-        return at.state.statics
+    def step(
+        self, at: RoundContext, state: Groups, model: Arrays, total: Contribution
+    ) -> tuple[Arrays, Groups, Arrays]:
+        """Return what `update` does and the untrained inputs of the model, by default those before the round."""
+        return *self.update(at, state, model, total), at.state.statics
+
+    def check(self, at: RoundContext) -> None:
+        """Check before clients are asked that the round can be done.
+
+        Raises:
+            DataError: It cannot, for instance for lack of memory.
+        """
+        return
 
     def template(self, at: RoundContext, model: Arrays) -> Arrays:
         """Return arrays of the form of a client's upload, by default the shared part of its model."""

@@ -16,7 +16,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDic
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from common.arrays import Arrays, all_finite
+from common.arrays import Arrays, all_finite, total_of
 from common.config.run import RunConfig
 from common.errors import BudgetSpentError, QuorumError
 from common.tasks.registry import TASKS
@@ -28,11 +28,13 @@ from server.aggregation.metrics import Evaluation
 from server.aggregation.replies import Reply, are_summed
 from server.clients.enrolment import Enrolment
 from server.clients.roster import EnrolledClient, cohort
+from server.exchange.grid import limit_to
+from server.round.checks import ASSIGN_REPLY
 from server.round.evaluation import Evaluator
 from server.round.intake import Intake, Intaken
 from server.round.method import Method, RoundContext, Talk
 from server.round.plan import CostPlan, Price
-from server.round.state import RunState, Trained
+from server.round.state import SUMS, RunState, Trained
 
 log = logging.getLogger("fedloom.server")
 
@@ -73,15 +75,30 @@ class Step:
     trained: Trained
 
 
+@dataclass(frozen=True)
+class Phase:
+    """Rounds of a run with one method.
+
+    Args:
+        config: Configuration of these rounds.
+        method: Server step.
+        intake: Way from replies to a contribution.
+        plan: Costs of the rounds.
+    """
+
+    config: RunConfig
+    method: Method
+    intake: Intake
+    plan: CostPlan
+
+
 class Round(Strategy):
     """Flower strategy of all methods.
 
     Args:
         config: Configuration of the run.
         state: State of the run.
-        method: Server step.
-        intake: Way from replies to a contribution.
-        plan: Costs of the rounds.
+        phases: One for each of `RunConfig.phases`.
         evaluator: Evaluation of models.
         enrolment: Clients of the run.
         observer: Record of the run.
@@ -94,15 +111,15 @@ class Round(Strategy):
         self,
         config: RunConfig,
         state: RunState,
-        method: Method,
-        intake: Intake,
-        plan: CostPlan,
+        phases: Sequence[Phase],
         evaluator: Evaluator,
         enrolment: Enrolment,
         observer: RoundObserver,
     ) -> None:
-        self.config, self.method, self.intake, self.plan, self.observer = config, method, intake, plan, observer
-        self.state = method.assignment.start(state, config)
+        self.config, self.observer, self._phases = config, observer, phases
+        self.state = phases[-1].method.assignment.start(state, config)
+        self._phase = self._phase_of(state.round + 1)
+        """Phase of the round that is made, until the next one opens."""
         self._evaluator, self._enrolment = evaluator, enrolment
         self._client_only = TASKS[config.task].client_only
         self._price = Price({})
@@ -114,6 +131,28 @@ class Round(Strategy):
         self._costs: dict[str, float] = {}
         """Numbers of the plan on the round."""
 
+    @property
+    def method(self) -> Method:
+        """Server step of the round."""
+        return self._phase.method
+
+    @property
+    def intake(self) -> Intake:
+        """Intake of the round."""
+        return self._phase.intake
+
+    @property
+    def plan(self) -> CostPlan:
+        """Plan of the round's cost."""
+        return self._phase.plan
+
+    def take(self, node: int, answer: Message) -> None:
+        """Examine a reply of the round as it arrives."""
+        self.intake.take(node, answer)
+
+    def _phase_of(self, number: int) -> Phase:
+        return self._phases[0 if number <= self.config.first_rounds else -1]
+
     # --- training ------------------------------------------------------------------------------------------------
 
     def configure_train(
@@ -124,16 +163,19 @@ class Round(Strategy):
         Raises:
             BudgetSpentError: The run ends early.
             QuorumError: Too few clients are online.
+            DataError: The method cannot do the round.
         """
         self.observer.on_round(self.state)
         if reason := self.observer.reason_to_stop():
             raise BudgetSpentError(reason)
         self._grid, number = grid, self.state.round + 1
+        self._phase = self._phase_of(number)
         is_pending = self.intake.is_pending(number)
         is_free = is_pending and not self.plan.needs_clients
         clients = {} if is_free else self._enrolment.gather(grid, self.config.federation.min_replies)
         self._price, self._at = self.plan.open(self.state, clients), None
         at = self._context()
+        self.method.check(at)
         terms = self.intake.open(at, [] if is_pending else self._sample(number, self._price.payers))
         asked = {name: self._price.payers[name] for name in terms}
         if asked:
@@ -184,9 +226,9 @@ class Round(Strategy):
 
     def _context(self) -> RoundContext:
         """Return the facts of the round under the state as it is now."""
-        at = self._at
-        if at is None or at.state is not self.state or at.config is not self.config:
-            at = self._at = RoundContext(self.config, self.state, self._price.cost, self._price.clip)
+        at, config = self._at, self._phase_of(self.state.round + 1).config
+        if at is None or at.state is not self.state or at.config is not config:
+            at = self._at = RoundContext(config, self.state, self._price.cost, self._price.clip)
         return at
 
     def _sample(self, number: int, payers: Mapping[str, EnrolledClient]) -> list[str]:
@@ -202,7 +244,7 @@ class Round(Strategy):
         requests: dict[tuple[Any, ...], TrainRequest] = {}
 
         def request(client: EnrolledClient) -> TrainRequest:
-            name, last = client.name, at.state.counted.get(client.name, 0)
+            name, last = client.name, at.counted.get(client.name, 0)
             shared, statics = self.method.broadcast(memory, last), assignment.statics_for(at, client.name)
             last = last if shared else 0  # else equal requests would be encoded for each
             key = client.enrolment, last, assignment.group_of(at.state, name), tuple(statics), terms[name]
@@ -261,19 +303,20 @@ class Round(Strategy):
         assert total is not None  # added up
         shared = {name: a for name, a in before.model.items() if not name.startswith(self._client_only)}
         with np.errstate(over="ignore", invalid="ignore"):
-            updated, memory = self.method.update(at, before.memory, shared, total)
+            updated, memory, statics = self.method.step(at, before.memory_of(at.capabilities), shared, total)
             model = {**before.model, **updated}
             names = [reply.client for reply in results.replies] or total.names  # a robust rule may leave some out
             model = self.method.assignment.refine(at, model, names, self._talk(at))
-        return replace(before.next(model, memory, names), statics=self.method.statics(at, total))
+        memory = {**{n: g for n, g in before.memory.items() if n == SUMS}, **memory}
+        return replace(before.next(model, memory, names), statics=statics)
 
     def _describe(self, at: RoundContext, results: Intaken) -> Trained:
         """Return the report of a step; the loss is known only of plaintext replies to training."""
         groups = self.method.assignment.groups(self.state)
         numbers = {"lost": 1.0} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
-        weight = sum(r.weight for r in results.replies)
+        weight = total_of(r.weight for r in results.replies)
         is_known = bool(results.replies) and not at.cost and not at.capabilities.closed_form
-        loss = sum(r.weight * r.train.loss for r in results.replies) / weight if is_known else math.nan
+        loss = total_of(r.weight * r.train.loss for r in results.replies) / weight if is_known else math.nan
         names = {reply.client for reply in results.replies}
         shortened = {client: why for client, why in results.shortened.items() if client in names}
         numbers |= self._costs
@@ -334,7 +377,7 @@ class Round(Strategy):
     ) -> Iterable[Message]:
         """Return the evaluation requests in rounds that evaluate, to all clients or to a drawn share of them."""
         number, final = self.state.round, self._is_over or self.state.round == self.config.rounds
-        if number % self.config.evaluate_every and not final:
+        if number % self._phase_of(number).config.evaluate_every and not final:
             return []
         has_validation = self.config.task_options.validation_share > 0
         self._is_on_test = has_validation and final
@@ -377,7 +420,7 @@ class Round(Strategy):
 
     def summary(self) -> None:
         """Log the method and its options; Flower calls this at the start."""
-        log.info("%s with %s", type(self.method).__name__, self.config.method_options)
+        log.info("%s with %s", type(self.method).__name__, self._phase.config.method_options)
 
     def _evaluations(
         self, grid: Grid, split: str, *, final: bool, model: Arrays | None = None, number: int = 0
@@ -387,7 +430,8 @@ class Round(Strategy):
         at = self._context()
         clients = self._evaluator.select(at, grid.get_node_ids(), final=final, one_model=model is not None)
         if model is None:
-            self.state = self.method.assignment.prepare(at, clients, self._talk(at), training=False)
+            assignment = self._phase_of(at.number).method.assignment
+            self.state = assignment.prepare(at, clients, self._talk(at), training=False)
             at = self._context()
         request = self._evaluator.requests(at, clients, split, final=final, model=model, number=number)
         return self._messages([client for _, client in sorted(clients.items())], EVALUATE, request)
@@ -403,12 +447,14 @@ class Round(Strategy):
     ) -> list[Message]:
         """Return a message to each client; equal payload objects are encoded once."""
         encoded: dict[int, tuple[Payload, RecordDict]] = {}
+        most = {TRAIN: self.intake.largest, EVALUATE: self._evaluator.largest}.get(kind, ASSIGN_REPLY)
         messages, ttl, group = [], self.config.federation.deadline, str(self.state.round + 1)
         for client in clients:
             content = payload(client)
             if id(content) not in encoded:
                 encoded[id(content)] = content, encode(content)
-            messages.append(Message(encoded[id(content)][1], client.node, kind, ttl=ttl, group_id=group))
+            message = Message(encoded[id(content)][1], client.node, kind, ttl=ttl, group_id=group)
+            messages.append(limit_to(message, most))
         return messages
 
     def _talk(self, at: RoundContext) -> Talk:

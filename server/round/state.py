@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from common.arrays import Arrays
+from common.tasks.options import Capabilities
 from server.aggregation.lengths import ReplyMemory
 from server.aggregation.optimizers import OptimizerState
 
@@ -29,6 +30,10 @@ class RunState:
     """State of a budget planner, by group."""
     reply_memory: ReplyMemory = field(default_factory=ReplyMemory)
     """Memory of the checks on replies."""
+
+    def memory_of(self, capabilities: Capabilities) -> OptimizerState:
+        """Return the state of a method with these capabilities; sums are that of a closed form."""
+        return {n: group for n, group in self.memory.items() if capabilities.closed_form or n != SUMS}
 
     def next(self, model: Arrays, memory: OptimizerState, clients: list[str]) -> "RunState":
         """Return the state after one more round, in which the replies of these clients were aggregated."""

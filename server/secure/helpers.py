@@ -10,11 +10,13 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from common.errors import QuorumError, RefusedError, WireError
-from common.secure.cards import HelperCard
+from common.secure.cards import NodeCard
+from common.secure.terms import SumTerms
 from common.text import printable
 from common.wire.codec import decode, encode
-from common.wire.messages import HELPER, REFUSED, HelperReply, HelperRequest, Payload
-from server.exchange.grid import Exchange, Liveness, PollingGrid, RoundLimits
+from common.wire.messages import HELPER, REFUSED, HelperReply, HelperRequest, OpenRequest, Payload
+from server.exchange.grid import Exchange, Liveness, PollingGrid, RoundLimits, limit_to
+from server.round.checks import SMALL_REPLY
 
 log = logging.getLogger("fedloom.server")
 
@@ -22,6 +24,9 @@ ReplyT = TypeVar("ReplyT", bound=Payload)
 
 TRIES = 4
 """Number of times that a helper is asked, each for `secure-sums.deadline` seconds."""
+
+NAME_BYTES = 16
+"""Bytes of a name in a list, beside its characters."""
 
 DISMISSAL_SECONDS = 5.0  # for the answer to the last message of a run
 FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.05, 1.5, 2.0  # between two requests to absent helpers
@@ -45,7 +50,7 @@ class HelperExchange:
         liveness: Liveness,
     ) -> None:
         self._grid, self._request, self._deadline, self._liveness = grid, request, deadline, liveness
-        self.cards: dict[int, HelperCard | None] = {}
+        self.cards: dict[int, NodeCard | None] = {}
         """Node -> its card; None for a node that does not help."""
         self.helping: set[int] = set()
         """Nodes that help and hold no data; the set is kept up to date."""
@@ -60,7 +65,7 @@ class HelperExchange:
     def call(self, seconds: float) -> None:
         """Ask all connected nodes that were not asked before for their cards."""
         nodes = sorted(self.online - self.cards.keys())
-        for message in self._exchange(dict.fromkeys(nodes, self._request), HELPER, seconds):
+        for message in self.send(dict.fromkeys(nodes, self._request), HELPER, seconds):
             node = message.metadata.src_node_id
             card = self.cards[node] = _card_of(message, self._request.run)
             self.helping.discard(node)
@@ -71,7 +76,7 @@ class HelperExchange:
         """Let helpers delete their keys of the run; those that do not answer keep them."""
         over = replace(self._request, over=True)
         nodes = [node for node, card in self.cards.items() if card and card.name in names]
-        self._exchange(dict.fromkeys(nodes, over), HELPER, min(self._deadline, DISMISSAL_SECONDS))
+        self.send(dict.fromkeys(nodes, over), HELPER, min(self._deadline, DISMISSAL_SECONDS))
 
     def ask(self, requests: Mapping[str, Payload], kind: str, reply: type[ReplyT]) -> dict[str, ReplyT]:
         """Return each helper's answer; those that do not answer are asked again.
@@ -86,7 +91,7 @@ class HelperExchange:
             nodes = self._locate(missing)
             names = {node: name for name, node in nodes.items()}
             sent = {nodes[name]: request for name, request in missing.items() if name in nodes}
-            for message in self._exchange(sent, kind, self._deadline):
+            for message in self.send(sent, kind, self._deadline):
                 name = names[message.metadata.src_node_id]
                 if not _has_failed(message, name):
                     answers[name] = _read(message, reply, name)
@@ -106,21 +111,34 @@ class HelperExchange:
             self.call(self._deadline)
         return {card.name: node for node, card in self.cards.items() if card and card.name in names}
 
-    def _exchange(self, requests: Mapping[int, Payload], kind: str, seconds: float) -> list[Message]:
+    def send(self, requests: Mapping[int, Payload], kind: str, seconds: float = 0.0) -> list[Message]:
+        """Return the answers of nodes that come within a number of seconds; 0: the deadline of a helper."""
         if not requests:
             return []
         contents = {id(request): encode(request) for request in requests.values()}
-        messages = [Message(contents[id(request)], node, kind) for node, request in requests.items()]
+        messages = [
+            limit_to(Message(contents[id(request)], node, kind), _limit(request)) for node, request in requests.items()
+        ]
         grid = PollingGrid(
-            self._grid, RoundLimits(len(messages), seconds, 0.0), self.exchanges.append, liveness=self._liveness
+            self._grid,
+            RoundLimits(len(messages), seconds or self._deadline, 0.0),
+            self.exchanges.append,
+            liveness=self._liveness,
         )
         return grid.send_and_receive(messages)
 
 
-def _card_of(message: Message, run: str) -> HelperCard | None:
+def _limit(request: Payload) -> int:
+    """Return the largest size of a helper's answer in bytes: names of clients, or the sum of their masks."""
+    names = sum(len(name) + NAME_BYTES for name in getattr(request, "clients", ()))
+    terms = SumTerms.from_json(request.terms) if isinstance(request, OpenRequest) else None
+    return SMALL_REPLY + names + (terms.size * terms.bits // 8 if terms else 0)
+
+
+def _card_of(message: Message, run: str) -> NodeCard | None:
     try:
         text = decode(HelperReply, message.content).card if message.has_content() else ""
-        card = HelperCard.from_json(text) if text else None
+        card = NodeCard.from_json(text) if text else None
     except WireError as error:
         log.warning("node %d: its card is not valid: %s", message.metadata.src_node_id, printable(str(error)))
         return None

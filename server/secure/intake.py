@@ -23,7 +23,6 @@ from server.exchange.grid import content_of
 from server.round.intake import Intake, Intaken, Taken, split_messages, take_reply
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
-from server.secure.counts import CHANNEL as COUNTS_CHANNEL
 from server.secure.store import FixedSum
 from server.secure.sums import (
     FEWEST_GROUPS,
@@ -106,7 +105,7 @@ class SecureIntake(Intake):
         """Examine an upload as it arrives, and store its numbers."""
         if self.at is not None and self.terms and self.spool is not None:
             at, spool = self.at, self.spool
-            take_reply(answer, self._largest, lambda sent: self._store(at, sent, node, spool))
+            take_reply(answer, lambda sent: self._store(at, sent, node, spool))
 
     def close(self, at: RoundContext, messages: Iterable[Message], phase: str = LOCAL) -> Intaken:
         """Open the round's sums; without all of them, the results are lost and the model stays.
@@ -137,7 +136,7 @@ class SecureIntake(Intake):
 
     def forget(self, number: int) -> None:
         """Remove the files of sums up to a round."""
-        self._sums.forget(number, *self._channels, CHANNEL, COUNTS_CHANNEL)
+        self._sums.forget(number, *self._channels, CHANNEL)
 
     def split(self, at: RoundContext, messages: Iterable[Message]) -> tuple[dict[str, Upload], dict[str, str]]:
         """Return client -> upload of usable replies, and client -> reason for the others."""
@@ -160,8 +159,9 @@ class SecureIntake(Intake):
         return to_clusters(arrays, 0, capabilities.clusters) if capabilities.clusters else arrays
 
     @property
-    def _largest(self) -> int:
-        return self._sums.limit(self.terms[0])
+    def largest(self) -> int:
+        """Largest size of an upload in bytes."""
+        return self._sums.limit(self.terms[0]) if self.terms else 0
 
     def _fixed(self, number: int) -> list[FixedSum | None]:
         return [self._sums.pending(number, channel) for channel in self._channels]
@@ -170,7 +170,7 @@ class SecureIntake(Intake):
         return self.terms[self._groups.get(client, 0)]
 
     def _examine(self, at: RoundContext, message: Message, name: str) -> Upload:
-        content = content_of(message, self._largest)
+        content = content_of(message)
         if isinstance(content, Taken):
             forwarded: Taken[Upload] = content
             return forwarded.reply()

@@ -46,6 +46,11 @@ class MetricSums:
         """True if the last evaluation has the terms of a sum."""
         return self._terms is not None
 
+    @property
+    def largest(self) -> int:
+        """Largest size of a reply in the announced sum in bytes; 0 without one."""
+        return self._sums.limit(self._terms) if self._terms else 0
+
     def announce(self, clients: int, *, last: bool) -> str:
         """Return the terms of the next evaluation's sum over at most so many clients; empty without one.
 
@@ -75,7 +80,7 @@ class MetricSums:
             node = message.metadata.src_node_id
             client = enrolment.roster.name(node)
             try:
-                reply = decode(EvaluateReply, content_of(message, self._sums.limit(self._terms)))
+                reply = decode(EvaluateReply, content_of(message))
                 if reply.masked and self._rho:
                     enrolment.ledgers.note(node, reply.ledger)
                 if reply.masked:

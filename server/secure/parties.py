@@ -4,18 +4,16 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from math import prod, sqrt
 
 from flwr.serverapp import Grid
 
 from common.config.parse import to_json
-from common.config.run import RunConfig, find_count_obstacle, find_obstacle
-from common.errors import ConfigError, QuorumError, RefusedError
+from common.config.run import RunConfig, find_obstacle
+from common.errors import ConfigError, QuorumError
 from common.options import kebab
 from common.privacy.options import ResolvedTrust
 from common.privacy.signal import count_numbers
-from common.secure.cards import HelperCard, HelperRoster
-from common.secure.quantisation import integer_clip, noise_scale
+from common.secure.cards import HelperRoster, NodeCard
 from common.secure.terms import MOST_NUMBERS
 from common.tasks.closed_form import widen
 from common.tasks.registry import TASKS, closed_form_of
@@ -23,12 +21,14 @@ from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from common.wire.messages import HelperRequest
 from server.clients.enrolment import Enrolment
+from server.clients.roster import Roster
 from server.exchange.grid import Liveness
 from server.record.events import Event, Sum
 from server.record.folder import RunDirectory
 from server.record.privacy_statement import statement
 from server.record.result import Privacy
 from server.secure.helpers import HelperExchange
+from server.secure.members import Membership
 from server.secure.store import SUMS, SumStore
 from server.secure.sums import HelperSums
 
@@ -86,16 +86,18 @@ class Parties:
         """Cards of the run's helpers, for the invitation of clients."""
         return self.roster.to_json() if self.roster else []
 
-    def resolved(self, resolve: Callable[[RunConfig, int], RunConfig]) -> "Parties":
-        """Return the parties with options `auto` of the task resolved for the number of expected clients."""
-        number = max(self.config.federation.min_clients, len(self.exchange.online - self.exchange.helping))
-        return replace(self, config=resolve(self.config, number), local=self.local and resolve(self.local, number))
+    def resolved(self, resolve: Callable[[RunConfig], RunConfig]) -> "Parties":
+        """Return the parties with options `auto` of the task resolved."""
+        return replace(self, config=resolve(self.config), local=self.local and resolve(self.local))
 
-    def sums(self, on_sum: Callable[[Sum], None]) -> HelperSums | None:
-        """Return the protocol of secure sums; None under trust `local`."""
+    def sums(self, on_sum: Callable[[Sum], None], clients: Roster) -> HelperSums | None:
+        """Return the protocol of the clients' secure sums; None under trust `local`."""
         if self.roster is None:
             return None
-        return HelperSums(self.config, self.roster, self.exchange, self.store, on_sum, is_renewed=self.is_renewed)
+        members = Membership(self.config.run_id, self.exchange, self.store, clients)
+        return HelperSums(
+            self.config, self.roster, members, self.exchange, self.store, on_sum, is_renewed=self.is_renewed
+        )
 
     def without_helpers(self, reason: Exception) -> "Parties":
         """Return the parties of the same run under trust `local`."""
@@ -218,12 +220,8 @@ def _choose(exchange: HelperExchange, config: RunConfig) -> HelperRoster | None:
     return HelperRoster(tuple(cards[name] for name in sorted(cards)[:number])) if len(cards) >= number else None
 
 
-def _cards(exchange: HelperExchange) -> dict[str, HelperCard]:
+def _cards(exchange: HelperExchange) -> dict[str, NodeCard]:
     return {card.name: card for card in exchange.cards.values() if card}
-
-
-MOST_COUNTS = 1_000_000
-"""Maximum size of a vector of counts."""
 
 
 def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
@@ -231,9 +229,11 @@ def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
     from common.models import build_model, parameters  # PyTorch, which a resumed run does not need
 
     spec, clusters = TASKS[config.task], config.capabilities.clusters
+    if config.first and (reason := find_oversize(config.phases[0], vocabulary)):
+        return reason
     if config.capabilities.closed_form:
         form = closed_form_of(config.task)
-        first = form.template(form.start(vocabulary, config.task_options, config.privacy.unit != "none"))
+        first = form.template(form.start(config.task_run(spec, vocabulary)))
         first = widen(first) if config.capabilities.min_count else first
         if (numbers := sum(a.size for a in first.values())) > MOST_NUMBERS:
             return f"statistics of {numbers:,} numbers exceed the {MOST_NUMBERS:,} of a secure sum"
@@ -244,59 +244,7 @@ def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
     if numbers > MOST_NUMBERS:
         models = f" for {clusters} clusters" if clusters else ""
         return f"an update of {numbers:,} numbers{models} exceeds the {MOST_NUMBERS:,} of a secure sum"
-    if config.task_options.count_offset is True and (counts := _size_of_counts(config, vocabulary)) > MOST_COUNTS:
-        return f"counts of {counts:,} numbers exceed the {MOST_COUNTS:,} of a secure sum (count-offset)"
     return ""
-
-
-def check_counts(config: RunConfig) -> None:
-    """Check that a run without helpers needs no noise of them on its counts.
-
-    Raises:
-        ConfigError: It does.
-    """
-    options = config.task_options
-    if config.privacy.resolved_trust != "helpers" and options.count_offset and options.count_privacy.unit == "client":
-        raise ConfigError(
-            "count-epsilon is noise of helpers, and this run has none; start helpers, or remove count-offset"
-        )
-
-
-def resolve_counts(vocabulary: Vocabulary, config: RunConfig, clients: int) -> RunConfig:
-    """Return the configuration of a run, without counts where `auto` leaves them out.
-
-    Args:
-        vocabulary: Vocabulary of the task.
-        config: Configuration with the resolved trust.
-        clients: Number of expected clients.
-    """
-    options = config.task_options
-    if options.count_offset != "auto" or _carries_counts(config, vocabulary, clients):
-        return config
-    return config.model_copy(update={"task_options": options.model_copy(update={"count_offset": False})})
-
-
-def _carries_counts(config: RunConfig, vocabulary: Vocabulary, clients: int) -> bool:
-    """Return True if a run has secure sums of counts, whose noise is small enough."""
-    statistics, size = TASKS[config.task].counts, _size_of_counts(config, vocabulary)
-    is_summed = config.privacy.resolved_trust == "helpers" and not find_count_obstacle(config)
-    if statistics is None or not is_summed or config.capabilities.closed_form or size > MOST_COUNTS:
-        return False
-    if not statistics.used(config.task_options, config.model):
-        return False
-    rho, bound = config.count_cost, integer_clip(size)
-    try:
-        noise = noise_scale(rho, bound, statistics.sign) * sqrt(config.secure_sums.helpers) if rho else 0.0
-    except RefusedError:
-        return False
-    return clients * bound >= statistics.least_ratio * noise
-
-
-def _size_of_counts(config: RunConfig, vocabulary: Vocabulary) -> int:
-    statistics = TASKS[config.task].counts
-    if statistics is None or statistics.template is None:
-        return 0
-    return sum(prod(a.shape) for a in statistics.template(config.task_options, vocabulary).values())
 
 
 def describe_privacy(config: RunConfig, enrolment: Enrolment, sharing: int, events: Iterable[Event]) -> Privacy:

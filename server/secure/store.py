@@ -69,6 +69,22 @@ class SumStore:
         except (WireError, ValueError, TypeError) as error:
             raise StateError(f"{path} is damaged ({error}); start a new run") from None
 
+    def write_members(self, cards: Sequence[str]) -> None:
+        """Write the cards of the members, in the order in which they joined."""
+        self._write("members.json", json.dumps(cards).encode())
+
+    def members(self) -> list[str]:
+        """Return the stored cards of the members; empty if there are none.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        path = self._folder / "members.json"
+        try:
+            return [str(card) for card in json.loads(path.read_text("utf-8"))] if path.exists() else []
+        except (OSError, ValueError, TypeError) as error:
+            raise StateError(f"{path} is damaged ({error}); start a new run") from None
+
     def announce(self, terms: SumTerms, clients: Sequence[str]) -> None:
         """Write the terms of a sum, and the clients that may pay for it."""
         content = {"terms": terms.to_json(), "clients": sorted(clients)}

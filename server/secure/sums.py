@@ -16,6 +16,7 @@ from common.privacy.vectors import Sign, from_vector, to_vector
 from common.secure.cards import HelperRoster
 from common.secure.layout import CLUSTER, WEIGHT, SumLayout, mark, update_clip
 from common.secure.masking import BOX, Unsigned, dtype_of
+from common.secure.members import MemberList
 from common.secure.quantisation import LARGEST, centre, decode, fixed_scale, integer_clip, noise_scale
 from common.secure.terms import MOST_CLIENTS, SumTerms
 from common.wire.messages import OPEN, PREPARE, OpenReply, OpenRequest, Payload, PrepareReply, PrepareRequest, SumReply
@@ -23,6 +24,7 @@ from server.aggregation.replies import Load
 from server.record.events import Sum
 from server.round.spool import Spool
 from server.secure.helpers import HelperExchange, ReplyT
+from server.secure.members import Membership
 from server.secure.store import FixedSum, SumStore
 
 BOX_TEXT = (BOX + 2) // 3 * 4
@@ -145,12 +147,16 @@ class Opening:
     Args:
         terms: Terms of the sum.
         roster: Helpers of the run.
-        exchange: Exchange with them.
+        members: Members that the terms name.
+        exchange: Exchange with the helpers.
         store: Files of the sum.
     """
 
-    def __init__(self, terms: SumTerms, roster: HelperRoster, exchange: HelperExchange, store: SumStore) -> None:
+    def __init__(
+        self, terms: SumTerms, roster: HelperRoster, members: MemberList, exchange: HelperExchange, store: SumStore
+    ) -> None:
         self.terms, self._roster, self._exchange, self._store = terms, roster, exchange, store
+        self._members = [member.line for member in members.members]
 
     def close(self, uploads: Mapping[str, Upload], failed: Mapping[str, str]) -> tuple[FixedSum, dict[str, str]]:
         """Return the sum over clients whose boxes all helpers open, and client -> reason for the others.
@@ -194,7 +200,7 @@ class Opening:
         """Let the helpers open the boxes; return client -> reason for boxes that do not open."""
         names, text = sorted(boxes), self.terms.to_json()
         requests = {
-            helper: PrepareRequest(text, names, [boxes[name][k] for name in names])
+            helper: PrepareRequest(text, names, [boxes[name][k] for name in names], self._members)
             for k, helper in enumerate(self._roster.names)
         }
         rejected: dict[str, str] = {}
@@ -242,6 +248,8 @@ class Opening:
 
     def _largest(self, clients: int) -> int:
         """Return the largest magnitude of a number in a sum of so many clients."""
+        if self.terms.has_residues:
+            return 1 << (self.terms.bits - 1)
         if not self.terms.has_noise:
             return int(clients * LARGEST * fixed_scale(self.terms.most))
         return clients * self.terms.bound + DEVIATIONS * len(self._roster.cards) * self.terms.noise
@@ -257,8 +265,9 @@ class Opening:
 NORM_SLACK = 1.1
 """Factor on the expected norm of the noise, in the bound on a mean."""
 
-PAID_CHANNELS = ("train", "counts")
+PAID_CHANNELS = ("train", "names")
 """Channels whose next sum clients may have paid for under the helpers that were replaced."""
+
 
 MOST_BY_DEFAULT = 64
 """Smallest `most` of terms; a few clients more or less then leave the terms of a round as they were."""
@@ -270,7 +279,8 @@ class HelperSums:
     Args:
         config: Configuration of the run.
         roster: Helpers of the run.
-        exchange: Exchange with them.
+        membership: Members of the sums.
+        exchange: Exchange with the helpers.
         store: Files of the sums.
         on_sum: Callback of every sum, opened or lost.
         is_renewed: True if the helpers were replaced, and the next round is lost.
@@ -280,6 +290,7 @@ class HelperSums:
         self,
         config: RunConfig,
         roster: HelperRoster,
+        membership: Membership,
         exchange: HelperExchange,
         store: SumStore,
         on_sum: Callable[[Sum], None] = lambda sum_: None,
@@ -287,12 +298,14 @@ class HelperSums:
         is_renewed: bool = False,
     ) -> None:
         self._config, self._roster, self._exchange, self._store = config, roster, exchange, store
-        self._on_sum = on_sum
+        self._membership, self._on_sum = membership, on_sum
         self.is_renewed = is_renewed
         """True once after the helpers were replaced: the next round, which may be paid for, is lost."""
 
     def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
         """Return the terms of a sum over at most so many clients; those that were announced stand.
+
+        The members are shown to the clients before.
 
         Raises:
             ConfigError: No sum of that many clients and numbers is possible.
@@ -316,10 +329,13 @@ class HelperSums:
             min_sum=minimum,
             layout=layout.blocks,
             roster=self._roster.digest,
+            members=self._membership.introduce().digest,
         )
         self._require_room(terms)
         announced, _ = self._store.announced(number, channel)
-        return announced if announced and replace(announced, most=terms.most) == terms else terms
+        if announced and replace(announced, most=terms.most, members=terms.members) == terms:
+            return announced
+        return terms
 
     def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
         """Return the clients that are asked, at most as many as the terms allow; earlier ones come first."""
@@ -379,12 +395,15 @@ class HelperSums:
         if self.is_renewed and terms.channel.partition("/")[0] in PAID_CHANNELS:
             self.is_renewed = False
             raise self._lose(terms, {}, start, SumLostError(f"round {terms.round}: the run's helpers were replaced"))
-        opening = Opening(fixed.terms if fixed else terms, self._roster, self._exchange, self._store)
+        terms_of_it = fixed.terms if fixed else terms
         try:
+            members = self._membership.members.at(terms_of_it.members)
+            opening = Opening(terms_of_it, self._roster, members, self._exchange, self._store)
             if fixed is None:
                 fixed, rejected = opening.close(uploads, failed)
             vector = decode(opening.open(fixed), fixed.terms)
-        except SumLostError as lost:
+        except RefusedError as refused:
+            lost = refused if isinstance(refused, SumLostError) else SumLostError(f"round {terms.round}: {refused}")
             raise self._lose(terms, rejected, start, lost) from None
         self._record(terms, len(fixed.boxes), rejected, start)
         return Total(vector, fixed.clients, fixed.steps, self._longest(fixed), self._spread(fixed), rejected)

@@ -73,7 +73,7 @@ def _homes(seed: int) -> list[Ints]:
     number = 2 * CLIENTS
     data = read_all(TASK.name, f"demo:0-{number}", seed)
     config = parse({"method": "ridge", "task": TASK.name, "seed": seed})
-    started = ease.start(TASK.demo(), False)
+    started = ease.sizes(TASK.demo(), False)
     found = []
     for part in partition(data, number, unit=CLIENT_TASKS[TASK.name].unit):
         learner = build_learner(config, part)
@@ -104,8 +104,9 @@ def _sum(homes: Sequence[Ints], value: Callable[[Ints], float]) -> Floats:
 
 def _pairs(homes: Sequence[Ints], counts: Floats) -> Floats:
     """Return the sum of pairs that the server opens, V × V; zeros for triples that no home of the sum has."""
-    solved = {ease.TRIPLES: np.flatnonzero(counts)}
-    cells = expand(ease.statistics(solved, [(home, home) for home in homes]), ease.template(solved))[ease.GRAM]
+    solved = {**ease.sizes(TASK.demo(), False), ease.TRIPLES: np.flatnonzero(counts), ease.PAIRS: np.zeros(0, np.int64)}
+    none = np.zeros((0, 0, 1), np.int64)
+    cells = expand(ease.statistics(solved, [(none, home) for home in homes]), ease.template(solved))[ease.GRAM]
     pairs = np.zeros((counts.size, counts.size))
     pairs[np.ix_(solved[ease.TRIPLES], solved[ease.TRIPLES])] = symmetric(cells.ravel().astype(np.float64))
     return pairs

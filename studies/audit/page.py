@@ -14,6 +14,9 @@ from studies.harness.table import Table
 TIGHT, TIGHT_SHARE = (2.0, 8.0), 0.7
 """Claimed ε at which an audit must reach that share of the claimed loss."""
 
+PLANNED = "2026-11-27T15:07"
+"""Time from which DP-SGD of a plan is charged by PRV."""
+
 NEAR_CHANCE = 0.6
 """AUC up to which guesses of membership are near chance, 0.5: two standard deviations of one seed."""
 
@@ -27,7 +30,10 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     guesses = round(figures.one_runs[0][1][0]["guesses"])
     yield f"{prose.CLIENT.format(many=MANY, both=2 * MANY)}\n\n{_sound(figures)}"
     yield f"{prose.FAULTS}\n\n{_faulty(figures)}"
-    yield f"{prose.RECORD.format(canaries=CANARIES, seeds=ONE_RUN_SEEDS)}\n\n{_one_runs(figures)}"
+    record = prose.RECORD.format(canaries=CANARIES, seeds=ONE_RUN_SEEDS)
+    if days := results.days_before(PLANNED, (row for key, row in results.rows.items() if key.set == "record")):
+        record += prose.OLD.format(days=", ".join(days))
+    yield f"{record}\n\n{_one_runs(figures)}"
     yield f"{prose.UPLOADS.format(clients=CLIENTS, seeds=UPLOAD_SEEDS)}\n\n{_uploads(figures)}"
     if figures.members:
         about = prose.MEMBERS.format(clients=CLIENTS, shadows=SHADOWS, seeds=UPLOAD_SEEDS)

@@ -35,6 +35,10 @@ updates on the sessions' gradients. The tenth with the largest coefficients is g
 out. The bound is that of Steinke, Nasr and Jagielski (2023, arXiv 2305.08846), at 95 %. One training gives one bound; there are
 {seeds} of each."""
 
+OLD = """ Measured on {days}, with the noise of the accounting of then, by Rényi orders. Plans charged by PRV have less
+noise at the same ε."""
+"""End of this paragraph for older rows."""
+
 UPLOADS = """## Names read from real updates
 
 {clients} clients hold one generated visitor (sessions) or home (rules) each and train in the first round, with one local step

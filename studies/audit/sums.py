@@ -12,11 +12,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from client.privacy.transforms import Update
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import book_in_memory
+from client.secure.members import Party
 from client.secure.terms import ExpectedSum
 from client.secure.upload import TRAIN, Blocks, SumPart
 from common.arrays import Array, Floats
 from common.secure.cards import HelperRoster
 from common.secure.layout import SumLayout
+from common.secure.members import MemberList, simulated_key
 from common.secure.noise import Stream, discrete_gaussian
 from common.secure.quantisation import decode, integer_clip, noise_scale
 from common.secure.terms import SumTerms
@@ -24,6 +26,8 @@ from common.wire.messages import HelperRequest, OpenRequest, PrepareRequest
 from studies.audit.releases import CLIP, NAME, SIZE, AuditedClient
 
 RUN, AUDITED, COLLUDING = "audit", "audited", "colluding"
+
+MEMBERS = MemberList(tuple(simulated_key(name).member(name, RUN) for name in (AUDITED, COLLUDING)))
 SUMS_A_BOOK = 50
 """Sums entered in one helper's book; a longer one takes longer to search."""
 
@@ -60,7 +64,8 @@ class AuditedSum:
             self._meet_helpers()
         part = self._part()
         reply = self._client.release(number, content, part)
-        other = part.read(SumPart(COLLUDING, part.terms, self._roster, self._template).mask(np.zeros(SIZE, np.int64)))
+        colluding = SumPart(_party(COLLUDING), part.terms, self._roster, self._template)
+        other = part.read(colluding.mask(np.zeros(SIZE, np.int64)))
         total = reply.masked["sum"] + other.masked["sum"]
         for place, desk in enumerate(self._desks):
             total = total - _opened(desk, part.terms, [reply.sealed[place], other.sealed[place]])
@@ -74,7 +79,7 @@ class AuditedSum:
 
     def _part(self) -> SumPart:
         """Return the client's part in a sum whose terms it accepts; each sum is a round of its own."""
-        rho, bound, roster = self._client.cost, integer_clip(SIZE), self._roster
+        rho, bound, roster, party = self._client.cost, integer_clip(SIZE), self._roster, _party(AUDITED)
         terms = SumTerms(
             run=RUN,
             round=self._sums,
@@ -90,14 +95,19 @@ class AuditedSum:
             min_sum=2,
             layout=SumLayout.of(self._template).blocks,
             roster=roster.digest,
+            members=MEMBERS.digest,
         )
-        expected = ExpectedSum(RUN, self._sums, TRAIN, roster, terms.min_sum, self._template, rho, CLIP)
-        return SumPart(AUDITED, expected.accept(terms.to_json()), roster, self._template)
+        expected = ExpectedSum(RUN, self._sums, TRAIN, roster, terms.min_sum, self._template, party, rho, CLIP)
+        return SumPart(party, expected.accept(terms.to_json()), roster, self._template)
+
+
+def _party(name: str) -> Party:
+    return Party(name, simulated_key(name), MEMBERS)
 
 
 def _opened(desk: HelperService, terms: SumTerms, sealed: list[str]) -> Array:
     names, text = [AUDITED, COLLUDING], terms.to_json()
-    desk.prepare(PrepareRequest(text, names, sealed))
+    desk.prepare(PrepareRequest(text, names, sealed, [one.line for one in MEMBERS.members]))
     return desk.open(OpenRequest(text, names)).opened["sum"]
 
 

@@ -1,4 +1,4 @@
-"""Command line of the faults benchmark: `python -m studies.faults run|page`."""
+"""Command line of the faults benchmark: `python -m studies.faults run|attacks|page`."""
 
 import argparse
 import json
@@ -12,13 +12,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from studies.faults.attacks import ATTACKS
 from studies.faults.bench import FEDERATIONS, Plan, measure, unbroken_model
 from studies.faults.kinds import KINDS
 from studies.faults.page import write_page
+from studies.faults.siege import FAULTS, age, besiege
 
 RESULTS, PAGE = Path("docs/results/faults.json"), Path("docs/results/faults.md")
+SIEGES = Path("docs/results/attacks.json")
 APART = tuple(name for name in KINDS if name in FEDERATIONS)
 KILLS = tuple(name for name in KINDS if name not in (*APART, "pause"))
+AGE = "500 rounds"
 TASKS = ("rules", "sessions", "traffic", "markets", "ratings")
 
 EPSILON = {"ratings": 100.0}
@@ -31,7 +35,7 @@ NOISED_EPSILON = 100.0
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m studies.faults", description=__doc__)
-    parser.add_argument("command", choices=("run", "page"))
+    parser.add_argument("command", choices=("run", "attacks", "page"))
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--pauses", type=int, default=20)
     parser.add_argument("--apart", type=int, default=20, help="kills of runs whose clients are commands of their own")
@@ -42,11 +46,30 @@ def main() -> None:
     parser.add_argument(
         "--again", nargs="+", default=(), choices=KINDS, help="measure these faults anew; keep the others"
     )
+    parser.add_argument("--kinds", nargs="+", default=(*ATTACKS, *FAULTS, AGE), help="attacks to measure anew")
+    parser.add_argument("--turns", type=int, default=2, help="attacks of a kind in a run, with calm between them")
     options = parser.parse_args()
     if options.command == "run":
         run(options)
-    PAGE.write_text(write_page(json.loads(RESULTS.read_text())), "utf-8")
+    if options.command == "attacks":
+        attack(options.kinds, options.turns)
+    PAGE.write_text(write_page(json.loads(RESULTS.read_text()), json.loads(SIEGES.read_text())), "utf-8")
     print(PAGE)
+
+
+def attack(kinds: Sequence[str], turns: int) -> None:
+    """Measure attacks, and store the row of each in place of an earlier one."""
+    stored = json.loads(SIEGES.read_text()) if SIEGES.exists() else {"rows": {}, "ages": []}
+    for kind in kinds:
+        with tempfile.TemporaryDirectory() as folder:
+            if kind == AGE:
+                stored["ages"] = age(Path(folder) / "run")
+            else:
+                stored["rows"][kind] = asdict(besiege(kind, Path(folder) / "run", turns))
+        print(kind, stored["ages"] if kind == AGE else stored["rows"][kind], flush=True)
+        stored["rows"] = {one: stored["rows"][one] for one in (*ATTACKS, *FAULTS) if one in stored["rows"]}
+        about = {"cores": os.cpu_count(), "date": time.strftime("%Y-%m-%d")}
+        SIEGES.write_text(f"{json.dumps({**stored, **about}, indent=1)}\n", "utf-8")
 
 
 def run(options: argparse.Namespace) -> None:

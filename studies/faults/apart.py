@@ -45,7 +45,7 @@ class Served(Federation):
         """Start the command, and its clients, whose keys are registered."""
         server = self.private / "server"
         ensure_certificates(server, [HOST])
-        (server / "nodes").mkdir()
+        (server / "nodes").mkdir(exist_ok=True)
         names = [f"client-{k}" for k in range(int(self.option("--clients")))]
         for name in names:
             key = self.private / name / "node.key"

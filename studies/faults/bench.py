@@ -22,9 +22,6 @@ ROUNDS = 10
 MOST_ROUNDS_BEFORE = 5  # rounds before the fault, at most; at least two, which give the usual time of a round
 MOST_DELAY_SECONDS = 1.0  # a fault strikes up to so long after a round line
 
-EXACT = {"markets": ("--set", "tasks.markets.count-offset=false")}
-"""Task -> options without which two equal runs differ, since no seed fixes the noise on their counts."""
-
 FEDERATIONS: dict[str, type[Federation]] = {"serve": Served, "SuperExec": Submitted}
 """Fault -> federation that it strikes, if that is not one of `up`."""
 
@@ -48,7 +45,7 @@ class Plan:
         """Options of `up`, `serve`, `submit` and `simulate`."""
         size = ("--clients", str(CLIENTS), "--rounds", str(ROUNDS), "--seed", "0", "--patience", "0")
         noise = ("--epsilon", str(self.epsilon), "--set", "privacy.accept-noise=true") if self.epsilon else ()
-        return "--task", self.task, *size, *noise, *EXACT.get(self.task, ())
+        return "--task", self.task, *size, *noise
 
     @property
     def is_comparable(self) -> bool:

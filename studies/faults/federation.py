@@ -45,6 +45,8 @@ class Federation:
         default_factory=lambda: ("--port", str(free_port()), "--control-port", str(free_port()))
     )
     restarts: int = 0
+    prefix: tuple[str, ...] = ()
+    """Command before its modules, which enters a network namespace."""
 
     @property
     def private(self) -> Path:
@@ -77,7 +79,7 @@ class Federation:
         if not variables:
             environment.pop("FEDLOOM_RUNS", None)
         with (self.folder / "output").open("ab") as output:
-            program = [sys.executable, "-m", module, *map(str, words)]
+            program = [*self.prefix, sys.executable, "-m", module, *map(str, words)]
             return psutil.Popen(program, cwd=self.folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
     def family(self) -> set[psutil.Process]:

@@ -118,6 +118,8 @@ class Headline:
         first, second = default.values(results), entry.values(results)
         if len(second) == 1:  # a predictor without randomness
             second = dict.fromkeys(first, next(iter(second.values())))
+        elif len(first) == 1:  # a closed form without randomness
+            first = dict.fromkeys(second, next(iter(first.values())))
         seeds = sorted(first.keys() & second.keys())
         pair = Comparison(tuple(first[s] for s in seeds), tuple(second[s] for s in seeds), self.higher)
         error = pair.deviation / sqrt(max(len(seeds), 1))
@@ -135,7 +137,7 @@ class Headline:
 
     def draw(self, results: Results, path: Path) -> None:
         """Write the figure: a dot and a standard deviation per entry. Equal results give equal bytes."""
-        with drawn(path, 7.2, 0.55 + 0.42 * len(self.entries)) as figure:
+        with drawn(path, 4.8, 0.55 + 0.42 * len(self.entries)) as figure:  # readable on a narrow screen
             axes = figure.subplots()
             for place, entry in enumerate(self.entries):
                 values = [self.scale * value for value in entry.values(results).values()]
@@ -149,7 +151,7 @@ class Headline:
             axes.set_yticks(range(len(self.entries)), [entry.label for entry in self.entries])
             axes.set_ylim(len(self.entries) - 0.5, -0.75)
             axes.margins(x=0.08)
-            axes.locator_params(axis="x", nbins=6)
+            axes.locator_params(axis="x", nbins=4)
             axes.set_xlabel(f"{self.measure} ({'right' if self.higher else 'left'} is better)")
             axes.grid(axis="x", color="#d9dde2", linewidth=0.6)
             axes.set_axisbelow(True)

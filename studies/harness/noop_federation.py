@@ -5,9 +5,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -23,7 +22,7 @@ from studies.harness.study import ROOT
 
 APP = ROOT / "studies" / "speed" / "noop_app"
 LIGHT = ", light app"
-CLIENTS = ["stock, light app", "stock", "resident", "resident, light app"]
+CLIENTS = ["resident", "resident, light app"]
 CHANNELS = ["bare", "memory", "full"]
 DEADLINE = 900.0  # seconds that a measurement may take
 STATUS_SECONDS = 30.0  # between two status requests, each of which occupies a core for a second
@@ -52,8 +51,6 @@ class Timing:
     seconds: list[float]
     superlink_mb: tuple[float, float]
     """Resident memory of the SuperLink in MB at the start and the end of the rounds."""
-    calls: dict[str, float] = field(default_factory=dict)
-    """Kind of request -> calls of a resident client in a round, the mean over rounds and clients."""
 
     @property
     def median(self) -> float:
@@ -82,38 +79,24 @@ def measure(case: Case) -> Timing:
             make_node_key(key)
             control.register(public_path(key))
 
-        for i, arguments in enumerate(_clients(case, settings, keys)):
+        for i, arguments in enumerate(_clients(case.clients, settings, keys)):
             loads = "nothing" if case.client.endswith(LIGHT) else "fedloom"
             own = {"PYTHONPATH": str(ROOT), "FLWR_HOME": str(home / f"flwr-{i}"), "NOOP_LOADS": loads}
-            own["NOOP_CALLS"] = str(home / f"calls-{i}.jsonl")
             environment = flower_environment(own)
             processes.start(f"client {i}", arguments, log=home / f"client-{i}.log", environment=environment)
-        polling = "fedloom" if case.client.startswith("resident") else "stock"
         result = home / "seconds.json"
-        config: FlowerConfig = {"nodes": case.clients, "rounds": case.rounds, "polling": polling, "result": str(result)}
+        config: FlowerConfig = {
+            "nodes": case.clients,
+            "rounds": case.rounds,
+            "result": str(result),
+        }
         run = control.submit(APP, config)
         memory: list[float] = []
         seconds = _wait(
             processes, control, run, result, settings, lambda: memory.append(superlink.memory_info().rss / 1e6)
         )
         early, late = memory[len(memory) // 4], memory[-1]
-        megabytes, calls = (round(early), round(late)), count_calls(home.glob("calls-*.jsonl"), case.rounds)
-        return Timing(case.client, case.clients, case.channel, seconds, megabytes, calls)
-
-
-def count_calls(files: Iterable[Path], rounds: int) -> dict[str, float]:
-    """Return the calls of a client in a round by kind, the mean over the last rounds of all clients.
-
-    Args:
-        files: One for each client; a line a reply has the calls until then.
-        rounds: Number of rounds.
-    """
-    totals, counted = Counter[str](), 0
-    for file in files:
-        lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()][-rounds - 1 :]
-        totals += Counter(lines[-1]) - Counter(lines[0])
-        counted += len(lines) - 1
-    return {kind: number / counted for kind, number in totals.items()}
+        return Timing(case.client, case.clients, case.channel, seconds, (round(early), round(late)))
 
 
 def _certificates(folder: Path) -> Certificates:
@@ -121,18 +104,10 @@ def _certificates(folder: Path) -> Certificates:
     return make_server_certificate(folder)
 
 
-def _clients(case: Case, settings: SuperLinkSettings, keys: list[Path]) -> Iterator[list[str | Path]]:
+def _clients(number: int, settings: SuperLinkSettings, keys: list[Path]) -> Iterator[list[str | Path]]:
     ca = settings.certificates.ca if settings.certificates else None
-    for i in range(case.clients):
-        if case.client.startswith("resident"):
-            yield [sys.executable, APP / "resident.py", settings.address, *([ca, keys[i]] if ca else [])]
-            continue
-        proof = ["--root-certificates", ca, "--auth-supernode-private-key", keys[i]] if ca else ["--insecure"]
-        yield [
-            Path(sys.executable).with_name("flower-supernode"),
-            *("--superlink", settings.address, "--isolation", "subprocess", "--port", str(free_port())),
-            *proof,
-        ]
+    for i in range(number):
+        yield [sys.executable, APP / "resident.py", settings.address, *([ca, keys[i]] if ca else [])]
 
 
 def _wait(

@@ -71,6 +71,11 @@ class Results:
             key.row: row for key, row in self.rows.items() if (key.set, key.protocol) == (set_, protocol) and row.trials
         }
 
+    def days_before(self, since: str, rows: Iterable[Row]) -> list[str]:
+        """Return the days, ascending, on which those of the rows were measured that are older than a time."""
+        times = (row.about.made or self.made.get("made", "") for row in rows)
+        return sorted({time[:10] for time in times if time < since})
+
     @classmethod
     def load(cls, folder: Path) -> "Results":
         """Read a study's folder; without files there are no rows.

@@ -20,8 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data"))
 RESULTS = ROOT / "docs" / "results"
 PACKAGES = ("fedloom", "flwr", "torch", "torch-geometric", "numpy")
+HOMES_CHANGED = "2026-11-28T01:30"
+"""Last change of the homes that `demo` generates; rows of before are of other homes."""
+
 MARKS = ("<!-- table -->", "<!-- end of table -->")
-STUDIES = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "lies", "audit", "privacy")
+STUDIES = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "lies", "audit", "privacy", "homes")
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,17 @@ class Study:
         return (
             f"Made by `python -m studies page {self.name}` from {files} and"
             f" [rows.json]({self.name}/rows.json), not edited by hand. Measurements up to {newest[:10]}, with"
-            f" {versions}; {made.get('cores', '')} shared CPU cores, one thread a run."
+            f" {versions}; {made.get('cores', '')} shared CPU cores, one thread a run.{self._older_homes(results)}"
         )
+
+    def _older_homes(self, results: Results) -> str:
+        """Return a sentence on rows of homes that are generated otherwise now; empty without such rows."""
+        rows = [
+            row for key, row in results.rows.items() if "rules" in f"{self.name}/{key}" and key.set not in ("A", "B")
+        ]
+        days = results.days_before(HOMES_CHANGED, rows)
+        text = " Rows on generated homes are of {}, by the generator of their day; homes have other devices and rules since."
+        return text.format(", ".join(days)) if days else ""
 
 
 def write_readme(path: Path = ROOT / "README.md", folder: Path = RESULTS) -> None:

@@ -17,7 +17,7 @@ LIES = """## The lies
 {lies}
 
 The reply of 1 GB has this size; the server weighs it before it decodes it. Between machines the SuperLink refuses messages
-beyond 256 MB unread (`FEDLOOM_MOST_UPLOAD`, `tests/contracts/test_fleet_exchange.py`). Silence is waited for {grace:g} s beyond
+beyond 256 MB unread (`FEDLOOM_MOST_UPLOAD`, `tests/contracts/test_door_exchange.py`). Silence is waited for {grace:g} s beyond
 the quorum's patience here, {wait:g} s between machines.
 In one process names belong to the first who enrols. Between machines a name belongs to a key
 (`tests/server/clients/test_node_directory.py`). CI has each lie as a test for every method and planner

@@ -12,8 +12,8 @@ from sklearn.linear_model import ElasticNet
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph
 from client.tasks.markets.learner import ReadyMarket
-from common.tasks.markets.counts import OtherMarketCounts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
+from common.tasks.markets.pairs import OtherMarketCounts
 
 RIDGE = 10.0
 """λ of EASE, as in the exploration."""

@@ -6,7 +6,7 @@ from statistics import fmean
 from common.text import count
 from studies.harness.claim import verdict
 from studies.harness.row import Row, in_order, mean
-from studies.markets.experiments import KINDS, SHARES, SMALL
+from studies.markets.experiments import SMALL
 
 NETWORKS = ("local", "fedavg", "perfedavg", "pfedme", "pfgnn", "pfgnn-plus", "pfgnn-centroid")
 
@@ -18,12 +18,6 @@ EXPLORED = dict(zip(SMALL, (45, 48, 62, 55, 63), strict=True))
 
 NOISE = 1.0
 """Points of MRR, in the mean of five markets and three seeds, within which rows are level."""
-
-GAINS = {"mrr20": 3.5, "ndcg20": 4.5}
-"""Target gains of the scorer over degree on new items, in points."""
-
-PRIVATE_JP = 33.0
-"""Target NDCG@20 of jp under noise."""
 
 Rows = Mapping[str, Row]
 
@@ -52,11 +46,6 @@ def points(row: Row, market: str, metric: str = "mrr20") -> float:
     return 100 * mean(values_of(row, metric, market))
 
 
-def gain(row: Row, market: str, metric: str) -> float:
-    """Return the gain of the scorer over degree in a joining market, in points."""
-    return points(row, market, f"scorer_{metric}") - points(row, market, f"degree_{metric}")
-
-
 def of_pairs(rows: Rows) -> Iterator[str]:
     """Check the networks on random pairs."""
     measured = in_order(rows, NETWORKS).values()
@@ -74,48 +63,16 @@ def of_pairs(rows: Rows) -> Iterator[str]:
 
 def of_default(protocol: str, rows: Rows) -> Iterator[str]:
     """Check whether the default is below degree or the walk."""
-    if not {"default", "degree", "walk"} <= rows.keys():
+    if not {"ridge", "degree", "walk"} <= rows.keys():
         return
     baselines = {"degree": rows["degree"], "wRA": rows["walk"]}
     lost = []
     for market in (*SMALL, "mean"):
         found = {title: points(row, market) for title, row in baselines.items()}
-        best, reached = max(found, key=lambda title: found[title]), points(rows["default"], market)
+        best, reached = max(found, key=lambda title: found[title]), points(rows["ridge"], market)
         if reached < found[best] - NOISE:
             lost.append(f"{market} ({reached:.1f}, {best} {found[best]:.1f})")
     yield f"{protocol.partition(':')[0]}: the default is {_below(lost)}."
-
-
-def of_new_market(rows: Rows) -> Iterator[str]:
-    """Check the gain on new items of a new market, for each kind of counts."""
-    for kind in (kind for kind in KINDS if kind in rows):
-        gains = {name: [gain(rows[kind], name, metric) for metric in GAINS] for name in SMALL}
-        missed = [
-            f"{name} ({found[0]:+.1f} / {found[1]:+.1f})"
-            for name, found in gains.items()
-            if any(value < least for value, least in zip(found, GAINS.values(), strict=True))
-        ]
-        held = verdict(not missed) + (f" in {', '.join(missed)}" if missed else "")
-        counts = "in plaintext" if kind == "clear" else kind
-        yield f"New items, counts {counts}: +3.5 MRR and +4.5 NDCG over degree in all {len(gains)} markets: {held}."
-        if kind == "noised":
-            kept = points(rows[kind], "jp", "scorer_ndcg20")
-            yield f"NDCG@20 of jp under noise at least {PRIVATE_JP:g}: {kept:.1f}, {verdict(kept >= PRIVATE_JP)}."
-
-
-def of_late(rows: Rows) -> Iterator[str]:
-    """Check late-joining markets at each share of their pairs against the better baseline."""
-    for share in (share for share in SHARES if f"share-{share:g}" in rows):
-        lost = []
-        for name in SMALL:
-            found = {
-                key: points(rows[f"share-{share:g}"], name, f"{key}_mrr20") for key in ("scorer", "degree", "walk")
-            }
-            best = max(found["degree"], found["walk"])
-            title = "degree" if found["degree"] > found["walk"] else "wRA"
-            if found["scorer"] < best - NOISE:
-                lost.append(f"{name} ({found['scorer']:.1f}, {title} {best:.1f})")
-        yield f"Late-joining markets with {100 * share:.0f} % of their pairs: the scorer is {_below(lost)}."
 
 
 def _below(lost: list[str]) -> str:

@@ -1,6 +1,5 @@
 """Rows of the markets study: the default model, and the paper's methods on SGC.
 
-The default also runs without other markets' counts.
 A protocol is a way to hold out pairs; every row is run under each.
 """
 
@@ -40,9 +39,6 @@ VALIDATION_SHARE = 0.1
 
 They are random pairs of seed 0; the metric is MRR@20 over the queries of all markets.
 """
-
-COUNTS: Settings = {"count-offset": True}
-NOISED: Settings = {**COUNTS, "count-epsilon": 8.0}
 
 ALPHA = 100.0
 """α of Per-FedAvg, tuned on held-out pairs of the two smallest markets.
@@ -101,11 +97,6 @@ def _row(
     return Experiment(key, title, settings, grid, seeds=seeds, protocol="pairs")
 
 
-SCORER = _row("default", "default model: federated scorer, others' counts", "fedavg", task=COUNTS, model="default")
-SCORER_NOISED = _row(
-    "default-noised", "default, counts noised at ε = 8 for each user", "fedavg", task=NOISED, model="default"
-)
-
 RIDGE = Experiment(
     "ridge",
     "**default**: blend of sums, in closed form",
@@ -117,10 +108,7 @@ RIDGE = Experiment(
 
 EXPERIMENTS = (
     RIDGE,
-    SCORER,
-    SCORER_NOISED,
-    _row("default-alone", "default, no counts shared", "fedavg", model="default"),
-    _row("default-pfgnn", "the same scorer under PF-GNN (Eq 13)", "pfgnn", task=COUNTS, model="default"),
+    _row("default-alone", "federated scorer, by FedAvg", "fedavg", model="default"),
     _row("default-local", "the same scorer, each market its own", "local", model="default"),
     _row("local", "local GNN (SGC + BPR)", "local"),
     _row("mlp", "FeatMLP, each market its own", "local", task={"hops": 0}),
@@ -154,15 +142,6 @@ BASELINES = {
 
 TITLES = {**BASELINES, **{one.key: one.title for one in EXPERIMENTS}}
 """All rows in the order of the tables: key -> title."""
-
-NEW_MARKET, LATE = "new-market", "late"
-"""Protocols of a market that joins a finished federation."""
-
-KINDS = {"clear": "Counts in plaintext", "noised": "Counts noised by every market itself, ε = 8 per user, δ = 1e-5"}
-"""Counts of the other markets that a new market receives: key -> title."""
-
-SHARES = (0.1, 0.3, 1.0)
-"""Shares of its training pairs that a late-joining market has."""
 
 
 def under(protocol: str, one: Experiment) -> Experiment:

@@ -25,8 +25,6 @@ NEW_ITEMS = Headline(
         Entry("popularity", f"{_COLD}/degree", "mrr20", "alone", MARKETS),
         Entry("nearest texts", f"{_COLD}/text", "mrr20", "", MARKETS),
         Entry("popularity and others' counts", f"{_COLD}/shared", "mrr20", "pooled", MARKETS),
-        Entry("FedAvg, default model without texts", f"{_COLD}/default-ids", "mrr20", "", MARKETS),
-        Entry("FedAvg, default model", f"{_COLD}/default", "mrr20", "", MARKETS),
         Entry("default", f"{_COLD}/ridge", "mrr20", "default", MARKETS),
     ),
 )

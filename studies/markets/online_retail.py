@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, TableSchema
 from client.data.tables.table import Table
-from client.tasks.markets.data.markets import Markets, no_rows
-from client.tasks.markets.data.reader import Records, goods_of, to_dataset
+from client.tasks.markets.data.markets import Markets
+from client.tasks.markets.data.reader import ABSENT, NO_RECORDS, Records, goods_of, to_dataset
 from common.arrays import Ints
 
 INVOICE, ITEM, TITLE, QUANTITY, COUNTRY = "invoice", "item", "description", "quantity", "country"
@@ -65,7 +65,7 @@ def read_online_retail(source: Path) -> Markets:
     (invoice, invoices), (item, items), (country, countries) = map(table.codes, (INVOICE, ITEM, COUNTRY))
     lines = np.stack([invoice, item], axis=1)
     markets = {
-        COUNTRIES[name]: Records(_of_invoices(lines[country == place]), no_rows(), invoices, items)
+        COUNTRIES[name]: Records(_of_invoices(lines[country == place]), NO_RECORDS, invoices, items)
         for place, name in enumerate(countries)
     }
     goods = goods_of(items, [(title, "") for title in _titles(table, item)])
@@ -73,11 +73,12 @@ def read_online_retail(source: Path) -> Markets:
 
 
 def _of_invoices(lines: Ints) -> Ints:
-    """Return the distinct lines of at most `DRAWN` invoices, without invoices that are too large."""
+    """Return the distinct lines of at most `DRAWN` invoices that are not too large; they stand for no row."""
     drawn = np.random.default_rng(0).permutation(np.unique(lines[:, 0]))[:DRAWN]
     lines = np.unique(lines[np.isin(lines[:, 0], drawn)], axis=0)
     users, counts = np.unique(lines[:, 0], return_counts=True)
-    return lines[np.isin(lines[:, 0], users[counts <= LARGEST])]
+    lines = lines[np.isin(lines[:, 0], users[counts <= LARGEST])]
+    return np.column_stack([lines, np.full(len(lines), ABSENT)])
 
 
 def _titles(table: Table, item: Ints) -> list[str]:

@@ -4,20 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from studies.harness.claim import bullet_list
 from studies.harness.results import Results
-from studies.harness.row import Row, in_order, mean, mean_sd
+from studies.harness.row import Row, in_order, mean_sd
 from studies.harness.table import Table
 from studies.markets import claims, prose, retail_page
 from studies.markets.experiments import (
     BASELINES,
     EXPERIMENTS,
-    KINDS,
-    LATE,
     MARKETS,
-    NEW_MARKET,
     PROTOCOLS,
     RATES,
     SEEDS,
-    SHARES,
     SMALL,
     TITLES,
     XMARKET,
@@ -33,18 +29,13 @@ MAIN = ("mrr20", "ndcg20")
 def page(results: Results, made_by: str) -> Iterator[str]:
     """Yield the sections of the page; `made_by` states its provenance."""
     rows = {protocol: in_order(results.rows_of(XMARKET, protocol), TITLES) for protocol in PROTOCOLS}
-    joined, late = results.rows_of(XMARKET, NEW_MARKET), results.rows_of(XMARKET, LATE)
     yield _introduction(made_by, rows["pairs"])
     yield from retail_page.sections(results)
-    yield from _new_market(joined)
-    yield from _late(late)
     for protocol, measured in rows.items():
         if measured:
             yield from _protocol(protocol, measured)
     yield from _weights(results.rows_of(XMARKET, "pairs"))
     sentences = [
-        *claims.of_new_market(joined),
-        *claims.of_late(late),
         *(one for protocol, measured in rows.items() for one in claims.of_default(PROTOCOLS[protocol], measured)),
         *claims.of_pairs(rows["pairs"]),
     ]
@@ -98,34 +89,6 @@ def _cell(row: Row, market: str, prefix: str = "") -> str:
 
 def _pair(values: Iterable[Iterable[float]]) -> str:
     return " / ".join(mean_sd(each, 1, scale=100).replace("± ", "±") for each in values)
-
-
-def _new_market(rows: Mapping[str, Row]) -> Iterator[str]:
-    """Return one table for each kind of counts."""
-    if rows:
-        yield prose.NEW_MARKET
-    header = ["", "queries", "degree", "wRA", "degree + counts", "scorer", "scorer − degree"]
-    for kind, title in ((kind, title) for kind, title in KINDS.items() if kind in rows):
-        table = Table(header)
-        for name in (name for name in SMALL if rows[kind].values("queries", name)):
-            queries = next(iter(rows[kind].values("queries", name).values()))
-            cells = [_scores(rows[kind], name, key) for key in ("degree", "walk", "shared", "scorer")]
-            gains = " / ".join(f"{claims.gain(rows[kind], name, metric):+.1f}" for metric in MAIN)
-            table.rows.append([name, f"{queries:.0f}", *cells, gains])
-        yield f"### {title}\n\n{table}"
-
-
-def _late(rows: Mapping[str, Row]) -> Iterator[str]:
-    """Return one row for each market and share."""
-    table = Table(["", "share", "pairs", "degree", "wRA", "scorer, alone", "scorer"])
-    for name in SMALL:
-        for share in (share for share in SHARES if f"share-{share:g}" in rows):
-            row = rows[f"share-{share:g}"]
-            cells = [_scores(row, name, key) for key in ("degree", "walk", "alone_scorer", "scorer")]
-            pairs = mean(row.values("pairs", name).values())
-            table.rows.append([name, f"{100 * share:.0f} %", f"{pairs:.0f}", *cells])
-    if table.rows:
-        yield f"{prose.LATE}\n\n{table}"
 
 
 def _scores(row: Row, name: str, key: str) -> str:

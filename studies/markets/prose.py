@@ -15,21 +15,9 @@ SLIM and EASE take the graph's rows for users, since pairs have none. FeatMLP, S
 other networks are SGC of three hops on edges weighted by their users. All: 128 numbers per item, Adam, 200 local steps of 1,024
 triples, a rate chosen by held-out pairs of seed 0 from {grid}: {rates}. PF-GNN and PF-GNN+ average plainly (β = 1, by the same
 pairs); the weight of ξ, λ_s = .01, is divided by n² where ξ is a sum, and is .001 for means. Per-FedAvg's α and pFedMe's λ are
-by held-out pairs of the smallest markets. Counts in plaintext are of the training pairs. Noised counts, bounded per user, are
-of all ratings but those of held-out users. A market subtracts its own counts exactly, so its test pairs do not reach it; it
-receives a tenth more of the others' pairs than the row with counts in plaintext."""
+by held-out pairs of the smallest markets."""
 
-NEW_MARKET = """## A new market: new items sold elsewhere; the scorer is not fitted on this market
-
-A federation of the six others is finished; then the market joins. 20 % of its items that are sold in other markets lose all
-their pairs and are the only queries, five draws a seed. Target: the scorer at least +3.5 MRR and +4.5 NDCG over local degree
-in each; with user-level DP at ε = 8, jp's NDCG at least 33."""
-
-LATE = """## Late-joining markets: a share of the market's training pairs, random pairs as queries
-
-The finished federation of the six others is not retrained; *alone*: its scorer without the others' counts."""
-
-SEEN = "Of these, only the queries that are in the others' counts; in noised counts, those are fewer and easier:"
+SEEN = "Of these, only the queries that are in the others' sums:"
 
 RETAIL = """## Online Retail: eleven markets whose items have texts
 
@@ -39,7 +27,7 @@ two invoices. Texts are hashed to 768 numbers. MRR@20 / NDCG@20 in %, mean over 
 *mean*: of the eleven markets, which have 10 to 250 queries each when items are cold. Small ones move by 10 points a seed.
 
 The networks are those above, with one of two rates (.08, .32) by held-out training pairs of a further seed; PF-GNN+ takes that
-of PF-GNN. β = 1, λ_w = 1, λ_s = .01 for sums and .001 for means. Counts of other markets are in plaintext. Differences are
+of PF-GNN. β = 1, λ_w = 1, λ_s = .01 for sums and .001 for means. Differences are
 paired by seed, with the share of seeds in which the first row is better."""
 
 GRID = """### λ_w and λ_s

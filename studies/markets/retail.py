@@ -1,7 +1,7 @@
 """Rows of Online Retail: the paper's networks, and the default model with and without texts."""
 
 from studies.harness.experiment import Experiment, Settings, method_options
-from studies.markets.experiments import BETA, COUNTS, RIDGE, SCORER_RATE, STEPS, shared_settings
+from studies.markets.experiments import BETA, RIDGE, STEPS, shared_settings
 
 RETAIL = "online-retail"
 """Short name of the data set."""
@@ -45,17 +45,8 @@ def _row(
     return Experiment(key, title, settings, grid, SEEDS, "pairs", tuned_as)
 
 
-def _scorer(key: str, title: str, task: Settings) -> Experiment:
-    """Return a row of the default model."""
-    options: Settings = {"optimizer": "adam", "local-steps": STEPS, "lr": SCORER_RATE}
-    settings = {**shared_settings("fedavg", "default", {**COUNTS, **task}), **method_options("fedavg", options)}
-    return Experiment(key, title, settings, seeds=SEEDS, protocol="pairs")
-
-
 EXPERIMENTS = (
     RIDGE,
-    _scorer("default", "default model: federated scorer, others' counts", {}),
-    _scorer("default-ids", "default without texts", {"features": "ids"}),
     _row("local", "local GNN (SGC + BPR)", "local"),
     _row("fedavg", "F-GNN (FedAvg of W)", "fedavg"),
     _row("pfgnn", "PF-GNN (Eq 13)", "pfgnn", {**BETA, "plus": False}),

@@ -42,25 +42,23 @@ def compare(first: Row, second: Row, metric: str, market: str = "mean", prefix: 
 
 
 def of_default(rows: Rows) -> Iterator[str]:
-    """Check the default against the best baselines, and against itself without texts."""
+    """Check the default against the best baselines."""
     baselines = in_order(rows, BASELINES)
-    if "default" not in rows or not baselines:
+    if "ridge" not in rows or not baselines:
         return
     for metric in MAIN:
         below = []
         for market in MARKETS:
             best = max(baselines.values(), key=lambda row: mean(values_of(row, metric, market).values()))
-            pair = compare(rows["default"], best, metric, market)
+            pair = compare(rows["ridge"], best, metric, market)
             if pair and pair.mean < -LEVEL:
                 below.append(f"{market} ({pair.text(1)}, {_plain(best)})")
         best = max(baselines.values(), key=lambda row: mean(values_of(row, metric, "mean").values()))
-        pair = compare(rows["default"], best, metric)
+        pair = compare(rows["ridge"], best, metric)
         if pair:
             held = verdict(not below) + (f" in {'; '.join(below)}" if below else "")
             yield f"Default at least the best baseline − {LEVEL:g} in every market, {NAMES[metric]}: {held}."
             yield f"Default above it in the mean, {NAMES[metric]}: {pair.text(1)} ({_plain(best)}), {verdict(pair.mean > 0)}."
-    if "default-ids" in rows:
-        yield from (_step(rows["default"], rows["default-ids"], metric) for metric in MAIN)
 
 
 def of_networks(rows: Rows) -> Iterator[str]:

@@ -8,9 +8,9 @@ from client.data.dataset import AnyDataset
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.learner import ReadyMarket, prepare
 from common.arrays import Arrays
-from common.tasks.markets.counts import add_pairs
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.pairs import add_pairs
 from studies.harness.bench import Bench
 from studies.harness.experiment import task_options
 from studies.harness.row import Metrics, RowKey, Trial

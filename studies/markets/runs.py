@@ -1,6 +1,5 @@
 """Runs of the markets study on seven XMarket markets: methods, baselines, late-joining markets."""
 
-from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -11,22 +10,17 @@ from common.errors import ConfigError
 from common.tasks.markets.options import MarketsOptions
 from studies.harness.bench import Bench, FinishedRun
 from studies.harness.experiment import task_options
-from studies.harness.row import Metrics, Trial
+from studies.harness.row import Trial
 from studies.harness.store import Store
 from studies.harness.study import Selection
 from studies.harness.tuning import Tuning
-from studies.markets import late_market, retail_runs
+from studies.markets import retail_runs
 from studies.markets.baselines import measure
 from studies.markets.experiments import (
     BASELINES,
     EXPERIMENTS,
-    KINDS,
-    LATE,
-    NEW_MARKET,
     PROTOCOLS,
     SEEDS,
-    SHARES,
-    SMALL,
     VALIDATION_SHARE,
     XMARKET,
     under,
@@ -59,13 +53,6 @@ def compute(selection: Selection, store: Store) -> None:
         bench.run_baselines(BASELINES, SEEDS, partial(_baseline, bench, protocol), protocol)
     bench.run(under(protocol, one) for protocol in protocols for one in EXPERIMENTS)
     bench.run(under("pairs", one) for one in (WEIGHTED if "pairs" in protocols else ()))
-    if selection.has_set(NEW_MARKET):
-        bench.run_baselines(KINDS, SEEDS, partial(_cold, bench), NEW_MARKET)
-    if selection.has_set(LATE):
-        late = lru_cache(partial(late_market.late, bench))
-        for share in SHARES:
-            titles = {f"share-{share:g}": f"late-joining market, {share:.0%} of its pairs"}
-            bench.run_baselines(titles, SEEDS, partial(_late, late, share), LATE)
 
 
 def _read(data: Path) -> AnyDataset:
@@ -101,11 +88,3 @@ def _ready(dataset: AnyDataset, protocol: str, seed: int) -> dict[str, ReadyMark
     """Return all markets, split under a protocol."""
     options = MarketsOptions.model_validate({"protocol": protocol, "features": "ids", "width": 2})
     return {market.name: prepare(market, dataset.vocabulary, options, seed) for market in dataset.units}
-
-
-def _cold(bench: Bench, kind: str, seed: int) -> Trial:
-    return Trial(clients={name: late_market.cold(bench, kind, seed, name) for name in SMALL})
-
-
-def _late(late: Callable[[int, str], dict[float, Metrics]], share: float, _: str, seed: int) -> Trial:
-    return Trial(clients={name: late(seed, name)[share] for name in SMALL})

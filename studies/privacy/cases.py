@@ -7,12 +7,11 @@ from common.metrics import USED
 from studies.harness.experiment import Experiment, Settings
 from studies.harness.row import RowKey
 
-Protection = Literal["local", "helpers", "user"]
+Protection = Literal["local", "helpers"]
 
 PROTECTIONS: dict[Protection, str] = {
     "local": "own noise of each client",
     "helpers": "noise of two helpers on sums",
-    "user": "noise on a market's counts",
 }
 """Protection -> name on the page."""
 
@@ -82,8 +81,7 @@ class Setting:
         """
         shared = {"task": self.task, "federation.min-clients": 1, **defaults, **self.settings}
         shared |= {self.validation_key: self.validation} if self.validation else {}
-        exact = {"tasks.markets.count-epsilon": 0.0} if self.task == "markets" else {}
-        rows = [Experiment(NO_NOISE, "no noise", {**shared, **exact}, seeds=SEEDS, protocol=PROTOCOL)]
+        rows = [Experiment(NO_NOISE, "no noise", shared, seeds=SEEDS, protocol=PROTOCOL)]
         for protection, name in PROTECTIONS.items():
             for epsilon in EPSILONS if protection in self.protections else ():
                 settings = {**shared, **noise_settings(self.task, protection, epsilon)}
@@ -146,25 +144,11 @@ SETTINGS = (
         ("local", "helpers"),
         higher=False,
     ),
-    Setting(
-        "markets",
-        "demo",
-        "The markets of the demo; noise protects each of their users",
-        "NDCG@20",
-        "ndcg20",
-        "walk_ndcg20",
-        "own random walk",
-        0.01,
-        ("user",),
-        without="A few markets cannot hide one another, so noise of whole markets is not run.",
-    ),
 )
 
 
 def noise_settings(task: str, protection: Protection, epsilon: float) -> Settings:
     """Return the options of a protection at an ε."""
-    if protection == "user":
-        return {f"tasks.{task}.count-epsilon": epsilon}
     client: Settings = {"privacy.unit": "client", "privacy.epsilon": epsilon, "privacy.accept-noise": True}
     return (
         {**client, "privacy.trust": "helpers", "privacy.mechanism": "gaussian"} if protection == "helpers" else client

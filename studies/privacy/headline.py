@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 STYLES: dict[Protection, tuple[str, str]] = {
     "local": ("o-", "#d55e00"),
     "helpers": ("s-", "#0072b2"),
-    "user": ("^-", "#cc79a7"),
 }
 """Protection -> mark and colour (Okabe and Ito)."""
 

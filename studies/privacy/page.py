@@ -6,9 +6,12 @@ from studies.harness.claim import Claim, bullet_list
 from studies.harness.results import Results
 from studies.harness.table import Table
 from studies.privacy import prose
-from studies.privacy.cases import EPSILONS, PROTECTIONS, SEEDS, SETTINGS, Protection
+from studies.privacy.cases import EPSILONS, NO_NOISE, PROTECTIONS, PROTOCOL, SEEDS, SETTINGS, Protection
 from studies.privacy.figures import Figures, Point, number
 from studies.privacy.signal import section
+
+GAUSSIAN = "2026-11-27T11:59"
+"""Time from which Gaussian noise is charged by Gaussian DP."""
 
 
 def page(results: Results, made_by: str) -> Iterator[str]:
@@ -17,7 +20,9 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     for figures in measured(results):
         yield from _task(figures)
     yield from section(results)
-    yield prose.LIMITS
+    noised = (row for key, row in results.rows.items() if key.protocol == PROTOCOL and key.row != NO_NOISE)
+    days = results.days_before(GAUSSIAN, noised)
+    yield f"{prose.LIMITS}\n{prose.OLD.format(first=days[0], last=days[-1])}" if days else prose.LIMITS
 
 
 def measured(results: Results) -> Iterator[Figures]:

@@ -35,3 +35,7 @@ LIMITS = """## What was not run
 - Real sets, except those of the pages of rules and ratings. One ε of a real run in place of a simulation.
 - Further seeds than shown. Runs of rules and sessions without a used number are older, and had no validation data.
 - Exported and served models: they answer by themselves, without this choice."""
+
+OLD = """- Rows with noise under the accounts of today; those above, of {first} to {last}, were charged by zCDP, which left
+  6 to 9 % of ε unused. Gaussian noise of the same ε is smaller today. `rows.json` has the time of each row."""
+"""Item of this list for older rows."""

@@ -62,8 +62,7 @@ class SignalSet:
         task = self.setting.task
         shared = {"task": task, "federation.min-clients": 1, **defaults, **self.setting.settings}
         shared |= {self.setting.validation_key: self.setting.validation}
-        if self.name == task:  # counts on sums would gain by themselves
-            shared[f"tasks.{task}.count-offset"] = False
+        if self.name == task:
             for epsilon in WIDE_EPSILONS[task]:
                 yield self._row(shared, "helpers", epsilon)
         else:
@@ -107,7 +106,7 @@ class SignalPoint:
     def training(self) -> Training:
         """Public numbers of the training, by the product's own formula."""
         helpers, task = 2 if self.protection == "helpers" else 0, self.setting.task
-        config = parse({**self.row.about.config, f"tasks.{task}.count-offset": False})
+        config = parse(self.row.about.config)
         return describe_training(config, {"model": np.zeros(NUMBERS[task])}, CLIENTS[task], helpers)
 
     @cached_property
@@ -200,6 +199,5 @@ The signal is the largest norm that the updates of a run can add up to, over the
 (`common/privacy/signal.py`). It follows from public numbers. Server and client refuse training of a signal below
 {LEAST_SIGNAL:g}, and below {LEAST_SIGNAL_OF_MAGNITUDES:g} for FedGA, which divides its step by the magnitude of updates.
 Rows with ε above 8 protect next to nothing; they stand for larger federations, whose signal grows with the number of clients.
-Counts on sums are left out, since they gain by themselves.
 """
 """Text of the section."""

@@ -10,11 +10,14 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from client.tasks.rules.data.homes import SplitHome
-from common.tasks.rules.counts import SMOOTHING
 from studies.rules.measure import Score, types_of
 
 Triples = NDArray[np.int64]
 """Trigger type, action type, relation, E × 3: devices of one type are not distinguished."""
+
+
+SMOOTHING = 0.1
+"""s: added to every count; unseen combinations become unlikely, not impossible."""
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,11 @@ At τ = 1e-3 it dominates the denominator, and server Adam hardly moves.
 """
 RULE_BEHIND_SERVER: Settings = {**BEHIND_SERVER, "control": "eq3", "server-optimizer": "adam"}
 
-CLEAR, SUMMED, NOISED = "default-counts", "default-summed", "default-summed-8"
-"""Rows with counts in plaintext, with counts and updates in sums, and with noise on these counts."""
-
 RIDGE = "ridge"
 """Row of the closed form in plaintext."""
+
+COMMAND = {"command": "`fedloom simulate --task rules --data ifttt-recrules`"}
+"""Row of what a user's command prints: key -> title."""
 
 
 def _row(
@@ -56,16 +56,12 @@ def _row(
     *,
     model: Literal["paper", "default"] = "paper",
     central: bool = False,
-    counts: bool = False,
-    epsilon: float = 0.0,
     rounds: int = ROUNDS,
     tuned_as: str = "",
     privacy: Settings = MappingProxyType({}),
 ) -> Experiment:
     """Return a row; if `central`, one client holds all homes (GraphRule), else each client is a home."""
     task: dict[str, Scalar] = {"negatives": 1} if model == "paper" else {}
-    task |= {"count-offset": True} if counts else {}
-    task |= {"count-epsilon": epsilon} if epsilon else {}
     settings = {
         "method": method,
         "model": model,
@@ -114,29 +110,6 @@ EXPERIMENTS = (
     _row(
         "default-fedgnn", "default model, FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, model="default"
     ),
-    _row(CLEAR, "default + count offset, FedRule", "fedrule", ADAM, GRAD_MEAN, model="default", counts=True),
-    _row(
-        SUMMED,
-        "default + count offset in sums of two helpers, FedRule",
-        "fedrule",
-        ADAM,
-        GRAD_MEAN,
-        model="default",
-        counts=True,
-        tuned_as=CLEAR,
-        privacy={"trust": "helpers"},
-    ),
-    _row(
-        NOISED,
-        "default + count offset at ε = 8 in sums of two helpers, FedRule",
-        "fedrule",
-        ADAM,
-        GRAD_MEAN,
-        model="default",
-        counts=True,
-        epsilon=8.0,
-        privacy={"trust": "helpers"},
-    ),
     _closed(RIDGE, "**default**: EASE over triples, in closed form"),
     _closed("ridge-summed", "closed form in sums of two helpers", {"trust": "helpers"}),
     *(
@@ -162,51 +135,8 @@ COUNTS = {
 }
 """Baselines that need no training: key -> title."""
 
-SUM_HOMES, SUM_EPSILONS, SUM_DELTA, SUM_SEEDS = (125, 500, 2_000, 8_000), (8.0, 4.0, 2.0, 1.0), 1e-5, 3
-"""Embedded homes whose counts are summed, ε and δ of the noise of two helpers, and number of seeds."""
-
-EXACT, UNKNOWN = "exact", "-unknown"
-SUMS = {
-    f"{homes}-{kind}": f"counts of {homes:,} embedded homes, {'no noise' if kind == EXACT else f'ε = {kind}'}"
-    for homes in SUM_HOMES
-    for kind in (EXACT, *(f"{epsilon:g}" for epsilon in SUM_EPSILONS))
-}
-SUMS |= {f"{key}{UNKNOWN}": f"{title}, abilities unknown" for key, title in SUMS.items() if EXACT not in key}
-"""Rows of counts alone: number of homes, ε, and if the vocabulary has no abilities -> title."""
-
 STACKED = 32
 """Clients that train stacked: small cohorts of similar size need little padding."""
-
-TRAINED, VISIBLE, OFF = "trained", "visible", "off"
-"""Protocols of models that start from counts with noise, and of these counts; the row without counts."""
-
-METRICS = ("hr20", "filtered_hr20", "mr0")
-"""Metrics of recommendations from counts."""
-
-RATIO = "ratio"
-"""Sum that all homes can add to a count, relative to the noise."""
-
-TRAINED_SETS = {
-    "A": "IFTTT, set-up A",
-    "B": "IFTTT, set-up B",
-    **{f"demo-{homes}": f"{homes:,} embedded homes" for homes in (125, 500, 2_000)},
-}
-"""Homes that train from counts with noise: short name -> title."""
-
-TRAINED_EPSILONS = ("1", "2", "4", "8")
-
-
-def trained_row(kind: str) -> Experiment:
-    """Return the row of models without counts, or with counts at this ε.
-
-    Rounds and rates are the product's.
-    """
-    counts: Settings = {"count-offset": False} if kind == OFF else {"count-offset": True, "count-epsilon": float(kind)}
-    title = "no counts" if kind == OFF else f"counts at ε = {kind}"
-    settings: dict[str, Scalar] = {"method": "fedrule", "evaluate-every": 1_000, **task_options("rules", counts)}
-    settings["privacy.trust"] = "local" if kind == OFF else "helpers"
-    return Experiment(kind, title, settings, protocol=TRAINED)
-
 
 TITLES = {**{one.key: one.title for one in (*EXPERIMENTS, FACTORS, CONVOLVED)}, **COUNTS}
 """All rows in the order of the tables: key -> title."""

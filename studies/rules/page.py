@@ -3,32 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from common.tasks.counts import LEAST_RATIO, LEAST_VISIBLE
 from studies.harness.claim import bullet_list
 from studies.harness.experiment import TUNING_SEED
 from studies.harness.results import Results
-from studies.harness.row import Metrics, Row, RowKey, in_order, mean_sd
+from studies.harness.row import Metrics, Row, in_order, mean_sd
 from studies.harness.table import Table
-from studies.rules import claims, drift_section, figures, prose
+from studies.rules import claims, demo_homes, drift_section, figures, prose
 from studies.rules.experiments import (
     EVALUATE_EVERY,
-    EXACT,
-    METRICS,
-    OFF,
-    RATIO,
+    RIDGE,
     ROUNDS,
     SETS,
-    SUM_DELTA,
-    SUM_EPSILONS,
-    SUM_HOMES,
-    SUM_SEEDS,
     TITLES,
-    TRAINED,
-    TRAINED_EPSILONS,
-    TRAINED_SETS,
-    UNKNOWN,
     VALIDATION_SHARE,
-    VISIBLE,
     Setup,
 )
 
@@ -39,6 +26,9 @@ PAPER = (  # Table 4: loss, AUC, MR, MR(RT)
     ("*paper:* FedGNN", 0.4905, 0.9072, 12.4479, 12.4240),
     ("*paper:* FedRule", 0.3614, 0.9417, 8.8812, 8.8564),
 )
+
+SCORED, SINCE = (RIDGE, "ridge-summed"), "2026-11-27T18:00"
+"""Rows whose loss and MR have changed, and the time; HR@N has not."""
 
 COLUMNS = {
     "loss": ("loss",),
@@ -66,12 +56,11 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     for name, rows in sets.items():
         if rows and "data" in results.rows_of(name):
             yield from _set(name, rows, results.rows_of(name)["data"].only)
+            if found := bullet_list(map(str, claims.command_claims(results.rows_of(name)))):
+                yield f"### What the command prints\n\n{found}"
+    yield from demo_homes.section(results)
     yield from figures.section(results)
     yield from drift_section.section(results)
-    if sums := results.rows_of("demo", "sums"):
-        yield from _sums(sums)
-    if results.rows_of("A", VISIBLE):
-        yield from _trained(results)
 
 
 def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
@@ -86,7 +75,6 @@ def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     if name == "A":
         yield f"### Findings\n\n{bullet_list(claims.findings(rows))}"
         yield f"### Targets\n\n{claims.targets(rows)}"
-        yield bullet_list(map(str, claims.helper_claims(rows)))
     yield f"### Comparison of methods, paired by seed\n\n{prose.PAIRED}\n\n{claims.comparisons(rows, claims.METHODS)}"
     yield "### Comparison with the count baselines"
     yield bullet_list(claims.against_counts(rows))
@@ -97,47 +85,6 @@ def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     yield str(
         Table(["method", "validation loss by point"], [[r.title, _grid(r)] for r in rows.values() if r.about.grid])
     )
-
-
-def _sums(rows: Mapping[str, Row]) -> Iterator[str]:
-    """Return how well counts in sums with the noise of two helpers recommend, by number of homes."""
-    header = ["homes", "abilities", "no noise", *(f"ε = {epsilon:g}" for epsilon in SUM_EPSILONS)]
-    cells = [
-        [f"{homes:,}", about, *(_rates(rows[f"{homes}-{kind}"], ("hr20", "filtered_hr20")) for kind in kinds)]
-        for about, suffix in (("stated", ""), ("unknown", UNKNOWN))
-        for kinds in [(EXACT, *(f"{epsilon:g}{suffix}" for epsilon in SUM_EPSILONS))]
-        for homes in SUM_HOMES
-    ]
-    yield f"{prose.SUMS.format(delta=SUM_DELTA, seeds=SUM_SEEDS)}\n\n{Table(header, cells)}"
-    yield bullet_list(map(str, claims.sum_claims(rows)))
-
-
-def _trained(results: Results) -> Iterator[str]:
-    """Yield the gains of counts with noise in trained models, and where `auto` uses them."""
-    found, cells, short = [], [], []
-    for name, epsilon in ((name, epsilon) for name in TRAINED_SETS for epsilon in TRAINED_EPSILONS):
-        first, second = (results.rows.get(key, Row(key)) for key in _trained_keys(name, epsilon))
-        about = results.rows_of(name, VISIBLE)[epsilon]
-        is_on = about.mean(RATIO) >= LEAST_RATIO and about.mean(VISIBLE) >= LEAST_VISIBLE
-        hits, filtered, ranks = (claims.compare_rows(first, second, metric) for metric in METRICS)
-        if is_on and hits.seeds:
-            cell = f"at {TRAINED_SETS[name]}, ε = {epsilon}"
-            found += [(f"HR@20 {cell}", hits), (f"HR@20 with rule filter {cell}", filtered)]
-        if is_on and hits.seeds < SEEDS:
-            short.append(f"{TRAINED_SETS[name]}, ε = {epsilon}: {hits.seeds}")
-        texts = (hits.text(), filtered.text(), ranks.text(2)) if hits.seeds else ("not run yet", "", "")
-        numbers = f"{about.mean(RATIO):.0f}", f"{about.mean(VISIBLE):.2f}"
-        cells.append([TRAINED_SETS[name], epsilon, *numbers, "on" if is_on else "off", *texts])
-    header = ["homes", "ε", "homes / noise", "share left by noise", "`auto`", "HR@20", "with rule filter", "MR"]
-    text = prose.TRAINED.format(least=LEAST_VISIBLE, ratio=LEAST_RATIO, seeds=SUM_SEEDS)
-    yield f"{text}\n\n{Table(header, cells)}"
-    yield bullet_list(map(str, claims.trained_claims(found)))
-    if short:
-        yield f"**Fewer than {SEEDS} seeds so far, so that the target is open ({'; '.join(short)}).**"
-
-
-def _trained_keys(name: str, epsilon: str) -> tuple[RowKey, RowKey]:
-    return RowKey(name, TRAINED, epsilon), RowKey(name, TRAINED, OFF)
 
 
 def _method_cells(row: Row, columns: Mapping[str, Sequence[str]]) -> list[str]:
@@ -174,6 +121,9 @@ def _missing_runs(rows: Mapping[str, Row]) -> Iterator[str]:
     """State which rows are absent or lack seeds."""
     absent = [title for key, title in TITLES.items() if key not in rows]
     short = [row.title for row in rows.values() if len(row.trials) + len(row.about.failures) < SEEDS]
+    old = [row.title for key, row in rows.items() if key in SCORED and row.about.made < SINCE]
+    if old:
+        yield f"Loss and MR of before log-odds were calibrated and triples of a home were scored: {'; '.join(old)}."
     if absent:
         yield f"**Not run yet:** {'; '.join(absent)}."
     if short:

@@ -35,25 +35,6 @@ negatives with such an end too. The main table includes them, as the paper's doe
 
 TUNED = """Least validation loss on seed {tuning_seed} and its round."""
 
-SUMS = """## Counts of embedded homes in one sum
-
-Counts alone, without training: each home's counts are bounded by 1 each and a norm of 2, rounded, summed with the noise of two
-helpers (home-level, δ = {delta:g}) and replaced by their expectations. Without noise they are neither bounded nor rounded.
-HR@20, without and with the rule filter; means over {seeds} seeds of homes, splits and noise, on 2,000 homes at most. Embedded
-homes have fewer rules than those of IFTTT, so noise weighs more.
-
-The demo's vocabulary states the abilities of device types. Counts that they rule out, five sixths of all, are noise alone and
-are taken as 0. Where a vocabulary states none, every count is estimated. The rule filter, and lists that are shown, leave
-impossible rules out in any case."""
-
-TRAINED = """## Counts with noise and training
-
-Homes train for 30 rounds with the product's own options. Counts have the noise of two helpers, and updates are masked without
-noise. Differences are models with counts minus models without, paired by seed: mean, standard deviation, seeds in which counts
-are better. `count-offset = auto` asks for counts if homes / noise, what all homes can add to a count relative to its noise, is
-{ratio:g} or more. It starts from the sum if noise leaves {least:g} of the counts' variance, by the estimate of the denoising.
-Both are means over {seeds} seeds."""
-
 CURVES = """## Test loss by round
 
 Set-up {setup}, the paper's model, {rounds} rounds of 3 local steps, measured every {every} rounds on test rules. SGD and local

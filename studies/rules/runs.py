@@ -10,24 +10,25 @@ from torch import Generator
 
 from client.data.dataset import AnyDataset
 from client.data.read import read_all
-from client.inference.model_choice import split_statics
 from client.tasks.rules.data.homes import SplitHome, split_homes
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays
-from common.models import tensors
+from common.models import split_statics, tensors
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
+from fedloom import simulate
 from studies.harness.bench import Bench, FinishedRun
 from studies.harness.experiment import Settings
 from studies.harness.row import Trial
 from studies.harness.store import Store
 from studies.harness.study import Selection
 from studies.harness.tuning import Tuning
-from studies.rules import curves, dissimilarity, drift, private_start
+from studies.rules import curves, demo_homes, dissimilarity, drift
 from studies.rules.baselines import count_baseline
 from studies.rules.convolution import Convolved
 from studies.rules.experiments import (
+    COMMAND,
     CONVOLVED,
     COUNTS,
     EVALUATE_EVERY,
@@ -37,14 +38,11 @@ from studies.rules.experiments import (
     ROUNDS,
     SETS,
     STACKED,
-    SUM_SEEDS,
-    SUMS,
     VALIDATION_SHARE,
     Setup,
 )
 from studies.rules.factors import Factors, Pairs, factorize
 from studies.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
-from studies.rules.summed_counts import measure_counts
 
 VALIDATION = "tasks.rules.validation-share"
 
@@ -64,14 +62,13 @@ def compute(selection: Selection, store: Store) -> None:
         bench.run_baselines(COUNTS, FACTORS.seeds, partial(_counts, bench))
         bench.describe(partial(_sizes, bench))
         if name == curves.SET:
+            bench.run_baselines(COMMAND, FACTORS.seeds, partial(_command, selection.data))
             traced = Bench(name, read, store, _trace, stacked=lambda _: STACKED, selection=selection)
             traced.run(curves.EXPERIMENTS)
     _compute_drift(selection, store)
-    if selection.has_set("demo"):
-        demo = Bench("demo", partial(read_all, TASK.name, "demo:0-400"), store, _trial_of, selection=selection)
-        demo.run_baselines(SUMS, SUM_SEEDS, measure_counts, "sums")
-    counted: dict[str, Callable[[], AnyDataset]] = {name: partial(_read, selection.data, name) for name in SETS}
-    private_start.compute(selection, store, counted, _trial_of, _splits)
+    for homes in filter(lambda number: selection.has_set(demo_homes.set_name(number)), demo_homes.HOMES):
+        read = partial(read_all, TASK.name, f"demo:0-{homes}")
+        Bench(demo_homes.set_name(homes), read, store, selection=selection).run(demo_homes.experiments())
 
 
 def _compute_drift(selection: Selection, store: Store) -> None:
@@ -157,6 +154,12 @@ class Factorization(Bench):
             seed=seed,
         )
         return ((step // LOCAL_STEPS, score) for step, score in reports)
+
+
+def _command(data: Path, key: str, seed: int) -> Trial:
+    """Train as a user's command does, and return what it prints."""
+    run = simulate(TASK.name, data=data / "ifttt-recrules", seed=seed)
+    return Trial({name: run.metrics[name] for name in ("hr20", "hr20_shown", "mr0")})
 
 
 def _counts(bench: Bench, key: str, seed: int) -> Trial:

@@ -16,8 +16,9 @@ from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import book_in_memory
 from common.arrays import Array, Floats, Ints
 from common.privacy.accounts import gdp_of
-from common.secure.cards import HelperCard, HelperRoster
+from common.secure.cards import HelperRoster, NodeCard
 from common.secure.masking import box_context, dtype_of, seal, total_mask
+from common.secure.members import MemberList, simulated_key
 from common.secure.noise import Stream, discrete_gaussian
 from common.secure.quantisation import centre, decode, integer_clip, noise_scale, quantise
 from common.secure.terms import SumTerms
@@ -81,7 +82,10 @@ class Federation:
         self.desks = [_desk(number, key) for number, key in enumerate(keys)]
         self.noise_keys = keys
         self.roster = HelperRoster.read([desk.card(HelperRequest(RUN, "{}")).card for desk in self.desks], RUN)
-        self.terms = _terms(case.numbers, self.roster.digest)
+        self.keys = {name: simulated_key(name) for name in (f"client-{n:06}" for n in range(case.clients))}
+        members = MemberList(tuple(key.member(name, RUN) for name, key in self.keys.items()))
+        self.members = [one.line for one in members.members]
+        self.terms = _terms(case.numbers, self.roster.digest, members.digest)
         self.total: Array = np.zeros(case.numbers, dtype_of(self.terms.bits))
         self.exact = np.zeros(case.numbers, np.int64)
         self.boxes: dict[str, list[str]] = {}
@@ -97,7 +101,7 @@ class Federation:
             seeds = [generator.bytes(32) for _ in self.desks]
             masked = numbers.astype(self.total.dtype) + total_mask(seeds, terms.size, terms.bits)
             pairs = zip(seeds, self.roster.cards, strict=True)
-            sealed = [seal(seed, card.helper_key, self.context(client, card)) for seed, card in pairs]
+            sealed = [self.seal(client, seed, card) for seed, card in pairs]
         self.waiting.append(masked)
         if len(self.waiting) == BATCH:
             self.fold()
@@ -127,13 +131,14 @@ class Federation:
     def ask(self, desk: HelperService, place: int) -> Array:
         """Return the answer of a helper, the first (0) or second of the roster, on the sum of all boxes."""
         text, clients = self.terms.to_json(), sorted(self.boxes)
-        desk.prepare(PrepareRequest(text, clients, [self.boxes[client][place] for client in clients]))
+        desk.prepare(PrepareRequest(text, clients, [self.boxes[client][place] for client in clients], self.members))
         return desk.open(OpenRequest(text, clients)).opened["sum"]
 
-    def context(self, client: str, card: HelperCard) -> bytes:
-        """Return the context of a client's box for a helper."""
+    def seal(self, client: str, seed: bytes, card: NodeCard) -> str:
+        """Return a client's box for a helper, with a signed seed."""
         terms = self.terms
-        return box_context(terms.run, terms.round, terms.channel, client, card.name, terms.digest, terms.roster)
+        context = box_context(terms.run, terms.round, terms.channel, client, card.name, terms.digest, terms.roster)
+        return seal(seed + self.keys[client].sign(terms.run, context, seed), card.raw_key, context)
 
     def noise(self) -> Ints:
         """Return the noise of both helpers."""
@@ -172,7 +177,7 @@ def _desk(number: int, noise_key: bytes) -> HelperService:
     return HelperService(f"helper-{number}", node_key, book_in_memory(), noise_key=lambda terms: noise_key)
 
 
-def _terms(size: int, roster: str) -> SumTerms:
+def _terms(size: int, roster: str, members: str) -> SumTerms:
     bound, rho = integer_clip(size), gdp_of(EPSILON, DELTA) / ROUNDS
     return SumTerms(
         run=RUN,
@@ -189,4 +194,5 @@ def _terms(size: int, roster: str) -> SumTerms:
         min_sum=5,
         layout=(("update", size),),
         roster=roster,
+        members=members,
     )

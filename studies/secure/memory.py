@@ -22,16 +22,13 @@ def main() -> None:
     """Open a sum with the modules of `fedloom helper`, and print the peak of memory."""
     for module in ("deploy.cli.app", "deploy.federation.helper"):
         import_module(module)
-    from common.secure.masking import seal
     from studies.secure.cost import Case, Federation
 
     federation = Federation(Case(CLIENTS, int(sys.argv[1]), 0.0))
     cards = federation.roster.cards
     for number in range(CLIENTS):
         client = f"client-{number:06}"
-        federation.boxes[client] = [
-            seal(bytes(32), card.helper_key, federation.context(client, card)) for card in cards
-        ]
+        federation.boxes[client] = [federation.seal(client, bytes(32), card) for card in cards]
     federation.ask(federation.desks[0], 0)
     [kilobytes] = re.findall(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())
     print(int(kilobytes) * 1024 / 1e6)

@@ -11,7 +11,7 @@ from common.tasks.registry import TASKS, demo_vocabulary
 from studies.faults.federation import Federation
 
 CLIENTS, ROUNDS, TURNS = 8, 20, 3
-WIDTH: dict[str, Scalar] = {"tasks.rules.hidden": 50, "tasks.rules.count-offset": False}
+WIDTH: dict[str, Scalar] = {"tasks.rules.hidden": 50}
 """Options of both runs: updates of about `TARGET` numbers, and no counts.
 
 Runs with helpers alone would sum counts.

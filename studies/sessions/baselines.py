@@ -3,15 +3,17 @@
 Each maps (clicks so far, index of the visitor) to scores of all items, V; higher is better.
 """
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from client.tasks.sessions.baseline import VisitHistory
 from client.tasks.sessions.data.visitors import SplitVisitor
-from common.tasks.sessions.counts import FADING, KEYS, VALUES, SharedRules, count_rules
+from common.arrays import Array
+from common.tasks.sessions.slist import FADING
 from common.tasks.sessions.vocabulary import Clicks
 
 Scores = NDArray[np.float64]
@@ -19,6 +21,45 @@ Baseline = Callable[[Clicks, int], Scores]
 """(clicks so far, index of the visitor) -> scores."""
 
 NEIGHBOURS = 200
+
+MAX_RULE_ITEMS = 200
+"""Maximum number of items that a session's rules score; more cost time and do not change the ranking."""
+
+
+def count_rules(sessions: Iterable[Clicks], items: int) -> "SharedRules":
+    """Count sequential rules i → j: each ordered pair of clicks adds 1/distance (Ludewig & Jannach 2018)."""
+    counts: defaultdict[int, float] = defaultdict(float)
+    for session in sessions:
+        clicks = session.tolist()
+        for number, later in enumerate(clicks):
+            for distance, earlier in enumerate(reversed(clicks[:number]), start=1):
+                counts[earlier * items + later] += 1 / distance
+    keys = np.array(sorted(counts), np.int64)
+    return SharedRules(keys, np.array([counts[int(key)] for key in keys], np.float32), items)
+
+
+@dataclass(frozen=True)
+class SharedRules:
+    """Counts of sequential rules by sorted keys i·V + j, with look-up by a session's clicks."""
+
+    keys: Array
+    values: Array
+    items: int
+
+    def scores(self, prefix: Clicks) -> tuple[Array, Array]:
+        """Return the items of highest score and their scores Σ .8^age · rule(click → item)."""
+        ranges: list[Array] = []
+        scores: list[Array] = []
+        for age, item in enumerate(reversed(prefix.tolist())):
+            first, last = np.searchsorted(self.keys, (item * self.items, (item + 1) * self.items))
+            ranges.append(self.keys[first:last] - item * self.items)
+            scores.append(self.values[first:last] * FADING**age)
+        items, index = np.unique(np.concatenate(ranges), return_inverse=True)
+        totals = np.bincount(index, np.concatenate(scores), minlength=len(items))
+        if len(items) <= MAX_RULE_ITEMS:
+            return items, totals
+        best = np.argsort(-totals, kind="stable")[:MAX_RULE_ITEMS]
+        return items[best], totals[best]
 
 
 def baselines_of(splits: Sequence[SplitVisitor], items: int) -> dict[str, Baseline]:
@@ -41,11 +82,10 @@ class _Fitted:
     """Baselines by counts of the training sessions."""
 
     def __init__(self, splits: Sequence[SplitVisitor], sessions: Sequence[Clicks], items: int) -> None:
-        counts = count_rules(sessions, items)
         self._items = items
         self._popularity = np.bincount(np.concatenate(sessions), minlength=items) / len(sessions)
         self._histories = [VisitHistory.of(split.train) for split in splits]
-        self._rules = SharedRules(counts[KEYS], counts[VALUES], items)
+        self._rules = count_rules(sessions, items)
         self._followers = _by_first(VisitHistory.of(sessions).pairs)
 
     def popular(self, clicks: Clicks, visitor: int) -> Scores:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +11,22 @@ from client.tasks.sessions.data.visitors import Case, Visitor, Visits
 from common.tasks.sessions.vocabulary import Clicks, Items
 
 
-def gowalla(folder: Path, places: int = 2000) -> Visits:
+def gowalla(folder: Path) -> Visits:
     """Read at most 1,000 users with five or more sessions over the most visited places."""
-    whole = keep_most_visited(read_visitors(folder / "gowalla"), places)
+    whole = keep_most_visited(read_visitors(folder / "gowalla"), 2000)
     active = [visitor for visitor in whole.units if len(visitor.sessions) >= 5]
     chosen = sorted(np.random.default_rng(0).permutation(len(active))[:1000].tolist())
     return replace(whole, units=tuple(active[k] for k in chosen))
 
 
-def yoochoose_64(folder: Path, items: int = 3000) -> Visits:
+def yoochoose_64(folder: Path) -> Visits:
     """Read at most 500 groups of 20 sessions over the most clicked items."""
-    return some_groups(keep_most_visited(read_visitors(folder / "yoochoose1_64"), items), 500)
+    return some_groups(keep_most_visited(read_visitors(folder / "yoochoose1_64"), 3000), 500)
 
 
-def diginetica(folder: Path, items: int = 3000) -> Visits:
+def diginetica(folder: Path) -> Visits:
     """Read at most 1,000 groups of 20 sessions over the most clicked items."""
-    return some_groups(keep_most_visited(read_visitors(folder / "diginetica"), items), 1000)
+    return some_groups(keep_most_visited(read_visitors(folder / "diginetica"), 3000), 1000)
 
 
 def yoochoose(folder: Path) -> Visits:
@@ -80,8 +79,5 @@ READERS: dict[str, Callable[[Path], Visits]] = {
     "yoochoose": yoochoose,
     "yoochoose64": yoochoose_64,
     "diginetica": diginetica,
-    "gowalla-1000": partial(gowalla, places=1000),
-    "yoochoose64-1000": partial(yoochoose_64, items=1000),
-    "diginetica-1000": partial(diginetica, items=1000),
 }
 """Data set -> its reader, which takes the folder of all data sets."""

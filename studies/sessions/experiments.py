@@ -51,7 +51,6 @@ def make_row(
     options: Settings | None = None,
     *,
     model: str = "paper",
-    counts: bool = False,
     network: str = "",
     tuned_as: str = "",
 ) -> Experiment:
@@ -62,7 +61,7 @@ def make_row(
     """
     if method == "fedprox" and {**LOCAL, **(options or {})}["local-steps"] == 1:
         raise ValueError("FedProx with one local step is FedAvg; set local-steps above 1")
-    task: dict[str, Scalar] = {"count-offset": counts, "loss": "full"}
+    task: dict[str, Scalar] = {"loss": "full"}
     task |= {"network": network} if network else {}
     settings = {
         "method": method,
@@ -122,7 +121,6 @@ EXPERIMENTS = (
     make_row("fedyogi", "FedYogi", "fedyogi"),
     make_row("fedadam", "FedAdam", "fedadam"),
     make_row("default", "default model: FedGA + own history", "fedga", model="default", tuned_as="fedga"),
-    make_row("default-counts", "default model + summed rules", "fedga", model="default", counts=True, tuned_as="fedga"),
     RIDGE,
     *LOCAL_ROWS,
     *UNIFORM_ROWS,
@@ -153,9 +151,6 @@ EQUAL_BYTES = replace(EXPERIMENTS[0], key="fedga-bytes", title="FedGA, `saturate
 
 It is tuned for its own rounds.
 """
-
-SUMMED = ("default", "default-counts")
-"""Rows of the default model without and with rules summed over clients."""
 
 CENTRAL = Experiment(
     "central", "SR-GNN, central, Adam", grid=tuple({"lr": rate} for rate in CENTRAL_RATES), seeds=SEEDS

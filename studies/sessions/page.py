@@ -15,7 +15,6 @@ from studies.sessions import (
     prose,
     sensitivity,
     softmax_section,
-    summed_section,
 )
 from studies.sessions.experiments import CENTRAL, EQUAL_BYTES, SAMPLED, TITLES
 from studies.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
@@ -39,7 +38,6 @@ def page(results: Results, made_by: str) -> Iterator[str]:
             yield from _set(setting, measured)
     for part in (sensitivity, denominators, clicked_items, long_runs):
         yield from part.section(results)
-    yield from summed_section.section(results)
     yield from softmax_section.section(results)
     yield from _check(results)
 

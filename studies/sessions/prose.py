@@ -21,10 +21,6 @@ CURVES = """## HR@20 by round
 Mean and range over seeds, at the point of each method. The dashed line is the central network. In each set all methods send as
 much up in a round, so the figure is also one by megabytes."""
 
-SUMMED = """The default model without and with sequential rules summed over clients (`tasks.sessions.count-offset`), paired by
-seed after equal rounds. Runs are in plaintext: a secure sum of exact counts opens the same numbers. It takes up to 1,000 items.
-Rows `-1000` have the 1,000 most visited items of their set, at the point that was tuned on the larger one."""
-
 SAMPLED = """Softmax over a client's own items and 256 drawn ones in place of all items (`tasks.sessions.loss=sampled`),
 compared by seed; rankings are over all items. Both are tuned over the same grid, for the rounds that they train. At equal bytes
 the full softmax trains for as many rounds as send what clients with the sampled one send to its end. Each set's table of tuning

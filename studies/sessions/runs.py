@@ -26,7 +26,7 @@ from studies.sessions.data import READERS
 from studies.sessions.diversity import jaccard_distance, visited
 from studies.sessions.experiments import BASELINES, CENTRAL, CENTRAL_EPOCHS, TITLES, VALIDATION_SHARE
 from studies.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
-from studies.sessions.sets import SETTINGS, SMALL_SETTINGS, Setting
+from studies.sessions.sets import SETTINGS, Setting
 
 STACKED = 20
 """Clients that train stacked."""
@@ -45,11 +45,6 @@ def compute(selection: Selection, store: Store) -> None:
     for setting in SETTINGS:
         if selection.has_set(setting.key):
             _compute_set(setting, selection, store)
-    for setting in SMALL_SETTINGS:
-        if selection.has_set(setting.key):
-            bench = _bench(setting, selection, store)
-            bench.run(setting.summed())
-            bench.describe(partial(_sizes, bench))
     if selection.has(WHOLE):
         for name in filter(selection.has_set, PUBLISHED):
             check = partial(_check_model, selection, name)

@@ -14,7 +14,6 @@ from studies.sessions.experiments import (
     FINE,
     RIDGE,
     SAMPLED,
-    SUMMED,
     WITHOUT_SERVER_RATE,
     Points,
 )
@@ -57,10 +56,6 @@ class Setting:
     def experiments(self) -> tuple[Experiment, ...]:
         """Return the rows of this set, with its protocol in their configuration."""
         return tuple(self._adapt(one) for one in EXPERIMENTS if one.key not in self.without)
-
-    def summed(self) -> tuple[Experiment, ...]:
-        """Return the rows of the default model without and with summed rules."""
-        return tuple(one for one in self.experiments() if one.key in SUMMED)
 
     def sampled(self) -> tuple[Experiment, ...]:
         """Return the rows with sampled softmax, evaluated at their end and where full ones choose their point."""
@@ -156,30 +151,3 @@ SETTINGS = (
         cooldown=0.5,
     ),
 )
-
-SMALL_SETTINGS = (
-    Setting("gowalla-1000", "Gowalla", "The 1,000 most visited places.", 100, 0.1, 100, FINE[1:2], evaluate_every=50),
-    Setting(
-        "yoochoose64-1000",
-        "Yoochoose 1/64",
-        "The 1,000 most clicked items.",
-        50,
-        0.1,
-        100,
-        ABLATION[2:],
-        evaluate_every=50,
-        cooldown=0.5,
-    ),
-    Setting(
-        "diginetica-1000",
-        "Diginetica",
-        "The 1,000 most clicked items.",
-        100,
-        0.1,
-        100,
-        COOLING[1:],
-        evaluate_every=50,
-        cooldown=0.5,
-    ),
-)
-"""Sets whose rules fit into a secure sum, at the points that are tuned on the larger sets."""

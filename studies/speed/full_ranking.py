@@ -17,8 +17,8 @@ from rich.table import Table
 
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph, Sparse, symmetric
-from common.tasks.markets.counts import FEATURES, OtherMarketCounts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
+from common.tasks.markets.pairs import FEATURES, OtherMarketCounts
 from studies.speed import timing
 
 LIMIT = {"seconds": 90.0, "gigabytes": 2.0}

@@ -58,7 +58,7 @@ def turns(model: str, homes: int, steps: int) -> dict[str, Turn]:
 
     return {
         "plain": partial(_descend, grad_and_value(learner.loss), start, batch, masks, steps),
-        "private": partial(_descend, private_gradient(learner.loss, {"offset"}), start, batch, private_inputs, steps),
+        "private": partial(_descend, private_gradient(learner.loss, set()), start, batch, private_inputs, steps),
     }
 
 

@@ -110,17 +110,24 @@ PAPER = (
     ),
 )
 
+RIDGE = Experiment(
+    "ridge",
+    "**default**: own ridge shrunk to the shared one, in closed form",
+    {
+        "method": "ridge",
+        "task": "traffic",
+        "federation.min-clients": 1,
+        **task_options("traffic", {"repair": "none"}),
+    },
+    seeds=1,
+    protocol="origin-0",
+)
+"""Row of the closed form, which has two sums, all clients in each, and no randomness."""
+
 DEFAULT = (
-    make_row("default", "**default**: FedSTL on profile and own ridge", "fedstl", exchanges=2),
+    make_row("default", "default model: FedSTL on profile and own ridge", "fedstl", exchanges=2),
     make_row("default-single", "default, no cluster steps", "fedstl", {"cluster-steps": 0}),
     make_row("default-plain", "default without the ridge", "fedstl", task={"ridge": "none"}, exchanges=2),
-    make_row(
-        "default-shared",
-        "default on the average of own and federated ridge (`count-offset`)",
-        "fedstl",
-        task={"count-offset": True},
-        exchanges=2,
-    ),
     make_row("default-one", "default, 1 cluster", "fedstl", {"clusters": 1}, exchanges=2),
     make_row("default-free", "default, λ = 0", "fedstl", task={"property-weight": 0.0}, exchanges=2),
     make_row("default-fedrep", "default under FedRep", "fedrep"),
@@ -141,7 +148,7 @@ STREETS = ("local", "fedavg", "fedrep", "ifca", "fedstl", "fedstl-plain", "defau
 
 ROLLING = (
     *("local", "fedavg", "fedrep", "ifca", "fedstl"),
-    *("default", "default-plain", "default-shared", "default-fedavg"),
+    *("ridge", "default", "default-plain", "default-fedavg"),
 )
 """Rows at earlier origins, one seed each."""
 

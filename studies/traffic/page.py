@@ -7,21 +7,23 @@ from studies.harness.experiment import Experiment
 from studies.harness.results import Results
 from studies.harness.row import NO_SEED, Row, RowKey, in_order, mean, mean_sd
 from studies.harness.table import Table
-from studies.traffic import noised_section, prose, states_section, templates
+from studies.traffic import prose, states_section, templates
 from studies.traffic.claims import correction, verdicts
-from studies.traffic.experiments import COLD_START_DAYS, DEFAULT, FAULTS, KINDS, NETWORKS, PAPER, ROLLING
+from studies.traffic.experiments import COLD_START_DAYS, DEFAULT, FAULTS, KINDS, NETWORKS, PAPER, RIDGE, ROLLING
 from studies.traffic.figures import describe, faults_of
 from studies.traffic.paper_figures import figures_of
 from studies.traffic.pareto_figure import describe_pareto
 from studies.traffic.sets import FHWA, SETTINGS, SUMO, Setting
 
-RIDGE = "*baseline:* profile + federated ridge"
+FEDERATED = "*baseline:* profile + federated ridge"
 BASELINES = {
     "profile_mse": "*baseline:* weekly profile",
     "ridge_mse": "*baseline:* profile + own ridge",
-    "joint_mse": "*baseline:* profile + average of own and federated ridge",
     "last_week_mse": "*baseline:* last week",
 }
+ADAPTIVE = "2026-11-27T11:15"
+"""Time from which calibrated ranges follow violations."""
+
 REPAIRED = "*baseline:* profile + own ridge on repaired histories"
 PARTS = ("point", "window", "trace")
 """Lengths of which ρ is the share that satisfies the property."""
@@ -49,11 +51,16 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
     calibrated, two_hourly = (_baselines(rows, kind) for kind in ("calibrated", "paper"))
     tables = (
         ("The paper's model, twelve two-hour ranges", PAPER, two_hourly),
-        ("The default model, hourly ranges for working days and weekends, calibrated at 90 %", DEFAULT, calibrated),
+        (
+            "The default model, hourly ranges for working days and weekends, calibrated at 90 %",
+            (RIDGE, *DEFAULT),
+            calibrated,
+        ),
     )
     for title, experiments, local in tables:
         if chosen := _of(rows, experiments):
             yield f"### {title}\n\n{_table(local, chosen)}"
+            yield from _older(results, chosen, experiments)
     networks = {name: found for name, experiments in NETWORKS.items() if (found := _of(rows, experiments))}
     if networks:
         yield "### The paper's model on other networks"
@@ -62,7 +69,6 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
     cold, faults = results.rows_of(setting.key, "cold-start"), results.rows_of(setting.key, "faults")
     yield from _cold_start(cold)
     yield from _faults(setting.key, results)
-    yield from noised_section.section(results.rows_of(setting.key, noised_section.PROTOCOL))
     yield f"### Targets\n\n{bullet_list(verdicts(setting.key, rows, faults, cold))}"
 
 
@@ -80,6 +86,14 @@ def _streets(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
 def _baselines(rows: Mapping[str, Row], kind: str) -> Row:
     """Return the baselines under a kind of property; an empty row if they were not measured."""
     return rows.get(f"baselines-{kind}") or Row(RowKey("", "", kind))
+
+
+def _older(results: Results, rows: Sequence[Row], experiments: Sequence[Experiment]) -> Iterator[str]:
+    """Name the rows of the default model that were trained before its ranges had adaptive margins."""
+    if experiments[0] is RIDGE:
+        found = [row.title for row in rows if results.days_before(ADAPTIVE, [row])]
+        if found:
+            yield f"Measured before {ADAPTIVE[:10]}, under the calibrated ranges of then: {'; '.join(found)}."
 
 
 def _of(rows: Mapping[str, Row], experiments: Iterable[Experiment]) -> list[Row]:
@@ -100,7 +114,7 @@ def _truth(local: Row) -> list[str]:
 
 
 def _ridge(local: Row) -> list[str]:
-    return [RIDGE, "", _cell(local, "mse"), "", _cell(local, "teacher_mse"), *_property_cells(local), *[""] * 4]
+    return [FEDERATED, "", _cell(local, "mse"), "", _cell(local, "teacher_mse"), *_property_cells(local), *[""] * 4]
 
 
 def _method(row: Row) -> list[str]:
@@ -129,12 +143,13 @@ def _origins(setting: Setting, results: Results) -> Iterator[str]:
     local = [_baselines(rows, "calibrated").values for rows in found]
     titles = {key: row.title for key, row in in_order(found[0], ROLLING).items()}
     errors = {title: [values(metric).get(NO_SEED) for values in local] for metric, title in BASELINES.items()}
-    errors[RIDGE] = [values("mse").get(NO_SEED) for values in local]
+    errors[FEDERATED] = [values("mse").get(NO_SEED) for values in local]
     repaired = [_baselines(rows, "repaired").values("ridge_mse").get(NO_SEED) for rows in found]
     errors |= {REPAIRED: repaired} if any(repaired) else {}
     errors |= {title: [_first(rows, key) for rows in found] for key, title in titles.items()}
     header = ["method", *(f"{k * setting.back} days earlier" if k else "as above" for k in range(len(found))), "mean"]
     about = f"The data end {setting.back} days earlier from one column to the next; MSE of the student, seed 0."
+    about += " The closed form has no randomness."
     yield f"### Other origins\n\n{about}\n\n{Table(header, [_across(*entry) for entry in errors.items()])}"
 
 

@@ -8,10 +8,10 @@ INTRODUCTION = """# Traffic forecasts: results on real sensors
 without filled gaps. GRU of two stacked cells of width 16, batches of 64 windows. Step t of the horizon reads x[t+1 : t+97],
 which ends with the same hour of yesterday, in the paper's model too, which has x[t : t+96] (.067 instead of .054 in an
 exploration). On SUMO's streets it reads the whole history. Every method makes the same number of uploads, each after 16
-local steps. FedSTL uploads twice a round, after 12 steps of its clients and 4 for its clusters (the default after 16 and 2):
-at equal uploads it has half the rounds and about half the steps of the others. Row *equal rounds* has as many rounds and local
-steps as the others, and twice the uploads; the verdict takes it. The paper's model trains with Adam at .01,
-one rate for all, taken from an exploration and not tuned here.
+local steps. FedSTL uploads twice a round, after 12 steps of its clients and 4 for its clusters (the default model after 16 and
+2): at equal uploads it has half the rounds and about half the steps of the others. Row *equal rounds* has as many rounds and
+local steps as the others, and twice the uploads; the verdict takes it. The paper's model trains with Adam at .01, one rate for
+all, taken from an exploration and not tuned here.
 
 *student*: the model that a client uses. It is the shared model as received under FedAvg, FedProx and FedRep (with the
 client's own head), the personalized model under Ditto, and the client's last training result under IFCA and FedSTL.

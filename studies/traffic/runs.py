@@ -1,11 +1,10 @@
 """Runs of the traffic study: federated methods, baselines, cold-start sensors and broken sensors."""
 
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from statistics import fmean
 
 from client.tasks.traffic.learner import TrafficLearner
-from common.arrays import add
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.tasks.traffic.options import TrafficOptions
@@ -20,8 +19,6 @@ from studies.traffic.cold_start import cold_start
 from studies.traffic.data import read
 from studies.traffic.experiments import COLD_START_DAYS, FAULTS, KINDS
 from studies.traffic.faults import faults
-from studies.traffic.noised_section import PROTOCOL, ROWS
-from studies.traffic.noised_sums import noised_sums
 from studies.traffic.sets import FHWA, SETTINGS, SUMO, TEN, Setting
 
 STACKED = 20
@@ -74,20 +71,17 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
 
 
 def _compute_further(setting: Setting, bench: Bench, selection: Selection, store: Store) -> None:
-    """Compute rows of the first origin alone: sensors of a few days, broken sensors, noised sums."""
+    """Compute rows of the first origin alone: sensors of a few days, broken sensors."""
     if selection.has("cold-start"):
         for kind, title in KINDS.items():
             for days in COLD_START_DAYS:
                 key = RowKey(setting.key, "cold-start", f"{kind}-{days}")
                 pooled = partial(cold_start, bench, kind, days)
                 store.get_or_compute(key, NO_SEED, pooled, f"{title}, {days} days")
-    for protocol, titles, measured in (("faults", FAULTS, faults), (PROTOCOL, ROWS, noised_sums)):
-        if selection.has(protocol):
-            stored = store.results.rows_of(setting.key, protocol)
-            found = {} if stored.keys() >= titles.keys() else measured(bench, setting)
-            for name, metrics in found.items():
-                key = RowKey(setting.key, protocol, name)
-                store.get_or_compute(key, NO_SEED, partial(Trial, metrics), titles[name])
+    if selection.has("faults"):
+        stored = store.results.rows_of(setting.key, "faults")
+        for name, metrics in ({} if stored.keys() >= FAULTS.keys() else faults(bench, setting)).items():
+            store.get_or_compute(RowKey(setting.key, "faults", name), NO_SEED, partial(Trial, metrics), FAULTS[name])
 
 
 def _stack_size(config: RunConfig) -> int:
@@ -95,10 +89,7 @@ def _stack_size(config: RunConfig) -> int:
 
 
 def _baselines(bench: Bench, setting: Setting, kind: str, repair: str = "none") -> Trial:
-    """Measure what holds without a trained model, under one kind of property and of repair.
-
-    `joint_mse` is of the average of own and federated ridge (`client.tasks.traffic.sensor`).
-    """
+    """Measure what holds without a trained model, under one kind of property and of repair."""
     dataset = bench.dataset
     options = TrafficOptions.model_validate({"property": kind, "repair": repair, **setting.task})
     config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
@@ -108,8 +99,4 @@ def _baselines(bench: Bench, setting: Setting, kind: str, repair: str = "none") 
     metrics = {name: fmean(found[name] for found in local if name in found) for name in local[0]}
     sensors = [sensor for learner in learners for sensor in learner.sensors]
     metrics["last_mse"] = last_reading(sensors, options)
-    if options.property != "difference":
-        total = reduce(add, (learner.counts() for learner in learners))
-        joint = [learner.baselines("test", learner.without_own(total, learner.counts()))[0] for learner in learners]
-        metrics["joint_mse"] = fmean(found["ridge_mse"] for found in joint if "ridge_mse" in found)
     return Trial({**metrics, **ridge_row(sensors, options)})

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from studies.harness.experiment import Experiment, Settings, task_options
-from studies.traffic.experiments import EXPERIMENTS, ROLLING, STREETS, at_origin
+from studies.traffic.experiments import EXPERIMENTS, RIDGE, ROLLING, STREETS, at_origin
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Setting:
         adapted = [
             replace(one, settings={**one.settings, **protocol}, seeds=min(one.seeds, self.seeds)) for one in chosen
         ]
+        if not self.rows or RIDGE.key in self.rows:
+            adapted.append(replace(RIDGE, settings={**RIDGE.settings, **task_options("traffic", self.task)}))
         return [at_origin(one, origin) for one in adapted] if origin else adapted
 
 
@@ -92,7 +94,7 @@ FHWA = Setting(
     back=182,
     origins=2,
     task={"history": 28, "horizon": 7},
-    rows=("local", "fedavg", "fedrep", "ifca", "fedstl", "default"),
+    rows=("local", "fedavg", "fedrep", "ifca", "fedstl", "ridge", "default"),
     seeds=1,
 )
 SETTINGS = (BOROONDARA, TEN, SUMO, FHWA)

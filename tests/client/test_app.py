@@ -22,7 +22,7 @@ from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.ratings.vocabulary import demo_products
 from common.tasks.rules.vocabulary import demo_catalogue
 from common.wire.codec import decode, encode
-from common.wire.messages import COUNTS, ENROL, REFUSED, CountsRequest, EnrolReply, EnrolRequest
+from common.wire.messages import ENROL, NAMES, REFUSED, EnrolReply, EnrolRequest, NamesRequest
 from tests.support.toys import instruction
 
 INVITATION = EnrolRequest("toy", to_json(parse({"run-id": "toy"})), demo_catalogue().to_json())
@@ -88,22 +88,22 @@ def test_a_broken_data_file_is_refused_and_its_details_are_logged(
 
 def test_notes_on_data_and_options_are_logged_for_the_owner(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = tmp_path / "uk.csv"
-    data.write_text("item_a,item_b\nx,y\ny,z\n")
-    options = {"tasks.markets.count-offset": True, "tasks.markets.count-epsilon": 8.0, "tasks.markets.width": 8}
+    data.write_text("user,item\nann,x\nann,y\nbob,x\nbob,y\nbob,z\n")
+    options = {"tasks.markets.co-rating": 3, "tasks.markets.width": 8}
     config = parse({"run-id": "toy", "task": "markets", "method": "fedavg", **options})
     invitation = EnrolRequest("toy", to_json(config), MarketCatalogue(items=("x", "y", "z")).to_json())
     with caplog.at_level(logging.WARNING, "fedloom.client"):
         reply = handle(instruction(77, encode(invitation), ENROL), context(tmp_path, data=str(data)))
-    assert decode(EnrolReply, reply.content).examples == 2
-    assert f"{data}: lists in uk name no users" in caplog.text
+    assert decode(EnrolReply, reply.content).examples == 0
+    assert f"{data}: a pair of items needs 3 users of both" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("content", "kind", "reason"),
     [
-        (encode(CountsRequest("toy:0")), COUNTS, "not enrolled in this run"),
-        (encode(CountsRequest("toy:0")), ENROL, "expected EnrolRequest, got 'CountsRequest'"),
-        (encode(CountsRequest("toy:0")), "query.strange", "unsupported message type 'query.strange'"),
+        (encode(NamesRequest("toy:0")), NAMES, "not enrolled in this run"),
+        (encode(NamesRequest("toy:0")), ENROL, "expected EnrolRequest, got 'NamesRequest'"),
+        (encode(NamesRequest("toy:0")), "query.strange", "unsupported message type 'query.strange'"),
         (RecordDict(), "train", "expected TrainRequest, got"),
     ],
 )

@@ -13,12 +13,12 @@ from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import sha256
-from common.config.parse import parse, to_json
+from common.config.parse import to_json
 from common.config.run import RunConfig
 from common.errors import DataError, FedloomError, RefusedError, WireError
 from common.models import parameters
 from common.tasks.rules.vocabulary import RuleCatalogue
-from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainReply, TrainRequest
+from common.wire.messages import EnrolRequest, EvaluateRequest, NamesRequest, TrainReply, TrainRequest
 from tests.support.build import learner_of, task_model
 from tests.support.toys import CATALOGUE, configured, toy_homes
 
@@ -135,18 +135,10 @@ def test_data_that_do_not_fit_are_a_refusal_without_their_names() -> None:
     assert str(caught.value) == "this client's data do not match the run's vocabulary or format; see the client's log"
 
 
-def test_counts_leave_only_where_the_owner_allows() -> None:
-    client = session()
-    enrolment = client.enrol(INVITATION).enrolment
-    with pytest.raises(RefusedError, match="does not allow sending counts in plaintext"):
-        client.counts(CountsRequest(enrolment))
-    announced = parse({"method": "fedrule", "tasks.rules.count-offset": True})
-    open_handed = session(policy=Policy(allow_counts="clear"))
-    enrolment = open_handed.enrol(replace(INVITATION, config=to_json(announced))).enrolment
-    counts = open_handed.counts(CountsRequest(enrolment)).counts["counts"]
-    rules = sum(len(split.train.positives) for split in learner(CONFIG, CATALOGUE).splits)
-    assert counts.shape == (2, 3, 4)
-    assert counts.sum(axis=(1, 2)).tolist() == [rules, rules]
+def test_no_names_are_sent_once_a_run_has_a_vocabulary() -> None:
+    client = session(policy=Policy(allow_names="clear"))
+    with pytest.raises(RefusedError, match="does not announce sums of names"):
+        client.names(NamesRequest(client.enrol(INVITATION).enrolment))
 
 
 def test_a_slow_machine_makes_fewer_steps_and_says_so() -> None:

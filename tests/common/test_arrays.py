@@ -1,5 +1,7 @@
 """Named arrays: arithmetic without side effects, and the checks on received arrays."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from common.arrays import (
     scale,
     sha256,
     sub,
+    total_of,
     zeros_like,
 )
 from common.errors import WireError
@@ -112,3 +115,12 @@ def test_a_fingerprint_is_of_names_types_shapes_and_values() -> None:
     assert sha256({"w": np.arange(6).reshape(2, 3).T}) == sha256(
         {"w": np.ascontiguousarray(np.arange(6).reshape(2, 3).T)}
     )
+
+
+def test_a_total_has_the_same_bits_on_every_python() -> None:
+    tenths = [0.1] * 10
+    assert total_of(tenths) == 0.9999999999999999  # as `sum` on Python 3.11; on later ones it gives 1.0
+    assert total_of(iter([1e16, 1.0, -1e16])) == total_of([]) == 0.0
+    assert norm({str(k): np.float64(1e8 if k == 0 else 1.0) for k in range(11)}) == 1e8
+    assert mean([{"w": np.ones(1)}] * 10, tenths)["w"].tolist() == [1.0]
+    assert total_of([1e308, 1e308]) == math.inf

@@ -6,26 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.owner.policy import Policy
-from client.privacy.simulation import in_memory
-from client.session import Session
-from client.state import MemoryStore
-from client.tasks.learner import training_loss
-from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.learner import RulesLearner
 from client.training.evaluation import TIE_WEIGHT
+from client.training.foresight import training_loss
 from common.arrays import Arrays, group, sha256
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.fedstl import FedSTL
 from common.options import Scalar
-from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
 from deploy.simulation.grid import InProcessGrid, simulate
 from server.aggregation.clusters import assign_clusters, pool_ranges, spread_copies
 from server.record.folder import RunDirectory
 from server.run import run
-from tests.support.build import learner_of
 from tests.support.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores, world
 from tests.support.toys import CATALOGUE, configured, toy_dataset
 
@@ -162,30 +154,3 @@ def averaged(model: Arrays, replies: list[TrainReply]) -> Arrays:
     total = sum(reply.examples for reply in replies)
     names = model.keys() & replies[0].update.keys()
     return {n: model[n] - sum(r.examples / total * r.update[n] for r in replies) for n in names}
-
-
-def test_scores_are_computed_with_the_summed_counts(tmp_path: Path) -> None:
-    path = tmp_path / "catalogue.json"
-    path.write_text(CATALOGUE.to_json(), "utf-8")
-    options: dict[str, Scalar] = {"clusters": 2, "tasks__rules__count_offset": True, "federation__min_clients": 1}
-    config = configured("ifca", rounds=1, catalogue=str(path), **options)
-    parts = [toy_dataset(3), toy_dataset(4, seed=1)]
-    learners = [learner_of(config, CATALOGUE, part.units) for part in parts]
-    grid = Listening({k: _simulated(k, part) for k, part in enumerate(parts, start=1)})
-    run(grid, config, tmp_path)
-    total = learners[0].counts()["counts"] + learners[1].counts()["counts"]
-    said = dict(heard(grid, AssignReply))
-    for name, request in heard(grid, AssignRequest):
-        np.testing.assert_array_equal(request.statics["counts"], total)
-        learner = learners[int(name[-1])]
-        for key in "01":
-            model = group(key, request.models)
-            assert said[name].losses[key] == training_loss(learner, model, request.statics)
-            assert said[name].losses[key] != training_loss(learner, model, {})
-
-
-def _simulated(node: int, part: Homes) -> Session:
-    def learner(config: RunConfig, names: Vocabulary) -> RulesLearner:
-        return learner_of(config, CATALOGUE, part.units)
-
-    return Session(f"client-{node - 1}", learner, MemoryStore(), in_memory(Policy(allow_counts="clear")))

@@ -9,7 +9,7 @@ from common.wire.messages import TrainRequest
 from server.record.folder import RunDirectory
 from tests.support.asked import Asked
 from tests.support.asked import configured as asked
-from tests.support.owners import noisy, owners
+from tests.support.owners import noisy, owners, total_of
 
 pytestmark = pytest.mark.usefixtures("refused_noise")
 
@@ -47,3 +47,11 @@ def test_a_client_whose_run_accepts_noise_answers() -> None:
     client = Asked(asked("fedavg", accept_noise=True))
     client.session.train(TrainRequest(1, client.enrolled.enrolment, client.model, cost=0.01, clients=3))
     assert client.spent > 0
+
+
+def test_after_sums_a_drowned_training_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config, clients = noisy(tmp_path, "fedavg", first="ridge", rounds=3), owners(3)
+    result = clients.run(config, tmp_path)
+    assert (result.method, result.status, result.rounds_done) == ("ridge", "completed", 1)
+    assert "the run takes the sums of ridge alone, with the whole budget" in caplog.text
+    assert [*clients.spent(config).values()] == [pytest.approx(total_of(config), rel=0.01)] * 3

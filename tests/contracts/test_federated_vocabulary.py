@@ -16,6 +16,8 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, QuorumError
 from common.options import Scalar
+from common.privacy.accounts import gdp_of
+from common.tasks import names
 from common.tasks.names import NameSum
 from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import entry_text
@@ -156,13 +158,74 @@ def test_names_that_nobody_shares_are_no_vocabulary(shops: Sequence[AnyDataset],
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"task": "traffic", "method": "fedavg"}, "does not apply to the variables of task 'traffic'; name a file"),
-        ({"privacy__unit": "client", "privacy__epsilon": 8.0}, "sends names without noise"),
+        (
+            {"task": "traffic", "method": "fedavg"},
+            "does not apply to the variables of task 'traffic', which have more than names; name a file",
+        ),
+        ({"privacy__unit": "client", "privacy__trust": "local"}, "needs noise of helpers on sums of names"),
+        ({"privacy__unit": "record", "model": "paper"}, "needs noise of helpers on sums of names"),
+        ({"privacy__unit": "client", "privacy__name_share": 0.0}, "needs noise of helpers on sums of names"),
+        (
+            {"privacy__unit": "client", "privacy__name_share": 0.6, "privacy__metric_share": 0.4},
+            "leave nothing for updates",
+        ),
     ],
 )
 def test_runs_without_such_a_vocabulary_are_refused(options: dict[str, Scalar], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         configured(**options)
+
+
+NOISED: dict[str, Scalar] = {
+    "method": "ridge",
+    "privacy__unit": "client",
+    "privacy__epsilon": 10.0,
+    "privacy__name_share": 0.6,
+    "privacy__trust": "helpers",
+}
+
+
+@pytest.fixture
+def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few clients drown the noise."""
+    monkeypatch.setattr(names, "MOST_NOISED_NAMES", 3)
+    monkeypatch.setattr(names, "NOISED_BUCKETS", 1 << 13)
+
+
+@pytest.mark.usefixtures("few_names")
+def test_noise_on_names_is_charged_and_hides_those_of_one_client(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    rows = "user,session,item,timestamp"
+    clients = []
+    for client in range(48):
+        items = ["tea", "rake", f"only-in-{client}"]
+        clicks = [f"u{n % 3},{n},{items[(n + k) % 3]},{1000 * n + k}" for n in range(6) for k in range(3)]
+        (tmp_path / "c.csv").write_text("\n".join([rows, *clicks]) + "\n")
+        clients.append(read_all("sessions", str(tmp_path / "c.csv")))
+    sessions, _ = open_sessions(clients)
+    config = configured(**NOISED)
+    with open_helpers(config) as helpers, InProcessGrid(sessions, 0, helpers=helpers) as grid:
+        result = run(grid, config, tmp_path)
+    assert (result.status, items_of(tmp_path)) == ("completed", ["rake", "tea"])
+    ledger = sessions[1].releaser.budget.ledger(config.privacy)
+    spent, total = ledger.spent_in("toy"), gdp_of(10.0, config.privacy.delta)
+    assert spent == pytest.approx(total, rel=1e-3), "the sums of names and of the closed form have the whole budget"
+    assert spent <= total
+    assert result.privacy.uncovered[-2].startswith(
+        "names: a server that lies about frequent hash buckets learns which of"
+    )
+    written = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file() and file.name != "c.csv")
+    assert b"only-in-" not in written
+    assert "only-in-" not in caplog.text
+
+
+def test_noise_that_hides_all_names_is_refused_before_they_are_sent(
+    shops: Sequence[AnyDataset], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"noise would hide all names: \d+ clients must have .* 4 are here"):
+        simulate_clients(configured(**NOISED), shops, tmp_path)
 
 
 @pytest.mark.parametrize("task", ["rules", "sessions", "ratings", "markets"])

@@ -36,7 +36,6 @@ VISITORS = demo_visitors(0, 5, seed=0)
 def config(**options: Scalar) -> RunConfig:
     flat: dict[str, Scalar] = {"task": "sessions", "method": "fedga", "rounds": 2, "run-id": "toy"}
     flat |= {"tasks.sessions.hidden": 8, "tasks.sessions.loss": "sampled", "tasks.sessions.negatives": 16}
-    flat["tasks.sessions.count-offset"] = False
     return parse(flat | {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()})
 
 

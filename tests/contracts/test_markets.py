@@ -40,14 +40,6 @@ def test_the_default_model_matches_its_baseline_and_exceeds_popularity(tmp_path:
     assert metrics["mrr20"] > 1.2 * metrics["degree_mrr20"]
 
 
-def test_summed_counts_help_new_items(tmp_path: Path) -> None:
-    cold: dict[str, Scalar] = {"tasks__markets__protocol": "cold", "tasks__markets__test_share": 0.2, "rounds": 10}
-    alone = trained(tmp_path / "alone", **cold).metrics
-    shared = trained(tmp_path / "shared", **cold, tasks__markets__count_offset=True).metrics
-    assert shared["ndcg20"] > alone["ndcg20"] + 0.05
-    assert shared["shared_ndcg20"] > alone["degree_ndcg20"]
-
-
 def test_stacked_clients_equal_single_clients(tmp_path: Path) -> None:
     results = [
         simulate_clients(

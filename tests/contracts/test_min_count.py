@@ -38,7 +38,7 @@ def of_toys(folder: Path, least: int) -> RunConfig:
 
 def homes_of(config: RunConfig, number: int) -> list[Ints]:
     """Return the ids of the triples of each home's training rules."""
-    started, found = ease.start(CATALOGUE, False), []
+    started, found = ease.sizes(CATALOGUE, False), []
     for home in toy_dataset(number).units:
         rows = build_learner(config, Homes((home,), CATALOGUE)).statistics(started)
         found.append(np.flatnonzero(expand(rows, ease.template(started))[ease.USED]))

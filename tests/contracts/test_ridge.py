@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
 from client.tasks.rules.inference import recommend
-from client.tasks.rules.lists import ListOptions
+from client.tasks.rules.lists import ListOptions, gained
 from client.tasks.sessions.data.visitors import Visitor, Visits
 from client.tasks.sessions.inference import next_items
 from client.tasks.traffic.data.series import Sensors
@@ -28,7 +28,6 @@ from client.tasks.traffic.sensor import with_federated_ridge
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.contribution import Contribution
 from common.errors import ConfigError, QuorumError
 from common.options import Scalar
 from common.privacy.accounts import gdp_of
@@ -42,8 +41,8 @@ from common.tasks.rules import ease
 from common.tasks.sessions import slist
 from common.tasks.sessions.vocabulary import Items, demo_items
 from common.tasks.traffic import shared_ridge
-from common.tasks.traffic.counts import LAGS, NOISE, SUMS
-from deploy.simulation.grid import InProcessGrid, simulate
+from common.tasks.traffic.autocovariances import LAGS, NOISE, SUMS
+from deploy.simulation.grid import InProcessGrid, simulate, simulate_clients
 from deploy.tasks.rules.model_service import export
 from deploy.tasks.spec import TrainedRun
 from deploy.tasks.traffic.model_service import split_pooled
@@ -89,7 +88,8 @@ def test_a_run_ends_with_its_last_sum(tmp_path: Path) -> None:
     assert float(solved[ease.STRENGTH].item()) in [pytest.approx(strength) for strength in ease.STRENGTHS]
 
 
-def test_recommendations_come_from_the_solution(tmp_path: Path) -> None:
+def test_recommendations_come_from_the_solution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("client.tasks.rules.lists.LEAST", -100.0)  # no rule of the toy homes is likely
     (tmp_path / "catalogue.json").write_text(CATALOGUE.to_json(), "utf-8")
     config = configured("ridge", rounds=3, catalogue=str(tmp_path / "catalogue.json"))
     simulate(config, toy_dataset(12), tmp_path)
@@ -97,15 +97,20 @@ def test_recommendations_come_from_the_solution(tmp_path: Path) -> None:
     home = toy_dataset(12).units[2]
     answers, _ = recommend(config, CATALOGUE, saved, home, ListOptions(10_000))
     devices, triples = {device.name: device.entity for device in home.devices}, []
+    names, gains = [*devices], gained(np.zeros((len(devices),) * 2 + (4,)), home, home.rules)
+    expected = []
     for answer in answers:
         relation = CATALOGUE.relations.index(f"{answer.trigger_state} → {answer.action}")
         pair = devices[answer.trigger_device_id] * len(CATALOGUE.entities) + devices[answer.action_device_id]
         triples.append(pair * len(CATALOGUE.relations) + relation)
+        expected.append(gains[names.index(answer.trigger_device_id), names.index(answer.action_device_id), relation])
     types = [devices[device.name] for device in home.devices]
     mine = [(types[u] * len(CATALOGUE.entities) + types[v]) * len(CATALOGUE.relations) + r for u, v, r in home.rules]
-    found = ease.logits(solved, np.array(triples), np.array(mine))
-    assert len(set(found.tolist())) > 5
-    assert found[0] == found.max(), "the best of the solution comes first; the list is spread over devices after it"
+    found = ease.logits(solved, np.array([*triples, *mine]), np.array(mine))[: len(triples)]
+    scores = [answer.score for answer in answers]
+    assert len(set(scores)) > 2
+    assert scores == sorted(scores, reverse=True)
+    assert scores == pytest.approx(1 / (1 + np.exp(-(found + expected))), abs=0.006)
 
 
 def test_rules_in_closed_form_are_not_exported() -> None:
@@ -139,7 +144,7 @@ def test_secure_sums_have_the_solution_of_plaintext(tmp_path: Path) -> None:
 
 
 def test_owners_opt_in_to_statistics_in_plaintext(tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match=r"sending counts in plaintext \(allow-counts = summed\)"):
+    with pytest.raises(QuorumError, match=r"sending statistics in plaintext \(allow-counts = summed\)"):
         SumFederation(tmp_path, policy=POLICY).run(summed("ridge", "local"))
 
 
@@ -370,13 +375,11 @@ def test_forecasts_of_sensors_come_from_the_solution_and_their_baseline_does_not
     [
         ({"task": "traffic", "model": "paper"}, "set model=default and tasks.traffic.ridge=chosen"),
         ({"task": "traffic", "tasks.traffic.ridge": "none"}, "set model=default and tasks.traffic.ridge=chosen"),
-        ({"task": "traffic", "tasks.traffic.count-offset": True}, "remove tasks.traffic.count-offset=true"),
         (
             {"task": "rules", "algorithm.ridge.strength": 1e-9},
             "1e-09 leaves singular matrices; set 0, or at least 0.001",
         ),
         ({"task": "rules", "training.weighting": "examples"}, "remove training.weighting=examples"),
-        ({"task": "rules", "tasks.rules.count-offset": True}, "remove tasks.rules.count-offset=true"),
         (
             {"task": "rules", "method": "bgtplanner", "planner.inner": "ridge", "privacy.unit": "client"},
             "learns from the rewards of many rounds, and method ridge has 1 round; set method=ridge",
@@ -441,13 +444,14 @@ def test_masks_do_not_change_the_solution_of_ratings_and_markets(task: str, sour
         ("ratings", {neighbours.ITEMS: np.arange(neighbours.MOST_MASKED_ITEMS)}, {}),
         ("markets", {blend.ITEMS: np.arange(blend.MOST_MASKED_ITEMS)}, {}),
         ("sessions", {slist.ITEMS: np.arange(slist.MOST_MASKED_ITEMS)}, {slist.STAGE: np.ones(1, np.int64)}),
-        ("rules", {ease.TRIPLES: np.arange(ease.MOST_TRIPLES)}, {}),
+        ("rules", dict.fromkeys((ease.TRIPLES, ease.PAIRS), np.arange(ease.MOST_TRIPLES)), {}),
     ],
 )
 @pytest.mark.parametrize("columns", [0, 1])
 def test_the_largest_statistics_fit_a_secure_sum(task: str, items: Arrays, started: Arrays, columns: int) -> None:
     form, vocabulary = closed_form_of(task), read_all(task, "demo").vocabulary
-    limited = form.limit_masked(form.start(vocabulary, TASKS[task].options(), False), columns)
+    config = parse({"method": "ridge", "task": task})
+    limited = form.limit_masked(form.start(config.task_run(TASKS[task], vocabulary)), columns)
     chosen = {name: a[: next(a[-1] for n, a in limited.items() if n.endswith("_sizes"))] for name, a in items.items()}
     sent = form.template({**limited, **chosen, **started})
     numbers = sum(a.size for a in (widen(sent) if columns else sent).values())
@@ -461,17 +465,17 @@ class KilledError(BaseException):
 @pytest.mark.parametrize("trust", ["local", "helpers"])
 def test_a_solve_that_was_killed_is_repeated(trust: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sum is closed once: helpers do not open it again, and no client is in it twice."""
-    found, config, solve, calls = {}, summed("ridge", trust), RidgeStep.statics, []
+    found, config, solve, calls = {}, summed("ridge", trust), RidgeStep.step, []
 
-    def killed(self: RidgeStep, at: RoundContext, total: Contribution) -> Arrays:
+    def killed(self: RidgeStep, at: RoundContext, *rest: Any) -> Any:
         calls.append(at.number)
-        solved = solve(self, at, total)
+        solved = solve(self, at, *rest)
         if calls.count(at.number) == 1 and at.number == 2:
             raise KilledError
         return solved
 
     for name, step in (("whole", solve), ("killed", killed)):
-        monkeypatch.setattr(RidgeStep, "statics", step)
+        monkeypatch.setattr(RidgeStep, "step", step)
         federation = SumFederation(tmp_path / name, policy=POLICY.model_copy(update=ALLOWED))
         if name == "killed":
             with pytest.raises(KilledError):
@@ -508,3 +512,13 @@ def test_a_reply_beyond_the_bound_is_left_out_and_its_client_is_named(tmp_path: 
     (tmp_path / "others").mkdir()
     run(InProcessGrid(others, 5), settings(tmp_path / "others", "ridge"), tmp_path / "others")
     np.testing.assert_allclose(gram(solution(tmp_path)), gram(solution(tmp_path / "others")), atol=1e-5)
+
+
+def test_statistics_of_many_records_are_within_the_bound(tmp_path: Path) -> None:
+    whole = read_all("rules", "demo:0-46")
+    parts = [replace(whole, units=units) for units in (whole.units[:40], *((home,) for home in whole.units[40:]))]
+    (tmp_path / "catalogue.json").write_text(whole.vocabulary.to_json(), "utf-8")
+    config = configured("ridge", rounds=3, catalogue=str(tmp_path / "catalogue.json"))
+    simulate_clients(config, parts, tmp_path)
+    rounds = [event for event in RunDirectory(tmp_path, config.run_id).events() if isinstance(event, RoundEvent)]
+    assert [(one.answered, one.refused) for one in rounds] == [(7, {})] * 3

@@ -28,10 +28,6 @@ def damaged() -> RecordDict:
     return record
 
 
-def oversized() -> RecordDict:
-    return RecordDict({**encode(reply_of("cyd")), "more": ConfigRecord({"blob": bytes(8_000_000)})})
-
-
 def with_value(value: float) -> Arrays:
     return {**reply_of("cyd").update, "predictor.b": np.array([value], np.float32)}
 
@@ -57,7 +53,6 @@ FAILURES: dict[str, tuple[Callable[[], TrainReply | RecordDict], str]] = {
     "more steps than requested": (lambda: reply_of("cyd", steps=4000), "4000 local steps on 12 records; at most"),
     "more records than enrolled": (lambda: reply_of("cyd", examples=2**63 - 1), "at most 3 on 12 are possible"),
     "implausible loss": (lambda: reply_of("cyd", loss=1.7e308), "invalid reply: loss 1.7e+308"),
-    "oversized": (oversized, "reply of 8.0 MB, at most 1.0 MB can be needed"),
     "wrong schema": (
         lambda: with_schema(1),
         f"schema version 1 differs from {SCHEMA} here; update the older side",

@@ -66,10 +66,8 @@ def test_a_step_is_taken_back_in_both_ways_alike(tmp_path: Path) -> None:
     for is_streamed in (False, True):
         server, watch = Server("fedavg"), LossWatch()
         watch.record(1.0)
+        server.change(norm_bound=0.0)
         server.watch(watch)
-        server.strategy.config = server.config.model_copy(
-            update={"federation": server.config.federation.model_copy(update={"norm_bound": 0.0})}
-        )
         far = message_of("cyd", reply_of("cyd", update={n: a * 0 + 50 for n, a in MODEL.items()}))
         messages = [*good("ann", "bob", "dee"), far]
         server.round(*(taken(server, messages, tmp_path) if is_streamed else messages))

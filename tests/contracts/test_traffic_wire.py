@@ -7,7 +7,6 @@ import pytest
 from flwr.app import Message
 from flwr.common.serde import message_to_proto
 
-from client.owner.policy import Policy
 from client.state import MemoryStore
 from client.tasks.traffic.data.series import Series, split_series
 from common.options import Scalar
@@ -24,7 +23,7 @@ METHODS = ("fedavg", "fedprox", "fedrep", "ditto", "local", "ifca", "fedstl")
 def messages(method: str, folder: Path, **options: Scalar) -> tuple[Listening, bytes]:
     """Return all messages of a run of three sensors, and their bytes."""
     config = road_config(method, **options)
-    grid = road_grid([MemoryStore() for _ in SENSORS], Listening, Policy(allow_counts="clear"))
+    grid = road_grid([MemoryStore() for _ in SENSORS], Listening)
     run(grid, config, folder)
     assert len(grid.asked) == len(grid.answered) > 10
     assert not any(message.has_error() for message in grid.answered)
@@ -63,10 +62,7 @@ def alone_in(grid: Listening, readings: np.ndarray) -> int:
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [
-        *((method, {"model": model}) for method in METHODS for model in ("default", "paper")),
-        ("fedstl", {"tasks__traffic__count_offset": True}),
-    ],
+    [(method, {"model": model}) for method in METHODS for model in ("default", "paper")],
 )
 def test_no_message_contains_a_reading(method: str, options: dict[str, Scalar], tmp_path: Path) -> None:
     grid, haystack = messages(method, tmp_path, **options)

@@ -9,6 +9,8 @@ import pytest
 
 from client.data.read import read_all
 from client.tasks.registry import CLIENT_TASKS
+from common.config.parse import parse
+from deploy.simulation.grid import simulate
 from deploy.superlink.superlink import free_port
 
 HEAVY = ("torch", "torch_geometric", "sklearn", "scipy", "pandas", "pyarrow", "flwr", "matplotlib")
@@ -22,7 +24,7 @@ for words in json.loads(sys.argv[1]):
         runpy.run_module("deploy.cli", run_name="__main__")
     except SystemExit as exit:
         assert not exit.code, (words, exit.code)
-    imported[words] = sorted({name.partition(".")[0] for name in sys.modules})
+    imported[words] = sorted({name.partition(".")[0] for name in sys.modules} | {"torch._C"} & {*sys.modules})
 print(json.dumps(imported), file=sys.stderr)
 """
 
@@ -63,6 +65,22 @@ def test_a_light_command_imports_nothing_heavy(tmp_path: Path) -> None:
     imported = run(tmp_path, *LIGHT)
     assert [*imported] == [*LIGHT]
     assert {words: names & {*HEAVY} for words, names in imported.items() if names & {*HEAVY}} == {}
+
+
+def test_a_model_of_sums_answers_without_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path))
+    commands = []
+    for options in OPTIONS:
+        task, solved = options["task"], {"method": "ridge", "rounds": 3, "federation.min-clients": 1}
+        dataset = read_all(task, "demo:0-2")
+        simulate(parse({**options, **solved, "run-id": task}), dataset, tmp_path)
+        if task != "traffic":
+            item = f" --item {dataset.vocabulary.items[0]}" if task == "markets" else ""
+            commands.append(f"recommend --run {task} --data demo:0-2{item}")
+    imported = run(tmp_path, *commands)
+    assert {
+        words: names & {"flwr", "torch._C"} for words, names in imported.items() if names & {"flwr", "torch._C"}
+    } == {}
 
 
 def test_the_live_page_imports_nothing_heavy(tmp_path: Path) -> None:

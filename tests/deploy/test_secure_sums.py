@@ -48,28 +48,6 @@ def test_sums_without_noise_train_the_model_of_single_replies(
         np.testing.assert_allclose(opened[name], local[name], atol=1e-5)
 
 
-def test_models_start_from_opened_counts_as_from_plain_ones(tmp_path: Path) -> None:
-    for trust in ("local", "helpers"):
-        policy = POLICY.model_copy(update={"allow_counts": "summed" if trust == "helpers" else "clear"})
-        SumFederation(tmp_path / trust, policy=policy).run(summed(trust=trust, **{"tasks__rules__count-offset": True}))
-    local, opened = model_of(tmp_path / "local"), model_of(tmp_path / "helpers")
-    assert local.keys() == opened.keys()
-    for name in local:
-        np.testing.assert_allclose(opened[name], local[name], atol=1e-5)
-
-
-def test_noised_counts_take_their_share_of_the_budget(tmp_path: Path) -> None:
-    federation, config = SumFederation(tmp_path), noised(**{"tasks__rules__count-offset": True})
-    result = federation.run(config)
-    assert result.privacy.epsilon_spent_max == pytest.approx(50.0, rel=1e-6)
-    for session in federation.sessions.values():
-        counts, *rounds = session.releaser.budget.ledger(config.privacy).entries()
-        assert (counts.slot.kind, counts.slot.round, len(rounds)) == ("counts", 0, 3)
-        assert counts.terms.cost == pytest.approx(sum(entry.terms.cost for entry in rounds), rel=0.05)
-    model = model_of(tmp_path)
-    assert model["counts_noise"].item() > 0
-
-
 @pytest.mark.parametrize("method", ["fedavg", "fedrule"])
 def test_releases_to_noised_sums_are_charged_under_their_trust(method: str, tmp_path: Path) -> None:
     federation, config = SumFederation(tmp_path), noised(method=method)
@@ -167,8 +145,7 @@ def test_a_sum_too_small_for_an_owner_is_refused(tmp_path: Path) -> None:
 
 
 def simulated(settings: Callable[..., RunConfig], runs: Path, noise_seed: int | None = None, **options: Any) -> Result:
-    counts = {"tasks__rules__count-offset": False}
-    named = {"privacy__trust": "helpers", "secure-sums__min-sum": MIN_SUM, **counts, **options}
+    named = {"privacy__trust": "helpers", "secure-sums__min-sum": MIN_SUM, **options}
     return simulate(settings("fedavg", **named), toy_dataset(4), runs, noise_seed=noise_seed)
 
 

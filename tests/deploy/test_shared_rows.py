@@ -46,7 +46,7 @@ def test_the_model_has_the_bits_of_whole_tables_with_any_workers_and_after_a_kil
     monkeypatch.setattr(MemoryStore, "save", noted)
     with killed_at() as steps:
         through = trained(tmp_path / "through")
-    assert len(short) == 3 * 2 * BLOCK
+    assert len(short) == 3 * HOMES
     assert trained(tmp_path / "two", 2) == through
     with killed_at(len(steps.names) - steps.names[::-1].index("commit")):  # in the last round
         trained(tmp_path / "killed", 2)

@@ -16,7 +16,7 @@ from server.record.result import Result
 
 def trained(tmp_path: Path, data: str, repair: str = "auto", *, alone: bool = True) -> Result:
     """Return the result of a run whose clients share sums of their past; if `alone`, compared with each client alone."""
-    options = {"tasks.traffic.count-offset": True, "federation.min-clients": 1, "federation.wait": 1}
+    options = {"federation.min-clients": 1, "federation.wait": 1}
     options |= {"tasks.traffic.repair": repair, "tasks.traffic.history": 30, "tasks.traffic.hidden": 8}
     config = parse({"task": "traffic", "method": "fedstl", "rounds": 2, "run-id": "r1", **options})
     parts = partition(read_all("traffic", data), 0)

@@ -18,11 +18,6 @@ from tests.support.sum_runs import summed
         ("local", {}, "local sends no updates"),
         ("fedavg", {"privacy__unit": "client", "privacy__mechanism": "laplace"}, "mechanism=laplace"),
         ("fedavg", {"privacy__unit": "record", "privacy__metric-share": 0.1}, "metric-share is noise of helpers"),
-        (
-            "fedavg",
-            {"privacy__unit": "record", "tasks__rules__count-offset": True},
-            "privacy.unit=record covers no counts",
-        ),
     ],
 )
 def test_runs_that_need_single_replies_are_refused(method: str, options: dict[str, Any], reason: str) -> None:

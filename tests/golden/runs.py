@@ -36,14 +36,9 @@ NOISE = {
 }
 EQ3 = ("--set", "algorithm.fedrule.control=eq3", "--set", "training.optimizer=sgd")
 VARIANTS = {
-    "rules-counts": ("rules", "fedrule", "--set", "tasks.rules.count-offset=true"),
-    "sessions-counts": ("sessions", "fedga", "--set", "tasks.sessions.count-offset=true"),
     "sessions-tagnn": ("sessions", "fedga", "--set", "tasks.sessions.network=tagnn", "--set", "model=paper"),
-    "traffic-counts": ("traffic", "fedstl", "--set", "tasks.traffic.count-offset=true"),
     "traffic-difference": ("traffic", "fedstl", "--set", "tasks.traffic.property=calibrated"),
     "ratings-paper-items": ("ratings", "fedavg", "--set", "tasks.ratings.items=paper", "--set", "model=paper"),
-    "markets-counts": ("markets", "fedavg", "--set", "tasks.markets.count-offset=true"),
-    "markets-noised-counts": ("markets", "", "--rounds", "2"),
     "markets-spe": ("markets", "fedavg", "--set", "tasks.markets.network=spe", "--set", "model=paper"),
     "markets-siamese": ("markets", "fedavg", "--set", "tasks.markets.network=siamese", "--set", "model=paper"),
     "markets-kappa": ("markets", "pfgnn", "--set", "model=paper", "--set", "algorithm.pfgnn.exchange=kappa"),

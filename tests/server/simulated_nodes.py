@@ -24,18 +24,14 @@ class World:
         answers: dict[int, Answer],
         online: Callable[[float], Iterable[int]] | None = None,
         wait: float = 10.0,
-        poll_cap: float = 0.0,
     ) -> None:
         self.answers, self.now, self.invited, self.naps = answers, 0.0, list[int](), list[float]()
-        self.poll_caps = list[float]()
         self.online = online or (lambda now: answers)
         self.explained: list[tuple[int, str]] = []
         """Nodes that were sent the reason of their refusal."""
         self.slow: dict[int, float] = {}
         """Node -> second from which it can answer."""
-        self.enrolment = Enrolment(
-            INVITATION, wait, self.ask, clock=lambda: self.now, sleep=self.sleep, poll_cap=poll_cap
-        )
+        self.enrolment = Enrolment(INVITATION, wait, self.ask, clock=lambda: self.now, sleep=self.sleep)
 
     def ask(self, messages: list[Message], seconds: float) -> Iterable[Message]:
         nodes = [message.metadata.dst_node_id for message in messages]
@@ -44,13 +40,12 @@ class World:
         for message in messages:
             node = message.metadata.dst_node_id
             request = decode(EnrolRequest, message.content)
-            plain = replace(request, refusal="", poll_cap=0.0)
+            plain = replace(request, refusal="")
             assert (plain, message.metadata.message_type) == (INVITATION, ENROL)
             if request.refusal:
                 self.explained.append((node, request.refusal))
                 continue
             self.invited.append(node)
-            self.poll_caps.append(request.poll_cap)
             if self.slow.get(node, 0.0) > self.now:
                 continue
             answer = self.answers[node]

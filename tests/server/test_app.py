@@ -25,7 +25,7 @@ def test_an_upload_takes_at_most_its_configured_time_and_at_most_a_round(
     def stop(grid: Grid, given: float) -> None:
         raise RuntimeError(f"{given:g} s")
 
-    monkeypatch.setattr("server.run.prompt_pull", stop)
+    monkeypatch.setattr("server.run.connect", stop)
     monkeypatch.setattr(server_app, "close_to_others", lambda: None)  # changes the whole process
     monkeypatch.chdir(tmp_path)
     nobody: Any = None

@@ -26,20 +26,12 @@ NOISY = [
 ]
 HELD_OUT = "which records are held out for testing"
 ITEMS: dict[str, Scalar] = {"task": "ratings", "model": "paper", "tasks.ratings.items": "paper"}
-USERS: dict[str, Scalar] = {
-    "task": "markets",
-    "tasks.markets.count-offset": True,
-    "tasks.markets.count-epsilon": 8.0,
-    "tasks.markets.protocol": "users",
-}
 
 # keys of `statement(...).uncovered` at commit 48d3a75, and `copies` wherever noise is charged
 BEFORE: list[tuple[dict[str, Scalar], list[str]]] = [
     ({}, PLAIN),
-    ({"tasks.rules.count-offset": True}, ["counts that models start from", *PLAIN]),
     ({"method": "fedstl", "task": "traffic"}, ["parameters of inferred properties", *PLAIN]),
     (ITEMS, ["item ids", *PLAIN]),
-    (USERS, [HELD_OUT, *PLAIN, "copies"]),
     ({"privacy.unit": "client"}, NOISY),
     ({"privacy.unit": "client", "privacy.mechanism": "privunit"}, NOISY),
     ({**ITEMS, "privacy.unit": "client"}, ["item ids", *NOISY]),

@@ -21,7 +21,7 @@ BARE: dict[str, dict[str, Scalar]] = {
 """Method -> the fewest options with which it is valid."""
 
 
-RUN_OPTIONS = {"task", "rounds", "seed", "model", "evaluate-every", "catalogue", "resume", "run-id"}
+RUN_OPTIONS = {"task", "rounds", "seed", "first", "model", "evaluate-every", "catalogue", "resume", "run-id"}
 
 
 def method_options(method: str, options: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -8,11 +8,17 @@ import numpy as np
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import HelperState, book_in_memory, open_book
 from common.arrays import Array, Ints
-from common.secure.cards import HelperCard, HelperRoster
+from common.secure.cards import HelperRoster, NodeCard
 from common.secure.masking import box_context, dtype_of, expand, seal
+from common.secure.members import simulated_key
 from common.secure.terms import SumTerms
 from common.wire.messages import HelperRequest, OpenReply, OpenRequest, PrepareReply, PrepareRequest
-from tests.support.helpers import node_keys, terms
+from tests.support.helpers import members, node_keys, terms
+
+CLIENTS = tuple(f"client-{n:03}" for n in range(64)) + tuple(f"client-{n}" for n in range(8))
+"""Names of all clients of tests with such helpers."""
+
+LINES = [one.line for one in members(*CLIENTS).members]
 
 
 def seed_of(client: str, helper: str) -> bytes:
@@ -23,18 +29,19 @@ def seed_of(client: str, helper: str) -> bytes:
 class Upload:
     """Masked vector of one client and its boxes, in the order of the roster."""
 
-    def __init__(self, client: str, vector: Ints, about: SumTerms, roster: HelperRoster) -> None:
+    def __init__(self, client: str, vector: Ints, about: SumTerms, roster: HelperRoster, signer: str = "") -> None:
         self.client, self.vector = client, vector
         masked = vector.astype(dtype_of(about.bits))
         for card in roster.cards:
             masked = masked + expand(seed_of(client, card.name), about.size, about.bits)
-        self.masked, self.sealed = masked, [box_of(client, card, about) for card in roster.cards]
+        self.masked, self.sealed = masked, [box_of(client, card, about, signer) for card in roster.cards]
 
 
-def box_of(client: str, card: HelperCard, about: SumTerms) -> str:
+def box_of(client: str, card: NodeCard, about: SumTerms, signer: str = "") -> str:
     """Return the sealed seed of a client for one helper."""
     place = (about.run, about.round, about.channel, client, card.name, about.digest, about.roster)
-    return seal(seed_of(client, card.name), card.helper_key, box_context(*place))
+    context, seed = box_context(*place), seed_of(client, card.name)
+    return seal(seed + simulated_key(signer or client).sign(about.run, context, seed), card.raw_key, context)
 
 
 class Helpers:
@@ -52,7 +59,7 @@ class Helpers:
         self.roster = HelperRoster.read(cards, "toy")
 
     def terms(self, **changed: object) -> SumTerms:
-        return terms(**{"roster": self.roster.digest, **changed})
+        return terms(**{"roster": self.roster.digest, "members": members(*CLIENTS).digest, **changed})
 
     def upload(self, about: SumTerms, vectors: Sequence[Ints]) -> list[Upload]:
         return [Upload(f"client-{n:03}", vector, about, self.roster) for n, vector in enumerate(vectors)]
@@ -73,7 +80,7 @@ class Helpers:
 
 def prepare(desk: HelperService, about: SumTerms, uploads: Sequence[Upload], number: int = 0) -> PrepareReply:
     sealed = [upload.sealed[number] for upload in uploads]
-    return desk.prepare(PrepareRequest(about.to_json(), [upload.client for upload in uploads], sealed))
+    return desk.prepare(PrepareRequest(about.to_json(), [upload.client for upload in uploads], sealed, LINES))
 
 
 def open_sum(desk: HelperService, about: SumTerms, uploads: Sequence[Upload]) -> OpenReply:

@@ -16,10 +16,10 @@ from deploy.simulation.grid import simulate
 from tests.support.asgi_client import AsgiClient
 
 TASKS: dict[str, dict[str, Scalar]] = {
-    "rules": {"method": "fedrule", "tasks.rules.count-offset": True},
-    "sessions": {"method": "fedavg", "tasks.sessions.hidden": 8, "tasks.sessions.count-offset": True},
+    "rules": {"method": "fedrule"},
+    "sessions": {"method": "fedavg", "tasks.sessions.hidden": 8},
     "ratings": {"method": "fedavg"},
-    "markets": {"method": "fedavg", "tasks.markets.count-offset": True},
+    "markets": {"method": "fedavg"},
     "traffic": {"method": "fedavg", "tasks.traffic.history": 48, "tasks.traffic.hidden": 4},
 }
 DATA = {

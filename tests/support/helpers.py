@@ -6,7 +6,8 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from common.secure.cards import HelperCard, HelperRoster, make_card
+from common.secure.cards import HelperRoster, NodeCard, make_card
+from common.secure.members import MemberList, simulated_key
 from common.secure.terms import SumTerms
 
 TERMS: dict[str, Any] = {
@@ -24,6 +25,7 @@ TERMS: dict[str, Any] = {
     "min_sum": 2,
     "layout": (("update", 6),),
     "roster": "0" * 64,
+    "members": "0" * 64,
 }
 """Valid fields of terms."""
 
@@ -40,13 +42,25 @@ def exchange_key(number: int) -> X25519PrivateKey:
 
 
 @cache  # signatures are random
-def card(number: int = 0, run: str = "toy", name: str = "") -> HelperCard:
+def card(number: int = 0, run: str = "toy", name: str = "") -> NodeCard:
     """Return the signed card of helper `number`: keys are equal in every call."""
-    return make_card(name or f"helper-{number}", run, node_keys(number + 1)[number], exchange_key(number))
+    return make_card(name or f"helper-{number}", run, node_keys(number + 1)[number], exchange_key(number).public_key())
 
 
 def roster(number: int = 2, run: str = "toy") -> HelperRoster:
     return HelperRoster(tuple(card(n, run) for n in range(number)))
+
+
+@cache
+def members(*names: str, run: str = "toy") -> MemberList:
+    """Return a list of clients with simulated keys."""
+    return MemberList(tuple(simulated_key(name).member(name, run) for name in names))
+
+
+@cache
+def cards_of(*names: str, run: str = "toy") -> list[str]:
+    """Return the cards of `members`."""
+    return [simulated_key(name).card(name, run) for name in names]
 
 
 def terms(**changed: Any) -> SumTerms:

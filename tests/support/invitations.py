@@ -22,7 +22,12 @@ def make_toy_invitation(folder: Path, server: str = "train.example.org:9092", **
 
 
 def write_changed(invitation: Invitation, path: Path, **changes: Any) -> Path:
-    """Write the file of an invitation with other values; None removes a field."""
-    values = {**json.loads(invitation.to_json()), **changes}
-    path.write_text(json.dumps({key: value for key, value in values.items() if value is not None}))
+    """Write the file of an invitation with other values, or terms; None removes a field."""
+    values = json.loads(invitation.to_json())
+    for key, value in changes.items():
+        of = values["terms"] if key in values["terms"] else values
+        of[key] = value
+        if value is None:
+            del of[key]
+    path.write_text(json.dumps(values))
     return path

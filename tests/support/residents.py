@@ -10,9 +10,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from client.node.failures import Server
-from client.node.resident import Polling, run_resident
-
-EAGER = Polling(first=0.001, cap=0.02)
+from client.node.resident import Answer, run_resident
 
 
 def app_of(train: Callable[[Message, Context], Message]) -> ClientApp:
@@ -37,16 +35,17 @@ def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
 class RunningResident:
     """A resident client in a thread of this process."""
 
-    def __init__(self, app: ClientApp, address: str, **options: Any) -> None:
+    def __init__(self, app: Answer, address: str | Server, **options: Any) -> None:
         self.stop, self.events = threading.Event(), list[str]()
         self.error: Exception | None = None
-        options = {"polling": EAGER, "random": Random(0), **options}
+        options = {"random": Random(0), **options}
         self.thread = threading.Thread(target=self._run, args=(app, address, options), daemon=True)
         self.thread.start()
 
-    def _run(self, app: ClientApp, address: str, options: dict[str, Any]) -> None:
+    def _run(self, app: Answer, address: str | Server, options: dict[str, Any]) -> None:
         try:
-            run_resident(app, Server(address), stop=self.stop, on_event=self.events.append, **options)
+            server = address if isinstance(address, Server) else Server(address)
+            run_resident(app, server, stop=self.stop, on_event=self.events.append, **options)
         except Exception as error:
             self.error = error
 

@@ -66,6 +66,12 @@ class Server:
         """Prepare to take the replies of a round as they arrive."""
         self.intake.open(RoundContext(self.strategy.config, self.strategy.state), [*NODES])
 
+    def change(self, **federation: Any) -> None:
+        """Continue with other options of `[federation]`."""
+        options = self.config.federation.model_copy(update=federation)
+        self.config = self.config.model_copy(update={"federation": options})
+        self.strategy = self.at(self.strategy.state)
+
     def watch(self, losses: LossWatch) -> None:
         """Take steps back by these losses."""
         self.strategy.observer = replace(self.strategy.observer, find_explosion=losses.find_explosion)

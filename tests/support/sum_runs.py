@@ -44,8 +44,7 @@ CONTEXT = Context(1, 1, {}, RecordDict(), {})
 def summed(method: str = "fedavg", trust: str = "helpers", **options: Scalar) -> RunConfig:
     """Return a configuration of three rounds under that trust."""
     quick = {"rounds": 3, "secure-sums__min-sum": MIN_SUM, "secure-sums__deadline": 0.1, "federation__wait": 1.0}
-    counts = {"tasks__rules__count-offset": False}  # auto sums them
-    return configured(method, **{"privacy__trust": trust, **quick, **counts, **options})
+    return configured(method, **{"privacy__trust": trust, **quick, **options})
 
 
 def noised(epsilon: float = 50.0, **options: Scalar) -> RunConfig:

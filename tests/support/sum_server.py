@@ -9,6 +9,7 @@ import numpy as np
 from flwr.app import Message
 
 from common.secure.masking import BOX
+from common.secure.members import MemberList
 from common.wire.codec import encode
 from common.wire.messages import OpenReply, PrepareReply, TrainReply
 from server.clients.roster import EnrolledClient
@@ -17,13 +18,17 @@ from server.round.method import RoundContext
 from server.round.spool import Spool
 from server.secure.helpers import HelperExchange
 from server.secure.intake import SecureIntake
+from server.secure.members import Membership
 from server.secure.store import SumStore
 from server.secure.sums import HelperSums, Opening, Upload
-from tests.support.helpers import EXACT, roster, terms
+from tests.support.helpers import EXACT, members, roster, terms
 from tests.support.strategies import Server
 from tests.support.toys import instruction
 
 BOXES = ["A" * ((BOX + 2) // 3 * 4)] * 2
+
+
+MEMBERS = members("ann", "bob")
 
 
 class SumServer(Server):
@@ -40,10 +45,12 @@ class SumServer(Server):
         self.change: Callable[[Any], Any] = lambda reply: reply
         """Returns the answer of a helper in place of a good one."""
         self.size, self._store = size, SumStore(folder / "secure", "toy")
-        self.terms = terms(size=size, layout=(("update", size),), roster=roster().digest, most=128, **EXACT)
+        self.terms = terms(
+            size=size, layout=(("update", size),), roster=roster().digest, members=MEMBERS.digest, most=128, **EXACT
+        )
         for node in range(clients):
             self.enrolment.roster.enrol(EnrolledClient(f"{node:04}", node, "toy:0", 10))
-        self._sums = HelperSums(self.config, roster(), self._helpers, self._store)
+        self._sums = HelperSums(self.config, roster(), self._membership, self._helpers, self._store)
         self.at_round = RoundContext(self.config, self.strategy.state)
         self.uploads = SecureIntake(self.config, self.enrolment, self.strategy.method, self._sums)
         self.uploads.terms = [self.terms]
@@ -58,9 +65,19 @@ class SumServer(Server):
         return cast(HelperExchange, self)
 
     @property
+    def _membership(self) -> Membership:
+        return cast(Membership, self)
+
+    members = MEMBERS
+
+    def introduce(self) -> MemberList:
+        """Return the members."""
+        return MEMBERS
+
+    @property
     def opening(self) -> Opening:
         """A new opening of the sum."""
-        return Opening(self.terms, roster(), self._helpers, self._store)
+        return Opening(self.terms, roster(), MEMBERS, self._helpers, self._store)
 
     def ask(self, requests: Mapping[str, Any], kind: str, reply: type[Any]) -> dict[str, Any]:
         """Return the answers of helpers."""

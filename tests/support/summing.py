@@ -1,5 +1,6 @@
 """Clients with homes and helpers under a server that forms secure sums of their replies."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,15 @@ from common.arrays import Arrays, Ints
 from common.config.parse import to_json
 from common.config.run import RunConfig
 from common.models import parameters
+from common.node_names import simulated_node_key
 from common.secure.layout import SumLayout
 from common.secure.quantisation import integer_clip, noise_scale
 from common.secure.terms import SumTerms
-from common.wire.messages import EnrolRequest, SumReply, TrainReply, TrainRequest
+from common.wire.messages import EnrolRequest, MembersRequest, SumReply, TrainReply, TrainRequest
 from tests.support.asked import learner
 from tests.support.build import task_model
-from tests.support.desks import Helpers, open_sum, total
+from tests.support.desks import CLIENTS, Helpers, open_sum, total
+from tests.support.helpers import cards_of
 from tests.support.toys import CATALOGUE
 
 POLICY = Policy(allow_counts="clear", min_sum=2, helpers_on_first_use=True)
@@ -46,6 +49,8 @@ class Summing:
         invitation = EnrolRequest("toy", to_json(config), CATALOGUE.to_json(), self.helpers.roster.to_json())
         self.sessions = {f"client-{k}": self._session(f"client-{k}", k, policy) for k in range(number)}
         self.enrolled = [session.enrol(invitation) for session in self.sessions.values()]
+        for session in self.sessions.values():
+            session.members(MembersRequest(self.enrolled[0].enrolment, 0, cards_of(*CLIENTS)))
 
     @property
     def first(self) -> Session:
@@ -83,4 +88,5 @@ class Summing:
         return total(uploads, [open_sum(desk, terms, uploads) for desk in self.helpers.desks])
 
     def _session(self, name: str, seed: int, policy: Policy) -> Session:
-        return Session(name, learner, MemoryStore(), in_memory(policy, lambda: np.random.default_rng(seed)))
+        key, releaser = partial(simulated_node_key, name), in_memory(policy, lambda: np.random.default_rng(seed))
+        return Session(name, learner, MemoryStore(), releaser, node_key=key)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from client.node.failures import Server
 from client.node.resident import Answer, run_resident
+from common.door.frames import MOST_VARIABLE
 from deploy.federation.processes import Child, Processes
 from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
 from deploy.keys.nodes import load_private_key, make_node_key, public_path
 from deploy.superlink.control import Control, FlowerConfig
-from deploy.superlink.guarded_superlink import VARIABLE
 from deploy.superlink.superlink import SuperLinkSettings, free_port, start_superlink
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ class Federation:
     def play(self, rounds: int) -> int:
         """Run rounds of the no-op app with one node; return their number."""
         result = self.settings.folder / f"result-{time.monotonic_ns()}.json"
-        config: FlowerConfig = {"nodes": 1, "rounds": rounds, "polling": "fedloom", "result": str(result)}
+        config: FlowerConfig = {"nodes": 1, "rounds": rounds, "result": str(result)}
         run = self.control.submit(NOOP, config)
         end = time.monotonic() + 60
         while not (status := self.control.status(run)).startswith("finished"):
@@ -65,7 +65,7 @@ def start_federation(folder: Path, *, database: bool) -> Iterator[Federation]:
         database=database,
         port=free_port(),
         control_port=free_port(),
-        environment={"PYTHONPATH": str(ROOT), VARIABLE: "1"},
+        environment={"PYTHONPATH": str(ROOT), MOST_VARIABLE: "1"},
     )
     with Processes() as processes:
         superlink = start_superlink(processes, settings)

@@ -28,7 +28,7 @@ def attempt(serving: Serving, run: TrainedRun) -> tuple[str, Export | None]:
 @pytest.mark.parametrize("noised", [False, True])
 def test_the_closed_form_of_ratings_computes_the_same(noised: bool) -> None:
     run, rng = untrained({"task": "ratings", "method": "ridge"}), np.random.default_rng(0)
-    size, solved = len(run.vocabulary.items), neighbours.start(run.vocabulary, noised)
+    size, solved = len(run.vocabulary.items), neighbours.sizes(run.vocabulary, noised)
     sums: Arrays = {neighbours.REPORT: rng.normal(size=(size, 1))}
     if not noised:
         residuals, counts = rng.normal(0, 0.3, (200, size)), np.full((size, 1), 200.0)

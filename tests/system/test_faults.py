@@ -67,7 +67,7 @@ def test_a_dead_client_costs_seconds_and_is_started_again(desk: Desk, homes: Pat
     until(lambda: "(client-2 gone since round " in up.error(), up.error)
     usual = sorted(event["seconds"] for event in desk.rounds("run"))[len(desk.rounds("run")) // 2]
     lost = [event["seconds"] for event in desk.rounds("run") if event["missing"]]
-    assert max(lost) <= 3.0 + 3 * usual, "the SuperLink itself notices after 20 s"
+    assert max(lost) <= 3.0 + max(3 * usual, 1.2), "a restart takes a core meanwhile; the SuperLink notices after 20 s"
     again.resume()
     until(lambda: desk.rounds("run")[-1]["answered"] == 3, up.error, seconds=20)
     assert up.end(signal.SIGTERM) == 128 + signal.SIGTERM

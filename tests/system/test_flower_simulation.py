@@ -35,7 +35,7 @@ def test_the_words_of_the_page_train_the_same_apps_in_a_fresh_shell(tmp_path: Pa
     app = checkout(tmp_path / "app")
     (app / ".venv").symlink_to(Path(sys.prefix))
     home = {"HOME": str(tmp_path), "FLWR_HOME": str(tmp_path / "flwr"), "FEDLOOM_STATE_DIR": str(tmp_path / "state")}
-    home |= {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    home |= {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "FEDLOOM_DATA": "demo:0-40"}
 
     def shell(text: str) -> subprocess.CompletedProcess[str]:
         command = ["/bin/bash", "-ec", text]

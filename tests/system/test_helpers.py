@@ -78,5 +78,7 @@ def test_two_helpers_open_sums_and_one_that_was_killed_gives_the_same_answer(hel
     assert 1.2 < result["deviation"] < 1.65  # the noise of both, standard deviation 2 ** .5
     for helper in (third, second):
         assert helper.end(signal.SIGTERM) == 0
-    line = re.compile(r"^\d\d:\d\d:\d\d toy · round 1 · (train|counts) · (3|4) clients · noise (0|4096)$", re.MULTILINE)
+    line = re.compile(
+        r"^\d\d:\d\d:\d\d toy · round 1 · (train|evaluate) · (3|4) clients · noise (0|4096)$", re.MULTILINE
+    )
     assert len(line.findall(second.error())) == len(line.findall(third.error())) + 2 == 4

@@ -20,6 +20,7 @@ def test_clients_join_by_invitation_and_a_revoked_key_stays_refused_after_a_rest
     served.wait_for("0 registered keys")
     address = f"127.0.0.1:{desk.port}"
     finish(desk, "invite", *HOME, "--server", address, "--out", "i.fedloom")
+    finish(desk, "invite", *HOME, "--server", address, "--out", "shop-1.fedloom", "--client", "shop-1")
 
     eve = join(desk, "eve", shard=2)
     admit(desk, eve)
@@ -28,8 +29,8 @@ def test_clients_join_by_invitation_and_a_revoked_key_stays_refused_after_a_rest
     served.wait_for("removed eve: its key was revoked")
     eve.wait_for("does not admit this node's key")
 
-    ann, bob = join(desk, "", shard=0, state="ann"), join(desk, "bob", shard=1)
-    admit(desk, ann, "shop-1")  # its owner chose no name, the server's owner does
+    ann = join(desk, "", shard=0, state="ann", invitation="shop-1")  # it admits the client, and names it
+    bob = join(desk, "bob", shard=1)
     admit(desk, bob)
     ann.wait_for("connected to")
     bob.wait_for("connected to")
@@ -53,17 +54,16 @@ def serve(desk: Desk, run: str, *words: str, rounds: int) -> Command:
     return desk.start("serve", *options, *ports, *HOME, "--set", "federation.min-replies=2", *words, folder=desk.folder)
 
 
-def join(desk: Desk, name: str, shard: int, state: str = "") -> Command:
+def join(desk: Desk, name: str, shard: int, state: str = "", invitation: str = "i") -> Command:
     options = ("--shard", f"{shard}/3", "--state-dir", state or name, *(("--name", name) if name else ()))
-    return desk.start("join", "--invite", "i.fedloom", *options, "--patience", "600", folder=desk.folder)
+    return desk.start("join", "--invite", f"{invitation}.fedloom", *options, "--patience", "600", folder=desk.folder)
 
 
-def admit(desk: Desk, client: Command, name: str = "") -> None:
+def admit(desk: Desk, client: Command) -> None:
     """Run the command that a client prints for the server's owner."""
     until(lambda: "fedloom nodes add" in client.error(), client.error)
     [line] = [line for line in client.error().splitlines() if "fedloom nodes add" in line]
-    words = shlex.split(line)[1:]
-    finish(desk, *words[:-1], name or words[-1], *HOME)
+    finish(desk, *shlex.split(line)[1:], *HOME)
 
 
 def finish(desk: Desk, *words: str) -> None:

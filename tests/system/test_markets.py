@@ -12,8 +12,8 @@ MOST_MB = 470
 
 
 def test_four_markets_train_and_a_fifth_adapts_their_model(desk: Desk) -> None:
-    """Train the task's defaults: the scorer, with noised counts of other markets."""
-    options = ("--task", "markets", "--method", "fedavg", "--data", "demo:0-4", "--clients", "4", "--rounds", "2")
+    """Train the scorer by FedAvg."""
+    options = ("--task", "markets", "--method", "fedavg", "--data", "demo:0-4", "--clients", "4", "--rounds", "1")
     up = desk.up(*options, "--run-id", "shops")
     peaks = up.peaks_of_clients()
     assert len(peaks) == 4
@@ -22,8 +22,7 @@ def test_four_markets_train_and_a_fifth_adapts_their_model(desk: Desk) -> None:
     desk.require_clean(up)
     result = up.result()
     assert (result["task"], result["method"], result["status"]) == ("markets", "fedavg", "completed")
-    assert {"mrr20", "ndcg20", "walk_mrr20", "degree_mrr20", "shared_mrr20"} <= result["metrics"].keys()
-    assert "(ε = 8, δ = 1e-05)-private for each of its users" in result["privacy"]["counts"]
+    assert {"mrr20", "ndcg20", "walk_mrr20", "degree_mrr20"} <= result["metrics"].keys()
 
     late = desk.start(
         "join", "--adapt", "shops", "--task", "markets", "--data", "demo:4-5", "--name", "late", "--state-dir", "state"

@@ -42,7 +42,7 @@ def write_ratings(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("method", "write", "most"),
     [
-        ("fedstl", write_readings, MOST_MB),
+        ("fedstl --set training.local-steps=1", write_readings, MOST_MB),
         ("fedavg --task ratings", write_ratings, MOST_MB),
         ("ridge --task ratings", write_ratings, MOST_MASKED_MB),
     ],
@@ -62,7 +62,7 @@ def test_a_resident_client_with_a_large_table_stays_small(
 def test_a_thousand_clients_of_sessions_train_in_one_and_a_half_gigabytes() -> None:
     """20,000 one-line sessions over 20,000 items, FedGA, a fiftieth of the clients a round."""
     words = (
-        "--inner --task sessions --method fedga --clients 1000 --lines 20000 --rounds 20 --cohort 0.02 --replies auto"
+        "--inner --task sessions --method fedga --clients 1000 --lines 20000 --rounds 5 --cohort 0.02 --replies auto"
     )
     command = [sys.executable, "-m", "studies", "speed", "population", *words.split()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

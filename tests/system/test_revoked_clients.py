@@ -48,7 +48,7 @@ def test_a_client_that_is_revoked_while_rounds_run_is_out_within_a_round(desk: D
 
 def _join(desk: Desk, ca: str, name: str, shard: str) -> Command:
     keys = ("--server", f"127.0.0.1:{desk.port}", "--ca", ca, "--key", f"{name}.key", "--state-dir", f"{name}-state")
-    return desk.start("join", *keys, "--name", name, "--shard", shard)
+    return desk.start("join", *keys, "--name", name, "--data", "demo:0-30", "--shard", shard)
 
 
 def _await_rounds(desk: Desk, served: Command, number: int) -> None:

@@ -35,28 +35,29 @@ pytestmark = pytest.mark.system
 
 SAMPLE = 64  # bytes
 METHOD = ("--task", "rules", "--method", "ifca")
-OPTIONS = (*METHOD, "--clients", "5", "--helpers", "2", "--seed", "3", "--patience", "20")
+OPTIONS = (*METHOD, "--data", "demo:0-50", "--clients", "5", "--helpers", "2", "--seed", "3", "--patience", "20")
+ROUNDS = "9"
 
 
 def test_a_killed_helper_is_started_again_and_a_resumed_run_trains_the_model_of_a_simulation(desk: Desk) -> None:
-    first = desk.up(*OPTIONS, "--no-alone", "--rounds", "8", "--run-id", "sums")
+    first = desk.up(*OPTIONS, "--no-alone", "--rounds", ROUNDS, "--run-id", "sums")
     first.wait_for("protect against nobody but outsiders")
-    first.wait_for("round 1/8")
+    first.wait_for(f"round 1/{ROUNDS}")
     [helper] = [p for p in first.family() if p.is_running() and {"helper", "helper-1"} <= {*p.cmdline()}]
     assert not [one.path for one in helper.memory_maps() if "libtorch" in one.path]
     helper.kill()
     first.wait_for("helper-1 ended with exit code -9; started again")
-    first.wait_for("round 3/8")
+    first.wait_for(f"round 3/{ROUNDS}")
     assert first.end(signal.SIGINT) == 130
     desk.require_clean(first)
 
     second = desk.up("--resume", "sums", "--no-alone")
     assert second.end() == 0, second.error()
     result = second.result()
-    assert (result["status"], result["rounds_done"]) == ("completed", 8)
+    assert (result["status"], result["rounds_done"]) == ("completed", int(ROUNDS))
     assert list(result["privacy"]["helpers"]) == ["helper-1", "helper-2"]
 
-    assert desk.simulate(*OPTIONS, "--rounds", "8")["model_sha256"] == result["model_sha256"]
+    assert desk.simulate(*OPTIONS, "--rounds", ROUNDS)["model_sha256"] == result["model_sha256"]
 
 
 def test_equal_noise_gives_the_model_of_one_process_and_the_database_holds_no_vector(
@@ -73,12 +74,13 @@ def test_equal_noise_gives_the_model_of_one_process_and_the_database_holds_no_ve
     quantise = upload.quantise
     expected = SumFederation(tmp_path / "here", helpers=1, also=1).run(config)
     monkeypatch.setattr(upload, "quantise", recorded)
-    masked: list[Array] = []
-    stop, found = threading.Event(), [False, False]  # a masked vector, a vector
+    masked, sizes = list[Array](), list[int]()
+    stop, found = threading.Event(), [False, False]  # a masked vector, a vector; the ServerApp calls the door
 
     def search() -> None:
         while not stop.wait(0.01):
             database = _database(tmp_path)
+            sizes.append(len(database))
             found[0] |= any(one.tobytes()[:SAMPLE] in database for one in list(masked))
             plain = [_telling(one).astype(kind).tobytes() for one in list(vectors) for kind in (np.uint32, np.int64)]
             found[1] |= any(one in database for one in plain)
@@ -94,7 +96,8 @@ def test_equal_noise_gives_the_model_of_one_process_and_the_database_holds_no_ve
     assert (result.status, result.privacy.sums) == ("completed", {"opened": 3, "lost": 0})
     assert result.model_sha256 == expected.model_sha256
     assert len(vectors) == len(masked) == 12
-    assert found == [True, False]
+    assert found == [False, False]
+    assert max(sizes) > 10_000
 
 
 def _database(folder: Path) -> bytes:

@@ -12,7 +12,7 @@ MOST_MB = 470
 
 
 def test_a_federation_of_visitors_trains_the_model_of_a_simulation(desk: Desk) -> None:
-    words = "--task sessions --method fedga --data demo:0-24 --clients 2 --rounds 3 --seed 3 --patience 20"
+    words = "--task sessions --method fedga --data demo:0-24 --clients 2 --rounds 2 --seed 3 --patience 20"
     options = words.split()
     up = desk.up(*options, "--run-id", "shop", "--no-alone")
     peaks = up.peaks_of_clients()

@@ -57,7 +57,7 @@ def test_a_killed_server_leaves_nothing(desk: Desk) -> None:
 
 
 def test_a_running_up_is_shown_and_stopped_with_its_clients(desk: Desk) -> None:
-    up = desk.up("--clients", "2", *NETWORK, "--rounds", "500", "--run-id", "r1", "--no-alone")
+    up = desk.up("--data", "demo:0-8", "--clients", "2", *NETWORK, "--rounds", "500", "--run-id", "r1", "--no-alone")
     until(lambda: bool(desk.rounds("r1")), up.error)
     up.family()
     text = _fedloom(desk, "status")

@@ -51,15 +51,15 @@ def test_a_killed_superexec_costs_no_round_and_later_runs_start(
     desk: Desk, superlink: tuple[SuperLinkSettings, psutil.Process]
 ) -> None:
     settings, process = superlink
-    client = ("--shard", "0/4", "--name", "client-0", "--state-dir", desk.folder / "state")
+    client = ("--data", "demo:0-40", "--shard", "0/4", "--name", "client-0", "--state-dir", desk.folder / "state")
     joined = desk.start("join", "--server", settings.address, "--ca", settings.folder / "ca.pem", *client)
-    first = submit(desk, settings, "first", 12)
+    first = submit(desk, settings, "first", 30)
     until(lambda: len(desk.rounds("first")) >= 2 or first.process.poll() is not None, first.error)
     killed = superexec_of(process)
     assert killed is not None
     killed.kill()
     assert first.end() == 0, first.error() + joined.error()
-    assert [event["round"] for event in desk.rounds("first")] == [*range(1, 13)]
+    assert [event["round"] for event in desk.rounds("first")] == [*range(1, 31)]
     until(lambda: superexec_of(process) not in (None, killed), settings.log.read_text)
     assert "SuperExec ended with exit code -9; started again in 0.2 s" in settings.log.read_text()
     second = submit(desk, settings, "second", 1)

@@ -14,10 +14,10 @@ pytestmark = pytest.mark.system
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.py"))
 MOST_LINES, SECONDS = 80, 300
-BY_NAME = pytest.mark.parametrize("script", TUTORIALS, ids=lambda path: path.stem)
+PAGES = [script for script in [*TUTORIALS, *NOTEBOOKS] if script.with_suffix(".md").exists()]
 
 
-@BY_NAME
+@pytest.mark.parametrize("script", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs(
     script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -30,7 +30,7 @@ def test_a_tutorial_runs(
     assert len(script.read_text("utf-8").splitlines()) <= MOST_LINES
 
 
-@BY_NAME
+@pytest.mark.parametrize("script", PAGES, ids=lambda path: path.stem)
 def test_the_page_shows_the_script(script: Path) -> None:
     spec = importlib.util.spec_from_file_location("make_tutorials", ROOT / "docs" / "make_tutorials.py")
     assert spec

@@ -97,15 +97,18 @@ def test_runs_are_chosen_and_filtered_on_the_page(desk: Desk, chromium: Browser)
         expect(page.locator("#title")).to_have_text("fedrule on rules")
 
 
-def test_only_comparable_runs_have_a_best_value(desk: Desk, chromium: Browser) -> None:
-    root = desk.folder / "runs"
-    for name, auc, fingerprint in (("a", 0.7, "same"), ("b", 0.8, "same"), ("c", 0.9, "other")):
-        done = a_round(9, metrics={"auc": auc})
-        write_run(root, name, [a_start(name, fingerprint=fingerprint), done, Finish(status="completed")])
+def test_only_comparable_runs_with_a_clear_difference_have_a_best_value(desk: Desk, chromium: Browser) -> None:
+    for name, limit, fingerprint in (("a", 0.9, "same"), ("b", 0.985, "same"), ("c", 0.99, "other")):
+        run = RunDirectory(desk.folder / "runs", make_run(desk.folder / "runs", name, clients=6, limit=limit).name)
+        (run.path / "metrics.jsonl").unlink()
+        for event in (a_start(name, fingerprint=fingerprint), a_round(9), Finish(status="completed")):
+            run.append(event)
     _, address = serve(desk)
     with open_page(chromium, address + "&run=a&run=b&run=c") as sight:
-        expect(sight.page.locator("#comparison-table .best")).to_have_count(1)
-        expect(sight.page.locator("#comparison-table .best")).to_have_text("0.800 *")
+        marked = sight.page.locator("#comparison-table tr:has-text('AUC') .best")
+        expect(marked).to_have_count(1)
+        assert float(marked.inner_text().removesuffix(" *")) == pytest.approx(0.985, abs=0.01)
+        expect(sight.page.locator("#clients-note")).to_have_text("2 took part")
 
 
 def test_a_shorter_file_starts_the_page_anew(desk: Desk, live: RunDirectory, chromium: Browser) -> None:

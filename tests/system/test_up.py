@@ -17,9 +17,9 @@ pytestmark = pytest.mark.system
 
 
 def test_an_interrupted_and_resumed_run_trains_the_model_of_a_simulation(desk: Desk, homes: Path) -> None:
-    options = ("--data", homes, "--clients", "2", *NETWORK, "--rounds", "20", "--seed", "3", "--patience", "20")
+    options = ("--data", homes, "--clients", "2", *NETWORK, "--rounds", "12", "--seed", "3", "--patience", "20")
     first = desk.up(*options, "--run-id", "whole")
-    first.wait_for("round  2/20")
+    first.wait_for("round  2/12")
     assert first.end(signal.SIGINT) == 130
     assert "--resume whole" in first.error()
     desk.require_clean(first)
@@ -28,11 +28,11 @@ def test_an_interrupted_and_resumed_run_trains_the_model_of_a_simulation(desk: D
     assert second.end() == 0, second.error()
     desk.require_clean(second)
     result = second.result()
-    assert (result["status"], result["rounds_done"], len(result["clients"])) == ("completed", 20, 2)
+    assert (result["status"], result["rounds_done"], len(result["clients"])) == ("completed", 12, 2)
     run = desk.folder / "runs" / "whole"
     assert json.loads((run / "result.json").read_text()) == result
     assert "<svg" in (run / "report.html").read_text()
-    assert {event["round"] for event in desk.rounds("whole")} == set(range(1, 21))
+    assert {event["round"] for event in desk.rounds("whole")} == set(range(1, 13))
 
     simulated = desk.simulate(*options)
     assert simulated["model_sha256"] == result["model_sha256"]

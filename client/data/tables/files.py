@@ -1,21 +1,25 @@
 """Files of tables: their names, splits and bytes, each file read once."""
 
+import bz2
 import codecs
 import csv
 import gzip
 import io
+import lzma
 import re
 import stat
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from common.errors import DataError
 from common.options import Scalar
+from common.registry import imported
 
 PART = re.compile(r"(?P<split>\w[\w.]*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.parquet")
 """Name of a part: its split, its number from 0, and the number of parts."""
@@ -89,7 +93,9 @@ def _folders(folder: Path) -> list[Path]:
 
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".inter")
-"""Suffixes of tables, without `.gz`."""
+"""Suffixes of tables, without those of compression."""
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+"""Suffixes of compressed files."""
 LINE_LIMIT = 2**24
 """Bytes of a line."""
 CHUNK = 2**20
@@ -99,7 +105,8 @@ EXPANSION, EXPANSION_FREE, EXPANDED_LIMIT = 100, 2**24, 8 * 10**9
 
 The first does not apply to the first `EXPANSION_FREE` bytes."""
 
-PARQUET, GZIP, ZIP = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
+PARQUET, ZIP = b"PAR1", b"PK\x03\x04"
+PACKINGS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 """First bytes of files."""
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
@@ -127,14 +134,28 @@ class Content:
             if line.strip():
                 yield number, line.decode().rstrip("\n")
 
+    def below(self, line: int) -> "Content":
+        """Return the content with so many lines at its begin blank.
+
+        Raises:
+            DataError: Nothing is left.
+        """
+        if not line:
+            return self
+        rest = self.data.split(b"\n", line)[line:]
+        if not rest or rest[0].isspace() or not rest[0]:
+            raise DataError(f"has no row below line {line}; say a smaller --skip-lines", self.path)
+        return Content(self.path, b"\n" * line + rest[0])
+
     def first_line(self) -> str:
         """Return the first line that is not blank."""
         return next(self.lines())[1]
 
 
 def plain_name(path: Path) -> str:
-    """Return a file's name in lower case and without `.gz`."""
-    return path.name.lower().removesuffix(".gz")
+    """Return a file's name in lower case and without a suffix of compression."""
+    name = path.name.lower()
+    return name.removesuffix(next((suffix for suffix in PACKED if name.endswith(suffix)), ""))
 
 
 def suffix_of(path: Path) -> str:
@@ -144,7 +165,7 @@ def suffix_of(path: Path) -> str:
 
 def stem_of(path: Path) -> str:
     """Return a file's name without its suffixes: `uk` of `uk.csv.gz`."""
-    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+    return Path(path.stem).stem if path.suffix.lower() in PACKED else path.stem
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -172,8 +193,13 @@ def find_tables(path: Path, suffixes: Sequence[str] = TABLES) -> list[Path]:
     return tables
 
 
-def load(path: Path) -> Content:
+def load(path: Path, encoding: str = "", skip_lines: int = 0) -> Content:
     """Read a file of text, compressed or not, or of Parquet; its first bytes say which.
+
+    Args:
+        path: File.
+        encoding: Encoding of text; empty for UTF-8, or UTF-16 with a byte-order mark.
+        skip_lines: Lines above the header, which become blank, so that the other lines keep their numbers.
 
     Raises:
         DataError: It cannot be read, is empty, is neither, or has too long a line.
@@ -187,13 +213,13 @@ def load(path: Path) -> Content:
             return Content(path, b"".join([first, *rest]))
         if suffix_of(path) == ".parquet":
             raise DataError("not Parquet, as its name says; is the file complete?", path)
-        data = _text(path, chain([first], rest), UTF_16.get(first[:2], "utf-8-sig"))
+        data = _text(path, chain([first], rest), encoding or UTF_16.get(first[:2], "utf-8-sig"))
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise DataError("NUL bytes are no text; save the file as text in UTF-8", path, line)
     if not data or data.isspace():
         raise DataError("the file is empty", path)
-    return Content(path, data)
+    return Content(path, data).below(skip_lines)
 
 
 @contextmanager
@@ -203,32 +229,41 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except gzip.BadGzipFile:
         raise DataError("cannot be read as gzip; compress it again, or drop .gz from its name", path) from None
-    except (EOFError, zlib.error):
-        raise DataError("cannot be read as gzip; is it complete?", path) from None
+    except (EOFError, zlib.error, lzma.LZMAError):
+        packing = {".bz2": "bzip2", ".xz": "xz"}.get(path.suffix.lower(), "gzip")
+        raise DataError(f"cannot be read as {packing}; is it complete?", path) from None
     except OSError as error:
         raise DataError(error.strerror or "cannot be read", path) from None
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+def _opened(path: Path) -> Iterator[Any]:
     """Open a regular file, decompressed; nothing else is opened, since a pipe may never end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise DataError("not a file; name a table", path)
     with path.open("rb") as file:
-        if path.suffix.lower() != ".gz" and not file.peek(2).startswith(GZIP):
+        packing = next((name for mark, name in PACKINGS.items() if file.peek(6).startswith(mark)), "")
+        if not packing and path.suffix.lower() != ".gz":
             yield file
             return
-        with gzip.GzipFile(fileobj=file) as unpacked:
+        with _UNPACKED.get(packing, gzip.open)(file) as unpacked:
             yield unpacked
 
 
-def _chunks(path: Path, file: io.BufferedReader | gzip.GzipFile) -> Iterator[bytes]:
+_UNPACKED: dict[str, Callable[[Any], Any]] = {
+    "bzip2": bz2.open,
+    "xz": lzma.open,
+    "Zstandard": imported("client.data.tables.text:unpack"),  # which takes 40 MB of memory
+}
+
+
+def _chunks(path: Path, file: Any) -> Iterator[bytes]:
     """Yield the bytes of a file.
 
     Raises:
         DataError: A compressed file expands too much.
     """
-    packed = path.stat().st_size if isinstance(file, gzip.GzipFile) else 0
+    packed = path.stat().st_size if not isinstance(file, io.BufferedReader) else 0
     most, total = min(max(EXPANSION * packed, EXPANSION_FREE), EXPANDED_LIMIT), 0
     while chunk := file.read(CHUNK):
         total += len(chunk)
@@ -251,7 +286,9 @@ def _text(path: Path, chunks: Iterator[bytes], charset: str) -> bytes:
             text = decoder.decode(chunk, final=not chunk).encode()
         except UnicodeDecodeError as error:
             line = 1 + sum(text.count(b"\n") for text in texts) + error.object.count(b"\n", 0, error.start)
-            raise DataError("not text in UTF-8; save the file as UTF-8", path, line) from None
+            remedy = "save the file as UTF-8, or say --encoding, such as cp1252 for Windows"
+            named = "UTF-8" if charset in ("utf-8-sig", "utf-16") else charset
+            raise DataError(f"not text in {named}; {remedy}", path, line) from None
         end = text.find(b"\n")
         if length + (len(text) if end < 0 else end) > LINE_LIMIT:
             line = 1 + sum(text.count(b"\n") for text in texts)

@@ -1,6 +1,7 @@
 """Tables as typed columns, whatever the form of their file: text or Parquet."""
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,27 +13,42 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from pyarrow import types
 
+from client.data.tables.account import ROWS, RowAccount
 from client.data.tables.files import EXPANDED_LIMIT, Content, load, suffix_of
 from client.data.tables.schema import (
+    CELL_LENGTH,
+    CLOCK,
     DEFAULT_DIALECT,
     LEAVE_EMPTY,
     LEAVE_OUT,
     PARTITION_MARK,
+    UNTITLED,
     CellError,
     Cells,
-    Clock,
     Column,
     Dialect,
     TableSchema,
     escape,
+    find_column,
     match_titles,
     normalize_title,
+    quoted,
 )
-from client.data.tables.table import Table, cell_error, convert_distinct, to_flags, to_numbers, to_text, to_times
-from client.data.tables.text import SUFFIXES, Delimited, JsonLines, is_object
-from common.arrays import Flags
+from client.data.tables.table import (
+    Table,
+    cell_error,
+    convert_distinct,
+    drop_missing,
+    to_flags,
+    to_numbers,
+    to_text,
+    try_cast,
+)
+from client.data.tables.text import SUFFIXES, Delimited, JsonLines, as_lines, is_object
+from client.data.tables.times import to_times
+from common.arrays import Flags, Floats, Ints
 from common.errors import DataError
-from common.text import count
+from common.text import count, one_name
 
 BATCH = 2**12
 """Rows decoded at a time."""
@@ -53,7 +69,7 @@ class Parquet(Cells):
         """
         with _decoding(content):
             file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(content.data))
-            return cls(content, [name.strip() for name in file.schema_arrow.names], file)
+            return cls(content, [one_name(name) for name in file.schema_arrow.names], file)
 
     def take(self, places: Sequence[int]) -> list[Any]:
         """Return the columns at these places.
@@ -72,7 +88,9 @@ class Parquet(Cells):
             schema = batches[0].schema if batches else self.file.schema_arrow
             table = pyarrow.Table.from_batches(batches, schema)
             table.validate(full=True)
-            return [table.column(name).combine_chunks() for name in names]
+            columns = [table.column(name).combine_chunks() for name in names]
+            is_view = types.is_string_view  # of polars; most functions of pyarrow lack it
+            return [one.cast(pyarrow.large_string()) if is_view(one.type) else one for one in columns]
 
 
 @contextmanager
@@ -86,6 +104,12 @@ def _decoding(content: Content) -> Iterator[None]:
 
 MOST_COLUMNS, LONGEST_CELL = 1_000, 10**6
 """Columns of a table, and bytes of a cell."""
+NOT_SET = "(not set)"
+"""Cell of Google Analytics for a name that is unknown."""
+FEWEST, RECURS = 10, 3
+"""Rows of a table whose row numbers, and equal numbers of a column whose stand-ins, are recognised."""
+NINES, LIMITS = re.compile(r"9{2,}(\.9+)?|9\.?9*e\+\d+"), (32767.0, 32768.0, 65535.0, 2.0**31 - 1, 2.0**31, 2.0**32 - 1)
+"""Numbers that often stand for a missing value."""
 
 
 def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Table:
@@ -94,25 +118,29 @@ def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = D
     Raises:
         DataError: The file is no table, lacks a column, or holds malformed cells; with the place and the cell.
     """
-    content = source if isinstance(source, Content) else load(source)
+    content = source if isinstance(source, Content) else load(source, dialect.encoding, dialect.skip_lines)
     return to_table(detect_cells(content, schema, dialect), schema, dialect)
 
 
 def detect_cells(content: Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Cells:
-    """Recognise the form of a table, and its titles.
+    """Recognise the form of a table, and its titles; columns that the owner ignores are hidden.
 
     Raises:
-        DataError: It is no table.
+        DataError: It is no table, or lacks a column that the owner ignores.
     """
+    content = content if content.is_parquet else as_lines(content)
+    cells: Cells
     if content.is_parquet:
-        return Parquet.of(content)
-    if suffix_of(content.path) in SUFFIXES or is_object(content.first_line()):
-        return JsonLines.of(content)
-    return Delimited.of(content, schema, dialect)
+        cells = Parquet.of(content)
+    elif suffix_of(content.path) in SUFFIXES or is_object(content.first_line()):
+        cells = JsonLines.of(content)
+    else:
+        cells = Delimited.of(content, schema, dialect)
+    return replace(cells, hidden=frozenset(find_column(cells, title, "--ignore") for title in dialect.ignore))
 
 
 def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Table:
-    """Convert cells to the columns of a schema; rows without any text are skipped.
+    """Convert cells to the columns of a schema; the account gets the rows that are left out.
 
     Raises:
         DataError: A column is missing, or cells are malformed.
@@ -120,40 +148,146 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     if len(cells.titles) > MOST_COLUMNS:
         number = count(len(cells.titles), "column")
         raise cells.header_error(f"{number}, more than {MOST_COLUMNS:,}; leave out those that the task does not read")
+    account = dialect.account or RowAccount()
     places = match_titles(cells, schema, dialect)
     if not places:
         raise cells.header_error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
-    texts = dict(zip(places, cells.take(list(places.values())), strict=True))
-    filled = _filled_rows(cells, list(texts.values()), places.values())
-    rows = np.flatnonzero(filled)
-    if not len(rows):
-        raise DataError("the file has a header but no rows", cells.content.path)
-    if len(rows) < len(filled):
-        texts = {name: column.filter(pyarrow.array(filled)) for name, column in texts.items()}
-    titles = {name: cells.titles[k] for name, k in places.items()}
-    variables = tuple(name for name in places if name not in schema.names)
+    texts = _texts(cells, places)
+    if schema.rest == "numbers":
+        texts = _without_row_numbers(cells, schema, places, texts, account)
+    first, rows = _chosen_rows(cells, schema, dialect, places, texts, account)
+    texts = texts if len(rows) == len(next(iter(texts.values()))) else {k: c.take(rows) for k, c in texts.items()}
+    titles = {name: cells.titles[places[name]] for name in texts}
+    titles |= {name: f"{titles[name]}+{cells.titles[places[name + CLOCK]]}" for name in texts if name + CLOCK in places}
     kinds = {column.name: column for column in schema.columns} | {
-        name: Column(name, "number", blank="missing") for name in variables
+        name: Column(name, "number", required=False, blank="missing") for name in texts if name not in schema.names
     }
-    columns, comma_separated = {}, cells.delimiter == ","
+    columns = {}
     for name, text in texts.items():
         try:
             _check_length(text)
-            columns[name] = _converted(text, kinds[name], dialect, schema.clock, comma_separated)
+            columns[name] = _converted(text, kinds[name], dialect, schema, cells.delimiter == ",")
         except CellError as error:
-            if kinds[name].blank == "missing":
-                error.remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY)
-            if name in variables and error.wrong.sum() == len(text) > 1:
-                error.remedy = "leave the column out"
+            others = [other for other in texts if other not in (*schema.names, name)]
+            if name not in schema.names and others and error.wrong.sum() == len(text) - _unfilled(text):
+                account.notes.append(f"column '{escape(titles[name])}' holds no number and is not read")
+                continue
+            error.remedy = _remedy(error, kinds[name], text, titles[name])
             raise cell_error(cells, titles[name], text, rows, error) from None
-    if schema.rest == "numbers":
-        _check_named(cells)
-    table = Table(cells, titles, texts, columns, variables, rows, len(filled) - len(rows))
+    texts = {name: texts[name] for name in columns}
+    variables = tuple(name for name in columns if name not in schema.names)
+    table = Table(cells, {name: titles[name] for name in columns}, texts, columns, variables, rows, first)
+    for column in schema.columns:
+        if column.kind == "time" and column.name in columns:
+            account.dates(table.numbered, table.numbers(column.name))
     if dialect.partition:
         table = _partitioned(table, schema.unit, dialect.partition)
     if dialect.observe:
         dialect.observe(table)
     return table
+
+
+def _texts(cells: Cells, places: Mapping[str, int]) -> dict[str, Any]:
+    """Return the cells of each column; dates and clock times in two columns as one."""
+    texts = dict(zip(places, cells.take(list(places.values())), strict=True))
+    for name in [name for name in texts if name.endswith(CLOCK)]:
+        date, clock = map(to_text, (texts[name.removesuffix(CLOCK)], texts.pop(name)))
+        if not pc.any(pc.match_substring(date, ":")).as_py():
+            texts[name.removesuffix(CLOCK)] = pc.binary_join_element_wise(date, clock, " ")
+    return texts
+
+
+def _chosen_rows(
+    cells: Cells,
+    schema: TableSchema,
+    dialect: Dialect,
+    places: Mapping[str, int],
+    texts: Mapping[str, Any],
+    account: RowAccount,
+) -> tuple[int, Ints]:
+    """Return the number of the file's first row, and the places of the rows that are read.
+
+    Raises:
+        DataError: None is left, or the table lacks a column that the owner names.
+    """
+    filled = _filled_rows(cells, list(texts.values()), places.values())
+    first = account.open(cells, len(filled) + cells.footers)
+    account.leave(
+        first + np.arange(len(filled), len(filled) + cells.footers), ROWS, "below the table (a footer) left out"
+    )
+    reasons = {"without any text skipped": ~filled}
+    for column in schema.columns:
+        if column.kind == "text" and column.name in texts and types.is_string(texts[column.name].type):
+            reasons.setdefault(f"with '{NOT_SET}' left out", np.zeros(len(filled), bool))
+            reasons[f"with '{NOT_SET}' left out"] |= to_flags(pc.equal(texts[column.name], NOT_SET))
+    if cells.header_line and all(types.is_string(text.type) for text in texts.values()):
+        same = [to_flags(pc.equal(texts[name], cells.titles[places[name]])) for name in texts if name in places]
+        reasons["with the titles of the header again left out"] = np.all(same, axis=0)
+    wanted: dict[str, Flags] = {}
+    for title, _, value in (condition.partition("=") for condition in dialect.where):
+        text = to_text(cells.take([find_column(cells, title, "--where", places)])[0])
+        wanted[title] = wanted.get(title, False) | to_flags(pc.equal(text, one_name(value)))
+    reasons |= {f"left out by --where {escape(title)}": ~flags for title, flags in wanted.items()}
+    for title in dialect.drop_empty:
+        text = drop_missing(
+            to_text(cells.take([find_column(cells, title, "--drop-empty", places)])[0]), dialect.missing
+        )
+        reasons[f"without a value of '{escape(title)}' left out (--drop-empty)"] = ~to_flags(text.is_valid())
+    left = np.ones(len(filled), bool)
+    for reason, out in reasons.items():
+        if out.any():
+            account.leave(first + np.flatnonzero(out), ROWS, reason)
+            left &= ~out
+    if not left.any():
+        why = "has a header but no rows" if not filled.any() else f"has {count(int(filled.sum()), 'row')}, all left out"
+        raise DataError(f"the file {why}", cells.content.path)
+    return first, np.flatnonzero(left)
+
+
+def _without_row_numbers(
+    cells: Cells, schema: TableSchema, places: Mapping[str, int], texts: Mapping[str, Any], account: RowAccount
+) -> dict[str, Any]:
+    """Return the columns without those that number the rows or have no title, with a note."""
+    found = {name: text for name, text in texts.items() if name in schema.names or not _numbers_rows(name, text)}
+    if found.keys() <= set(schema.names):  # a running number may be all that was measured
+        found |= {name: text for name, text in texts.items() if not UNTITLED.fullmatch(name)}
+    account.notes += [
+        f"column '{escape(cells.titles[places[name]])}' numbers the rows and is not read"
+        for name in texts
+        if name not in found
+    ]
+    unnamed = [k for k, title in cells.titled() if not title and k not in places.values()]
+    filled = [
+        k for k, column in zip(unnamed, cells.take(unnamed) if unnamed else (), strict=True) if _is_filled(column).any()
+    ]
+    account.notes += [f"column {k + 1} has no title and is not read" for k in filled]
+    return found
+
+
+def _numbers_rows(name: str, text: Any) -> bool:
+    """Return True for the index of a data frame, and for the numbers from 0 or 1 on, in any order."""
+    if UNTITLED.fullmatch(name) and name != "index":
+        return True
+    is_whole = not types.is_floating(text.type) and try_cast(text.slice(0, FEWEST), pyarrow.int64()) is not None
+    if len(text) < FEWEST or not is_whole:
+        return False
+    numbers = try_cast(text, pyarrow.int64())
+    if numbers is None or numbers.null_count:
+        return False
+    ordered = np.sort(numbers.to_numpy(zero_copy_only=False))
+    return ordered[0] in (0, 1) and bool((np.diff(ordered) == 1).all())
+
+
+def _remedy(error: CellError, column: Column, text: Any, title: str) -> str:
+    """Return the remedy of an error, with an option that leaves the cell, the row or the column out."""
+    remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY) if column.blank == "missing" else error.remedy
+    if not error.problem:
+        return f"{remedy}, or say --drop-empty {quoted(title)}"
+    if error.problem in ("is not a number", "is not a time", "is an infinite number"):
+        cell = str(text[error.row].as_py()).strip()
+        drop = "" if not column.required else f" --drop-empty {quoted(title)}"
+        remedy += f", or say --missing {quoted(cell, CELL_LENGTH)}{drop}"
+    return remedy
 
 
 def _partitioned(table: Table, unit: str, title: str) -> Table:
@@ -180,23 +314,46 @@ def _partitioned(table: Table, unit: str, title: str) -> Table:
     )
 
 
-def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_separated: bool) -> Any:
+def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema, comma_separated: bool) -> Any:
     """Return cells in the kind of their column.
 
     Raises:
         CellError: Some are of another kind, or blank where that is refused.
     """
-    of_numbers = dialect.dates in ("unix", "excel") and not types.is_temporal(text.type)
+    of_numbers = dialect.dates in ("unix", "excel", "order") and not types.is_temporal(text.type)
 
     def convert(cells: Any) -> Any:
         if column.kind == "number" or of_numbers:
-            cells = to_numbers(cells, dialect.decimal, comma_separated)
-        return to_times(cells, dialect.dates, clock) if column.kind == "time" else cells
+            cells = to_numbers(cells, dialect.decimal, comma_separated, dialect.missing)
+        return to_times(cells, dialect.dates, schema.clock, dialect.missing) if column.kind == "time" else cells
 
     values = to_text(text) if column.kind == "text" else convert_distinct(text, convert)
     if column.blank == "refuse" and values.null_count:
         raise CellError(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
+    if column.kind == "number" and schema.unit and "none" not in dialect.missing:
+        _check_sentinels(values.to_numpy(zero_copy_only=False))
     return values
+
+
+def _check_sentinels(values: Floats) -> None:
+    """Accept numbers of which none recurs far outside all others, as -999 for a missing value does.
+
+    Raises:
+        CellError: One does.
+    """
+    there = values[~np.isnan(values)]
+    for extreme in (there.min(), there.max()) if len(there) else ():
+        rest = there[there != extreme]
+        if len(there) - len(rest) < RECURS or len(rest) < FEWEST:
+            continue
+        low, high = rest.min(), rest.max()
+        apart, wide = max(low - extreme, extreme - high), high - low
+        usual = NINES.fullmatch(f"{abs(extreme):g}") is not None or abs(extreme) in LIMITS
+        is_sole = extreme == -1 and low >= 0
+        if wide > 0 and extreme != 0 and (apart > 10 * wide or (usual and 2 * apart > wide) or is_sole):
+            shown = f"{extreme:.12g}"
+            remedy = f"say --missing {shown} if it stands for a missing value, else --missing none"
+            raise CellError(values == extreme, "recurs far outside the other numbers", remedy)
 
 
 def _check_length(text: Any) -> None:
@@ -231,8 +388,9 @@ def _is_filled(column: Any) -> Flags:
     return to_flags(column.is_valid())
 
 
-def _check_named(cells: Cells) -> None:
-    """Accept columns without a title if they are blank."""
-    unnamed = [k for k, title in enumerate(cells.titles) if not title]
-    if unnamed and np.any([_is_filled(column) for column in cells.take(unnamed)]):
-        raise cells.header_error("a column has no title; name it, or leave it out")
+def _unfilled(text: Any) -> int:
+    """Return the number of cells without a value."""
+    try:
+        return int(drop_missing(to_text(text)).null_count)
+    except CellError:
+        return 0

@@ -3,11 +3,12 @@
 With codes that stand for names, and errors about cells.
 """
 
+import codecs
 import difflib
 import re
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_args
 
@@ -16,7 +17,8 @@ import numpy as np
 from client.data.tables.files import Content
 from common.arrays import Flags, Ints
 from common.errors import ConfigError, DataError
-from common.text import count
+from common.options import kebab
+from common.text import count, one_name
 
 CELL_LENGTH, TITLE_LENGTH = 40, 80
 """Characters that are shown."""
@@ -124,6 +126,8 @@ class Cells(ABC):
         header_line: One-based line of the titles, 0 without one.
         delimiter: Character between cells, empty without one.
         lists: Title -> type of each column whose cells hold several values, such as `token_seq`.
+        hidden: Places of columns that the owner ignores.
+        footers: Lines below the last row that are no rows.
     """
 
     content: Content
@@ -132,8 +136,15 @@ class Cells(ABC):
     delimiter: str = field(default="", kw_only=True)
     lists: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
+    hidden: frozenset[int] = field(default=frozenset(), kw_only=True)
+    footers: int = field(default=0, kw_only=True)
+
     unit: ClassVar[Literal["line", "row"]] = "row"
     """Noun of a row's place."""
+
+    def titled(self) -> Iterator[tuple[int, str]]:
+        """Yield places and titles of the columns that may be read."""
+        return ((k, title) for k, title in enumerate(self.titles) if k not in self.hidden)
 
     @abstractmethod
     def take(self, places: Sequence[int]) -> list[Any]:
@@ -155,8 +166,10 @@ class Cells(ABC):
 Kind = Literal["text", "number", "time"]
 Clock = Literal["utc", "wall"]
 Decimal = Literal["auto", "point", "comma"]
-Dates = Literal["auto", "iso", "unix", "excel", "dmy", "mdy"]
+Dates = Literal["auto", "iso", "unix", "excel", "dmy", "mdy", "ymd", "order"]
 
+CLOCK = "\x1fclock"
+"""End of the name of a column of clock times, whose dates have a column of their own."""
 PARTITION_MARK = "\x1f"
 """Character between the value of a partition column and the name of a unit, while both are one text."""
 
@@ -232,18 +245,42 @@ class Dialect:
         decimal: Decimal mark of numbers.
         dates: Form of times.
         partition: Title of the column whose values are clients; empty for none.
+        skip_lines: Lines above the header.
+        ignore: Titles of columns that are not read.
+        drop_empty: Titles of columns; rows without a value there are left out.
+        where: `TITLE=VALUE` of the rows that are read; of several values of one column any.
+        missing: Texts and numbers that stand for a missing value; `none` if no number does.
+        encoding: Encoding of text that is not UTF-8.
+        wide: True if each further column is a sensor.
         observe: Function that gets each table that is read; None for none.
+        account: RowAccount of the rows; None for none.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     decimal: Decimal = "auto"
     dates: Dates = "auto"
     partition: str = ""
+    skip_lines: int = 0
+    ignore: tuple[str, ...] = ()
+    drop_empty: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    encoding: str = ""
+    wide: bool = False
     observe: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
+    account: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, columns: Iterable[str] = (), decimal: str = "auto", dates: str = "auto", partition: str = "") -> Self:
-        """Return the dialect of options, of which each column is `NAME=TITLE`.
+    def of(
+        cls,
+        columns: Iterable[str] = (),
+        decimal: str = "auto",
+        dates: str = "auto",
+        partition: str = "",
+        encoding: str = "",
+        **further: Any,
+    ) -> Self:
+        """Return the dialect of options, of which each column is `NAME=TITLE`; further ones are its fields.
 
         Raises:
             ConfigError: An option has no such form or value.
@@ -255,8 +292,30 @@ class Dialect:
         for option, value, values in (("decimal", decimal, get_args(Decimal)), ("dates", dates, get_args(Dates))):
             if value not in values:
                 raise ConfigError(f"--{option} {value!r}: write one of {', '.join(values)}")
+        if encoding and not _is_encoding(encoding):
+            raise ConfigError(
+                f"--encoding {encoding!r}: no such encoding; write one such as cp1252, latin-1 or shift_jis"
+            )
+        if wrong := [text for text in further.get("where") or () if "=" not in text]:
+            raise ConfigError(f"--where {wrong[0]}: write COLUMN=VALUE, such as event=view")
         named = {name.strip(): title.strip() for name, _, title in pairs}
-        return cls(named, cast(Decimal, decimal), cast(Dates, dates), partition.strip())
+        listed = {name: tuple(value or ()) for name, value in further.items() if name in LISTS}
+        return cls(
+            named,
+            cast(Decimal, decimal),
+            cast(Dates, dates),
+            partition.strip(),
+            encoding=encoding,
+            **{**further, **listed},
+        )
+
+    def to_fields(self) -> dict[str, Any]:
+        """Return what differs from the default as JSON values, the inverse of `of`."""
+        fields = {name: value for name, value in vars(self).items() if name not in ("observe", "account")}
+        found = {name: value for name, value in fields.items() if value != getattr(DEFAULT_DIALECT, name)}
+        return found | (
+            {"columns": [f"{name}={title}" for name, title in self.columns.items()]} if self.columns else {}
+        )
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -264,33 +323,53 @@ class Dialect:
         words = [word for name, title in self.columns.items() for word in ("--column", f"{name}={title}")]
         words += ["--decimal", self.decimal] if self.decimal != "auto" else []
         words += ["--dates", self.dates] if self.dates != "auto" else []
-        return tuple(words)
+        words += [word for name in LISTS for value in getattr(self, name) for word in (f"--{kebab(name)}", value)]
+        words += ["--skip-lines", str(self.skip_lines)] if self.skip_lines else []
+        words += ["--encoding", self.encoding] if self.encoding else []
+        return (*words, *["--wide"][: self.wide])
 
     def check(self, *schemas: TableSchema) -> None:
-        """Accept the names of columns that one of the schemas has.
+        """Accept names of columns that one of the schemas has, and `--wide` where it applies.
 
         Raises:
-            ConfigError: A name belongs to none of them.
+            ConfigError: A column has a name that none of the schemas has, or `--wide` does not apply.
         """
         names = dict.fromkeys(name for schema in schemas for name in schema.names)
         for name in self.columns:
             if name not in names and all(schema.rest == "ignore" for schema in schemas):
                 raise ConfigError(f"--column {name}=…: no such column; the task reads {', '.join(names)}")
+        if self.wide and all(schema.rest == "ignore" for schema in schemas):
+            raise ConfigError("--wide applies to tables of readings alone (task traffic); remove it")
+
+
+LISTS = ("ignore", "drop_empty", "where", "missing")
+"""Fields of a dialect that are options to be repeated."""
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        return bool(codecs.lookup(name))
+    except LookupError:
+        return False
 
 
 DEFAULT_DIALECT = Dialect()
 """Files whose form is detected."""
 
 
+UNTITLED = re.compile(r"(Unnamed: \d+|__index_level_\d+__|index)?")
+"""Titles of the index of a data frame."""
 IGNORED = re.compile(r"[\s_\-\"'\ufeff]")
 """Characters of a title that do not count, nor does its case."""
+HOURS = ("hour", "hr", "hourofday", "timeofday", "clock")
+"""Titles of the hours of a day, beside a column of days."""
 NEAR = 0.7
 """Least similarity of a title that may be meant."""
 
 
 def normalize_title(title: str) -> str:
     """Return a title without case, blanks, `_`, `-`, quotes and byte-order mark."""
-    return IGNORED.sub("", title.casefold())
+    return IGNORED.sub("", (title if title.isascii() else one_name(title)).casefold())
 
 
 def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[str, int]:
@@ -299,15 +378,22 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
     Raises:
         DataError: A required column is missing, or two columns bear one name.
     """
-    titled = ((name, _titled(cells, title)) for name, title in dialect.columns.items())
-    places = {name: found[0] for name, found in titled if found}
+    places = dict[str, int]()
+    for name, title in dialect.columns.items():
+        both = [_titled(cells, part) for part in title.split("+")] if not _titled(cells, title) else []
+        if found := _titled(cells, title):
+            places[name] = found[0]
+        elif len(both) == 2 and all(both):
+            places |= {name: both[0][0], f"{name}{CLOCK}": both[1][0]}
     for column in schema.columns:
         if column.name not in places and (found := _matched(cells, column, set(places.values()), dialect)):
-            places[column.name] = found[0]
+            places |= dict(zip((column.name, f"{column.name}{CLOCK}"), found, strict=False))
+    if schema.rest == "numbers":
+        _find_index(cells, schema, places)
     _check_required(cells, schema, places)
     _check_single(cells, schema, places)
     variables = _variables(cells, schema, places) if schema.rest == "numbers" else {}
-    return {name: k for name, k in places.items() if name in schema.names} | variables
+    return {name: k for name, k in places.items() if name.removesuffix(CLOCK) in schema.names} | variables
 
 
 def find_names(titles: Iterable[str], schema: TableSchema, dialect: Dialect) -> set[str]:
@@ -322,24 +408,48 @@ def _spellings(column: Column) -> list[str]:
 
 
 def _titled(cells: Cells, title: str) -> list[int]:
-    """Return the places of titles that are spelt like this one; an equal title comes first."""
-    plain = normalize_title(title)
-    alike = [k for k, other in enumerate(cells.titles) if normalize_title(other) == plain]
+    """Return the places of titles that are spelt like this one, an equal one first; `x#2` is the second."""
+    plain, (base, _, number) = normalize_title(title), title.rpartition("#")
+    alike = [k for k, other in cells.titled() if normalize_title(other) == plain]
+    if not alike and base and number.isdigit():
+        return [k for k, other in enumerate(cells.titles) if other == base][int(number) - 1 :][:1]
     return sorted(alike, key=lambda k: cells.titles[k] != title.strip())
 
 
 def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> list[int]:
     spellings = _spellings(column)
-    found = [k for k, title in enumerate(cells.titles) if k not in used and normalize_title(title) in spellings]
+    found = [k for k, title in cells.titled() if k not in used and normalize_title(title) in spellings]
+    plain = [normalize_title(cells.titles[k]) for k in found]
+    if column.kind == "time" and sorted(plain) in (["date", "time"], ["date", "hour"], ["day", "time"]):
+        return sorted(found, key=lambda k: normalize_title(cells.titles[k]) in ("time", "hour"))
+    if column.kind == "time" and plain in (["date"], ["day"]):
+        return found + [k for k, title in cells.titled() if normalize_title(title) in HOURS][:1]
     if len(found) > 1:
         first, second = (escape(cells.titles[k]) for k in found[:2])
-        remedy = "rename one" if first == second else f"say --column {column.name}={_quoted(cells.titles[found[0]])}"
+        remedy = f"say --column {column.name}={quoted(cells.titles[found[0]])}"
+        remedy = _second(cells, found[1]) if first == second else remedy
         raise cells.header_error(f"'{first}' and '{second}' both name the column {column.name}; {remedy}", column.name)
     if not found and column.name in dialect.columns:
-        shown = ", ".join([*map(escape, cells.titles[:20]), *["…"] * (len(cells.titles) > 20)])
         asked = f"the title '{escape(dialect.columns[column.name])}' of --column {column.name}"
-        raise cells.header_error(f"no column has {asked}; the titles are {shown}", column.name)
+        raise cells.header_error(f"no column has {asked}; {_shown(cells)}", column.name)
     return found
+
+
+def _second(cells: Cells, index: int) -> str:
+    """Return the remedy for a title that an earlier column has too."""
+    title = cells.titles[index]
+    return f"rename one, or say --ignore {quoted(f'{title}#{cells.titles[: index + 1].count(title)}')}"
+
+
+def _find_index(cells: Cells, schema: TableSchema, places: dict[str, int]) -> None:
+    """Take the first column, if it has no title, for the times that a table of readings lacks."""
+    times = next(column.name for column in schema.columns if column.kind == "time")
+    if times not in places and cells.titles and UNTITLED.fullmatch(cells.titles[0]) and 0 not in cells.hidden:
+        places[times] = 0
+
+
+def _shown(cells: Cells) -> str:
+    return f"the titles are {', '.join([*map(escape, cells.titles[:20]), *['…'] * (len(cells.titles) > 20)])}"
 
 
 def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:
@@ -350,14 +460,16 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
     name = next(name for name in nearest if name not in places)
     column = next(column for column in schema.columns if column.name == name)
     needed = ", or ".join(_listed(names) for names in schema.alternatives)
-    titles = [title for k, title in enumerate(cells.titles) if k not in places.values() and title]
+    titles = [title for k, title in cells.titled() if k not in places.values() and title]
     free = {normalize_title(title): title for title in titles}
     near = [title for text in _spellings(column) for title in difflib.get_close_matches(text, free, n=1, cutoff=NEAR)]
     if near:
         title = free[near[0]]
-        remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={_quoted(title)}"
+        remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
     else:
-        remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE"
+        remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
+        if cells.header_line:
+            remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
 
 
@@ -377,14 +489,27 @@ def _variables(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> 
         DataError: Two have the same name.
     """
     renamed, variables = {k: name for name, k in places.items()}, dict[str, int]()
-    for k, title in enumerate(cells.titles):
+    for k, title in cells.titled():
         name = renamed.get(k, title)
         if not name or name in schema.names:
             continue
         if name in variables:
-            raise cells.header_error("two columns have this name; rename one", escape(name))
+            raise cells.header_error(f"two columns have this name; {_second(cells, k)}", escape(name))
         variables[name] = k
     return variables
+
+
+def find_column(cells: Cells, title: str, option: str, places: Mapping[str, int] | None = None) -> int:
+    """Return the place of the column that an option names, by its title or by the name that the task uses.
+
+    Raises:
+        DataError: The table has no such column.
+    """
+    if found := _titled(cells, title):
+        return found[0]
+    if places and title in places:
+        return places[title]
+    raise cells.header_error(f"no column '{escape(title)}' for {option}; {_shown(cells)}")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -393,8 +518,9 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _quoted(title: str) -> str:
-    shown = escape(title)
+def quoted(title: str, limit: int = TITLE_LENGTH) -> str:
+    """Return a title or a cell as a word of a command."""
+    shown = escape(title, limit)
     if re.search(r"[\"$`\\]", shown):
         return shlex.quote(shown)
     return f'"{shown}"' if re.search(r"[^\w.-]", shown) else shown

@@ -7,22 +7,22 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, ClassVar, Literal
+from typing import IO, Any, ClassVar, Literal
 
 import pyarrow
 import pyarrow.csv
 import pyarrow.json
 
 from client.data.tables.files import LINE_LIMIT, Content, suffix_of
-from client.data.tables.schema import Cells, Dialect, TableSchema, find_names
+from client.data.tables.schema import Cells, Dialect, TableSchema, find_names, normalize_title
 from common.errors import DataError
-from common.text import count
+from common.text import count, one_name
 
 DELIMITERS = ("\t", ";", ",", "|")
 TWO_COLONS, UNIT_SEPARATOR = "::", "\x1f"
 """MovieLens' delimiter, and the character that stands in for it."""
 
-ATOMIC = re.compile(r"(?P<title>.+):(?P<type>token|token_seq|float|float_seq)")
+ATOMIC = re.compile(r"(?P<title>.+?) *: *(?P<type>token|token_seq|float|float_seq)", re.IGNORECASE)
 """Title in an atomic file of RecBole, with its type."""
 FIGURE = re.compile(r"[+-]?[.,]?\d\S*")
 """Begin of a number or a time."""
@@ -44,8 +44,14 @@ class Delimited(Cells):
 
     @classmethod
     def of(cls, content: Content, schema: TableSchema, dialect: Dialect) -> "Delimited":
-        """Find the delimiter that separates the most titles of the schema, and the header."""
+        """Find the header, and the delimiter that separates the most titles of the schema."""
+        first, header = next(content.lines())[0], _header(content, schema, dialect)
+        if first < header and dialect.account:
+            span = f"lines {first} to {header - 1}" if header - first > 1 else f"line {first}"
+            dialect.account.notes.append(f"{span}, above the header, not read")
+        content = content.below(header - 1)
         content, delimiter = _separated(content, schema, dialect)
+        content, footers = _without_footers(content, delimiter, schema)
         file = io.BytesIO(content.data)
         try:
             line, cells = next((record for record in _records(file, delimiter) if any(record[1])), (1, []))
@@ -53,11 +59,13 @@ class Delimited(Cells):
             line, text = next(content.lines())
             file.seek(content.data.index(text.encode()) + len(text.encode()))
             cells = _split(text, delimiter)
-        titles = [cell.strip() for cell in cells]
+        titles = [(one_name(cell).lstrip("# ") if not k else one_name(cell)) for k, cell in enumerate(cells)]
         titles, lists = _without_types(titles)
         if _is_headerless(titles, schema, dialect):
-            return cls(content, schema.positions[: len(titles)], delimiter=delimiter)
-        return cls(content, titles, file.tell(), header_line=line, delimiter=delimiter, lists=lists)
+            return cls(content, schema.positions[: len(titles)], delimiter=delimiter, footers=footers)
+        body = file.tell()
+        titles = _as_wide_as_rows(titles, [cells for _, cells in islice(_records(file, delimiter), BELOW)])
+        return cls(content, titles, body, header_line=line, delimiter=delimiter, lists=lists, footers=footers)
 
     def take(self, places: Sequence[int]) -> list[Any]:
         """Return the columns at these places as text.
@@ -103,7 +111,8 @@ class Delimited(Cells):
         before = self.content.data.count(b"\n", 0, file.seek(self.body))
         lines = (line for line, cells in _records(file, self.delimiter) if blanks or len(cells) > 1 or cells[0].strip())
         try:
-            return next(islice(lines, number, None), 0) + before
+            below = self.content.data.count(b"\n") + 1 - before  # a footer, which is no row
+            return next(islice(lines, number, None), below) + before
         except csv.Error:
             return 0
 
@@ -116,6 +125,62 @@ class Delimited(Cells):
             remedy = "correct the rows, or leave them out"
         message = f"{what} ({len(ragged):,} of {count(rows + len(ragged), 'row')}); {remedy}"
         return DataError(message, self.content.path, self._line(first.number - 1, blanks=True))
+
+
+ABOVE, BELOW = 20, 3
+"""Lines among which a header is looked for, and a footer."""
+FOOTER = re.compile(
+    r"(?i)[\"#*( ]*(((grand )?total|sum|summe|gesamt)s?\b|(total |number of )?(rows|records)\b|\d+ (rows|records)\b|"
+    r"(end of|exported|generated)\b|-{3,}|={3,})"
+)
+"""Begin of a line below the rows."""
+
+
+def _header(content: Content, schema: TableSchema, dialect: Dialect) -> int:
+    """Return the line of the titles: the first that has those which a table needs, else the first at all."""
+    first = 0
+    for line, text in islice(content.lines(), ABOVE):
+        first = first or line
+        marks = [mark for mark in DELIMITERS if mark in text] or [" "]
+        for cells in ([one_name(cell).lstrip("# ") for cell in _split(text, mark)] for mark in marks):
+            names = find_names(_without_types(cells)[0], schema, dialect)
+            if any(names.issuperset(needed) for needed in schema.alternatives if needed):
+                return line
+            if line == first and _is_headerless(cells, schema, dialect):
+                return first
+    return first
+
+
+def _without_footers(content: Content, delimiter: str, schema: TableSchema) -> tuple[Content, int]:
+    """Return the content without a footer such as `Total rows: 12`, and the number of its lines.
+
+    It has fewer cells than the lines above, empty ones, or words where a table has times.
+    """
+    times = {
+        normalize_title(text)
+        for column in schema.columns
+        if column.kind == "time"
+        for text in (column.name, *column.aliases)
+    }
+    data, footers = content.data.rstrip(), 0
+    while footers < BELOW and (start := data.rfind(b"\n") + 1):
+        cells = _split(data[start:].decode(), delimiter)
+        widths = {len(_split(text, delimiter)) for _, text in islice(content.lines(), 2)}
+        is_timed = normalize_title(_split(content.first_line(), delimiter)[0]) in times
+        is_odd = len(cells) < max(widths) or not all(cell.strip() for cell in cells) or is_timed
+        if not (cells and is_odd and max(widths) > 1 and FOOTER.match(cells[0])):
+            break
+        data, footers = data[:start].rstrip(), footers + 1
+    return (replace(content, data=data + b"\n"), footers) if footers else (content, 0)
+
+
+def _as_wide_as_rows(titles: list[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return titles for a separator after the last cell of each row, or for R's row names before it."""
+    more = {len(row) - len(titles) for row in rows}
+    if more == {1} and len(rows) > 1:
+        is_numbered = [row[0] for row in rows] == [str(k) for k in range(1, len(rows) + 1)]
+        return [*titles, ""] if not any(row[-1].strip() for row in rows) else ["", *titles] if is_numbered else titles
+    return titles[:-1] if more == {-1} and len(titles) > 1 and not titles[-1] else titles
 
 
 def _records(file: io.BytesIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -154,7 +219,7 @@ def _without_types(titles: list[str]) -> tuple[list[str], dict[str, str]]:
     typed = [ATOMIC.fullmatch(title) for title in titles]
     if not all(typed):
         return titles, {}
-    pairs = [(found["title"], found["type"]) for found in typed if found]
+    pairs = [(found["title"], found["type"].lower()) for found in typed if found]
     return [title for title, _ in pairs], {title: kind for title, kind in pairs if kind.endswith("_seq")}
 
 
@@ -241,6 +306,24 @@ class JsonLines(Cells):
                 except ValueError as error:
                     raise DataError(str(error), self.content.path, line, name, unit="row") from None
         return [pyarrow.array(column, pyarrow.string()) for column in columns.values()]
+
+
+def unpack(file: IO[bytes]) -> Any:
+    """Open a file that Zstandard packed."""
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(file), "zstd")
+
+
+def as_lines(content: Content) -> Content:
+    """Return a JSON array of objects as JSON lines, one object a line; other content unchanged."""
+    if not content.data.lstrip().startswith(b"["):
+        return content
+    try:
+        records = json.loads(content.data)
+    except (ValueError, RecursionError):
+        return content
+    if not records or not all(isinstance(record, dict) for record in records):
+        return content
+    return replace(content, data="\n".join(map(json.dumps, records)).encode())
 
 
 def is_object(line: str) -> bool:

@@ -9,17 +9,18 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from heapq import merge
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Literal
 from urllib.parse import quote
+from weakref import finalize
 
-from common.errors import LedgerError, RefusedError
-from common.files import sync_folder
+from common.errors import LedgerError, RefusedError, StateError
+from common.files import check_format, sync_folder
 from common.privacy.accounts import check_positive, parse_account
 from common.privacy.claims import UNBOUNDED, LimitChange
 from common.privacy.options import Unit
@@ -27,11 +28,11 @@ from common.privacy.options import Unit
 MARK = 0x6C6F6F6D
 """SQLite application id of a ledger."""
 
-PLAIN, WITH_INCREASES, WITH_TRUST = VERSIONS = (1, 2, 3)
+PLAIN, WITH_INCREASES, WITH_TRUST, WITH_CONTRACT = VERSIONS = (1, 2, 3, 4)
 """Values of `user_version`; a program that cannot read a version refuses the ledger.
 
-A ledger gets version 2 when its budget is first raised, or first limited after releases, and version 3 with its first
-release to a secure sum.
+A ledger gets version 2 when its budget is first raised, or first limited after releases, version 3 with its first release to
+a secure sum, and version 4 with its first release under a contract.
 """
 
 SCHEMA = f"""
@@ -65,6 +66,9 @@ Its rows are numbered and chained together with those of `releases`.
 TRUST = "ALTER TABLE releases ADD COLUMN trust TEXT NOT NULL DEFAULT 'local'"
 """Statement that adds the trust of a release (see `Terms.trust`)."""
 
+CONTRACT = "ALTER TABLE releases ADD COLUMN contract TEXT NOT NULL DEFAULT ''"
+"""Statement that adds the contract of a release (see `Terms.contract`)."""
+
 
 MEMORY = ":memory:"
 """Path of a ledger that ends with the process, for simulations."""
@@ -97,6 +101,7 @@ class LedgerDatabase:
                 self._db.close()
                 raise
         self._file = self._identity()
+        finalize(self, self._db.close).atexit = False  # Python 3.13 warns of databases left open
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -158,8 +163,12 @@ class LedgerDatabase:
     def _check(self) -> None:
         """Raise LedgerError or sqlite3.Error if the file is damaged or not a ledger."""
         marks = tuple(self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-        if marks not in tuple((MARK, version) for version in VERSIONS):
-            raise LedgerError(f"{self.path} is not a privacy ledger of this version of fedloom; {_RESTORE}")
+        if marks[0] != MARK:
+            raise LedgerError(f"{self.path} is not a privacy ledger; {_RESTORE}")
+        try:
+            check_format(self.path, marks[1], VERSIONS[-1])
+        except StateError as error:
+            raise LedgerError(f"{error}") from None
         verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)
@@ -195,10 +204,9 @@ def create(path: Path, lineage: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        db = _connect(draft)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.executescript(f"{SCHEMA} INSERT INTO ledger VALUES ('{lineage}'); COMMIT;")
-        db.close()
+        with closing(_connect(draft)) as db:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.executescript(f"{SCHEMA} INSERT INTO ledger VALUES ('{lineage}'); COMMIT;")
         os.link(draft, path)
         sync_folder(path.parent)
     except (OSError, sqlite3.Error) as error:
@@ -213,7 +221,7 @@ def create(path: Path, lineage: str) -> None:
 def _connect(path: Path | str, *, alone: bool = False) -> Connection:
     """Open an existing file, or memory, in autocommit mode: callers begin transactions."""
     name = MEMORY if path == MEMORY else f"file:{quote(str(path))}?mode=rw"
-    db = sqlite3.connect(name, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
+    db = sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
     try:
         if alone:  # every process with an open write-ahead log holds a shared lock, which excludes this mode
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -283,6 +291,11 @@ class Terms:
     cost: float
     trust: str = LOCAL_TRUST
     """`local`, or `helpers:` and 16 hexadecimal digits of the digest of the helpers' roster."""
+    contract: str = field(default="", compare=False)
+    """Hash of the contract under which the server asked; empty for none.
+
+    A reply may be repeated under a later one.
+    """
 
     def __post_init__(self) -> None:
         check_positive(sensitivity=self.sensitivity, noise=self.noise, cost=self.cost)
@@ -304,10 +317,11 @@ class LedgerEntry:
     def link_after(self, before: str) -> str:
         """Return the expected `link`, given the previous link, or the lineage for the first row.
 
-        Local trust is left out, as in ledgers of earlier versions.
+        No contract, and then local trust, are left out, as in ledgers of earlier versions.
         """
         fields = (before, self.sequence, self.time, *astuple(self.slot), *astuple(self.terms))
-        fields = fields[:-1] if self.terms.trust == LOCAL_TRUST else fields
+        if not self.terms.contract:
+            fields = fields[:-2] if self.terms.trust == LOCAL_TRUST else fields[:-1]
         return hashlib.sha256(repr(fields).encode()).hexdigest()
 
 
@@ -385,8 +399,8 @@ def charged(db: Connection, slot: Slot) -> list[tuple[int, Terms]]:
 
 def insert(db: Connection, entry: LedgerEntry) -> None:
     """Insert an entry."""
-    if entry.terms.trust != LOCAL_TRUST:
-        _upgrade(db, WITH_TRUST)
+    if entry.terms.contract or entry.terms.trust != LOCAL_TRUST:
+        _upgrade(db, WITH_CONTRACT if entry.terms.contract else WITH_TRUST)
     columns = _columns(db)
     fields = (entry.sequence, entry.time, *vars(entry.slot).values(), *vars(entry.terms).values())
     values = (*fields[: columns.count(",") + 1], entry.status, entry.link)
@@ -452,7 +466,7 @@ def _chained_tables(db: Connection) -> tuple[str, ...]:
 
 def _columns(db: Connection) -> str:
     """Return the columns of a release, in the order of the fields of `Slot` and `Terms`."""
-    return _COLUMNS if _version(db) < WITH_TRUST else f"{_COLUMNS}, trust"
+    return _COLUMNS + {WITH_TRUST: ", trust", WITH_CONTRACT: ", trust, contract"}.get(_version(db), "")
 
 
 def _version(db: Connection) -> int:
@@ -465,8 +479,9 @@ def _upgrade(db: Connection, version: int) -> None:
     if before >= version:
         return
     db.execute(INCREASES)
-    if version == WITH_TRUST:
-        db.execute(TRUST)
+    for added, statement in ((WITH_TRUST, TRUST), (WITH_CONTRACT, CONTRACT)):
+        if before < added <= version:
+            db.execute(statement)
     db.execute(f"PRAGMA user_version = {version}")
 
 

@@ -15,9 +15,9 @@ from common.text import printable
 from common.wire.codec import decode, encode
 from common.wire.messages import (
     ASSIGN,
-    COUNTS,
     ENROL,
     HELPER,
+    NAMES,
     OPEN,
     PREPARE,
     HelperPayload,
@@ -48,7 +48,7 @@ def make_app(service: HelperService) -> ClientApp:
 
     for kind in HELPER_TYPES:
         app.query(kind.partition(".")[2])(handle)
-    for kind in (ENROL, COUNTS, ASSIGN):
+    for kind in (ENROL, NAMES, ASSIGN):
         app.query(kind.partition(".")[2])(refuse)
     app.train()(refuse)
     app.evaluate()(refuse)

@@ -16,7 +16,8 @@ from client.secure.helper.helper_state import HelperState, RunKeys
 from common.arrays import Array
 from common.errors import RefusedError, WireError
 from common.secure.cards import make_card
-from common.secure.masking import box_context, total_mask, unseal
+from common.secure.masking import SEED, box_context, total_mask, unseal
+from common.secure.members import SumMember, read_lines
 from common.secure.noise import Stream, discrete_gaussian
 from common.secure.terms import LONGEST_RUN, MOST_NUMBERS, SumTerms, digest
 from common.text import count, printable
@@ -129,9 +130,12 @@ class HelperService:
         if len(request.sealed) != len(names):
             raise WireError(f"PrepareRequest.sealed: {len(request.sealed)} boxes of {count(len(names), 'client')}")
         secret = X25519PrivateKey.from_private_bytes(self.state.find_keys(terms.run).secret)
-        boxes = dict(zip(names, request.sealed, strict=True))
-        opened = {name: self._open_box(secret, terms, name, box) for name, box in boxes.items()}
-        seeds = {name: seed for name, seed in opened.items() if seed}
+        members = read_lines(request.members)
+        if members.digest != terms.members:
+            raise RefusedError(f"round {terms.round}: the members are not those of its terms")
+        boxes, keys = dict(zip(names, request.sealed, strict=True)), {one.name: one for one in members.members}
+        opened = {name: self._open_box(secret, terms, keys[name], box) for name, box in boxes.items() if name in keys}
+        seeds = {name: seed for name, seed in opened.items() if seed}  # of members alone
         self._prepared.keep(terms, PreparedSum(terms.digest, seeds, boxes))
         return PrepareReply(terms.round, terms.channel, [name for name in names if name not in seeds])
 
@@ -163,7 +167,9 @@ class HelperService:
 
     def _make_keys(self, run: str) -> RunKeys:
         key = X25519PrivateKey.generate()
-        return RunKeys(key.private_bytes_raw(), make_card(self.name, run, self._node_key, key, self._serves).to_json())
+        return RunKeys(
+            key.private_bytes_raw(), make_card(self.name, run, self._node_key, key.public_key(), self._serves).to_json()
+        )
 
     def _terms(self, text: str) -> SumTerms:
         terms = SumTerms.from_json(text)
@@ -173,13 +179,15 @@ class HelperService:
             )
         return terms
 
-    def _open_box(self, secret: X25519PrivateKey, terms: SumTerms, client: str, box: str) -> bytes:
-        """Return the seed of a box; empty if the box does not open."""
-        about = (terms.run, terms.round, terms.channel, client, self.name, terms.digest, terms.roster)
+    def _open_box(self, secret: X25519PrivateKey, terms: SumTerms, member: SumMember, box: str) -> bytes:
+        """Return the seed of a box; empty if the box does not open, or the member has not signed the seed."""
+        about = (terms.run, terms.round, terms.channel, member.name, self.name, terms.digest, terms.roster)
+        context = box_context(*about)
         try:
-            return unseal(secret, box, box_context(*about))
+            signed = unseal(secret, box, context)
         except WireError:
             return b""
+        return signed[:SEED] if member.has_signed(context, signed[:SEED], signed[SEED:]) else b""
 
 
 def _noised_sum(terms: SumTerms, seeds: Sequence[bytes], key: bytes) -> Array:

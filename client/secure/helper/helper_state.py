@@ -10,10 +10,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
+from weakref import finalize
 
 from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord
 from common.errors import LedgerError, RefusedError, StateError
-from common.files import HeldError, exclusive, sync_folder
+from common.files import HeldError, check_format, exclusive, sync_folder
 from common.secure.terms import SumTerms, canonical
 from common.text import printable
 
@@ -94,11 +95,12 @@ def _check(db: sqlite3.Connection, path: Path | str, has_record: bool, seen: Led
     """Compare a file with its roll-back record, which may be behind after a crash but never ahead.
 
     Raises:
-        StateError: The file is no helper's file of this version, or older than its record.
+        StateError: The file is no helper's file, of a newer program, or older than its record.
     """
     marks = tuple(db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-    if marks != (MARK, VERSION) or db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-        raise StateError(f"{path} is damaged, or no helper's file of this version; restore it or use another folder")
+    if marks[0] != MARK or db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        raise StateError(f"{path} is damaged, or no helper's file; restore it or use another folder")
+    check_format(path, marks[1], VERSION)
     head = _head(db, path)
     if not has_record:
         return
@@ -144,6 +146,7 @@ class HelperState:
     ) -> None:
         self._db, self._record, self._clock, self._release, self._lock = db, record, clock, release, RLock()
         self._path = str(record.path) if record else MEMORY
+        finalize(self, db.close).atexit = False  # Python 3.13 warns of databases left open
 
     def keys(self, run: str, make: Callable[[], RunKeys]) -> RunKeys:
         """Return the keys of a run; those of a new run are made and stored.

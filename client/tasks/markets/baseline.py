@@ -11,8 +11,7 @@ from scipy.sparse import csc_array, csr_array, diags_array, get_index_dtype
 
 from client.tasks.markets.data.graph import Graph, Sparse
 from common.arrays import Floats32, Ints
-from common.tasks.counts import MIN_COUNT
-from common.tasks.markets.counts import COLD_FEATURES, GRAPH_FEATURES, OtherMarketCounts
+from common.tasks.markets.pairs import COLD_FEATURES, GRAPH_FEATURES, MIN_COUNT, OtherMarketCounts
 
 SHRINKAGE_STRENGTH = 4.0
 """Constant c of the shrinkage weight.

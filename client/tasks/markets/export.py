@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from client.tasks.registry import ExportableNetwork
 from common.arrays import Arrays, Floats32
-from common.tasks.markets.counts import COLD_FEATURES
 from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.pairs import COLD_FEATURES
 
 
 class WeighedFeatures(nn.Module):

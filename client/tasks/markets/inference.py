@@ -18,7 +18,7 @@ from common.arrays import Arrays, Floats32, Ints
 from common.config.run import RunConfig
 from common.errors import DataError, StateError
 from common.tasks.markets import blend
-from common.tasks.markets.counts import (
+from common.tasks.markets.pairs import (
     COLD_FEATURES,
     DEGREES,
     FEATURES,
@@ -64,8 +64,8 @@ def companions(
 ) -> list[Companion]:
     """Return the `top` items of a market most related to one, best first; ties by item.
 
-    Items without a pair in the market count too, and so does an item that is not sold there; for those, summed counts of
-    other markets decide if the run has them.
+    Items without a pair in the market count too, and so does an item that is not sold there; for those, sums of other
+    markets decide if the run has them.
 
     Seen items of `chosen` are those with a pair in the market. `by_walk` ranks by the market's own random walk.
     """
@@ -99,7 +99,7 @@ def list_companions(
     allowed[query] = False
     best = best_first(scores, allowed)[:top].tolist()
     titles = goods.titles or ("",) * len(goods.items)
-    others = None if options.bounded else _elsewhere(statics, graph, len(goods.items))  # bounded counts are shares
+    others = None if options.bound_users else _elsewhere(statics, graph, len(goods.items))  # bounded counts are shares
     return [
         Companion(goods.items[i], titles[i], float(scores[k]), _reason(graph, query, k, goods, others))
         for k, i in zip(best, graph.items[best].tolist(), strict=True)
@@ -114,7 +114,7 @@ def seen_companions(config: RunConfig, market: Market, item: int) -> Ints:
 
 
 def _reason(graph: Graph, query: int, other: int, goods: MarketCatalogue, counts: OtherMarketCounts | None) -> str:
-    """Return the reason of an item: pairs of the own market first, then released counts of other markets."""
+    """Return the reason of an item: pairs of the own market first, then sums of other markets."""
     mine_here, theirs = graph.weights[[query]].tocsr(), graph.weights[[other]].tocsr()
     if other in mine_here.indices:
         return "goes with it in your market already"
@@ -151,7 +151,8 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
     """Return the model's scores of the graph's n items with the one at `query`."""
     if blend.is_solved(trained):
         solved = market_baseline(config, goods, trained, graph)
-        blended: Floats32 = solved.weighted_scores(np.array([query]), trained[blend.WEIGHTS])[0]
+        weights = trained[blend.WEIGHTS] + (trained["scorer.weight"][0] if "scorer.weight" in trained else 0)
+        blended: Floats32 = solved.weighted_scores(np.array([query]), weights)[0]
         return blended
     if config.model == "paper":
         return _network_scores(config, goods, trained, graph, query)
@@ -184,7 +185,7 @@ def smooth_features(config: RunConfig, goods: MarketCatalogue, graph: Graph) -> 
 
 
 def market_baseline(config: RunConfig, goods: MarketCatalogue, statics: Arrays, graph: Graph) -> MarketBaseline:
-    """Return the count-based predictors of a graph, with summed counts if the run has them."""
+    """Return the count-based predictors of a graph, with sums of other markets if the run has them."""
     options = config.options_of(TASK)
     vectors = item_features(goods, graph.items, options)
     has_text = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
@@ -194,11 +195,11 @@ def market_baseline(config: RunConfig, goods: MarketCatalogue, statics: Arrays, 
 
 
 def _elsewhere(trained: Arrays, graph: Graph, items: int) -> OtherMarketCounts:
-    """Return the counts of other markets: the summed counts, less those of this market if included."""
+    """Return the counts of other markets: the sums, less those of this market if included."""
     if KEYS not in trained:
         return OtherMarketCounts.zeros(len(graph.items))
     sums, market_counts = {name: trained[name] for name in SUMS}, graph_counts(graph, items)
-    if blend.ITEMS in trained:
+    if blend.ITEMS in trained:  # under noise there are no pairs
         market_counts = blend.restricted(market_counts, trained[blend.ITEMS])
     return OtherMarketCounts.of(
         add_pairs([sums, market_counts], [1.0, -1.0]) if includes(sums, market_counts) else sums, graph.items

@@ -1,17 +1,19 @@
 """Markets learner: prepared markets, objectives, and full ranking (algorithms.md §5.1, §5.5)."""
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
-from torch import Tensor
-from torch.func import functional_call
 
 from client.data.dataset import own_rng
-from client.tasks.learner import shell
+from client.tasks.learner import HasModule
 from client.tasks.markets.baseline import MarketBaseline, scorer_features
 from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import (
@@ -20,16 +22,18 @@ from client.tasks.markets.data.graph import (
     SplitMarket,
     bounded_counts,
     graph_counts,
-    noised,
     split_market,
 )
 from client.tasks.markets.data.markets import Market, Markets
 from client.tasks.markets.networks import TripleSource, embed, network_inputs, similarity, triple_loss
+from client.training.foresight import derive
 from client.training.stacks import Tensors, cross_entropies
 from common.arrays import Arrays, Flags, Floats, Floats32, Ints
 from common.models import tensors
 from common.tasks.markets import blend
-from common.tasks.markets.counts import (
+from common.tasks.markets.metrics import ScoreBlock, query_metrics, ranking_metrics
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.pairs import (
     DEGREES,
     FEATURES,
     KEYS,
@@ -39,12 +43,13 @@ from common.tasks.markets.counts import (
     includes,
     no_counts,
 )
-from common.tasks.markets.metrics import ScoreBlock, query_metrics, ranking_metrics
-from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.task import TASK
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +60,7 @@ class ReadyMarket:
         split: Training, validation and test splits.
         vectors: Features of norm 1 of the n items, n × width.
         has_texts: True if features come from texts; similarity of hashed ids is random.
-        counts: Counts that the market adds to the sums over markets.
+        counts: Counts of the market, from which its statistics for sums over markets are.
         seed: Seed of the run.
         options: Options of the task.
     """
@@ -73,12 +78,12 @@ class ReadyMarket:
         return self.split.graph
 
     def baseline(self, graph: Graph, statics: Arrays, *, with_ease: bool = False) -> MarketBaseline:
-        """Return the baselines of a graph of these items, with the sums over other markets if shared."""
+        """Return the baselines of a graph of these items, with sums over other markets if there are some."""
         texts = self.vectors if self.has_texts else self.vectors[:, :0]
         return MarketBaseline.of(graph, texts, self.other_counts(statics), with_ease=with_ease)
 
     def other_counts(self, statics: Arrays) -> OtherMarketCounts:
-        """Return the sums over other markets for these items; zeros if no counts are shared."""
+        """Return the sums over other markets for these items; zeros without sums."""
         items = self.graph.items
         return OtherMarketCounts.of(statics, items) if KEYS in statics else OtherMarketCounts.zeros(len(items))
 
@@ -90,8 +95,8 @@ class ReadyMarket:
         """Return the scorer's training data, E × (1 + R) × F.
 
         Each of E queries has its right candidate first, then R negatives. One half predicts pairs of `split.fit` on the graph
-        without them. The other half treats items as new: items of other markets if counts are shared, else all items. Without
-        shared counts popularity is their only feature.
+        without them. The other half treats items as new: items of other markets if there are sums over these, else all
+        items. Without sums popularity and texts are their only features.
         """
         fitted, full = self.baseline(self.split.fit.graph, statics), self.baseline(self.graph, statics)
         is_familiar = full.other_counts.degrees > 0 if KEYS in statics else np.ones(len(self.graph.items), bool)
@@ -176,11 +181,9 @@ def prepare(market: Market, catalogue: MarketCatalogue, options: MarketsOptions,
 def _counts(split: SplitMarket, catalogue: MarketCatalogue, options: MarketsOptions, seed: int) -> Arrays:
     """Count training pairs; if contributions are bounded, all ratings except those of held-out users."""
     size, ratings = len(catalogue.items), split.validation.ratings
-    if not options.bounded:
+    if not options.bound_users:
         return graph_counts(split.graph, size)
-    # Item lists have no users for whom noise could give a guarantee.
-    has_no_users = split.market.listed and options.count_epsilon
-    if has_no_users or not (split.market.listed or len(ratings)):
+    if not (split.market.listed or len(ratings)):
         return no_counts(size)
     return bounded_counts(ratings, size, own_rng(seed, f"bounds of {split.market.name}"))
 
@@ -188,14 +191,21 @@ def _counts(split: SplitMarket, catalogue: MarketCatalogue, options: MarketsOpti
 BASELINE_METRICS = ("mrr20", "ndcg20")
 """Suffixes of the metrics that are reported for baselines."""
 
+WALK = "walk"
+"""Prefix of the metrics of the random walk."""
+
 SEEN_PREFIX = "seen_"
-"""Prefix of metrics over queries that other markets have; for `protocol=cold` with shared counts."""
+"""Prefix of metrics over queries that other markets have; for `protocol=cold` with sums over markets."""
 
-QueryMetrics = tuple[Metrics, int]
-"""Means of metrics over queries, and the number of queries."""
+Rows = Mapping[str, NDArray[np.floating[Any]]]
+"""Metrics of each query."""
 
 
-class MarketsLearner:
+CLOSED = "closed"
+"""Batch tensor: scores of the candidates by the closed form, to which the scorer adds, E × (1 + R)."""
+
+
+class MarketsLearner(HasModule):
     """Learner of the markets task: a client's markets in one run; most clients have one.
 
     Args:
@@ -209,7 +219,7 @@ class MarketsLearner:
 
     def __init__(self, run: TaskRun[MarketsOptions, MarketCatalogue], dataset: Markets) -> None:
         self.options = run.options
-        self.module, self._item_count = shell(TASK, run), len(run.vocabulary.items)
+        super().__init__(TASK, run)
         self.markets = [prepare(market, run.vocabulary, self.options, run.seed) for market in dataset.units]
         self._paper = run.model == "paper"
         graphs = [market.graph for market in self.markets]
@@ -219,6 +229,7 @@ class MarketsLearner:
         self.size = len(self.triple_source.features) if self._paper else min(self.examples, self.options.fit_most)
         self._queries: Tensors = {}
         self._catalogue, self._noised = run.vocabulary, run.privacy.unit != "none"
+        self._baselines: dict[tuple[str, int], list[list[Rows]]] = {}
         self._blended: dict[tuple[int, int, bool], MarketBaseline] = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
@@ -226,11 +237,22 @@ class MarketsLearner:
         if self._paper:
             return self._inputs
         if not self._queries:  # constant in a run, like graph and sums
-            features = [market.training_features(request.statics) for market in self.markets]
-            empty = np.zeros((1, 1 + self.options.rivals, len(FEATURES)), np.float32)  # for a market without pairs
+            features = [self._training_features(request.statics, k) for k in range(len(self.markets))]
+            width = len(blend.BLENDED if blend.is_solved(request.statics) else FEATURES)
+            empty = np.zeros((1, 1 + self.options.rivals, width), np.float32)  # for a market without pairs
             numbers = torch.from_numpy(np.concatenate([*features, empty]))
             self._queries = {"numbers": numbers, "weights": (torch.arange(len(numbers)) < len(numbers) - 1).float()}
+            if blend.is_solved(request.statics):
+                self._queries[CLOSED] = numbers @ torch.from_numpy(request.statics[blend.WEIGHTS])
         return self._queries
+
+    def _training_features(self, statics: Arrays, k: int) -> Floats32:
+        """Return the scorer's training data of the k-th market; with those of the closed form on top of it."""
+        market = self.markets[k]
+        if not blend.is_solved(statics):
+            return market.training_features(statics)
+        fitted, full = self._blend(statics, k, fits=True), self._blend(statics, k)
+        return market.features_of(fitted, full, np.ones(len(market.graph.items), bool), _is_familiar(full))
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Sample the BPR triples of each step, steps × B × 3; the scorer uses all its queries in every step."""
@@ -242,35 +264,45 @@ class MarketsLearner:
         """Compute a network's loss of its triples, or the mean cross-entropy of the right candidate."""
         if self._paper:
             return triple_loss(self.options, params, embed(self.module, params, batch, inputs["triples"]))
-        scores = functional_call(self.module, params, (batch["numbers"],))
+        scores = torch.func.functional_call(self.module, params, (batch["numbers"],))
+        scores = scores + batch[CLOSED] if CLOSED in batch else scores
         first = torch.zeros(scores.shape[0], dtype=torch.int64)
         losses = cross_entropies(scores, first)
         return (batch["weights"] * losses).sum() / batch["weights"].sum().clamp(min=1)
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return the mean of each metric over the queries of all markets, and their number."""
-        scores = [self.scores(model, statics, k) for k in range(len(self.markets))]
-        statics = self._others(statics)
-        return _pool([_evaluate(s, market, split, statics) for s, market in zip(scores, self.markets, strict=True)])
+        return _pool(self._rows(model, statics, split))
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
-        """Return metrics of the baselines: walk, popularity and, if counts are shared, popularity with counts."""
-        return _pool([_baselines(market, self._others(statics), split) for market in self.markets])
+        """Return metrics of the baselines: walk, popularity and, with sums over markets, both of their sums."""
+        return _pool(self._baseline_rows(statics, split))
 
     def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
         """Return NDCG@20 of the queries of each market."""
-        return self._each_market(split, [self.scores(model, statics, k) for k in range(len(self.markets))])
+        return [_objective(rows[0]) for rows in self._rows(model, statics, split)]
 
     def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
         """Return NDCG@20 of the random walk's queries in each market."""
-        [walk], statics = TASK.baselines, self._others(statics)
-        scores = [market.baseline(market.graph, statics).scores for market in self.markets]
-        return {walk: self._each_market(split, scores)}
+        [walk] = TASK.baselines
+        return {walk: [_objective(rows[0], f"{WALK}_") for rows in self._baseline_rows(statics, split)]}
 
-    def _each_market(self, split: str, scores: Sequence[ScoreBlock]) -> list[Floats]:
-        pairs = zip(scores, self.markets, strict=True)
-        rows = [query_metrics(s, m.split.right(split), m.masked(split)) for s, m in pairs]
-        return [np.asarray(row.get(TASK.objective.metric, []), np.float64) for row in rows]
+    def _rows(self, model: Arrays, statics: Arrays, split: str) -> list[list[Rows]]:
+        """Return the metrics of the queries of each market, all and those that other markets have."""
+
+        def rows(_: Tensor) -> list[list[Rows]]:
+            others = self._others(statics)
+            return [_evaluate(self.scores(model, statics, k), m, split, others) for k, m in enumerate(self.markets)]
+
+        return derive(self, split, model, statics, rows)
+
+    def _baseline_rows(self, statics: Arrays, split: str) -> list[list[Rows]]:
+        """Return the same by each baseline in turn; constant in a run, as the other markets' sums are."""
+        key = split, hash(statics[VALUES].tobytes()) if VALUES in statics else bool(statics)
+        if key not in self._baselines:
+            others = self._others(statics)
+            self._baselines[key] = [_baselines(market, others, split) for market in self.markets]
+        return self._baselines[key]
 
     def scores(self, model: Arrays, statics: Arrays, k: int) -> ScoreBlock:
         """Return the scoring function of the k-th market: b query items -> scores of its n items, b × n.
@@ -279,7 +311,8 @@ class MarketsLearner:
         """
         market = self.markets[k]
         if blend.is_solved(statics):
-            return partial(self._blend(statics, k).weighted_scores, weight=statics[blend.WEIGHTS])
+            weight = statics[blend.WEIGHTS] + (model["scorer.weight"][0] if model else 0)
+            return partial(self._blend(statics, k).weighted_scores, weight=weight)
         if not self._paper:
             baseline = market.baseline(market.graph, statics)
             return partial(baseline.weighted_scores, weight=model["scorer.weight"][0])
@@ -330,25 +363,6 @@ class MarketsLearner:
         has_part = includes(statics, client_part)
         return {**statics, **add_pairs([statics, client_part], [1.0, -1.0])} if has_part else statics
 
-    def private_counts(self, noise_std: float, rng: np.random.Generator) -> Arrays:
-        """Return the counts with noise on each.
-
-        A user may be in all of the client's markets and adds a vector of L2 norm at most 1 to the counts of each; the noise is
-        multiplied by their number.
-        """
-        size = self._item_count
-        rated = [m.split.validation.ratings for m in self.markets if not m.split.market.listed]
-        market_counts = [bounded_counts(ratings, size, rng, np.float64) for ratings in rated if len(ratings)]
-        return noised(
-            add_pairs([*market_counts, no_counts(size)], dtype=np.float64), size, noise_std * max(len(rated), 1), rng
-        )
-
-    def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
-        """Return the sums without this client's counts; unchanged if its reply came too late to be summed."""
-        if KEYS not in statics or not sent or not includes(statics, sent):
-            return statics
-        return add_pairs([statics, sent], [1.0, -1.0])
-
     @property
     def triple_source(self) -> TripleSource:
         """Tensors of all markets of the client, from which triples are drawn."""
@@ -356,39 +370,40 @@ class MarketsLearner:
         return self._source
 
 
-def _evaluate(
-    scores: Callable[[Ints], Floats32], market: ReadyMarket, split: str, statics: Arrays
-) -> list[QueryMetrics]:
-    """Return metrics over all queries; for cold items with shared counts, also over items sold elsewhere."""
+def _evaluate(scores: Callable[[Ints], Floats32], market: ReadyMarket, split: str, statics: Arrays) -> list[Rows]:
+    """Return metrics of all queries; for cold items with sums, also of items sold elsewhere."""
     right, masked = market.split.right(split), market.masked(split)
-    results = [ranking_metrics(scores, right, masked)]
+    rows: list[Rows] = [query_metrics(scores, right, masked)]
     if market.options.protocol == "cold" and KEYS in statics:
         seen = (market.other_counts(statics).degrees > 0).astype(np.float32)
-        metrics, count = ranking_metrics(scores, csr_array(right.multiply(seen[:, None])), masked)
-        results.append(({f"{SEEN_PREFIX}{key}": value for key, value in metrics.items()}, count))
-    return results
+        found = query_metrics(scores, csr_array(right.multiply(seen[:, None])), masked)
+        rows.append({f"{SEEN_PREFIX}{key}": values for key, values in found.items()})
+    return rows
 
 
-def _baselines(market: ReadyMarket, statics: Arrays, split: str) -> list[QueryMetrics]:
+def _baselines(market: ReadyMarket, statics: Arrays, split: str) -> list[Rows]:
     baseline = market.baseline(market.graph, statics)
-    predictors = {"walk": baseline.scores, "degree": baseline.popularity}
+    predictors = {WALK: baseline.scores, "degree": baseline.popularity}
     if statics:
         predictors["shared"] = baseline.shared
     return [
-        ({f"{name}_{key}": value for key, value in metrics.items() if key.endswith(BASELINE_METRICS)}, count)
+        {f"{name}_{key}": values for key, values in rows.items() if key.endswith(BASELINE_METRICS)}
         for name, scores in predictors.items()
-        for metrics, count in _evaluate(scores, market, split, statics)
+        for rows in _evaluate(scores, market, split, statics)
     ]
 
 
-def _pool(markets: Sequence[list[QueryMetrics]]) -> tuple[Metrics, Metrics]:
+def _objective(rows: Rows, prefix: str = "") -> Floats:
+    return np.asarray(rows.get(f"{prefix}{TASK.objective.metric}", []), np.float64)
+
+
+def _pool(markets: Sequence[list[Rows]]) -> tuple[Metrics, Metrics]:
     """Return means over the queries of all markets, and their number."""
     sums: Metrics = {}
     counts: Metrics = {}
-    for metrics, count in (result for market in markets for result in market):
-        for key, value in metrics.items():
-            sums[key] = sums.get(key, 0.0) + value * count
-            counts[key] = counts.get(key, 0.0) + count
+    for key, values in (pair for market in markets for rows in market for pair in rows.items()):
+        sums[key] = sums.get(key, 0.0) + float(values.mean()) * len(values)
+        counts[key] = counts.get(key, 0.0) + len(values)
     return {key: value / counts[key] for key, value in sums.items()}, counts
 
 

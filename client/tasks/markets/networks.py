@@ -1,20 +1,22 @@
 """Inputs, embeddings, triples and triple loss of the paper's networks of the markets task."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 import torch
 from scipy.sparse import block_diag, csr_array
-from torch import Tensor, nn
-from torch.func import functional_call
 
 from client.tasks.markets.data.graph import Graph, propagated
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats32, Ints
-from common.tasks.markets.losses import bpr, contrastive, logits
 from common.tasks.markets.options import MarketsOptions
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 ITEMS, DEGREES = "items", "degrees"
 INPUTS = ("propagated", ITEMS, DEGREES)
@@ -46,9 +48,9 @@ def embed(module: nn.Module, params: Tensors, inputs: Tensors, places: Tensor) -
     """
     arguments = tuple(inputs[name] for name in INPUTS if name in inputs)
     if len(arguments[0]) <= places.numel():
-        all_items: Tensor = functional_call(module, params, arguments)
+        all_items: Tensor = torch.func.functional_call(module, params, arguments)
         return all_items[places]
-    z: Tensor = functional_call(module, params, tuple(rows[places] for rows in arguments))
+    z: Tensor = torch.func.functional_call(module, params, tuple(rows[places] for rows in arguments))
     return z
 
 
@@ -67,6 +69,8 @@ def similarity(z: Floats32, queries: Ints, model: Arrays) -> Floats32:
 
 def triple_loss(options: MarketsOptions, params: Tensors, z: Tensor) -> Tensor:
     """Compute BPR (Eq 2), or Siamese's contrastive loss, of embedded triples … × 3 × k."""
+    from common.tasks.markets.losses import bpr, contrastive, logits
+
     anchor, neighbor, negative = z.unbind(-2)
     match options.network:
         case "sgc" | "spe":
@@ -104,7 +108,7 @@ class TripleSource:
     batch: int
 
     @classmethod
-    def of(cls, graphs: Sequence[Graph], features: Sequence[Floats32], options: MarketsOptions) -> "TripleSource":
+    def of(cls, graphs: Sequence[Graph], features: Sequence[Floats32], options: MarketsOptions) -> TripleSource:
         """Join graphs; no edge connects two markets."""
         weights = [graph.weights if options.adjacency == "counts" else graph.weights.sign() for graph in graphs]
         smooth = [propagated(w, x, options.smoothing) for w, x in zip(weights, features, strict=True)]

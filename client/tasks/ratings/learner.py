@@ -1,17 +1,20 @@
 """Ratings learner: ratings as tensors, objectives of both models, errors of predictions."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call
 
-from client.tasks.learner import shell
+from client.tasks.learner import HasModule
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
 from client.tasks.ratings.data.raters import Rated, Ratings, SplitRater, arrived, split_rater
-from client.tasks.ratings.neighbours import NO_FACTORS, statistics
+from client.tasks.ratings.neighbours import NO_FACTORS, predict_hidden, statistics
 from client.tasks.ratings.neighbours import predict as solved_ratings
+from client.training.foresight import derive
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
@@ -22,13 +25,22 @@ from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 ROOT_EPSILON = 1e-12
 """Constant under the root of the paper's loss; keeps the gradient finite at zero error."""
+
+CLOSED = "closed"
+"""Batch tensor: the closed form's prediction of each rating, under which the network trains."""
+
+HALF = 0.5
+"""Output of a network that is a rest of zero."""
 
 Codes = Ints
 
 
-class RatingsLearner:
+class RatingsLearner(HasModule):
     """Learner of the ratings task: a client's raters in one run; most clients have one.
 
     Evaluation uses all training ratings in every round, also with `arrival=online`. The baseline of the own mean is then that
@@ -50,8 +62,10 @@ class RatingsLearner:
         self.options, self.products = run.options, run.vocabulary
         self.prediction_options = adjust_to_noise(self.options, run.privacy, run.rounds, len(self.products.items))
         self._rounds, self._paper = run.rounds, run.model == "paper"
+        self.is_network = self._paper
+        """False for item scores, by which `baseline.predict` predicts."""
         self._noised = run.privacy.unit != "none"
-        self.module = shell(TASK, run)
+        super().__init__(TASK, run)
         self._baselines: dict[str, tuple[Metrics, Metrics]] = {}
         self.splits = tuple(split_rater(rater, self.products, self.options, run.seed) for rater in dataset.units)
         self.examples = len(self.splits)  # raters; the number of ratings is private
@@ -65,7 +79,8 @@ class RatingsLearner:
         """
         arrived_ratings = self.arrived_ratings(request.round)
         if self._paper:
-            return _pad(arrived_ratings)
+            solved = request.statics if neighbours.is_solved(request.statics) else None
+            return _pad(arrived_ratings) | (self._closed(solved, arrived_ratings) if solved else {})
         x = np.sum([report(train, len(self.products.items), self.options) for train in arrived_ratings], axis=0)
         return {"report": torch.from_numpy(normalize(x).astype(np.float32))}
 
@@ -76,13 +91,25 @@ class RatingsLearner:
     def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
         """Compute the RMSE over the client's ratings (the paper's model), or −⟨scores, x⟩ (the default)."""
         if not self._paper:
-            linear: Tensor = functional_call(self.module, params, (batch["report"],))
+            linear: Tensor = torch.func.functional_call(self.module, params, (batch["report"],))
             return linear
         index, mask = batch["index"], batch["mask"]
-        ratings = functional_call(self.module, params, (index, mask, index))
+        ratings = torch.func.functional_call(self.module, params, (index, mask, index))
+        ratings = ratings - HALF + batch[CLOSED] if CLOSED in batch else ratings
         squares = (mask * (ratings - batch["ratings"]).square()).sum()
         rmse: Tensor = (squares / mask.sum().clamp(min=1) + ROOT_EPSILON).sqrt()
         return rmse
+
+    def _closed(self, solved: Arrays, raters: Sequence[Rated]) -> Tensors:
+        """Return the closed form's prediction of each rating, U × M, without noise as if it were hidden."""
+        predictor = self.predictor(solved)
+
+        def predicted(train: Rated) -> Rated:
+            if self._noised:
+                return replace(train, values=predictor.closed(train, train.items))
+            return replace(train, values=predict_hidden(solved, train, self.prediction_options))
+
+        return {CLOSED: _pad([predicted(train) for train in raters])["ratings"]}
 
     def arrived_ratings(self, round_number: int) -> list[Rated]:
         """Return each rater's training ratings that have arrived by that round."""
@@ -98,9 +125,30 @@ class RatingsLearner:
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return errors over the held-out ratings, and the weights that pool them over clients."""
-        ratings = self.predictor({**model, **statics})
-        guesses = [ratings(rater, rater.held_out(split).items) for rater in self.splits]
-        return rating_metrics(_concatenate(guesses), self._truth(split))
+        return rating_metrics(_concatenate(self._guesses(model, statics, split)), self._truth(split))
+
+    def questions(self, kind: str, statics: Arrays) -> Tensors:
+        """Return the training ratings of each rater, and the products of its held-out ratings."""
+        held_out = [split.held_out(kind) for split in self.splits] if self._paper else []
+        if not any(map(len, held_out)):
+            return {}
+        return {**_pad([split.train for split in self.splits]), "queries": _pad(held_out)["index"]}
+
+    def answer(self, params: Tensors, questions: Tensors) -> Tensor:
+        """Return the network's ratings of the products, U × M."""
+        inputs = tuple(questions[name] for name in ("index", "mask", "queries"))
+        ratings: Tensor = torch.func.functional_call(self.module, params, inputs)
+        return ratings
+
+    def _guesses(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        """Return the predicted held-out ratings of each rater."""
+        predictor, asked = self.predictor({**model, **statics}), [r.held_out(split).items for r in self.splits]
+
+        def guesses(output: Tensor) -> list[Floats]:
+            rows = zip(self.splits, asked, output if len(output) else [None] * len(asked), strict=False)
+            return [predictor(rater, items, rated) for rater, items, rated in rows]
+
+        return derive(self, split, model, statics, guesses)
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return errors of the baselines: own mean, public prior mean, one half; F1 if all items are liked.
@@ -134,7 +182,8 @@ class RatingsLearner:
 
     def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
         """Return the squared error of each held-out rating of each rater."""
-        return self._errors(split, self.predictor({**model, **statics}))
+        held_out, guesses = [rater.held_out(split) for rater in self.splits], self._guesses(model, statics, split)
+        return [(guess - ratings.values) ** 2 for guess, ratings in zip(guesses, held_out, strict=True)]
 
     def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
         """Return the same by the baselines that the statics allow."""
@@ -163,12 +212,12 @@ class RatingsLearner:
         neighbours.check(solved, self.products, noised=self._noised)
         return statistics(solved, [split.train for split in self.splits], self.options)
 
-    def predictor(self, model: Arrays) -> "Predictor":
+    def predictor(self, model: Arrays) -> Predictor:
         """Return the model, or what is solved, as a function of a rater and products.
 
         It uses all training ratings.
         """
-        return Predictor(self.module, model, self)
+        return Predictor(model, self)
 
     def _truth(self, split: str) -> Floats:
         return _concatenate([rater.held_out(split).values for rater in self.splits])
@@ -178,29 +227,38 @@ class Predictor:
     """Predictor of ratings by a trained model.
 
     Args:
-        module: Module of the model.
         model: Parameters; for the paper's model with the client's private ones, for the closed form what is solved.
         learner: Learner of the raters.
     """
 
-    def __init__(self, module: nn.Module, model: Arrays, learner: RatingsLearner) -> None:
-        self._module, self._options = module, learner.prediction_options
+    def __init__(self, model: Arrays, learner: RatingsLearner) -> None:
+        self._learner, self._options = learner, learner.prediction_options
         self._solved = model if neighbours.FACTORS in model else None
-        self._params = {} if neighbours.is_solved(model) else tensors(model)
+        of_network = dict(learner.module.named_parameters()) if learner.is_network else ()
+        self._params = tensors({name: model[name] for name in of_network if name in model})
         scores = model.get(neighbours.SCORES, model.get("scores"))
         self._scores = normal_scores(scores) if scores is not None else None
 
-    def __call__(self, split: SplitRater, items: Codes) -> Floats:
-        """Predict a rater's ratings of products, as shares of the scale."""
+    def __call__(self, split: SplitRater, items: Codes, rated: Tensor | None = None) -> Floats:
+        """Predict a rater's ratings of products, as shares of the scale; `rated` are those of the network."""
+        has_closed = self._solved is not None or self._scores is not None
+        closed = self.closed(split.train, items) if has_closed else np.full(len(items), HALF)
+        if not self._params:
+            return closed
+        if rated is None:
+            batch, queries = _pad([split.train]), torch.from_numpy(items).unsqueeze(0)
+            with torch.no_grad():
+                inputs = (batch["index"], batch["mask"], queries)
+                rated = torch.func.functional_call(self._learner.module, self._params, inputs)[0]
+        ratings = rated[: len(items)].double().numpy()
+        return np.asarray(np.clip(ratings - HALF + closed, 0, 1) if has_closed else ratings)
+
+    def closed(self, train: Rated, items: Codes) -> Floats:
+        """Predict a rater's ratings by what is solved, or by item scores."""
         if self._solved is not None:
-            return solved_ratings(self._solved, split.train, items, self._options)
-        if self._scores is not None:
-            return predict(self._scores, split.train, items, self._options)
-        batch = _pad([split.train])
-        with torch.no_grad():
-            queries = torch.from_numpy(items).unsqueeze(0)
-            ratings = functional_call(self._module, self._params, (batch["index"], batch["mask"], queries))
-        return np.asarray(ratings[0].double().numpy())
+            return solved_ratings(self._solved, train, items, self._options)
+        assert self._scores is not None  # a closed form with noise, or the default model
+        return predict(self._scores, train, items, self._options)
 
 
 def _pad(raters: Sequence[Rated]) -> Tensors:

@@ -76,6 +76,20 @@ def predict(
     return np.asarray(np.clip(middle + solved[BIASES][items] + factors[items] @ z, 0, 1))
 
 
+def predict_hidden(solved: Arrays, train: Rated, options: RatingsOptions) -> Floats:
+    """Predict a rater's own ratings as `predict` does, each as if it were not among the residuals.
+
+    The rater stays in the sums and in m + o.
+    """
+    factors, strength = factors_of(solved)
+    middle, residuals = _residuals(solved, train, options)
+    rated = factors[train.items]
+    hat = rated @ np.linalg.solve(rated.T @ rated + strength * np.eye(rated.shape[1]), rated.T)
+    weight = hat.diagonal()
+    others = (hat @ residuals - weight * residuals) / (1 - weight)
+    return np.asarray(np.clip(middle + solved[BIASES][train.items] + others, 0, 1))
+
+
 def _residuals(solved: Arrays, train: Rated, options: RatingsOptions) -> tuple[float, Floats]:
     """Return m + o of a rater, and the residuals e of the ratings."""
     mean = own_mean(train, options)

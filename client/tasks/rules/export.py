@@ -16,20 +16,20 @@ class RuleNetwork(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, x: Tensor, adj: Tensor, offset: Tensor) -> Tensor:
+    def forward(self, x: Tensor, adj: Tensor) -> Tensor:
         """Compute logits, 1 × N × N × R; see `RuleRecommender.forward`."""
-        logits: Tensor = self.network(x, adj, torch.ones(()), None, offset)
+        logits: Tensor = self.network(x, adj, torch.ones(()), None)
         return logits
 
 
 def exportable(network: nn.Module, catalogue: RuleCatalogue) -> ExportableNetwork:
-    """Return the network with inputs `x`, `adj` and `offset`; a size is a number of devices."""
-    types, relations = len(catalogue.entities), len(catalogue.relations)
+    """Return the network with inputs `x` and `adj`; a size is a number of devices."""
+    types = len(catalogue.entities)
 
     def sample(size: int, rng: np.random.Generator) -> Arrays:
         x = np.eye(types, dtype=np.float32)[rng.integers(types, size=(1, size))]
         adj = rng.integers(3, size=(1, size, size)).astype(np.float32)
-        return {"x": x, "adj": adj, "offset": rng.normal(size=(2, types, relations)).astype(np.float32)}
+        return {"x": x, "adj": adj}
 
-    axes = {"x": {1: "devices"}, "adj": {1: "devices", 2: "devices"}, "offset": dict[int, str]()}
+    axes = {"x": {1: "devices"}, "adj": {1: "devices", 2: "devices"}}
     return ExportableNetwork(RuleNetwork(network), axes, sample, "logits")

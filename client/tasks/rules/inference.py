@@ -3,54 +3,68 @@
 Importing it must not import torch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from client.tasks.lists import LEARNT, about, two_digits
 from client.tasks.rules.data.homes import Examples, Home, Homes, SplitHome, as_edges, describe, describe_shortly
-from client.tasks.rules.lists import Abilities, ListOptions, shown
+from client.tasks.rules.lists import Abilities, ListOptions, gained, least_of, shown
+from client.tasks.rules.refusals import check_allowed
 from common.arrays import Array, Arrays, Flags, Ints
 from common.config.run import RunConfig
-from common.tasks.rules.counts import COUNTS, offset_of
+from common.tasks.rules import ease
 from common.tasks.rules.task import TASK
-from common.tasks.rules.vocabulary import RuleCatalogue, relation_parts
+from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_parts
+from common.text import count
 
 Rule = tuple[int, int, int]
 
 
-def reason(home: Home, rule: Rule, catalogue: RuleCatalogue, abilities: Abilities, counts: Array | None) -> str:
-    """Return the reason of a rule.
+def reason(home: Home, rule: Rule, abilities: Abilities, statics: Arrays) -> str:
+    """Return the reason of a rule: an own rule of the home, or the number of homes with its kind.
 
     Args:
         home: The home with its own rules.
         rule: Trigger device, action device and relation.
-        catalogue: Vocabulary of the run.
-        abilities: The same vocabulary as arrays.
-        counts: Summed counts of the run, 2 × F × R, as clients released them; None if there are none.
+        abilities: Vocabulary of the run, as arrays.
+        statics: Summed statistics of the run.
     """
-    if similar := _nearest_own(home, rule, catalogue, abilities):
-        return similar
-    if counts is not None and (text := _of_others(home, rule, catalogue, counts)):
-        return text
-    return LEARNT
+    i, j, r = rule
+    homes, owners = ease.homes_with(statics, home.devices[i].entity, home.devices[j].entity, r)
+    among = f" of {about(owners).removeprefix('about ')} homes with such devices have it" if owners >= homes else ""
+    return _nearest_own(home, rule, abilities) or (f"{about(homes)}{among}" if about(homes) and among else LEARNT)
 
 
-def reason_of_none(home: Home, catalogue: RuleCatalogue, abilities: Abilities) -> str:
-    """Return the reason why no rule can be recommended to a home."""
-    devices = f"{len(home.devices)} device{'s' * (len(home.devices) != 1)}"
+LIKELY = {3.0: "very likely", 1.5: "likely", -np.inf: "possible"}
+"""Least log-odds of a rule, with what it gains in the home -> its likelihood in words."""
+
+
+def likelihood(log_odds: float) -> str:
+    """Return a likelihood in words."""
+    return next(words for least, words in LIKELY.items() if log_odds >= least)
+
+
+def reason_of_none(home: Home, abilities: Abilities, statics: Arrays, *, is_possible: bool = False) -> str:
+    """Return the reason why a home's list is empty; `is_possible` if some rules are only unlikely."""
+    devices = count(len(home.devices), "device")
     if len(home.devices) < 2:
         return f"no possible rule is left: {devices}, and a rule needs two"
     types = np.array([device.entity for device in home.devices], np.int64)
+    if is_possible:
+        homes, kinds = ease.number_of_homes(statics), count(len(np.unique(types)), "kind")
+        few = f"{homes:,.0f} homes are few for {kinds} of devices" if homes else "the model is not sure of any rule"
+        return f"nothing worth adding: {few}"
     triggers, actions = abilities.widen(types, home.rules)
     without = sum(not (triggers[kind] | actions[kind]).any() for kind in types.tolist())
     return f"no possible rule is left: {devices}" + (f", {without} of types that nobody has rules for" * bool(without))
 
 
-def _nearest_own(home: Home, rule: Rule, catalogue: RuleCatalogue, abilities: Abilities) -> str:
+def _nearest_own(home: Home, rule: Rule, abilities: Abilities) -> str:
     """Return a clause about the home's most similar rule; empty if none is similar.
 
-    Similar rules have the types of both devices, the same event, or the same action.
+    Similar rules are undone by the rule, or have the types of both devices with the same relation, the same event, the same
+    action, or the same relation on other devices.
     """
     if not len(home.rules):
         return ""
@@ -61,42 +75,32 @@ def _nearest_own(home: Home, rule: Rule, catalogue: RuleCatalogue, abilities: Ab
         abilities.state[own_r] == abilities.state[r],
         abilities.action[own_r] == abilities.action[r],
     )
-    event: Flags = (own_i == i) & same_state
-    act: Flags = (own_j == j) & same_action
-    both: Flags = same_types == 2
     likeness = 2 * same_types + same_state + same_action + (own_i == i) + (own_j == j)
-    for clause, fits in (
-        ("like your rule", both),
-        ("same event as in your rule", event),
-        ("same action as in your rule", act),
-    ):
+    fitting: dict[str, Flags] = {
+        "undoes your rule": (own_i == i) & (own_j == j) & np.isin(own_r, abilities.counterparts(r)),
+        "like your rule": (same_types == 2) & (own_r == r),
+        "same event as in your rule": (own_i == i) & same_state,
+        "same action as in your rule": (own_j == j) & same_action,
+        "on other devices, as in your rule": own_r == r,
+    }
+    for clause, fits in fitting.items():
         if fits.any():
-            nearest = home.rules[int(np.where(fits, likeness, -1).argmax())].tolist()
-            return f"{clause} '{describe_shortly(home, tuple(nearest), catalogue)}'"
+            k = int(np.where(fits, likeness, -1).argmax())
+            nearest = describe_shortly(home, tuple(home.rules[k].tolist()), abilities.catalogue)
+            return f"{clause} '{nearest}{', ' * bool(home.when and home.when[k])}{home.when[k] if home.when else ''}'"
     return ""
-
-
-def _of_others(home: Home, rule: Rule, catalogue: RuleCatalogue, counts: Array) -> str:
-    """Return a clause about rules of the federation with the type and relation of the rarer side."""
-    i, j, r = rule
-    side, device = min(((0, i), (1, j)), key=lambda part: float(counts[part[0], home.devices[part[1]].entity, r]))
-    entity = home.devices[device].entity
-    number = about(float(counts[side, entity, r]))  # these counts are sent in plaintext, without noise
-    state, action = relation_parts(catalogue.relations[r])
-    role = "with the trigger" if side == 0 else "that act on"
-    return (
-        f"{number} rules of the federation '{state} → {action}' {role} {catalogue.entities[entity]}" if number else ""
-    )
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A recommended rule; devices, state and action as in the columns of rules data."""
+    """Recommended rule, or two that undo each other; fields as in the columns of rules data."""
 
     rule: str
     """The rule as a sentence."""
     score: float
-    """Score in [0, 1], to two digits; it ranks, and is no probability."""
+    """Score in [0, 1], to two digits, that orders rules: share of true ones among as many false ones."""
+    likely: str
+    """Likelihood in words."""
     why: str
     """Reason, in one clause."""
     trigger_device: str
@@ -105,14 +109,41 @@ class Recommendation:
     action: str
     action_device: str
     action_device_id: str
+    undoing_state: str = ""
+    """State of the trigger device in which `undoing_action` is done; empty if the rule stands alone."""
+    undoing_action: str = ""
+    circumstances: str = ""
+    """Circumstances that all rules of its kind have in the home, such as `in the dark`; of `action` alone."""
+
+
+def _recommendation(
+    home: Home, rule: Rule, undoing: Rule | None, log_odds: float, why: str, catalogue: RuleCatalogue
+) -> Recommendation:
+    """Return a rule, with the one that undoes it, in words."""
+    (i, j, r), sentence, undone = rule, describe(home, rule, catalogue), ("", "")
+    trigger, target, when = home.devices[i], home.devices[j], home.circumstances(rule)
+    sentence += f" {when}" if when else ""
+    if undoing:
+        undone = relation_parts(catalogue.relations[undoing[2]])
+        sentence += f"; when it {undone[0]}, {describe_shortly(home, undoing, catalogue).partition(SEPARATOR)[2]}"
+    state, action = relation_parts(catalogue.relations[r])
+    return Recommendation(
+        sentence,
+        two_digits(float(1 / (1 + np.exp(-log_odds)))),
+        likelihood(log_odds),
+        why,
+        *(catalogue.entities[trigger.entity], trigger.name, state),
+        *(action, catalogue.entities[target.entity], target.name),
+        *undone,
+        when,
+    )
 
 
 def list_rules(
-    logits: Array, home: Home, catalogue: RuleCatalogue, options: ListOptions, counts: Array | None
+    logits: Array, home: Home, catalogue: RuleCatalogue, options: ListOptions, statics: Arrays | None = None
 ) -> tuple[list[Recommendation], str]:
-    """Return the rules to add to a home, best first, and why there is none (empty otherwise).
+    """Return the rules to add to a home, best first, and why there is none (empty otherwise); see `shown`.
 
-    A rule joins two different devices that both support it, which the home does not have. The list is free of contradictions.
     If the catalogue states the triggers and actions of device types, only these and those of the home's own rules are possible.
 
     Args:
@@ -120,23 +151,27 @@ def list_rules(
         home: The home with its rules.
         catalogue: Vocabulary of the run.
         options: Options of the list.
-        counts: Summed counts of the run, 2 × F × R; None if clients released none.
+        statics: Summed statistics of the run, for reasons.
+
+    Raises:
+        ConfigError: The policy allows an unknown pair.
     """
-    abilities = Abilities.of(catalogue)
-    answers = []
-    for i, j, r in shown(logits, home, home.rules, abilities, options).tolist():
-        state, action = relation_parts(catalogue.relations[r])
-        trigger, target = home.devices[i], home.devices[j]
-        answers.append(
-            Recommendation(
-                describe(home, (i, j, r), catalogue),
-                two_digits(float(1 / (1 + np.exp(-logits[i, j, r].astype(np.float64))))),
-                reason(home, (i, j, r), catalogue, abilities, counts),
-                *(catalogue.entities[trigger.entity], trigger.name, state),
-                *(action, catalogue.entities[target.entity], target.name),
-            )
-        )
-    return answers, "" if answers else reason_of_none(home, catalogue, abilities)
+    check_allowed(options.allowed)
+    abilities, statics = Abilities.of(catalogue), statics or {}
+    rules: list[Rule] = [(i, j, r) for i, j, r in shown(logits, home, home.rules, abilities, options).tolist()]
+    odds = gained(logits, home, home.rules).astype(np.float64)
+    answers: list[Recommendation] = []
+    while rules:
+        rule, *rules = rules
+        is_pair = bool(rules) and rules[0][:2] == rule[:2] and rules[0][2] in abilities.counterparts(rule[2])
+        undoing, rules = (rules[0], rules[1:]) if is_pair else (None, rules)
+        why = reason(home, rule, abilities, statics)
+        answers.append(_recommendation(home, rule, undoing, float(odds[rule]), why, catalogue))
+    if answers:
+        return answers, ""
+    anything = replace(options, least=-np.inf, top=1)
+    is_possible = bool(len(shown(logits, home, home.rules, abilities, anything)))
+    return [], reason_of_none(home, abilities, statics, is_possible=is_possible)
 
 
 NONE_OWN = "no other pair of devices can take a rule that the home has"
@@ -155,29 +190,28 @@ def recommend(
     `baseline` names a baseline that answers in place of the model. Relation frequency shows relations of the home's own rules
     alone.
     """
-    from client.inference.model_choice import split_statics
     from client.tasks.rules.learner import RulesLearner
-    from common.models import tensors
+    from common.models import parameters_of, split_statics, tensors
 
     none = as_edges([])
     whole = SplitHome(home, Examples(home.rules, none), Examples(none, none), Examples(none, none))
     learner = RulesLearner(config.task_run(TASK, catalogue), Homes((), catalogue))
-    [model], statics = split_statics(trained, {name for name, _ in learner.module.named_parameters()})
+    [model], statics = split_statics(trained, parameters_of(config, catalogue))
     if baseline == next(iter(TASK.baselines)):
         has = np.isin(np.arange(len(catalogue.relations)), home.rules[:, 2])
-        rules, _ = list_rules(np.where(has, learner.own_scores(whole), np.nan), home, catalogue, options, None)
+        rules, _ = list_rules(np.where(has, learner.own_scores(whole), np.nan), home, catalogue, options, statics)
         return rules, "" if rules else NONE_OWN
-    logits = (
-        learner.predictors(statics)[baseline](whole) if baseline else learner.scores(tensors(model), statics, whole)
-    )
-    return list_rules(logits, home, catalogue, options, statics.get(COUNTS))
+    if baseline:
+        return list_rules(learner.predictors(statics)[baseline](whole), home, catalogue, options, statics)
+    logits = learner.scores(tensors(model), statics, whole)
+    return list_rules(logits, home, catalogue, replace(options, least=least_of(statics)), statics)
 
 
-def network_inputs(home: Home, catalogue: RuleCatalogue, statics: Arrays) -> Arrays:
-    """Return types and in-edges of a home's devices, and the offset; see `RuleRecommender.forward`."""
+def network_inputs(home: Home, catalogue: RuleCatalogue) -> Arrays:
+    """Return types and in-edges of a home's devices; see `RuleRecommender.forward`."""
     n = len(home.devices)
     x, adj = np.zeros((1, n, len(catalogue.entities)), np.float32), np.zeros((1, n, n), np.float32)
     x[0, np.arange(n), [device.entity for device in home.devices]] = 1
     trigger, action, _ = home.rules.T
     np.add.at(adj[0], (action, trigger), 1)
-    return {"x": x, "adj": adj, "offset": offset_of(statics, catalogue)}
+    return {"x": x, "adj": adj}

@@ -1,29 +1,31 @@
 """Rules learner: homes as padded tensors, objective of Eq 2, metrics (algorithms.md §1.5)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.func import functional_call
-from torch.nn.functional import binary_cross_entropy_with_logits
 
-from client.tasks.learner import means, shell
+from client.tasks.learner import HasModule, means
 from client.tasks.rules.data.homes import Examples, Homes, SplitHome, split_homes
-from client.tasks.rules.lists import ListOptions, shared_abilities, shown
+from client.tasks.rules.lists import Candidates, ListOptions, shared_abilities
+from client.training.foresight import ask
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
-from common.models import tensors
 from common.tasks.rules import ease
-from common.tasks.rules.counts import COUNTS, NOISE, OWN, offset_of
-from common.tasks.rules.metrics import SHOWN_TOPS, home_metrics, shown_hits, shown_metrics
+from common.tasks.rules.metrics import SHOWN_LISTS, SHOWN_TOPS, home_metrics, shown_hits, shown_metrics
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
 from common.tasks.rules.vocabulary import Edges, RuleCatalogue
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ class HomeBatch:
 def collate(splits: Sequence[SplitHome], entities: int) -> HomeBatch:
     """Return one batch of all homes, `entities` = F, padded to the largest home."""
     homes, nodes = len(splits), max((len(split.home.devices) for split in splits), default=0)
-    edges = max((len(split.train.positives) + len(split.train.negatives) for split in splits), default=0)
+    edges = most_examples(splits)
     batch = HomeBatch(
         x=torch.zeros(homes, nodes, entities),
         adj=torch.zeros(homes, nodes, nodes),
@@ -65,6 +67,11 @@ def collate(splits: Sequence[SplitHome], entities: int) -> HomeBatch:
         if len(split.train.positives):
             _fill_examples_(batch, h, split)
     return batch
+
+
+def most_examples(splits: Sequence[SplitHome]) -> int:
+    """Return the largest number E of training examples of a home."""
+    return max((len(split.train.positives) + len(split.train.negatives) for split in splits), default=0)
 
 
 def _fill_graph_(batch: HomeBatch, h: int, split: SplitHome) -> None:
@@ -85,11 +92,15 @@ def _fill_examples_(batch: HomeBatch, h: int, split: SplitHome) -> None:
     batch.home_mask[h] = True
 
 
-COUNT_TOLERANCE = 0.5
-"""Difference of counts that is a rounding error; a rule counts 1."""
+CLOSED = "closed"
+"""Batch tensor: log-odds of the examples by the closed form, under which the network trains, H × E."""
 
 
-class RulesLearner:
+Listed = tuple[np.ndarray, dict[int, Edges]]
+"""Logits of every possible rule of a home, N × N × R, and the lists by them, by length."""
+
+
+class RulesLearner(HasModule):
     """Learner of the rules task: a client's homes in one run.
 
     Args:
@@ -98,25 +109,28 @@ class RulesLearner:
     """
 
     task = TASK.name
-    shared: tuple[str, ...] = ("offset",)
+    shared: tuple[str, ...] = ()
 
     def __init__(self, run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> None:
         self._options, self._catalogue = run.options, run.vocabulary
         self._noised = run.privacy.unit != "none"
         self.splits = split_homes(dataset.units, len(run.vocabulary.relations), self._options, run.seed)
-        self.module = shell(TASK, run)
-        self._batch = collate(self.splits, len(run.vocabulary.entities))
-        self.examples = int(self._batch.home_mask.sum())
+        super().__init__(TASK, run)
+        self.examples = sum(len(split.train.positives) > 0 for split in self.splits)
+        self._closed: Tensor | None = None
         self._baselines: dict[tuple[str, str, int], tuple[Metrics, Metrics]] = {}
-        self.size, self.rows = self._batch.labels.numel(), len(self._batch.x)
+        self._candidates: dict[int, Candidates] = {}
+        self.rows = len(self.splits)
+        self.size = self.rows * most_examples(self.splits)
+
+    @cached_property
+    def _batch(self) -> HomeBatch:
+        return collate(self.splits, len(self._catalogue.entities))
 
     def batch(self, request: TrainRequest) -> Tensors:
-        """Return all homes, zero-padded (see `HomeBatch`), and `offset`, 2 × F × R.
-
-        The offset comes from the counts of the other clients.
-        """
-        offset = offset_of(self._without_own(request.statics), self._catalogue)
-        return {**vars(self._batch), "offset": torch.from_numpy(offset)}
+        """Return all homes, zero-padded (see `HomeBatch`), on top of a closed form with its log-odds."""
+        closed = {CLOSED: self._closed_examples(request.statics)} if ease.is_solved(request.statics) else {}
+        return {**vars(self._batch), **closed}
 
     @property
     def tables(self) -> frozenset[str]:
@@ -134,8 +148,7 @@ class RulesLearner:
 
     def batch_on(self, request: TrainRequest, rows: Tensor) -> Tensors:
         """Return all homes as `batch` does, for the logits of these relations alone."""
-        batch = self.batch(request)
-        return {**batch, "edges": self._edges_on_touched, "offset": batch["offset"].index_select(2, rows)}
+        return {**self.batch(request), "edges": self._edges_on_touched}
 
     @cached_property
     def _edges_on_touched(self) -> Tensor:
@@ -152,7 +165,8 @@ class RulesLearner:
     def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
         """Compute L_k, the mean over homes of each home's binary cross-entropy (Eq 2)."""
         logits = self._logits(params, batch, inputs["keep"], batch["edges"])
-        each = binary_cross_entropy_with_logits(logits, batch["labels"], reduction="none")
+        logits = logits + batch[CLOSED] if CLOSED in batch else logits
+        each = torch.nn.functional.binary_cross_entropy_with_logits(logits, batch["labels"], reduction="none")
         per_home = (batch["weights"] * each).sum(-1)
         return (batch["home_mask"] * per_home).sum() / batch["home_mask"].sum().clamp(min=1)
 
@@ -166,10 +180,11 @@ class RulesLearner:
         metrics: Metrics = {}
         weights: Metrics = {}
         for name, scores in self.predictors(statics).items():
-            sums = b"".join(statics[key].tobytes() for key in (ease.VALUES, COUNTS) if key in statics)
-            key = name, split, hash(sums) if scores != self.own_scores else 0
+            key = name, split, hash(statics[ease.VALUES].tobytes()) if scores != self.own_scores else 0
             if key not in self._baselines:  # those of a home's own rules are constant in a run
-                self._baselines[key] = means([row for row in self._of_each(split, scores) if row])
+                self._baselines[key] = means(
+                    [row for row in self._of_each(split, partial(self._listed, scores)) if row]
+                )
             of_homes = self._baselines[key]
             found, counts = (
                 {baseline: each[key] for key, baseline in TASK.baselines[name].items() if key in each}
@@ -180,27 +195,23 @@ class RulesLearner:
 
     def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
         """Return 1 for each held-out rule in the list that its home is shown, else 0."""
-        params = tensors(model)
-        return self._hits(split, lambda home: self.scores(params, statics, home))
+        return self._hits(split, self._answered(model, statics, split))
 
     def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
         """Return the same for lists by the baselines."""
-        return {name: self._hits(split, scores) for name, scores in self.predictors(statics).items()}
+        return {
+            name: self._hits(split, partial(self._listed, scores)) for name, scores in self.predictors(statics).items()
+        }
 
     def predictors(self, statics: Arrays) -> dict[str, Callable[[SplitHome], np.ndarray]]:
         """Return the scores of a home's possible rules by each baseline that the statics allow, by its name."""
         frequency, popularity = TASK.baselines
-        has_sums = ease.VECTORS in statics or COUNTS in statics
-        shared = {popularity: lambda home: self.popular_scores(statics, home)} if has_sums else {}
+        shared = {popularity: lambda home: self.popular_scores(statics, home)} if ease.VECTORS in statics else {}
         return {frequency: self.own_scores, **shared}
 
     def popular_scores(self, statics: Arrays, home: SplitHome) -> np.ndarray:
-        """Return the log popularity of each triple in the federation, N × N × R, by its sum or by the counts."""
-        if ease.VECTORS in statics:
-            return ease.popularity(statics, self._triples(home))
-        offset = offset_of({name: a for name, a in statics.items() if name != OWN}, self._catalogue)
-        types = np.array([device.entity for device in home.home.devices], np.int64)
-        return np.asarray(offset[0][types][:, None] + offset[1][types][None])
+        """Return the log popularity of each triple in the federation, N × N × R."""
+        return ease.popularity(statics, self._triples(home))
 
     def own_scores(self, home: SplitHome) -> np.ndarray:
         """Return the log-odds of each relation by its share of a home's training rules, N × N × R."""
@@ -210,18 +221,45 @@ class RulesLearner:
 
     def each_home(self, model: Arrays, statics: Arrays, split: str) -> list[Metrics | None]:
         """Return the metrics of every home; None for a home without held-out rules."""
-        params = tensors(model)
-        return self._of_each(split, lambda home: self.scores(params, statics, home))
+        return self._of_each(split, self._answered(model, statics, split))
+
+    def questions(self, kind: str, statics: Arrays) -> Tensors:
+        """Return the graphs of the homes with held-out rules."""
+        rows = [k for k, home in enumerate(self.splits) if len(_held_out(home, kind).positives)]
+        return {"x": self._batch.x[rows], "adj": self._batch.adj[rows]} if rows else {}
+
+    def answer(self, params: Tensors, questions: Tensors) -> Tensor:
+        """Return logits of every possible rule of the homes, H × N × N × R."""
+        return self._logits(params, questions, torch.ones(()), None)
+
+    def _answered(self, model: Arrays, statics: Arrays, split: str) -> Callable[[SplitHome], Listed]:
+        """Return the function from a home with held-out rules to its logits and lists."""
+        asked = [id(home) for home in self.splits if len(_held_out(home, split).positives)]
+        answer = ask(self, split, model, statics)
+        closed = partial(self._closed_scores, statics) if ease.is_solved(statics) else lambda home: np.zeros(())
+
+        def logits(home: SplitHome) -> np.ndarray:
+            if not model:
+                return closed(home)
+            devices = len(home.home.devices)
+            return np.asarray(answer.output[asked.index(id(home)), :devices, :devices].numpy() + closed(home))
+
+        def listed(home: SplitHome) -> Listed:
+            if id(home) not in answer.derived:
+                answer.derived[id(home)] = self._listed(logits, home)
+            found: Listed = answer.derived[id(home)]
+            return found
+
+        return listed
 
     def scores(self, params: Tensors, statics: Arrays, home: SplitHome) -> np.ndarray:
-        """Return logits of every possible rule of one home, N × N × R; its own counts stay in the sums."""
-        if ease.is_solved(statics):
-            return self._closed_scores(statics, home)
-        statics = {name: a for name, a in statics.items() if name != OWN}
-        batch = {**vars(collate([home], len(self._catalogue.entities)))}
-        batch["offset"] = torch.from_numpy(offset_of(statics, self._catalogue))
+        """Return logits of every possible rule of one home, N × N × R; its own rules stay in the sums."""
+        closed = self._closed_scores(statics, home) if ease.is_solved(statics) else np.zeros(())
+        if not params:
+            return closed
+        batch = vars(collate([home], len(self._catalogue.entities)))
         with torch.no_grad():
-            return self._logits(params, batch, torch.ones(()), None).squeeze(0).numpy()
+            return np.asarray(self._logits(params, batch, torch.ones(()), None).squeeze(0).numpy() + closed)
 
     def _closed_scores(self, solved: Arrays, home: SplitHome) -> np.ndarray:
         """Return log-odds by EASE; rules outside the triples of all homes are the least likely."""
@@ -233,22 +271,28 @@ class RulesLearner:
         logits[~able] = logits.min(initial=0.0) + ease.OUTSIDE  # what no device of these types can do comes last
         return logits
 
+    def _closed_examples(self, solved: Arrays) -> Tensor:
+        """Return log-odds by EASE of the training examples, H × E, each rule as if the home lacked it.
+
+        They are constant once the sums are solved.
+        """
+        if self._closed is None:
+            logits = np.zeros(tuple(self._batch.labels.shape), np.float32)
+            for row, home in zip(logits, self.splits, strict=True):
+                triples, positives = self._triples(home), len(home.train.positives)
+                examples = (triples[tuple(rules.T)] for rules in (home.train.positives, home.train.negatives))
+                row[:positives], row[positives : positives + len(home.train.negatives)] = ease.hidden_logits(
+                    solved, *examples
+                )
+            self._closed = torch.from_numpy(logits)
+        return self._closed
+
     def _triples(self, home: SplitHome) -> Ints:
         """Return the id of the triple of each possible rule of a home, N × N × R."""
         types = np.array([device.entity for device in home.home.devices], np.int64)
         pairs = types[:, None] * len(self._catalogue.entities) + types[None, :]
         relations = len(self._catalogue.relations)
         return np.asarray(pairs[..., None] * relations + np.arange(relations), np.int64)
-
-    def counts(self) -> Arrays:
-        """Count training rules by (trigger type, relation) and (action type, relation), 2 × F × R."""
-        counts = np.zeros((2, len(self._catalogue.entities), len(self._catalogue.relations)), np.float32)
-        for split in self.splits:
-            types = np.array([device.entity for device in split.home.devices])
-            rules = split.train.positives
-            for side in (0, 1):
-                np.add.at(counts[side], (types[rules[:, side]], rules[:, 2]), 1)
-        return {COUNTS: counts}
 
     def statistics(self, solved: Arrays) -> Arrays:
         """Return the sums over this client's homes of what `ease` needs next.
@@ -262,49 +306,43 @@ class RulesLearner:
             solved, [(triples, triples[tuple(home.train.positives.T)]) for home, triples in possible]
         )
 
-    def _without_own(self, statics: Arrays) -> Arrays:
-        """Return the sums without this client's counts; unchanged if its reply came too late to be summed.
-
-        Sums with noise come with the client's own part of them.
-        """
-        if COUNTS not in statics or NOISE in statics:
-            return statics
-        counts, sent = statics[COUNTS], self.counts()[COUNTS]
-        return statics if (counts < sent - COUNT_TOLERANCE).any() else {**statics, COUNTS: counts - sent}
-
     def _logits(self, params: Tensors, batch: Tensors, keep: Tensor, triples: Tensor | None) -> Tensor:
-        logits: Tensor = functional_call(
-            self.module, params, (batch["x"], batch["adj"], keep, triples, batch["offset"])
-        )
+        logits: Tensor = torch.func.functional_call(self.module, params, (batch["x"], batch["adj"], keep, triples))
         return logits
 
-    def _of_each(self, split: str, logits_of: Callable[[SplitHome], np.ndarray]) -> list[Metrics | None]:
+    def _of_each(self, split: str, listed_of: Callable[[SplitHome], Listed]) -> list[Metrics | None]:
         """Return the metrics of every home by its logits; homes without held-out rules need none."""
-        held_out = [home.test if split == "test" else home.validation for home in self.splits]
-        pairs = zip(self.splits, held_out, strict=True)
+        pairs = [(home, _held_out(home, split)) for home in self.splits]
         return [
-            self._metrics(home, logits_of(home), examples) if len(examples.positives) else None
+            self._metrics(home, *listed_of(home), examples) if len(examples.positives) else None
             for home, examples in pairs
         ]
 
-    def _hits(self, split: str, logits_of: Callable[[SplitHome], np.ndarray]) -> list[Floats]:
+    def _hits(self, split: str, listed_of: Callable[[SplitHome], Listed]) -> list[Floats]:
         """Return a hit or miss of each held-out rule of every home."""
         found = [np.zeros(0)] * len(self.splits)
         for k, home in enumerate(self.splits):
-            if len(rules := (home.test if split == "test" else home.validation).positives):
-                logits = logits_of(home)
-                found[k] = shown_hits(logits, self._listed(home, logits), rules)
+            if len(rules := _held_out(home, split).positives):
+                logits, lists = listed_of(home)
+                found[k] = shown_hits(logits, lists[SHOWN_TOPS[-1]], rules)
         return found
 
-    def _listed(self, home: SplitHome, logits: np.ndarray) -> Edges:
-        abilities = shared_abilities(self._catalogue)
-        return shown(logits, home.home, home.train.positives, abilities, ListOptions(SHOWN_TOPS[-1]))
+    def _listed(self, logits_of: Callable[[SplitHome], np.ndarray], home: SplitHome) -> Listed:
+        if id(home) not in self._candidates:
+            abilities = shared_abilities(self._catalogue)
+            self._candidates[id(home)] = Candidates.of(home.home, home.train.positives, abilities)
+        logits = logits_of(home)
+        return logits, self._candidates[id(home)].lists(logits, SHOWN_LISTS, ListOptions())
 
-    def _metrics(self, home: SplitHome, logits: np.ndarray, held_out: Examples) -> Metrics | None:
+    def _metrics(
+        self, home: SplitHome, logits: np.ndarray, lists: dict[int, Edges], held_out: Examples
+    ) -> Metrics | None:
         rules = home.train.positives
         metrics = home_metrics(
             logits, rules, held_out.positives, held_out.negatives, self_pairs=self._options.hit_self_pairs
         )
-        if metrics is None:
-            return None
-        return metrics | shown_metrics(logits, self._listed(home, logits), held_out.positives)
+        return None if metrics is None else metrics | shown_metrics(logits, lists, held_out.positives)
+
+
+def _held_out(home: SplitHome, split: str) -> Examples:
+    return home.test if split == "test" else home.validation

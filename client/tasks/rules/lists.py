@@ -1,17 +1,51 @@
-"""Lists of rules for a home, best first, by scores and by abilities of its devices."""
+"""Lists of rules for a home, best first, by scores, rooms and abilities of its devices."""
 
+import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Self
 
 import numpy as np
 
 from client.tasks.lists import POOL, best_first, diversify, first_of_each
+from client.tasks.rules.areas import SAME, lacks_evidence, nearness
 from client.tasks.rules.data.homes import Home
+from client.tasks.rules.refusals import refused
 from common.arrays import Array, Flags, Floats, Ints
+from common.tasks.rules import ease
+from common.tasks.rules.metrics import SHORT
 from common.tasks.rules.vocabulary import Edges, RuleCatalogue, relation_parts
+
+Opposites = dict[int, frozenset[int]]
+"""Number of a state or an action -> numbers of its opposites."""
+
+ENDS = (
+    *(("turns on", "turns off"), ("opens", "closes"), ("starts opening", "starts closing"), ("is entered", "is left")),
+    *(("detects motion", "sees no motion"), ("detects presence", "detects absence"), ("detects", "detects no")),
+    *(("detects a", "detects no"), ("comes home", "leaves home"), ("switches to home", "switches to away")),
+    *(("unlocks", "locks"), ("is unlocked", "is locked"), ("rises", "sets"), ("rises above", "falls below")),
+    *(("gets too warm", "gets too cold"), ("gets power", "loses power"), ("sees light", "sees no light")),
+    *(("connects", "disconnects"), ("starts playing", "pauses"), ("starts cleaning", "finishes cleaning")),
+)
+"""States that end each other, whole or by their words."""
+
+UNDOES = (
+    *(("brighten", "dim"), ("turn up", "turn down"), ("increase", "decrease"), ("play", "pause"), ("home", "away")),
+    *(("start", "dock"), ("start cleaning with", "dock"), ("start cleaning with", "pause")),
+)
+"""Actions that undo each other, beside the opposites of a vocabulary."""
+
+STRAIGHT = frozenset(
+    {"turns on", "turns off", "detects motion", "sees no motion", "detects presence", "detects absence"}
+)
+ON = frozenset({"turns on", "detects motion", "detects presence"})
+"""States whose usual pair is on with on, off with off; those of them that are on."""
+
+OFF = frozenset({"turn off", "turn down", "close", "lock", "stop", "dim", "pause", "dock", "disarm"})
+"""Actions that switch off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +58,19 @@ class Abilities:
         state: Number of each relation's trigger state, R.
         action: Number of each relation's action, R.
         opposites: Number of an action -> numbers of its opposites.
+        ends: Number of a state -> numbers of the states that end it.
+        undoes: Number of an action -> numbers of its opposites and of those that undo it.
+        catalogue: The vocabulary.
     """
 
     triggers: Flags
     actions: Flags
     state: Ints
     action: Ints
-    opposites: dict[int, frozenset[int]]
+    opposites: Opposites
+    ends: Opposites
+    undoes: Opposites
+    catalogue: RuleCatalogue
 
     @classmethod
     def of(cls, catalogue: RuleCatalogue) -> Self:
@@ -41,7 +81,10 @@ class Abilities:
             *catalogue.possible(),
             np.array([states[state] for state, _ in pairs], np.int64),
             np.array([actions[action] for _, action in pairs], np.int64),
-            _opposites(actions, catalogue),
+            _opposites(actions, catalogue.opposites),
+            _opposites(states, ENDS),
+            _opposites(actions, (*catalogue.opposites, *UNDOES)),
+            catalogue,
         )
 
     def widen(self, types: Ints, rules: Ints) -> tuple[Flags, Flags]:
@@ -60,9 +103,22 @@ class Abilities:
         return widened[0], widened[1]
 
     def contradicts(self, relation: int) -> Flags:
-        """Return the mask of relations with the same trigger state and an opposite action, R."""
-        opposite = np.isin(self.action, list(self.opposites.get(int(self.action[relation]), ())))
-        return np.asarray((self.state == self.state[relation]) & opposite)
+        """Return the mask of relations that contradict a relation on the same two devices, R.
+
+        They have the same trigger state and an opposite action, or an opposite state and the same action.
+        """
+        state, action = self.state[relation], self.action[relation]
+        against = (self.state == state) & np.isin(self.action, list(self.opposites[action]))
+        return np.asarray(against | ((self.action == action) & np.isin(self.state, list(self.ends[state]))))
+
+    def counterparts(self, relation: int) -> Ints:
+        """Return the relations that undo a relation: a state that ends its own, and an undoing action."""
+        return self._counterparts[relation]
+
+    @cached_property
+    def _counterparts(self) -> list[Ints]:
+        pairs = [(list(self.ends[s]), list(self.undoes[a])) for s, a in zip(self.state, self.action, strict=True)]
+        return [np.flatnonzero(np.isin(self.state, ends) & np.isin(self.action, undoes)) for ends, undoes in pairs]
 
 
 @lru_cache(maxsize=4)
@@ -71,14 +127,14 @@ def shared_abilities(catalogue: RuleCatalogue) -> Abilities:
     return Abilities.of(catalogue)
 
 
-def _opposites(actions: dict[str, int], catalogue: RuleCatalogue) -> dict[int, frozenset[int]]:
+def _opposites(names: dict[str, int], opposites: Iterable[tuple[str, str]]) -> Opposites:
     by_words: dict[str, set[int]] = {}
-    for name, number in actions.items():
+    for name, number in names.items():
         by_words.setdefault(_words(name), set()).add(number)
-    pairs = [tuple(map(_words, pair)) for pair in catalogue.opposites]
+    pairs = [tuple(map(_words, pair)) for pair in opposites]
     return {
         number: frozenset(other for words in _counterparts(_words(name), pairs) for other in by_words.get(words, ()))
-        for name, number in actions.items()
+        for name, number in names.items()
     }
 
 
@@ -99,19 +155,35 @@ class ListOptions:
     """Options of a list.
 
     Args:
-        top: Number of rules.
+        top: Number of rules; two that undo each other are one suggestion.
         diverse: Weight λ of the rank against similarity (see `diversify`); 1: the order of the scores.
+        least: Least log-odds of a rule that is shown, with what it gains in the home; see `LEAST`.
+        allowed: Names of refused pairs that the owner's policy allows.
     """
 
     top: int = 10
     diverse: float = 1.0
+    least: float = -math.inf
+    allowed: Collection[str] = ()
+
+
+SAME_ROOM, HABIT = 1.0, 1.5
+"""Log-odds that a rule gains in one room; weight of the home's use of its kind."""
+
+LEAST = 0.0
+"""Least calibrated log-odds, against a rule that the home lacks, of a rule that is shown."""
+
+MOST_ALIKE = 2
+"""Largest number of suggestions with one trigger device, or on one device, in a short list."""
 
 
 def shown(scores: Array, home: Home, rules: Edges, abilities: Abilities, options: ListOptions) -> Edges:
     """Return the rules to show, best first, k × 3; ties by device and relation.
 
-    They are possible, new to the home and free of contradictions. The best action of each event (trigger device, trigger
-    state, action device) comes first. If these are fewer than `top`, further actions that contradict none of them follow.
+    They are possible, harmless, new to the home and free of contradictions. A rule between two rooms needs a rule of the home
+    of its kind. Of each event (trigger device, trigger state, action device) the best action is shown. The rule that undoes a
+    rule follows it, if both are the usual pair, and is part of its suggestion; no other rule stands beside its opposite. In a
+    list of up to `SHORT` rules, at most `MOST_ALIKE` suggestions have one trigger or act on one device.
 
     Args:
         scores: Scores of rules (trigger device, action device, relation), N × N × R; NaN is not shown.
@@ -120,19 +192,159 @@ def shown(scores: Array, home: Home, rules: Edges, abilities: Abilities, options
         abilities: Vocabulary of the run.
         options: Options of the list.
     """
-    order = best_first(scores, is_possible(home, rules, abilities) & ~contradicts_own(home, rules, abilities))
-    triples = np.stack(np.unravel_index(order, scores.shape), axis=1).astype(np.int64)
-    events = np.ravel_multi_index(
-        (triples[:, 0], triples[:, 1], abilities.state[triples[:, 2]]), (*scores.shape[:2], max(scores.shape[2], 1))
+    return Candidates.of(home, rules, abilities, options.allowed).lists(scores, (options.top,), options)[options.top]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Rules that a list may show in a home, with what they gain there; constant while its rules are.
+
+    Args:
+        shape: N × N × R.
+        places: Flat indices of the rules, ascending.
+        gains: What each gains in one room, and by the home's use of its kind.
+        abilities: Vocabulary of the run.
+    """
+
+    shape: tuple[int, ...]
+    places: Ints
+    gains: tuple[Floats, Floats]
+    abilities: Abilities
+
+    @classmethod
+    def of(cls, home: Home, rules: Edges, abilities: Abilities, allowed: Collection[str] = ()) -> Self:
+        """Find the rules between devices of a home that is known to have these rules."""
+        mask = is_possible(home, rules, abilities) & ~contradicts_own(home, rules, abilities)
+        mask &= ~lacks_evidence(home, rules, len(abilities.state)) & ~refused(home, abilities.catalogue, allowed)
+        gains = (np.broadcast_to(gain, mask.shape)[mask] for gain in _gains(home, rules, len(abilities.state)))
+        room, habit = gains
+        return cls(mask.shape, np.flatnonzero(mask), (room, habit), abilities)
+
+    def lists(self, scores: Array, tops: Iterable[int], options: ListOptions) -> dict[int, Edges]:
+        """Return the lists of several lengths, each as `shown` makes it, by length."""
+        values = scores.ravel()[self.places] + self.gains[0] + self.gains[1]
+        order = best_first(values, values >= options.least)
+        triples = np.stack(np.unravel_index(self.places[order], self.shape), axis=1).astype(np.int64)
+        state = self.abilities.state
+        events = np.ravel_multi_index(
+            (triples[:, 0], triples[:, 1], state[triples[:, 2]]), (*self.shape[:2], max(self.shape[2], 1))
+        )
+        best, allowed = triples[first_of_each(events)], np.full(self.shape, -np.inf)
+        allowed.ravel()[self.places[order]] = values[order]
+        lists = {}
+        for top in tops:
+            most = top if options.diverse >= 1 else POOL * top
+            found = _suggestions(best, allowed, self.abilities, most, is_short=top <= SHORT)
+            if options.diverse < 1:
+                first = np.array([suggestion[0] for suggestion in found], np.int64).reshape(-1, 3)
+                similarity = (_is_same(first[:, 0]) + _is_same(first[:, 1])) / 2.0
+                found = [found[k] for k in diversify(similarity, options.diverse, top).tolist()]
+            listed = [rule for suggestion in found for rule in suggestion]
+            lists[top] = np.array(listed[:top], np.int64).reshape(-1, 3)
+        return lists
+
+
+def least_of(statics: Collection[str]) -> float:
+    """Return the least log-odds of a shown rule; −∞ for sums with noise, which are not calibrated."""
+    return -math.inf if ease.POPULARITY in statics else LEAST
+
+
+def gained(scores: Array, home: Home, rules: Edges) -> Array:
+    """Return scores with what rules gain in one room, and by the home's use of their kind, N × N × R."""
+    room, habit = _gains(home, rules, scores.shape[2])
+    return np.asarray(scores + room + habit)
+
+
+def _gains(home: Home, rules: Edges, relations: int) -> tuple[Floats, Floats]:
+    """Return what rules gain in one room, N × N × 1, and by the home's use of their kind, N × N × R.
+
+    A kind is both device types, the nearness of the devices and the relation. With k rules of it on n pairs of devices, its
+    log-odds by Laplace's rule of succession are log((k + 1)/(n − k + 1)).
+    """
+    near, types = nearness(home), np.array([device.entity for device in home.devices], np.int64)
+    kinds = np.stack([*np.broadcast_arrays(types[:, None], types[None]), near], axis=-1).reshape(-1, 3)
+    kind, pairs = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)[1:]
+    kind = kind.reshape(near.shape)
+    used = np.zeros((len(pairs), relations))
+    np.add.at(used, (kind[rules[:, 0], rules[:, 1]], rules[:, 2]), 1)
+    odds = np.log((used + 1) / (pairs[:, None] - used + 1))
+    return SAME_ROOM * (near == SAME)[:, :, None], HABIT * odds[kind]
+
+
+def _suggestions(
+    rules: Edges, scores: Array, abilities: Abilities, most: int, *, is_short: bool
+) -> list[list[tuple[int, int, int]]]:
+    """Return suggestions with about `most` rules, best first: a rule, and the one that undoes it.
+
+    Args:
+        rules: The best action of each event, best first.
+        scores: Scores of rules that may be shown, N × N × R; of others, −∞.
+        abilities: Vocabulary of the run.
+        most: Number of rules.
+        is_short: True for the bounds of a short list.
+    """
+    found: list[list[tuple[int, int, int]]] = []
+    listed = 0
+    triggers, targets, beside = Counter[int](), Counter[int](), dict[tuple[int, int], Flags]()
+    for i, j, r in rules.tolist():
+        if listed >= most:
+            break
+        taboo = beside.setdefault((i, j), np.zeros(len(abilities.state), bool))
+        if taboo[r] or (is_short and max(triggers[i], targets[j]) >= MOST_ALIKE):
+            continue
+        found.append([(i, j, one) for one in (r, *_undoing(r, np.where(taboo, -np.inf, scores[i, j]), abilities))])
+        for *_, one in found[-1]:
+            taboo |= _beside(abilities, one)
+        listed += len(found[-1])
+        triggers[i] += 1
+        targets[j] += 1
+    return found[:1] if is_short and len(targets) == 1 else found  # further actions of one device are no short list
+
+
+@lru_cache(maxsize=4096)
+def _undoers(abilities: Abilities, relation: int) -> tuple[int, ...]:
+    return tuple(abilities.counterparts(relation).tolist())
+
+
+@lru_cache(maxsize=4096)
+def _beside(abilities: Abilities, relation: int) -> Flags:
+    """Return the mask of relations that no list shows beside one on the same two devices, R."""
+    mask: Flags = abilities.contradicts(relation) | (abilities.state == abilities.state[relation])
+    mask[abilities.counterparts(relation)] = True
+    return mask
+
+
+def goes_straight(state: str, action: str) -> bool | None:
+    """Return True if an on-state has an on-action, or an off-state an off-action; None for other states."""
+    if state not in STRAIGHT:
+        return None
+    return (state in ON) != (action in OFF or action.partition(" ")[0] in OFF)
+
+
+def _undoing(rule: int, scores: Array, abilities: Abilities) -> list[int]:
+    """Return the relation that undoes another on the same devices, if the two are the usual pair.
+
+    Motion and switches go straight: on with on, off with off. Other pairs are usual if their scores are at least those of the
+    same events with exchanged actions.
+    """
+    others = [r for r in _undoers(abilities, rule) if scores[r] > -np.inf]
+    if not others:
+        return []
+    other = max(others, key=lambda r: (scores[r], -r))
+    is_usual, crossed = _crossed(abilities, rule, other)
+    if is_usual is None:
+        is_usual = scores[rule] + scores[other] >= sum(float(scores[each].max(initial=-np.inf)) for each in crossed)
+    return [other] if is_usual else []
+
+
+@lru_cache(maxsize=4096)
+def _crossed(abilities: Abilities, rule: int, other: int) -> tuple[bool | None, tuple[Ints, ...]]:
+    """Return if a rule and its undoing one go straight, and the relations with exchanged actions."""
+    same = (
+        np.flatnonzero((abilities.state == abilities.state[a]) & (abilities.action == abilities.action[b]))
+        for a, b in ((rule, other), (other, rule))
     )
-    first = first_of_each(events)
-    further = np.setdiff1d(np.arange(len(events)), first)
-    triples = _fill(triples[first], triples[further], abilities, options.top)
-    if options.diverse >= 1:
-        return triples[: options.top]
-    triples = triples[: POOL * options.top]
-    similarity = (_is_same(triples[:, 0]) + _is_same(triples[:, 1])) / 2.0
-    return triples[diversify(similarity, options.diverse, options.top)]
+    return goes_straight(*relation_parts(abilities.catalogue.relations[rule])), tuple(same)
 
 
 def is_possible(home: Home, rules: Edges, abilities: Abilities) -> Flags:
@@ -154,17 +366,6 @@ def contradicts_own(home: Home, rules: Edges, abilities: Abilities) -> Flags:
     for i, j, r in rules.tolist():
         contradictions[i, j] |= abilities.contradicts(r)
     return contradictions
-
-
-def _fill(first: Edges, further: Edges, abilities: Abilities, top: int) -> Edges:
-    """Append further rules, best first, up to `top` in all; none contradicts a listed rule."""
-    listed = first.tolist()
-    for i, j, r in further.tolist():
-        if len(listed) >= top:
-            break
-        if not any((i, j) == (a, b) and abilities.contradicts(other)[r] for a, b, other in listed):
-            listed.append([i, j, r])
-    return np.array(listed, np.int64).reshape(-1, 3)
 
 
 def _is_same(devices: Ints) -> Floats:

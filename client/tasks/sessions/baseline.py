@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from client.tasks.sessions.data.visitors import Case, SplitVisitor, cases_of
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.tasks.sessions import slist
-from common.tasks.sessions.counts import FADING, FEATURES, KEYS, VALUES, SharedRules
+from common.tasks.sessions.slist import FADING, FEATURES
 from common.tasks.sessions.task import TASK, ranks
 from common.tasks.sessions.task import Floats as Scores
 from common.tasks.sessions.vocabulary import Clicks
@@ -94,27 +93,18 @@ class VisitHistory:
         return _to_arrays({later: count for (earlier, later), count in self.pairs.items() if earlier == item})
 
 
-class ScoresItems(Protocol):
-    """Scores from sums over clients: summed rules, or the rows of the closed form."""
-
-    def scores(self, prefix: Clicks) -> tuple[Ints, Floats]:
-        """Return items and their scores after these clicks."""
+def scores_of(statics: Arrays) -> slist.Rows | None:
+    """Return the scores that a run's closed form gives; None without one."""
+    return slist.Rows.of(statics) if slist.is_solved(statics) else None
 
 
-def scores_of(statics: Arrays, items: int) -> ScoresItems | None:
-    """Return the scores that a run's sums over clients give; None without sums."""
-    if slist.is_solved(statics):
-        return slist.Rows.of(statics)
-    return SharedRules(statics[KEYS], statics[VALUES], items) if KEYS in statics else None
-
-
-def history_features(prefix: Clicks, history: VisitHistory, rules: ScoresItems | None = None) -> ItemFeatures:
-    """Compute features of items after the clicks `prefix`; see `counts.FEATURES`."""
+def history_features(prefix: Clicks, history: VisitHistory, rows: slist.Rows | None = None) -> ItemFeatures:
+    """Compute features of items after the clicks `prefix`; see `slist.FEATURES`."""
     last = prefix[-1:]
     visited, visits = _to_arrays(history.visits)
     followed, follows = history.after(int(last[0]))
     recency = FADING ** np.arange(len(prefix))[::-1]
-    shared, scores = rules.scores(prefix) if rules else (_NO_ITEMS, _NO_SCORES)
+    shared, scores = rows.scores(prefix) if rows else (_NO_ITEMS, _NO_SCORES)
     columns = (
         (visited, np.log1p(visits)),
         (followed, np.log1p(follows)),

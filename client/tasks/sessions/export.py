@@ -8,7 +8,7 @@ from client.tasks.registry import ExportableNetwork
 from client.tasks.sessions.data.visitors import graph_arrays
 from common.arrays import Arrays
 from common.tasks.sessions import slist
-from common.tasks.sessions.counts import FEATURES
+from common.tasks.sessions.slist import FEATURES
 
 AXES = {
     "nodes": {0: "nodes"},

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from client.tasks.lists import LEARNT, NO_TITLES, ItemFilter, Titles, about, best_first, title_of
+from client.tasks.lists import LEARNT, NO_TITLES, ItemFilter, Titles, best_first, title_of
 from client.tasks.sessions.baseline import (
     FeatureRows,
-    ScoresItems,
     VisitHistory,
     history_features,
     history_scores,
@@ -22,13 +21,12 @@ from common.arrays import Arrays, Floats, Ints
 from common.config.run import RunConfig
 from common.errors import DataError
 from common.tasks.sessions import slist
-from common.tasks.sessions.counts import KEYS, VALUES, SharedRules
 from common.tasks.sessions.task import TASK
 from common.tasks.sessions.vocabulary import Clicks, Items
 from common.text import hint
 
-STATICS = (KEYS, VALUES, *slist.SOLUTION)
-"""Names of sums over clients in a stored model."""
+STATICS = slist.SOLUTION
+"""Names of the closed form in a stored model."""
 
 ALL = ItemFilter.seen(hide=False)
 """Filter of a session's list by default: clicked items stay, since visitors return to items."""
@@ -85,7 +83,7 @@ def list_items(
     """Return the items with the highest logits, V, as `next_items` does."""
     scores = np.exp(logits - np.logaddexp.reduce(logits))
     best = best_first(scores, (scores > 0) & chosen.allowed(len(scores), seen_items(clicks, history)))[:top]
-    shared = scores_of(statics, len(items.items))
+    shared = scores_of(statics)
     visits = VisitHistory.of(history)
     last = title_of(items.items[int(clicks[-1])], titles)
     return [NextItem(items.items[j], float(scores[j]), _reason(j, clicks, last, visits, shared)) for j in best.tolist()]
@@ -96,8 +94,8 @@ def seen_items(clicks: Clicks, history: Sequence[Clicks]) -> Ints:
     return np.unique(np.concatenate([clicks, *history]))
 
 
-def _reason(item: int, clicks: Clicks, last_title: str, visits: VisitHistory, shared: ScoresItems | None) -> str:
-    """Return the reason of an item: own clicks first, then sums over clients."""
+def _reason(item: int, clicks: Clicks, last_title: str, visits: VisitHistory, rows: slist.Rows | None) -> str:
+    """Return the reason of an item: own clicks first, then those of the federation."""
     last = int(clicks[-1])
     if (last, item) in visits.pairs:
         return f"you went there from '{last_title}' before"
@@ -105,13 +103,8 @@ def _reason(item: int, clicks: Clicks, last_title: str, visits: VisitHistory, sh
         return "you clicked it in an earlier session"
     if item in clicks:
         return "you clicked it in this session"
-    after, weights = shared.scores(clicks[-1:]) if shared else (clicks[:0], np.zeros(0))
-    if isinstance(shared, slist.Rows) and item in after:
+    if rows and item in rows.scores(clicks[-1:])[0]:
         return f"visitors of the federation go on to it after '{last_title}'"
-    if isinstance(shared, SharedRules):
-        number = about(float(weights[after == item].sum()))  # these counts are sent in plaintext, without noise
-        if number:
-            return f"{number} clicks of the federation follow '{last_title}', weighted by nearness"
     return LEARNT
 
 
@@ -141,6 +134,6 @@ def network_inputs(
     graph = graph_arrays([clicks], config.options_of(TASK).max_length)
     if config.model == "paper" and not slist.is_solved(statics):
         return graph
-    scores = scores_of(statics, len(items.items))
+    scores = scores_of(statics)
     index, value = FeatureRows.of([history_features(clicks, VisitHistory.of(history), scores)]).pad()
     return {**graph, "index": index, "value": value}

@@ -3,23 +3,23 @@
 The default model blends network and history; its softmax is full or sampled.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress, islice
-from typing import Any
+from functools import cached_property
+from itertools import chain, compress, islice, repeat
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.func import functional_call, vmap
 
 from client.data.dataset import own_rng
-from client.tasks.learner import GatheredBatch, means, shell
+from client.tasks.learner import GatheredBatch, HasModule, means
 from client.tasks.sessions.baseline import (
     TOP,
     FeatureRows,
     ItemFeatures,
-    ScoresItems,
     VisitHistory,
     baseline_hits,
     by_visitor,
@@ -29,30 +29,33 @@ from client.tasks.sessions.baseline import (
     scores_of,
 )
 from client.tasks.sessions.data.visitors import GRAPH, Case, SplitVisitor, Visits, cases_of, graph_arrays, split_visitor
+from client.training.foresight import derive
 from client.training.stacks import Tensors, cross_entropies, stack
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.sessions import slist
-from common.tasks.sessions.counts import KEYS, add_rules, count_rules
-from common.tasks.sessions.model import blend
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.task import TASK, session_metrics
+from common.tasks.sessions.task import Floats as Scores
 from common.tasks.sessions.vocabulary import Clicks, Items
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-def features_of_split(split: SplitVisitor, part: str, shared: ScoresItems | None) -> Iterator[ItemFeatures]:
+
+def features_of_split(split: SplitVisitor, part: str, rows: slist.Rows | None) -> Iterator[ItemFeatures]:
     """Yield the features of every case in a part of a visitor's sessions."""
     history = VisitHistory.of(split.train)
     if part != "train":
         for case in held_out(split, part):
-            yield history_features(case.prefix, history, shared)
+            yield history_features(case.prefix, history, rows)
         return
     for session in split.train:
         before = history.without(session)
         for case in cases_of(session):
-            yield history_features(case.prefix, before, shared)
+            yield history_features(case.prefix, before, rows)
 
 
 def drawn_sessions(split: SplitVisitor, share: float, seed: int) -> list[bool]:
@@ -90,6 +93,10 @@ Weight of each gathered item, R − 1; examples that train the blend, and 1 for 
 """
 
 
+CLOSED = "closed"
+"""Batch tensor: logits of all items by the closed form, under which the network trains, E × V."""
+
+
 def own_items(batch: Tensors, features: FeatureRows) -> Tensor:
     """Return the items of training examples and of their history features, ascending."""
     clicked = [batch["nodes"][batch["nodes"] > 0].numpy() - 1, batch["target"].numpy()]
@@ -118,6 +125,8 @@ def gather_items(
     row_of = torch.zeros(items + 1, dtype=torch.int64)
     row_of[gathered + 1] = torch.arange(1, len(gathered) + 1)
     placed = {"nodes": row_of[batch["nodes"]], "target": row_of[batch["target"] + 1] - 1}
+    if CLOSED in batch:
+        placed[CLOSED] = batch[CLOSED][:, gathered]
     if "index" in batch:
         placed["index"] = (row_of[batch["index"] + 1] - 1).clamp(
             min=0
@@ -141,13 +150,17 @@ def sampled_loss(network: Tensor, params: Tensors, batch: Tensors) -> Tensor:
         params: Parameters of the model; those of the blend are used if the batch has history features.
         batch: Gathered batch.
     """
+    from common.tasks.sessions.model import blend
+
     log_weights, weights = batch[WEIGHTS].log(), batch["weights"]
-    losses = _cross_entropies(network, batch["target"], log_weights)
+    closed = batch.get(CLOSED, torch.zeros(()))
+    losses = _cross_entropies(network + closed, batch["target"], log_weights)
     if BLENDED not in batch:
         return (weights * losses).sum() / weights.sum().clamp(min=1)
     of_network = (weights * (1 - batch["blends"]) * losses).sum()
     scores = network.detach().index_select(0, batch[BLENDED])
     blended = blend(params["scale"], params["weight"], scores, batch["index"], batch["value"])
+    blended = blended + closed.index_select(0, batch[BLENDED]) if CLOSED in batch else blended
     of_blend = _cross_entropies(blended, batch["target"].index_select(0, batch[BLENDED]), log_weights)
     return (of_network + (batch[BLEND_WEIGHTS] * of_blend).sum()) / weights.sum().clamp(min=1)
 
@@ -200,7 +213,7 @@ SCORE_CASES = 512
 """Number of test cases scored together; with 40,000 items their logits take 80 MB."""
 
 
-class SessionsLearner:
+class SessionsLearner(HasModule):
     """Learner of the sessions task: a client's visitors in one run.
 
     Args:
@@ -216,16 +229,13 @@ class SessionsLearner:
         self._blended = run.model == "default"
         self.row_numbers = len(self._items.items) if self._options.loss != "sampled" else 0
         self.splits = tuple(split_visitor(visitor, self._options, run.seed) for visitor in dataset.units)
-        self.module = shell(TASK, run)
-        sessions = [cases_of(session) for split in self.splits for session in split.train]
+        super().__init__(TASK, run)
+        sessions = [len(session[1:]) for split in self.splits for session in split.train]
         self._separates_records = run.privacy.unit == "record"
-        self.size = sum(map(len, sessions))
+        self.size = sum(sessions)
         self.examples, self.rows = (len(sessions), len(sessions)) if self._separates_records else (self.size, 0)
-        self._graphs = self._collate_sessions(sessions)
-        if self._blended:
-            is_blend = [keep for s in self.splits for keep in blend_flags(s, self._options.blend_share, run.seed)]
-            self._graphs["blends"] = torch.tensor(is_blend, dtype=torch.float32)
         self._client_items: Tensor | None = None
+        self._closed: Tensor | None = None
         self._noised = run.privacy.unit != "none"
         self._seed = run.seed
         self._hits: dict[str, tuple[Floats, Floats]] = {}
@@ -233,7 +243,8 @@ class SessionsLearner:
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return all training examples: graphs, targets, weights and, for the default model, history features."""
-        return self._graphs | (pad_features(self._features_of("train", request.statics)) if self._blended else {})
+        features = pad_features(self._features_of("train", request.statics)) if self._blended else {}
+        return self._graphs | features | self._closed_examples(request.statics)
 
     def gather(self, request: TrainRequest, generator: torch.Generator) -> GatheredBatch | None:
         """Return all training examples over own and drawn items under `loss=sampled`."""
@@ -244,6 +255,7 @@ class SessionsLearner:
             self._client_items = own_items(self._graphs, features)
         table = "network.embedding.weight" if self._blended else "embedding.weight"
         batch = select_blended(self._graphs, features) if self._blended else self._graphs
+        batch = batch | self._closed_examples(request.statics)
         return gather_items(
             table, len(self._items.items), self._options.negatives, self._client_items, batch, generator
         )
@@ -264,13 +276,14 @@ class SessionsLearner:
         if not self._separates_records:
             return self._mean_loss(params, batch)
         real = (batch["weights"].sum(-1) > 0).to(batch["weights"].dtype)
-        return (vmap(self._mean_loss, (None, 0))(params, batch) * real).sum() / real.sum().clamp(min=1)
+        return (torch.func.vmap(self._mean_loss, (None, 0))(params, batch) * real).sum() / real.sum().clamp(min=1)
 
     def _mean_loss(self, params: Tensors, batch: Tensors) -> Tensor:
         target, weights = batch["target"], batch["weights"]
         logits = self._logits(params, batch)
         if self._blended:
-            network_loss, blend_loss = (cross_entropies(each, target) for each in logits)
+            closed = batch.get(CLOSED, torch.zeros(()))
+            network_loss, blend_loss = (cross_entropies(each + closed, target) for each in logits)
             losses = torch.where(batch["blends"] > 0, blend_loss, network_loss)
         else:
             losses = cross_entropies(logits, target)
@@ -278,9 +291,8 @@ class SessionsLearner:
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return the mean of each metric over the held-out cases, and their number."""
-        targets = self._targets(split)
-        metrics = session_metrics(*compute_ranks(self.scores(model, statics, split), targets))
-        return metrics, dict.fromkeys(metrics, float(len(targets)))
+        metrics = session_metrics(*self._ranks(model, statics, split))
+        return metrics, dict.fromkeys(metrics, float(len(self._targets(split))))
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return HR@20 of the visitors' own histories and of recency, and their number of cases."""
@@ -288,9 +300,17 @@ class SessionsLearner:
         pairs = zip(by_history.tolist(), by_recency.tolist(), strict=True)
         return means([{"hr20_history": history, "hr20_recency": recency} for history, recency in pairs])
 
+    def _ranks(self, model: Arrays, statics: Arrays, split: str) -> tuple[Scores, Scores]:
+        """Return the rank of each held-out click, and −log of its probability."""
+
+        def ranks(_: Tensor) -> tuple[Scores, Scores]:
+            return compute_ranks(self.scores(model, statics, split), self._targets(split))
+
+        return derive(self, split, model, statics, ranks)
+
     def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
         """Return 1 for each held-out click among the first 20 items, else 0; NaN of a model that diverged."""
-        places, _ = compute_ranks(self.scores(model, statics, split), self._targets(split))
+        places, _ = self._ranks(model, statics, split)
         return by_visitor(np.where(np.isnan(places), np.nan, places <= TOP), self.splits, split)
 
     def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
@@ -309,22 +329,41 @@ class SessionsLearner:
     def scores(self, model: Arrays, statics: Arrays, split: str) -> Iterator[np.ndarray]:
         """Yield logits of all items for the held-out cases of `split`, in chunks of cases × V."""
         cases = [case for s in self.splits for case in held_out(s, split)]
+        closed: Iterator[np.ndarray] = repeat(np.zeros((), np.float32))
         if slist.is_solved(statics):
-            scores = scores_of(statics, len(self._items.items))
+            scores = scores_of(statics)
             rows = (case for one in self.splits for case in features_of_split(one, split, scores))
-            yield from self._closed_scores(statics, rows)
+            closed = self._closed_scores(statics, rows)
+        if not model:
+            yield from closed
             return
         features = self._features_of(split, statics) if self._blended else FeatureRows.of([])
-        yield from self._score_cases(tensors(model), cases, features)
+        for network, rest in zip(self._score_cases(tensors(model), cases, features), closed, strict=False):
+            yield network + rest
 
     def next_items(self, model: Arrays, statics: Arrays, prefix: Clicks, history: Sequence[Clicks]) -> np.ndarray:
         """Return logits of all items, V, after the clicks `prefix` of a visitor with that history."""
-        row = history_features(prefix, VisitHistory.of(history), scores_of(statics, len(self._items.items)))
-        if slist.is_solved(statics):
-            return slist.logits(statics, row.items, row.values)
+        row = history_features(prefix, VisitHistory.of(history), scores_of(statics))
+        closed = slist.logits(statics, row.items, row.values) if slist.is_solved(statics) else np.zeros((), np.float32)
+        if not model:
+            return closed
         [[logits]] = self._score_cases(tensors(model), [Case(prefix, 0)], FeatureRows.of([row]))
-        scores: np.ndarray = logits
+        scores: np.ndarray = logits + closed
         return scores
+
+    def _closed_examples(self, solved: Arrays) -> Tensors:
+        """Return the closed form's logits of the training examples, constant in a run.
+
+        Own sessions stay in the sums.
+        """
+        if not slist.is_solved(solved):
+            return {}
+        if self._closed is None:
+            rows = scores_of(solved)
+            cases = (case for one in self.splits for case in features_of_split(one, "train", rows))
+            none = np.zeros((0, len(self._items.items)), np.float32)
+            self._closed = torch.from_numpy(np.concatenate([none, *self._closed_scores(solved, cases)]))
+        return {CLOSED: self._closed}
 
     def _closed_scores(self, solved: Arrays, rows: Iterator[ItemFeatures]) -> Iterator[np.ndarray]:
         """Yield logits by the closed form, in chunks of cases × V."""
@@ -338,10 +377,6 @@ class SessionsLearner:
             with torch.no_grad():
                 logits = self._logits(params, batch)
                 yield (logits[-1] if self._blended else logits).numpy()
-
-    def counts(self) -> Arrays:
-        """Count sequential rules in the training sessions."""
-        return count_rules((session for split in self.splits for session in split.train), len(self._items.items))
 
     def statistics(self, solved: Arrays) -> Arrays:
         """Return the sums over this client's visitors of what `slist` needs next.
@@ -359,11 +394,18 @@ class SessionsLearner:
 
         return slist.statistics(solved, visitors, features)
 
-    def _collate_sessions(self, sessions: Sequence[Sequence[Case]]) -> Tensors:
-        """Return all examples as one graph, or as stacked graphs of single sessions if sessions are records."""
+    @cached_property
+    def _graphs(self) -> Tensors:
+        """All examples as one graph, or as stacked graphs of single sessions if sessions are records."""
+        sessions = [cases_of(session) for split in self.splits for session in split.train]
         if self._separates_records and sessions:
-            return stack([self._collate(cases) for cases in sessions])
-        return self._collate([case for cases in sessions for case in cases])
+            graphs = stack([self._collate(cases) for cases in sessions])
+        else:
+            graphs = self._collate([case for cases in sessions for case in cases])
+        if self._blended:
+            is_blend = [keep for s in self.splits for keep in blend_flags(s, self._options.blend_share, self._seed)]
+            graphs["blends"] = torch.tensor(is_blend, dtype=torch.float32)
+        return graphs
 
     def _collate(self, cases: Sequence[Case]) -> Tensors:
         prefixes, targets = [case.prefix for case in cases], [case.target for case in cases]
@@ -373,26 +415,18 @@ class SessionsLearner:
         """Compute logits, E × V, or two such tensors for the default model (see `LocalBlend.forward`)."""
         graph = tuple(batch[name] for name in GRAPH)
         arguments = (graph, batch["index"], batch["value"]) if self._blended else graph
-        return functional_call(self.module, params, arguments)
+        return torch.func.functional_call(self.module, params, arguments)
 
     def _network_logits(self, params: Tensors, batch: Tensors) -> Any:
         """Compute logits of the network alone, E × V."""
         inner = {n.removeprefix("network."): p for n, p in params.items()} if self._blended else params
         network = self.module.get_submodule("network" if self._blended else "")
-        return functional_call(network, inner, tuple(batch[name] for name in GRAPH))
+        return torch.func.functional_call(network, inner, tuple(batch[name] for name in GRAPH))
 
     def _features_of(self, part: str, statics: Arrays) -> FeatureRows:
         """Return features of every case of a split; constant in a run, therefore computed once."""
         if part not in self._features:
-            if part == "train" and KEYS in statics:
-                statics = self._without_own(statics)
-            shared = scores_of(statics, len(self._items.items))
-            cases = (case for split in self.splits for case in features_of_split(split, part, shared))
+            rows = scores_of(statics)
+            cases = (case for split in self.splits for case in features_of_split(split, part, rows))
             self._features[part] = FeatureRows.of(cases)
         return self._features[part]
-
-    def _without_own(self, statics: Arrays) -> Arrays:
-        """Return the sums without this client's counts; unchanged if its reply came too late to be summed."""
-        counts = self.counts()
-        lacking = add_rules([counts, statics], [1.0, -1.0])[KEYS].size
-        return statics if lacking else add_rules([statics, counts], [1.0, -1.0])

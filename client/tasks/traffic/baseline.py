@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -99,9 +98,54 @@ def ridge_forecasts(windows: Windows, train: Ints, penalties: Sequence[float]) -
 
 def ridge_weights(windows: Windows, train: Ints, penalties: Sequence[float]) -> tuple[Floats, Floats]:
     """Return the weights of all training windows, H·D × P·D, and the fold forecasts, N × P·D."""
-    past = _Past.of(windows, train)
-    penalty = min(penalties, key=lambda candidate: (past.error(candidate), -candidate))
-    return past.weights(penalty), past.left_out(penalty)
+    x, y, finite = windows.past(train), windows.targets(train), [p for p in penalties if np.isfinite(p)]
+    gram, moment, folds = x.T @ x, x.T @ y, list[_Fold]()
+    errors = dict.fromkeys(penalties, float(np.square(y).sum()))
+    sums = np.zeros(len(finite))
+    for inside in np.array_split(np.arange(len(train)), min(FOLDS, len(train))):
+        reach = np.array([train[inside[0]] - windows.horizon + 1, train[inside[-1]] + windows.horizon])
+        near = slice(*np.searchsorted(train, reach))  # these share a target with the fold
+        folds.append(_Fold.of(x[inside], gram - x[near].T @ x[near], moment - x[near].T @ y[near]))
+        sums += folds[-1].errors(y[inside], finite)
+    errors |= dict(zip(finite, sums.tolist(), strict=True))
+    penalty = min(penalties, key=lambda candidate: (errors[candidate], -candidate))
+    if np.isinf(penalty):
+        return np.zeros_like(moment), np.zeros_like(y)
+    weights = np.linalg.solve(gram + penalty * np.eye(len(gram)), moment)
+    return np.asarray(weights, np.float64), np.concatenate([fold.forecast(penalty) for fold in folds])
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """Windows of a fold, in the eigenvectors of the other windows' Gram matrix XᵀX.
+
+    One decomposition serves all penalties.
+
+    Args:
+        values: Eigenvalues, H·D.
+        past: Histories of the fold, N × H·D.
+        moment: Moments XᵀY of the other windows, H·D × P·D.
+    """
+
+    values: Floats
+    past: Floats
+    moment: Floats
+
+    @classmethod
+    def of(cls, past: Floats, gram: Floats, moment: Floats) -> "_Fold":
+        values, vectors = np.linalg.eigh(gram)
+        return cls(values, past @ vectors, vectors.T @ moment)
+
+    def forecast(self, penalty: float) -> Floats:
+        """Forecast the targets of the fold, N × P·D."""
+        return np.asarray(self.past @ (self.moment / (self.values + penalty)[:, None]))
+
+    def errors(self, targets: Floats, penalties: Sequence[float]) -> Floats:
+        """Return the squared error of the forecasts by each penalty, summed over windows and steps."""
+        shares = 1 / (self.values + np.array(penalties)[:, None])
+        products = ((self.past.T @ targets) * self.moment).sum(axis=1)
+        squares = (self.past.T @ self.past) * (self.moment @ self.moment.T)
+        return np.asarray(np.square(targets).sum() - 2 * shares @ products + (shares @ squares * shares).sum(axis=1))
 
 
 def shrunk_weights(
@@ -119,13 +163,14 @@ def shrunk_weights(
     if len(train):
         past = windows.past(train)
         gram, moment = past.T @ past, past.T @ windows.targets(train)
+    values, vectors = np.linalg.eigh(gram)
+    rotated = vectors.T @ moment, vectors.T @ shared
     for penalty in penalties:
         if np.isinf(penalty):
             yield np.zeros_like(shared), shared
             continue
-        solved = np.linalg.solve(gram + penalty * np.eye(len(gram)), np.hstack([moment, penalty * shared]))
-        own_part, toward = np.hsplit(np.asarray(solved, np.float64), 2)
-        yield own_part, toward
+        own_part, toward = (vectors @ (each / (values + penalty)[:, None]) for each in rotated)
+        yield own_part, penalty * toward
 
 
 def fit_ridge(departures: Floats, usable: Flags, options: TrafficOptions) -> Floats:
@@ -145,46 +190,3 @@ def complete_windows(usable: Flags, options: TrafficOptions) -> Ints:
     cumulated = np.concatenate([[0], np.cumsum(usable)])
     is_complete = cumulated[first + options.horizon] - cumulated[first - 1] == options.horizon + 1
     return np.asarray(first[is_complete], np.int64)
-
-
-@dataclass(frozen=True)
-class _Past:
-    """Training windows: histories N × H·D, targets N × P·D, and folds.
-
-    A fold holds its windows and the slice of windows that share a target with it.
-    """
-
-    x: Floats
-    y: Floats
-    folds: Sequence[tuple[Ints, slice]]
-
-    @classmethod
-    def of(cls, windows: Windows, train: Ints) -> "_Past":
-        folds = []
-        for inside in np.array_split(np.arange(len(train)), min(FOLDS, len(train))):
-            reach = np.array([train[inside[0]] - windows.horizon + 1, train[inside[-1]] + windows.horizon])
-            folds.append((inside, slice(*np.searchsorted(train, reach))))
-        return cls(windows.past(train), windows.targets(train), folds)
-
-    @cached_property
-    def sums(self) -> tuple[Floats, Floats]:
-        """Gram matrix XᵀX and moments XᵀY."""
-        return self.x.T @ self.x, self.x.T @ self.y
-
-    def weights(self, penalty: float, excluded: slice = slice(0)) -> Floats:
-        """Solve for W from all windows except a slice, H·D × P·D."""
-        gram, moment = self.sums
-        if np.isinf(penalty):
-            return np.zeros_like(moment)
-        x, y = self.x[excluded], self.y[excluded]
-        gram_left = gram - x.T @ x + penalty * np.eye(len(gram))
-        return np.asarray(np.linalg.solve(gram_left, moment - x.T @ y), np.float64)
-
-    def left_out(self, penalty: float) -> Floats:
-        """Forecast each window by weights without its fold, N × P·D."""
-        forecasts: Floats = np.concatenate([self.x[fold] @ self.weights(penalty, near) for fold, near in self.folds])
-        return forecasts
-
-    def error(self, penalty: float) -> float:
-        """Return the squared error of the forecasts by `left_out`, summed over windows and steps."""
-        return float(np.square(self.y - self.left_out(penalty)).sum())

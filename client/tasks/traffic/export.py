@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 from client.tasks.registry import ExportableNetwork
 from common.arrays import Arrays
-from common.tasks.traffic.model import ProfileForecaster, Recurrent
+from common.tasks.traffic.model import GRUCell, ProfileForecaster, Recurrent
 from common.tasks.traffic.options import TrafficOptions
 
 LAYERS: dict[type[nn.Module], Callable[..., nn.RNNBase]] = {
     nn.RNNCell: nn.RNN,
-    nn.GRUCell: nn.GRU,
+    GRUCell: nn.GRU,
     nn.LSTMCell: nn.LSTM,
 }
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from client.tasks.traffic.metrics import judged
 from client.tasks.traffic.sensor import Sensor
-from client.training.stacks import Tensors
+from client.training.stacks import Tensors, move
 from common.arrays import Arrays, Flags, Floats, Ints
 from common.logic.semantics import robustness, satisfied
 from common.tasks.traffic.model import judged_violation
@@ -137,6 +137,7 @@ class Lessons:
         """Return the step inputs `TAUGHT` and `JUDGED` of windows, B."""
         with torch.no_grad():
             forecast = self._forecast(params, batch, batch["starts"][rows])
+        self._judged, self._owners = move((self._judged, self._owners), rows.device)  # at the first step alone
         taught, counts, owners = forecast.clone(), self._judged[rows], self._owners[rows]
         for k, phi in enumerate(self._formulas):
             mine = counts & (owners == k)

@@ -1,7 +1,7 @@
 """Traffic learner: windows of series as tensors, objective F = MSE + λ·L_p (Eq 2)."""
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import functional_call
 
-from client.tasks.learner import StepTargets, means_over_windows, shell
+from client.tasks.learner import PROPERTY, StepTargets, means_over_windows, shell
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.formula_targets import Lessons, find_doubt
-from client.tasks.traffic.metrics import baseline_metrics, forecast_errors, forecast_metrics, split_coverage
+from client.tasks.traffic.metrics import baseline_metrics, evaluated, forecast_errors, forecast_metrics, split_coverage
 from client.tasks.traffic.sensor import (
     OwnForecaster,
     Sensor,
@@ -26,12 +26,13 @@ from client.tasks.traffic.sensor import (
     with_federated_ridge,
     with_pooled_property,
 )
+from client.training.foresight import ask
 from client.training.stacks import Tensors
-from common.arrays import Arrays, Floats, Ints, add, scale, sub
+from common.arrays import Arrays, Floats, Ints, add, sub
 from common.models import tensors
 from common.tasks.spec import TaskRun
 from common.tasks.traffic import shared_ridge
-from common.tasks.traffic.counts import LAGS, SUMS, linear_forecast, to_sums
+from common.tasks.traffic.autocovariances import LAGS, linear_forecast, to_sums
 from common.tasks.traffic.model import violation
 from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.task import TASK
@@ -68,6 +69,22 @@ def bounds_by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Flo
     )
     bounds = {"low": low, "high": high}
     return {name: torch.from_numpy(np.concatenate(columns, dtype=np.float32)) for name, columns in bounds.items()}
+
+
+def windows_in(readings: Tensors, first: Tensor, options: TrafficOptions) -> Tensors:
+    """Return the histories and references of windows with first targets B, from readings of whole series."""
+    past = first.unsqueeze(1) + torch.arange(-options.history, 0)
+    base = readings["base"][first.unsqueeze(1) + torch.arange(options.horizon)]
+    windows = {"past": readings["inputs"][past] - readings["base"][past], "base": base}
+    return {**windows, "ridge": readings["ridge"][first]} if "ridge" in readings else windows
+
+
+def windows_of(sensor: Sensor, first: Ints, options: TrafficOptions) -> Tensors:
+    """Return the same of one sensor."""
+    series = {"inputs": sensor.inputs, "base": sensor.base}
+    readings = {name: torch.from_numpy(a.astype(np.float32)) for name, a in series.items()}
+    ridge = {"ridge": torch.from_numpy(sensor.ridge[first].astype(np.float32))} if sensor.ridge.size else {}
+    return {**windows_in(readings, torch.from_numpy(first), options), **ridge}
 
 
 BLOCK_WINDOWS = 1024  # windows forecast together
@@ -141,10 +158,12 @@ class TrafficLearner:
         """Return L_p of the client's own property over training windows, in standard deviations."""
         if self._lessons:
             return self._lessons.violation(tensors(model), self._whole, PROPERTY_WINDOWS)
-        first = self._whole["starts"][:: max(1, self.examples // PROPERTY_WINDOWS)]
-        with torch.no_grad():
-            forecast = self._forecast(tensors(model), self._whole, first)
+        first = self._property_windows()
+        forecast = ask(self, PROPERTY, model, {}).output[: len(first)] if len(first) else torch.zeros(0)
         return float(self._violation(forecast, self._whole, first.unsqueeze(1) + torch.arange(self.options.horizon)))
+
+    def _property_windows(self) -> Tensor:
+        return self._whole["starts"][:: max(1, self.examples // PROPERTY_WINDOWS)]
 
     def property(self) -> Arrays:
         """Return the weakest property of the client's sensors and the number of `days` it is inferred from.
@@ -165,8 +184,8 @@ class TrafficLearner:
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return errors and satisfaction of forecasts before and after the teacher, in standard deviations."""
-        rows = [self._evaluate(model, sensor, split) for sensor in self._sensors_with(statics)]
-        return means_over_windows([row for row in rows if row])
+        pairs = zip(self._sensors_with(statics), self._made(model, statics, split), strict=True)
+        return means_over_windows([row for sensor, made in pairs if (row := self._evaluate(sensor, split, made))])
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return metrics without a model: errors of baselines, satisfaction by the truth, property width."""
@@ -176,35 +195,55 @@ class TrafficLearner:
 
     def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
         """Return the MSE of each sensor's forecasts in blocks of windows."""
-        sensors, horizon = self._sensors_with(statics), self.options.horizon
-        return [forecast_errors(s, split, horizon, partial(self.forecasts, model, s)) for s in sensors]
+        pairs = zip(self._sensors_with(statics), self._made(model, statics, split), strict=True)
+        return [forecast_errors(s, split, made[len(made) - len(s.starts(split)) :]) for s, made in pairs]
 
     def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
         """Return the same of each sensor's own ridge regression, if the run has it, and weekly profile."""
         (ridge, usual), sensors = TASK.baselines, self._sensors_with(baseline_statics(statics))
-        horizon = self.options.horizon
         baselines = {name: OwnForecaster(self.options, self.variables, name == ridge) for name in (ridge, usual)}
         if not all(sensor.ridge.size for sensor in sensors):
             del baselines[ridge]
         return {
-            name: [forecast_errors(s, split, horizon, partial(baseline.forecasts, {}, s)) for s in sensors]
+            name: [forecast_errors(s, split, baseline.forecasts({}, s, s.starts(split))) for s in sensors]
             for name, baseline in baselines.items()
         }
 
     def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
         """Return forecasts in standard deviations, N × P × D, of windows whose first targets are at `first`."""
-        whole, params = join_sensors([sensor]), tensors(model)
-        if not len(first):
-            return np.zeros((0, self.options.horizon, sensor.values.shape[1]))
-        chunks = np.array_split(first, -(-len(first) // BLOCK_WINDOWS))
+        params, chunks = tensors(model), np.array_split(first, -(-len(first) // BLOCK_WINDOWS) or 1)
         with torch.no_grad():
-            made = [self._forecast(params, whole, torch.from_numpy(chunk)) for chunk in chunks]
+            made = [self.answer(params, windows_of(sensor, chunk, self.options)) for chunk in chunks]
         return torch.cat(made).double().numpy()
 
-    def counts(self) -> Arrays:
-        """Return the sums over lags of all sensors; zeros under the paper's model, which does not use them."""
-        sums = reduce(add, (compute_sums(sensor, self.options) for sensor in self.sensors))
-        return sums if self.residual else scale(sums, 0.0)
+    def questions(self, kind: str, statics: Arrays) -> Tensors:
+        """Return the windows whose forecasts a split's metrics need; for a property, some training windows."""
+        if kind == PROPERTY:
+            first = self._property_windows()
+            return windows_in(self._whole, first, self.options) if len(first) else {}
+        sensors = self._sensors_with(statics)
+        if sum(self._sizes(sensors, kind)) > BLOCK_WINDOWS:
+            return {}  # their histories would take more memory than a stack saves time
+        windows = [windows_of(s, evaluated(s, kind), self.options) for s in sensors if len(s.starts(kind))]
+        return {name: torch.cat([each[name] for each in windows]) for name in windows[0]} if windows else {}
+
+    def answer(self, params: Tensors, questions: Tensors) -> Tensor:
+        """Return the forecasts of windows, N × P × D."""
+        forecast: Tensor = functional_call(self.module, params, (questions["past"],)) + questions["base"]
+        return forecast + questions["ridge"] if "ridge" in questions else forecast
+
+    def _sizes(self, sensors: Sequence[Sensor], split: str) -> list[int]:
+        return [len(evaluated(s, split)) if len(s.starts(split)) else 0 for s in sensors]
+
+    def _made(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        """Return each sensor's forecasts of the windows `evaluated`, N × P × D."""
+        sensors = self._sensors_with(statics)
+        if sum(sizes := self._sizes(sensors, split)) > BLOCK_WINDOWS:
+            found = [evaluated(s, split) if size else s.starts(split) for s, size in zip(sensors, sizes, strict=True)]
+            return [self.forecasts(model, s, first) for s, first in zip(sensors, found, strict=True)]
+        shape = -1, self.options.horizon, self.sensors[0].values.shape[1]
+        made = ask(self, split, model, statics).output[: sum(sizes)].reshape(shape).double().numpy()
+        return np.split(made, np.cumsum(sizes)[:-1])
 
     def statistics(self, solved: Arrays) -> Arrays:
         """Return what `shared_ridge` needs next: autocovariances, then errors on validation data by choice.
@@ -213,26 +252,19 @@ class TrafficLearner:
             WireError: What is solved is not of this run.
         """
         shared_ridge.check(solved, self.variables, self.options, noised=self._has_noise)
-        part = shared_ridge.lag_statistics(solved, self.counts())
+        sums = reduce(add, (compute_sums(sensor, self.options) for sensor in self.sensors))
+        part = shared_ridge.lag_statistics(solved, sums)
         if LAGS not in solved:
             return part
-        others = self.without_own(solved, to_sums(part))
+        mine = to_sums(part)
+        others = {**solved, **sub({name: solved[name] for name in mine}, mine)} if includes(solved, mine) else solved
         weights = linear_forecast(others, self.options.history, self.options.horizon)
         errors = [choice_errors(sensor, weights, self.options) for sensor in self.sensors]
         return shared_ridge.error_statistics([error for error in errors if error is not None])
 
-    def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
-        """Return the sums without this client's part; unchanged if its reply came too late to be summed."""
-        total = {name: a for name, a in statics.items() if name in SUMS}
-        return statics | sub(total, sent) if total and sent and includes(total, sent) else statics
-
     def _forecast(self, params: Tensors, batch: Tensors, first: Tensor) -> Tensor:
         """Forecast B × P × D for windows with first targets B."""
-        past = first.unsqueeze(1) + torch.arange(-self.options.history, 0)
-        future = first.unsqueeze(1) + torch.arange(self.options.horizon)
-        residual = functional_call(self.module, params, (batch["inputs"][past] - batch["base"][past],))
-        forecast: Tensor = residual + batch["base"][future]
-        return forecast + batch["ridge"][first] if "ridge" in batch else forecast
+        return self.answer(params, windows_in(batch, first, self.options))
 
     def _violation(self, forecast: Tensor, batch: Tensors, target: Tensor) -> Tensor:
         return violation(forecast, batch["low"][target], batch["high"][target], self._pair)
@@ -240,20 +272,19 @@ class TrafficLearner:
     def _sensors_with(self, statics: Arrays) -> list[Sensor]:
         """Return the sensors with federated ridge (constant after the sums) and pooled cold-start properties."""
         sensors = self.sensors
-        if set(SUMS) <= set(statics):
+        if LAGS in statics:
             key = shared_ridge.CHOICE in statics
             if key not in self._with_ridge:
                 self._with_ridge[key] = [with_federated_ridge(sensor, statics, self.options) for sensor in sensors]
             sensors = self._with_ridge[key]
         return [with_pooled_property(sensor, statics, self.options) for sensor in sensors]
 
-    def _evaluate(self, model: Arrays, sensor: Sensor, split: str) -> Metrics:
+    def _evaluate(self, sensor: Sensor, split: str, made: Floats) -> Metrics:
         first = sensor.starts(split)
         if not len(first):
             return {}
-        forecast = self.forecasts(model, sensor, first)
         return {
-            **forecast_metrics(sensor, forecast, first, self.options.property_weight),
-            "coverage80": split_coverage(partial(self.forecasts, model, sensor), sensor, split, forecast),
+            **forecast_metrics(sensor, made[len(made) - len(first) :], first, self.options.property_weight),
+            "coverage80": split_coverage(sensor, split, made),
             "windows": float(len(first)),
         }

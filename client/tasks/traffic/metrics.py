@@ -23,26 +23,18 @@ def forecast_error(sensor: Sensor, split: str, horizon: int, forecast: Callable[
     return sensor.error(forecast(first), places)
 
 
-def forecast_errors(sensor: Sensor, split: str, horizon: int, forecast: Callable[[Ints], Floats]) -> Floats:
-    """Return the MSE of forecasts in blocks of windows; their mean is the MSE of all.
+def forecast_errors(sensor: Sensor, split: str, forecast: Floats) -> Floats:
+    """Return the MSE of a split's forecasts, N × P × D, in blocks of windows; their mean is that of all.
 
     A block has as many windows as a forecast has steps, since windows that share targets have similar errors.
     """
-    first = sensor.starts(split)
+    first, horizon = sensor.starts(split), forecast.shape[1]
     truth, places = sensor.targets(first, horizon)
     seen, begins = sensor.observed[places], np.arange(0, len(first), horizon)
     if not seen.any():
         return np.zeros(0)
-    squares = np.where(seen, (forecast(first) - truth) ** 2, 0.0).sum(axis=(1, 2))
+    squares = np.where(seen, (forecast - truth) ** 2, 0.0).sum(axis=(1, 2))
     return np.asarray(np.add.reduceat(squares, begins) * len(begins) / seen.sum())
-
-
-def ridge_error(sensor: Sensor, split: str, horizon: int) -> float:
-    """Return the MSE of the profile plus the ridge forecast; NaN without a ridge regression."""
-    if not sensor.ridge.size:
-        return float("nan")
-    _, places = sensor.targets(sensor.starts(split), horizon)
-    return forecast_error(sensor, split, horizon, lambda first: sensor.profile[places] + sensor.ridge[first])
 
 
 def judged(sensor: Sensor, first: Ints) -> Flags:
@@ -173,8 +165,17 @@ def bounds(errors: Floats) -> tuple[Floats, Floats]:
         nothing = np.full(errors.shape[1:], np.nan)
         return nothing, nothing
     upper = TAILS[1] * (counts.max() + 1) / counts.max()
-    low, high = np.nanquantile(np.where(enough, errors, 0.0), (1 - upper, upper), axis=0)
+    ordered, last = np.sort(errors, axis=0), np.maximum(counts - 1, 0)  # NaN come last
+    low, high = (_quantile(ordered, share * last) for share in (1 - upper, upper))
     return np.where(enough, low, np.nan), np.where(enough, high, np.nan)
+
+
+def _quantile(ordered: Floats, rank: Floats) -> Floats:
+    """Return the value at a rank among the ordered ones of each step, rounded as by NumPy."""
+    below = np.floor(rank).astype(np.int64)
+    low, high = (np.take_along_axis(ordered, k[None], axis=0)[0] for k in (below, np.ceil(rank).astype(np.int64)))
+    share = rank - below
+    return np.asarray(np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share)))
 
 
 def next_bounds(forecasts: Callable[[Ints], Floats], sensor: Sensor) -> tuple[Floats, Floats]:
@@ -212,20 +213,23 @@ def coverage(sensor: Sensor, errors: Floats, first: Ints, tested: Flags) -> floa
     return inside / number if number else float("nan")
 
 
-def split_coverage(forecasts: Callable[[Ints], Floats], sensor: Sensor, split: str, made: Floats) -> float:
-    """Return the share of a split's readings inside intervals by earlier errors.
+def evaluated(sensor: Sensor, split: str) -> Ints:
+    """Return the first targets that `split_coverage` needs: earlier ones, then those of the split.
 
     Errors of the test split come after those of the validation split.
+    """
+    first, before = sensor.starts(split), sensor.validation if split == "test" else sensor.validation[:0]
+    return np.concatenate([earlier_windows(sensor, before, int(first[0])), first])
+
+
+def split_coverage(sensor: Sensor, split: str, made: Floats) -> float:
+    """Return the share of a split's readings inside intervals by earlier errors.
 
     Args:
-        forecasts: Function from first targets of N windows to their forecasts, N × P × D.
         sensor: The sensor.
         split: `validation` or `test`; it has windows.
-        made: Forecasts of the windows of the split.
+        made: Forecasts of the windows `evaluated`, N × P × D.
     """
-    first = sensor.starts(split)
-    before = sensor.validation if split == "test" else sensor.validation[:0]
-    earlier = earlier_windows(sensor, before, int(first[0]))
-    errors = np.concatenate([errors_of(sensor, forecasts(earlier), earlier), errors_of(sensor, made, first)])
-    tested = np.arange(len(errors)) >= len(earlier)
-    return coverage(sensor, errors, np.concatenate([earlier, first]), tested)
+    first = evaluated(sensor, split)
+    tested = np.arange(len(first)) >= len(first) - len(sensor.starts(split))
+    return coverage(sensor, errors_of(sensor, made, first), first, tested)

@@ -10,7 +10,15 @@ from client.tasks.traffic.calibration import Calibrated, WindowedReadings, calib
 from client.tasks.traffic.data.series import Scaler, Series, split_series
 from client.tasks.traffic.formula_property import Stated, state_formula
 from common.arrays import Arrays, Flags, Floats, Ints
-from common.tasks.traffic.counts import LAGS, PAIRS, SUMS, check_lags, lag_sums, linear_forecast, without_part
+from common.tasks.traffic.autocovariances import (
+    LAGS,
+    PAIRS,
+    SUMS,
+    check_lags,
+    lag_sums,
+    linear_forecast,
+    split_noise,
+)
 from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.properties import (
     POOLED,
@@ -57,7 +65,7 @@ class Sensor:
         stated: Formula that forecasts are judged by in place of the property; None without one.
         pooled: True if the property is pooled from other clients (`cold_start`).
         shared: Weights of the federated ridge, which are part of `ridge`, H·D × P·D; empty without them.
-        choice: α and λ of the ridge that is shrunk to them in closed form; None if forecasts of both are averaged.
+        choice: α and λ of the ridge that is shrunk to them.
     """
 
     series: Series
@@ -80,7 +88,7 @@ class Sensor:
     stated: Stated | None
     pooled: bool = False
     shared: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    choice: tuple[float, float] | None = None
+    choice: tuple[float, float] = MIDDLE
 
     def starts(self, split: str) -> Ints:
         """Return first targets of the windows of a split."""
@@ -292,23 +300,26 @@ def includes(total: Arrays, part: Arrays) -> bool:
 
 
 def with_federated_ridge(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
-    """Return the sensor with the federated ridge in its ridge forecast; unchanged without sums.
-
-    Both forecasts are averaged; in closed form the own ridge is shrunk to the federated one.
+    """Return the sensor whose own ridge is shrunk to the federated one; unchanged without a closed form.
 
     Raises:
         WireError: The sums in `statics` are malformed or have other variables.
     """
-    if not sensor.ridge.size or not set(SUMS) <= set(statics):
+    if not sensor.ridge.size or not _has_sums(statics):
         return sensor
     weights = _federated_weights(sensor, statics, options)
-    chosen = with_choice(sensor, statics, options).get(CHOICE)
-    joint = replace(sensor, shared=weights, choice=None if chosen is None else (float(chosen[0]), float(chosen[1])))
+    share, penalty = with_choice(sensor, statics, options)[CHOICE].tolist()
+    joint = replace(sensor, shared=weights, choice=(share, penalty))
     return replace(joint, ridge=joint_ridge(joint, sensor.ridge, options))
 
 
+def _has_sums(statics: Arrays) -> bool:
+    """Return True if the first sum of a closed form is solved."""
+    return {*SUMS, SIZES} <= statics.keys()
+
+
 def _federated_weights(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Floats:
-    sums, noise = without_part(statics)
+    sums, noise = split_noise(statics)
     check_lags(sums, sensor.values.shape[1])
     return linear_forecast(sums, options.history, options.horizon, noise)
 
@@ -321,7 +332,7 @@ def with_choice(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Arr
         statics: Untrained inputs of a model.
         options: Options of the task.
     """
-    if SIZES not in statics or CHOICE in statics or not set(SUMS) <= set(statics):
+    if CHOICE in statics or not _has_sums(statics):
         return statics
     errors = choice_errors(sensor, _federated_weights(sensor, statics, options), options)
     return {**statics, CHOICE: np.array(MIDDLE if errors is None else best_choice(errors))}
@@ -349,7 +360,7 @@ def choice_errors(sensor: Sensor, weights: Floats, options: TrafficOptions) -> F
 
 
 def joint_ridge(sensor: Sensor, ridge: Floats, options: TrafficOptions) -> Floats:
-    """Return a sensor's own ridge forecasts, T × P × D, with the federated ones.
+    """Return the forecasts of a sensor's ridge that is shrunk to the federated one, T × P × D.
 
     Without federated weights, or without a window, the own forecasts are returned.
 
@@ -364,16 +375,12 @@ def joint_ridge(sensor: Sensor, ridge: Floats, options: TrafficOptions) -> Float
         return ridge
     windows, all_windows = Windows(departures, options.history, options.horizon), np.arange(options.history, length)
     past, joint = windows.past(all_windows), ridge.copy()
-    if sensor.choice:
-        share, penalty = sensor.choice
-        train = complete_windows(sensor.usable, options)
-        [(own_part, toward)] = shrunk_weights(windows, train, sensor.shared, [penalty])
-        joint[all_windows] = windows.shaped(past @ (own_part + share * toward))
-    else:
-        joint[all_windows] = (ridge[all_windows] + windows.shaped(past @ sensor.shared)) / 2
+    (share, penalty), train = sensor.choice, complete_windows(sensor.usable, options)
+    [(own_part, toward)] = shrunk_weights(windows, train, sensor.shared, [penalty])
+    joint[all_windows] = windows.shaped(past @ (own_part + share * toward))
     return joint
 
 
 def baseline_statics(statics: Arrays) -> Arrays:
-    """Return the statics of the ridge baseline; in closed form without the sums, which are the model."""
-    return {name: a for name, a in statics.items() if name in POOLED} if SIZES in statics else statics
+    """Return the statics of the ridge baseline: without the sums of a closed form, which are the model."""
+    return {name: a for name, a in statics.items() if name in POOLED}

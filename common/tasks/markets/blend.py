@@ -22,9 +22,19 @@ import numpy as np
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
 from common.tasks.closed_form import RowNames, choose_most, limit_pairs
-from common.tasks.counts import MIN_COUNT
-from common.tasks.markets.counts import COLD_FEATURES, DEGREES, GRAPH_FEATURES, KEYS, VALUES, check_pairs, counts_of
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.pairs import (
+    COLD_FEATURES,
+    DEGREES,
+    GRAPH_FEATURES,
+    KEYS,
+    MIN_COUNT,
+    VALUES,
+    check_pairs,
+    counts_of,
+)
 from common.tasks.markets.vocabulary import MarketCatalogue
+from common.tasks.spec import TaskRun
 from common.wire.sparse_rows import named_rows
 
 USED, PAIRS, GRADIENT, HESSIAN, QUALITY, POPULAR = (
@@ -78,9 +88,14 @@ LASTING = {
 """Sums that other runs continue."""
 
 
-def start(catalogue: MarketCatalogue, noised: bool) -> Arrays:
+def sizes(catalogue: MarketCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
     return {SIZES: np.array([len(catalogue.items), noised, MOST_ITEMS], np.int64)}
+
+
+def start(run: TaskRun[MarketsOptions, MarketCatalogue]) -> Arrays:
+    """Return what is known before the first sum of a run."""
+    return sizes(run.vocabulary, run.privacy.unit != "none")
 
 
 def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
@@ -100,8 +115,8 @@ def check(solved: Arrays, catalogue: MarketCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes, found = start(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
-    if found.shape != (3,) or not np.array_equal(found[:2], sizes[:2]) or not 0 < found[2] <= sizes[2]:
+    expected, found = sizes(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
+    if found.shape != (3,) or not np.array_equal(found[:2], expected[:2]) or not 0 < found[2] <= expected[2]:
         raise WireError("the server's sums are not of this vocabulary")
     items = solved.get(ITEMS, np.zeros(0, np.int64))
     ordered = items.dtype == np.int64 and items.ndim == 1 and len(items) <= MOST_ITEMS

@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, relu, softplus
 
 from common.methods.pfgnn import PFGNN
-from common.tasks.markets.counts import FEATURES
+from common.tasks.markets.blend import BLENDED
 from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.pairs import FEATURES
 from common.tasks.markets.vocabulary import MarketCatalogue
 
 INITIAL_WEIGHTS = {"walk": 1.0, "new_degree": 1.0}
@@ -30,13 +31,17 @@ INITIAL_WEIGHTS = {"walk": 1.0, "new_degree": 1.0}
 
 
 class PairScorer(nn.Module):
-    """Linear scorer s_ab = Σ_f w_f x_f(a, b), without bias."""
+    """Linear scorer s_ab = Σ_f w_f x_f(a, b), without bias.
 
-    def __init__(self) -> None:
+    On top of a closed form, which has the features `BLENDED` and adds its weights, all w_f are 0 before training.
+    """
+
+    def __init__(self, *, on_top: bool = False) -> None:
         super().__init__()
-        self.scorer = nn.Linear(len(FEATURES), 1, bias=False)
+        start = dict.fromkeys(BLENDED, 0.0) if on_top else {name: INITIAL_WEIGHTS.get(name, 0.0) for name in FEATURES}
+        self.scorer = nn.Linear(len(start), 1, bias=False)
         with torch.no_grad():
-            self.scorer.weight.copy_(torch.tensor([[INITIAL_WEIGHTS.get(name, 0.0) for name in FEATURES]]))
+            self.scorer.weight.copy_(torch.tensor([[*start.values()]]))
 
     def forward(self, features: Tensor) -> Tensor:
         """Compute scores … of features … × F."""
@@ -202,7 +207,7 @@ def unpool(c: Tensor, xi: Tensor, summary: Summary) -> Unpooled:
     gram = c64.T @ c64
     condition = _condition(gram.detach())
     share = RIDGE if condition <= LARGEST_CONDITION else WIDE_RIDGE
-    ridge = share * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype)
+    ridge = share * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
     weights = torch.cholesky_solve(total, torch.linalg.cholesky(gram + ridge))
     return Unpooled(c @ weights.to(c.dtype), condition)
 
@@ -218,19 +223,14 @@ def _condition(gram: Tensor) -> float:
     return largest / smallest if smallest > 0 else float("inf")
 
 
-def build_market_model(
-    catalogue: MarketCatalogue, options: MarketsOptions, *, paper: bool, pfgnn: PFGNN | None = None
-) -> nn.Module:
-    """Build the model of the options.
+def build_market_model(catalogue: MarketCatalogue, options: MarketsOptions, *, pfgnn: PFGNN | None = None) -> nn.Module:
+    """Build the paper's network of the options.
 
     Args:
         catalogue: Vocabulary of the run; only the shape of SPE depends on it.
         options: Options of the task.
-        paper: True for the paper's network.
         pfgnn: Options of PF-GNN or PF-GNN+, whose encoder is variational and may pool; None for other methods.
     """
-    if not paper:
-        return PairScorer()
     if options.network == "siamese":
         return SiameseTower(options.width, options.embedding)
     if options.network == "spe":

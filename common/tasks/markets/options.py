@@ -4,8 +4,6 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.privacy.claims import HELD_OUT
-from common.privacy.options import PrivacyOptions
 from common.tasks.options import TaskOptions
 
 
@@ -75,43 +73,9 @@ class MarketsOptions(TaskOptions):
     """Number of BPR triples (item, neighbor, negative) per local step of the paper's networks."""
 
     bound_users: bool = False
-    """Bound a user's contribution to the summed counts: at most 8 of their items, total L2 norm at most 1."""
-
-    count_offset: bool = False
-    """Use pair and item counts summed over markets as features.
-
-    Clients send counts in plaintext if every policy sets `allow-counts`, or with noise (see `count-epsilon`).
-    """
-
-    count_epsilon: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """ε of the local noise that each market adds to its counts; 0: no noise.
-
-    The noise gives differential privacy for one user against the server and the other markets. The contribution of a user is
-    then bounded (see `bound-users`). The guarantee covers neither the scorer's updates nor metrics, nor the choice of held-out
-    users under `protocol=users`.
-    """
-
-    count_delta: float = Field(1e-5, gt=0, lt=1)
-    """δ of the noise on the counts."""
+    """Bound what a user adds to sums over markets: at most 8 of their items, total L2 norm at most 1."""
 
     @property
     def smoothing(self) -> int:
         """Number of hops over which features are propagated."""
         return self.hops if self.network == "sgc" else 0
-
-    @property
-    def bounded(self) -> bool:
-        """True if the contribution of a user to the counts is bounded."""
-        return self.bound_users or self.count_epsilon > 0
-
-    @property
-    def count_privacy(self) -> PrivacyOptions:
-        """Gaussian noise that each market adds to its counts; a record is one user."""
-        if not self.count_epsilon:
-            return PrivacyOptions()
-        return PrivacyOptions(unit="record", epsilon=self.count_epsilon, delta=self.count_delta)
-
-    def uncovered(self) -> tuple[str, ...]:
-        """Return channels that no privacy claim covers: the choice of held-out users."""
-        noised = self.count_offset and self.count_epsilon > 0
-        return (HELD_OUT,) if noised and self.protocol == "users" else ()

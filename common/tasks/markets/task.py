@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 from common.methods.pfgnn import PFGNN
 from common.metrics import LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, share
 from common.tasks.closed_form import ClosedForm
-from common.tasks.counts import pair_statistics
 from common.tasks.markets import blend
-from common.tasks.markets.counts import add_pairs, check_pairs, dense_pairs, to_dense, to_sparse
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue
 from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
@@ -23,10 +21,12 @@ TOPS = (10, 20)
 
 def build_model(run: TaskRun[MarketsOptions, MarketCatalogue]) -> "nn.Module":
     """Return the paper's network of the options, or the default pair scorer."""
-    from common.tasks.markets.model import build_market_model
+    from common.tasks.markets.model import PairScorer, build_market_model
 
+    if run.model == "default":
+        return PairScorer(on_top=run.on_top)
     pfgnn = run.method if isinstance(run.method, PFGNN) else None
-    return build_market_model(run.vocabulary, run.options, paper=run.model == "paper", pfgnn=pfgnn)
+    return build_market_model(run.vocabulary, run.options, pfgnn=pfgnn)
 
 
 TASK = TaskSpec(
@@ -53,11 +53,10 @@ TASK = TaskSpec(
     # Link function, prior and clusters (§5.3); last layer; item vectors.
     head=("theta", "alpha", "kappa", "tower.output", "ids"),
     client_only=("ids",),  # vectors of the market's items
-    counts=pair_statistics(check_pairs, add_pairs, dense_pairs, to_sparse, to_dense),
     closed_form=ClosedForm(
         sums=7,
         noised_sums=1,
-        start=lambda catalogue, _, noised: blend.start(catalogue, noised),
+        start=blend.start,
         template=blend.template,
         solve=blend.solve,
         limit_masked=blend.limit_masked,
@@ -65,15 +64,12 @@ TASK = TaskSpec(
         noised_sign="positive",
     ),
     defaults={"method": "ridge"},  # docs/results/markets.md
-    # Noisy counts improve the ranking for items that are new in a market.
     network={
         "method": "fedavg",
         "rounds": 20,
         "training.optimizer": "adam",
         "training.lr": 0.05,
         "training.local-steps": 10,
-        "tasks.markets.count-offset": True,
-        "tasks.markets.count-epsilon": 8.0,
     },
     simple={"ndcg20": "walk_ndcg20", "mrr20": "walk_mrr20"},
     comparison=Comparison("markets", "random walk"),

@@ -16,14 +16,15 @@ class StarAttention(nn.Module):
     """Paper's model: one graph attention layer of one head on a rater's star graph (algorithms.md §4.7).
 
     h = b + Σ_j α_j W e_j over the rated products and the rater e_0, with α = softmax_j LeakyReLU(lᵀWe_j + rᵀWe_0). The rating
-    of product i is σ(h·e_i). The parameter `user` is e_0 and never leaves the client.
+    of product i is σ(h·e_i). The parameter `user` is e_0 and never leaves the client. On top of a closed form, whose
+    rating is added to σ(h·e_i) − ½, all e_i are 0 before training.
     """
 
-    def __init__(self, items: int, options: RatingsOptions) -> None:
+    def __init__(self, items: int, options: RatingsOptions, *, on_top: bool = False) -> None:
         super().__init__()
         d = options.width
         self.user = nn.Parameter(options.embedding_std * torch.randn(d))
-        self.items = nn.Parameter(options.embedding_std * torch.randn(items, d))
+        self.items = nn.Parameter(options.embedding_std * (torch.zeros if on_top else torch.randn)(items, d))
         self.weight = nn.Parameter(nn.init.xavier_normal_(torch.empty(d, d), gain=math.sqrt(2)))
         self.left = nn.Parameter(nn.init.xavier_normal_(torch.empty(1, d), gain=math.sqrt(2))[0])
         self.right = nn.Parameter(nn.init.xavier_normal_(torch.empty(1, d), gain=math.sqrt(2))[0])
@@ -65,6 +66,6 @@ class ItemScores(nn.Module):
         return -(self.scores @ report)
 
 
-def build_rating_model(items: int, options: RatingsOptions, *, paper: bool) -> nn.Module:
-    """Build the paper's model or the default model."""
-    return StarAttention(items, options) if paper else ItemScores(items)
+def build_rating_model(items: int, options: RatingsOptions, *, paper: bool, on_top: bool = False) -> nn.Module:
+    """Build the paper's model, alone or on top of a closed form, or the default model."""
+    return StarAttention(items, options, on_top=on_top) if paper else ItemScores(items)

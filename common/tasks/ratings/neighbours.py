@@ -18,7 +18,9 @@ import numpy as np
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
 from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, symmetric
+from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.vocabulary import ProductCatalogue
+from common.tasks.spec import TaskRun
 
 ITEM_SUMS, PAIR_SUMS, ERRORS, REPORT = "ridge_items", "ridge_pairs", "ridge_errors", "ridge_report"
 """Statistics of a client: sums of items, of pairs, squared errors by choice; its report under noise."""
@@ -46,11 +48,14 @@ BIAS_WEIGHT, PAIR_WEIGHT = 5.0, 100.0
 Chosen on validation ratings of splits 100 and 101 of MovieLens and FilmTrust.
 """
 
-MOST_ITEMS = 3000
+MOST_ITEMS = 10_000
 """Largest number V of items with pairs; of more, those with most ratings.
 
-The sum takes 8·V² bytes, the solve 24·V² bytes and a minute for 3,000 items.
+The sum takes 8·V² bytes and the solve 16·V² bytes, 2.4 GB and half a minute for 10,000 items.
 """
+
+MOST_EXACT = 3_000
+"""Largest V whose covariance is decomposed as a whole; beyond it by Lanczos' method."""
 
 MOST_MASKED_ITEMS = 1_990
 """Largest V in secure sums."""
@@ -71,9 +76,14 @@ LASTING = {
 """Sums that other runs continue; residuals in those of pairs are from the biases of their own run."""
 
 
-def start(catalogue: ProductCatalogue, noised: bool) -> Arrays:
+def sizes(catalogue: ProductCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
     return {SIZES: np.array([len(catalogue.items), noised, MOST_ITEMS], np.int64)}
+
+
+def start(run: TaskRun[RatingsOptions, ProductCatalogue]) -> Arrays:
+    """Return what is known before the first sum of a run."""
+    return sizes(run.vocabulary, run.privacy.unit != "none")
 
 
 def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
@@ -83,9 +93,9 @@ def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
 
 
 def effort(solved: Arrays) -> Effort:
-    """Return the effort of the next solve: a tridiagonal form of the covariance."""
+    """Return the effort of the next solve: a tridiagonal form of the covariance, or its products."""
     size = len(solved[ITEMS]) if ITEMS in solved and FACTORS not in solved else 0
-    return Effort(40 * size**2, 8 * size**3)
+    return Effort(40 * size**2, 8 * size**3) if size <= MOST_EXACT else Effort(24 * size**2, 6_000 * size**2)
 
 
 def is_solved(statics: Arrays) -> bool:
@@ -99,8 +109,8 @@ def check(solved: Arrays, catalogue: ProductCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes, count, found = start(catalogue, noised)[SIZES], len(catalogue.items), solved.get(SIZES, np.zeros(0))
-    if found.shape != (3,) or not np.array_equal(found[:2], sizes[:2]) or not 0 < found[2] <= sizes[2]:
+    expected, count, found = sizes(catalogue, noised)[SIZES], len(catalogue.items), solved.get(SIZES, np.zeros(0))
+    if found.shape != (3,) or not np.array_equal(found[:2], expected[:2]) or not 0 < found[2] <= expected[2]:
         raise WireError("the server's sums are not of this vocabulary")
     items = solved.get(ITEMS, np.zeros(0, np.int64))
     ordered = items.dtype == np.int64 and items.ndim == 1 and len(items) <= MOST_ITEMS
@@ -166,16 +176,32 @@ def _choose_items(counts: Floats, most: int) -> Ints:
     return chosen
 
 
+def _largest(covariance: Floats, rank: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues, ascending, and their vectors; zeros for those that do not converge."""
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+    size = len(covariance)
+    if size <= MOST_EXACT:
+        largest = (size - rank, size - 1)
+        values, vectors = eigh(covariance, subset_by_index=largest, overwrite_a=True, check_finite=False)
+        return values, vectors
+    try:
+        values, vectors = eigsh(covariance, rank, which="LA", v0=np.random.default_rng(0).standard_normal(size))
+    except ArpackNoConvergence as error:  # of fewer raters than `rank`, all eigenvalues left are 0
+        values, vectors = error.eigenvalues.real, error.eigenvectors.real
+    order, found = np.argsort(values), (np.zeros(rank), np.zeros((size, rank)))
+    found[0][rank - len(order) :], found[1][:, rank - len(order) :] = values[order], vectors[:, order]
+    return found
+
+
 def _factors(solved: Arrays, pairs: Floats) -> Floats32:
     """Return Uᵀ over all items, r × I, of the covariance of the items of pairs."""
-    from scipy.linalg import eigh
-
     items, size = solved[ITEMS], int(solved[SIZES][0])
     products, counts = pairs.T
     covariance = symmetric(products / (np.maximum(counts, 0) + PAIR_WEIGHT))
     rank = min(LARGEST_RANK, len(items))
-    largest = (len(items) - rank, len(items) - 1)
-    values, vectors = eigh(covariance, subset_by_index=largest, overwrite_a=True, check_finite=False)
+    values, vectors = _largest(covariance, rank)
     factors = np.zeros((rank, size), np.float32)
     factors[:, items] = (vectors * np.sqrt(np.maximum(values, 0))).T[::-1]
     return factors

@@ -69,9 +69,6 @@ class RatingsOptions(TaskOptions):
     They are drawn in each round.
     """
 
-    count_offset: Literal[False] = False
-    """Always false: the ratings task has no summed counts."""
-
     @cached_property
     def named_rows(self) -> NamedRows | None:
         """Rows of the paper's item table if `items` is `paper`, else None."""

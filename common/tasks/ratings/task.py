@@ -20,7 +20,7 @@ def build_model(run: TaskRun[RatingsOptions, ProductCatalogue]) -> "nn.Module":
     """Return the paper's star-graph network or the default item scores."""
     from common.tasks.ratings.model import build_rating_model
 
-    return build_rating_model(len(run.vocabulary.items), run.options, paper=run.model == "paper")
+    return build_rating_model(len(run.vocabulary.items), run.options, paper=run.model == "paper", on_top=run.on_top)
 
 
 TASK = TaskSpec(
@@ -97,9 +97,10 @@ TASK = TaskSpec(
     families=MODEL_FAMILIES,
     objective=Objective("rmse"),
     closed_form=ClosedForm(
+        on_top=("paper",),  # the default model is itself a sum of reports
         sums=3,
         noised_sums=1,
-        start=lambda catalogue, _, noised: neighbours.start(catalogue, noised),
+        start=neighbours.start,
         template=neighbours.template,
         solve=neighbours.solve,
         limit_masked=neighbours.limit_masked,

@@ -3,7 +3,7 @@
 A triple is a trigger type, an action type and a relation.
 
 A home has x ∈ {0,1}^V over the V triples that some home uses. With w = x/√|x| and G = Σ w wᵀ over the homes,
-P = (G + λI)⁻¹, and the score of a triple j that a home lacks is −(Px)_j / P_jj. The server sends the eigenvectors of G,
+P = (G + λI)⁻¹, and the score of triple j is x_j − (Px)_j / P_jj. The server sends the eigenvectors of G,
 of which there are at most as many as homes, so that a client can use any λ. A home has length 1 in G, whatever its number
 of rules.
 
@@ -19,16 +19,22 @@ import numpy as np
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
 from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, symmetric
+from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue
+from common.tasks.spec import TaskRun
 
-USED, GRAM, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_hits", "ease_weights"
-"""Statistics of a client: its triples, its part of G, its hits and odds by λ; w in runs with noise."""
+USED, GRAM, OWNED, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_owned", "ease_hits", "ease_weights"
+"""Statistics of a client: triples, part of G, pairs of types, hits and odds by λ; w with noise."""
 
-SIZES, TRIPLES, VALUES, VECTORS, CHOICES, STRENGTH, CALIBRATION = (
-    *("ease_sizes", "ease_triples", "ease_values", "ease_vectors"),
+SIZES, TRIPLES, HOMES, PAIRS, OWNERS, VALUES, VECTORS, CHOICES, STRENGTH, CALIBRATION = (
+    *("ease_sizes", "ease_triples", "ease_homes", "ease_pairs", "ease_owners", "ease_values", "ease_vectors"),
     *("ease_strengths", "ease_strength", "ease_calibration"),
 )
-"""Solution: F, R, 1 under noise, largest V; ids of the V triples; eigenvalues and eigenvectors of G.
+"""Solution: F, R, 1 under noise, largest V; ids of the V triples, and the number of homes of each.
+
+Ids of their pairs of device types, and the number of homes with devices of both.
+
+Next, eigenvalues and eigenvectors of G.
 
 Then each λ from which clients choose, the chosen one, and scale and offset of log-odds.
 """
@@ -86,11 +92,12 @@ def _lists(solved: Arrays) -> tuple[int, ...]:
 LASTING = {
     **dict.fromkeys((USED, WEIGHTS), RowNames(_lists)),
     GRAM: RowNames(_lists, chosen=TRIPLES, pairs="unordered"),
+    OWNED: RowNames(lambda solved: _lists(solved)[:2], chosen=PAIRS),
 }
 """Sums that other runs continue."""
 
 
-def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:
+def sizes(catalogue: RuleCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum.
 
     Raises:
@@ -103,6 +110,11 @@ def start(catalogue: RuleCatalogue, noised: bool) -> Arrays:
             f" {MOST_POSSIBLE:,}; merge device types or relations of the vocabulary, or train with another method"
         )
     return {SIZES: np.array([entities, relations, noised, MOST_TRIPLES], np.int64)}
+
+
+def start(run: TaskRun[RulesOptions, RuleCatalogue]) -> Arrays:
+    """Return what is known before the first sum of a run."""
+    return sizes(run.vocabulary, run.privacy.unit != "none")
 
 
 def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
@@ -128,15 +140,19 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes, found = start(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
-    if found.shape != (4,) or not np.array_equal(found[:3], sizes[:3]) or not 0 < found[3] <= sizes[3]:
+    expected, found = sizes(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
+    if found.shape != (4,) or not np.array_equal(found[:3], expected[:3]) or not 0 < found[3] <= expected[3]:
         raise WireError("the server's sums are not of this vocabulary")
     triples = solved.get(TRIPLES, np.zeros(0, np.int64))
     vectors, values = solved.get(VECTORS), solved.get(VALUES)
+    if len(solved.get(HOMES, triples)) != len(triples):
+        raise WireError("the server's numbers of homes do not fit its triples")
     inside = triples.dtype == np.int64 and triples.ndim == 1 and len(triples) <= MOST_TRIPLES
     inside = inside and bool((np.diff(triples) > 0).all() and (triples >= 0).all())
-    if not inside or (triples >= sizes[0] ** 2 * sizes[1]).any():
+    if not inside or (triples >= expected[0] ** 2 * expected[1]).any():
         raise WireError("the server's triples are out of order, or not of this vocabulary")
+    if not np.array_equal(solved.get(PAIRS, triples[:0]), np.unique(triples // expected[1])):
+        raise WireError("the server's pairs of device types are not those of its triples")
     if vectors is not None and (values is None or vectors.shape != (len(values), len(triples))):
         raise WireError("the server's solution does not fit its triples")
     choices = solved.get(CHOICES, np.ones(1))
@@ -150,15 +166,17 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
 def template(solved: Arrays) -> Arrays:
     """Return zeros of a client's next statistics.
 
-    They are F²·R triples, then the V(V + 1)/2 pairs of V triples. Last, for each λ, hits and the numbers of hidden and of
-    other rules by log-odds. Triples and pairs are tables of one column, of which a client sends the rows that it has.
+    They are F²·R triples, then the V(V + 1)/2 pairs of V triples, and their pairs of device types. Last, for each λ, hits
+    and the numbers of hidden and of other rules by log-odds. The others are tables of one column, of which a client sends
+    the rows that it has.
     """
     if TRIPLES not in solved:
         entities, relations, noised, _ = solved[SIZES].tolist()
         return {WEIGHTS if noised else USED: np.zeros((entities**2 * relations, 1), np.float32)}
     if VECTORS not in solved:
         size = len(solved[TRIPLES])
-        return {GRAM: np.zeros((size * (size + 1) // 2, 1), np.float32)}
+        pairs = np.zeros((size * (size + 1) // 2, 1), np.float32)
+        return {GRAM: pairs, OWNED: np.zeros((len(solved[PAIRS]), 1), np.float32)}
     return {HITS: np.zeros(len(solved[CHOICES]) * (1 + 2 * BINS), np.float32)}
 
 
@@ -167,7 +185,8 @@ def statistics(solved: Arrays, homes: Iterable[tuple[Ints, Ints]]) -> Arrays:
 
     Args:
         solved: What is solved.
-        homes: Of each home, the ids of the triples of all rules that it can have, and those of its training rules.
+        homes: Of each home, the ids of the triples of all rules between its devices, N × N × R, and those of its training
+            rules.
     """
     if TRIPLES not in solved:
         triples = [np.unique(rules) for _, rules in homes]
@@ -175,8 +194,11 @@ def statistics(solved: Arrays, homes: Iterable[tuple[Ints, Ints]]) -> Arrays:
             return sum_entries(WEIGHTS, [(home, 1 / np.sqrt(len(home))) for home in triples if len(home)])
         return sum_entries(USED, [(home, 1.0) for home in triples])
     if VECTORS not in solved:
-        triples = [_positions_of(solved[TRIPLES], rules) for _, rules in homes]
-        return sum_entries(GRAM, [(pairs_of(home), 1 / len(home)) for home in triples if len(home)])
+        found = [(_positions_of(solved[TRIPLES], rules), _owned(solved, possible)) for possible, rules in homes]
+        return {
+            **sum_entries(GRAM, [(pairs_of(home), 1 / len(home)) for home, _ in found if len(home)]),
+            **sum_entries(OWNED, [(pairs, 1.0) for home, pairs in found if len(home)]),
+        }
     hits = np.zeros((len(solved[CHOICES]), 1 + 2 * BINS))
     for possible, rules in homes:
         hits += _count_hits(solved, possible, rules)
@@ -192,11 +214,15 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
     if WEIGHTS in sums:
         return {**solved, POPULARITY: sums[WEIGHTS].ravel().astype(np.float32)}
     if USED in sums:
-        return {**solved, TRIPLES: _choose_triples(sums[USED].ravel(), int(solved[SIZES][3]))}
+        homes = sums[USED].ravel()
+        chosen = _choose_triples(homes, int(solved[SIZES][3]))
+        pairs = np.unique(chosen // solved[SIZES][1])
+        return {**solved, TRIPLES: chosen, HOMES: homes[chosen].astype(np.float32), PAIRS: pairs}
     if GRAM in sums:
         return {
             **solved,
             **_decompose(symmetric(sums[GRAM].ravel())),
+            OWNERS: sums[OWNED].ravel().astype(np.float32),
             CHOICES: np.array([strength] if strength else STRENGTHS, np.float32),
             STRENGTH: np.array([strength or MIDDLE], np.float32),
         }
@@ -220,11 +246,38 @@ def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
     columns = _positions_of(solved[TRIPLES], possible)
     triples = solved[TRIPLES][columns]
     precision = Precision.of(solved, float(solved[STRENGTH].item()), columns)
-    scores = precision.scores(_positions_of(triples, rules))
-    logits, is_inside = np.full(possible.shape, OUTSIDE), np.isin(possible, triples)
-    logits[is_inside] = _odds(scores)[np.searchsorted(triples, possible[is_inside])]
+    return _calibrated(solved, triples, _odds(precision.scores(_positions_of(triples, rules))), possible)
+
+
+def hidden_logits(solved: Arrays, rules: Ints, others: Ints) -> tuple[Floats32, Floats32]:
+    """Return log-odds of a home's own rules, each as if it were hidden, and of other rules.
+
+    The home is then not in the sum either. Other rules have the mean over the hidden ones. In runs with noise, the sum has no
+    rules of a single home.
+
+    Args:
+        solved: The solution.
+        rules: Ids of the triples of the home's training rules.
+        others: Ids of the triples of other rules.
+    """
+    if POPULARITY in solved:
+        return logits(solved, rules, rules), logits(solved, others, rules)
+    columns = _positions_of(solved[TRIPLES], np.concatenate([rules, others]))
+    triples = solved[TRIPLES][columns]
+    mine, odds = _positions_of(triples, rules), _odds(np.zeros(len(triples)))
+    if len(mine) > 1:
+        hidden = _odds(Precision.of(solved, float(solved[STRENGTH].item()), columns).hidden_scores(mine))
+        odds = hidden.mean(0)
+        odds[mine] = hidden[np.arange(len(mine)), mine]
+    return _calibrated(solved, triples, odds, rules), _calibrated(solved, triples, odds, others)
+
+
+def _calibrated(solved: Arrays, triples: Ints, odds: Floats, wanted: Ints) -> Floats32:
+    """Return the calibrated log-odds of wanted triples, by those of `triples`, ascending."""
+    found, is_inside = np.full(wanted.shape, OUTSIDE), np.isin(wanted, triples)
+    found[is_inside] = odds[np.searchsorted(triples, wanted[is_inside])]
     scale, offset = solved.get(CALIBRATION, np.array([1.0, 0.0])).tolist()
-    return np.asarray(scale * logits + offset, np.float32)
+    return np.asarray(scale * found + offset, np.float32)
 
 
 def _odds(scores: Floats) -> Floats:
@@ -265,6 +318,21 @@ def popularity(solved: Arrays, possible: Ints) -> Floats:
     return found
 
 
+def homes_with(solved: Arrays, trigger: int, action: int, relation: int) -> tuple[float, float]:
+    """Return the numbers of homes with a triple, and with devices of both types; 0 if they are not known."""
+    if OWNERS not in solved:
+        return 0.0, 0.0
+    entities, relations = solved[SIZES][:2].tolist()
+    pair = trigger * entities + action
+    found, is_pair = solved[TRIPLES] == pair * relations + relation, solved[PAIRS] == pair
+    return float(solved[HOMES][found].sum()), float(solved[OWNERS][is_pair].sum())
+
+
+def number_of_homes(solved: Arrays) -> float:
+    """Return the number of homes with a rule, the trace of G; 0 if it is not known."""
+    return float(np.round(solved[VALUES].sum())) if VALUES in solved else 0.0
+
+
 def _choose_triples(homes: Floats, most: int) -> Ints:
     """Return the ids of the triples of at least one home, ascending; of too many, those of most homes."""
     chosen = choose_most(homes, most)
@@ -283,6 +351,12 @@ def _decompose(gram: Floats) -> Arrays:
 def _positions_of(ids: Ints, wanted: Ints) -> Ints:
     """Return the positions in `ids`, ascending, of those wanted ids that are in it."""
     return np.flatnonzero(np.isin(ids, wanted))
+
+
+def _owned(solved: Arrays, possible: Ints) -> Ints:
+    """Return the positions in `PAIRS` of the pairs of types that two devices of a home have."""
+    pairs = possible[..., 0][~np.eye(len(possible), dtype=bool)] // solved[SIZES][1]
+    return _positions_of(solved[PAIRS], pairs)
 
 
 def _count_hits(solved: Arrays, possible: Ints, rules: Ints) -> Floats:
@@ -339,8 +413,12 @@ class Precision:
         return rows
 
     def scores(self, mine: Ints) -> Floats:
-        """Return the scores for a home with triples at these positions, C; those of its triples mean nothing."""
+        """Return the scores for a home with triples at these positions, C.
+
+        That of an own triple is by the others alone; another pair of devices can have it.
+        """
         scores: Floats = -self.rows(mine).sum(0) / self.diagonal
+        scores[mine] += 1
         return scores
 
     def hidden_scores(self, mine: Ints) -> Floats:

@@ -1,6 +1,6 @@
 """Ranking metrics of rule recommendation in one home (algorithms.md §1.5); tied scores are averaged."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,28 +55,16 @@ def hit_rates(scores: Scores, positive: Mask, tops: Sequence[int], total: int | 
         tops: Values of n, ascending.
         total: |positives| if some positives are not among the candidates.
     """
-    total = int(positive.sum()) if total is None else total
-    largest = min(tops[-1], len(scores))
-    if largest == 0:
-        return [0.0 for _ in tops]
-    contenders = scores >= _nth_largest(scores, largest)
-    scores, positive = scores[contenders], positive[contenders]
-    return [_expected_hits(scores, positive, min(top, largest)) / total for top in tops]
-
-
-def _expected_hits(scores: Scores, positive: Mask, top: int) -> float:
-    threshold = _nth_largest(scores, top)
-    above, tied = scores > threshold, scores == threshold
-    probability = (top - above.sum()) / tied.sum()
-    return float(positive[above].sum() + probability * positive[tied].sum())
-
-
-def _nth_largest(scores: Scores, n: int) -> float:
-    return float(np.partition(scores, len(scores) - n)[len(scores) - n])
+    total, right = int(positive.sum()) if total is None else total, scores[positive]
+    above, tied = (np.array([compare(scores, each).sum() for each in right]) for compare in (np.greater, np.equal))
+    return [float(np.clip((min(top, len(scores)) - above) / tied, 0, 1).sum()) / total for top in tops]
 
 
 TOPS = (5, 10, 20, 40)
-SHOWN_TOPS = (5, 10, 20)
+SHOWN_TOPS, SHORT = (5, 10, 20), 10
+SHOWN_LISTS = (SHORT, SHOWN_TOPS[-1])
+"""Lengths of the lists that are measured: a short one, and the longest."""
+
 KEYS = ("loss", "auc", "mr0", "mr1", "mr_rt", *(f"hr{top}" for top in TOPS))
 
 
@@ -117,17 +105,18 @@ def home_metrics(
     return result | _hits(logits, train, positives, _candidates(logits.shape, train, self_pairs, valid))
 
 
-def shown_metrics(logits: NDArray[np.floating[Any]], shown: Edges, positives: Edges) -> dict[str, float]:
-    """Return `hrN_shown`, the share of test rules among the first N rules shown to the home.
+def shown_metrics(logits: NDArray[np.floating[Any]], shown: Mapping[int, Edges], positives: Edges) -> dict[str, float]:
+    """Return `hrN_shown`, the share of test rules in the home's list of N rules.
 
     If a logit is NaN, all are NaN.
 
     Args:
         logits: Log-odds of rules, (N, N, R).
-        shown: Rules as shown to the home, best first.
+        shown: Lists of rules as shown to the home, best first, by the lengths `SHOWN_LISTS`; the first begins the shorter ones.
         positives: Test rules.
     """
-    return {f"hr{top}_shown": float(shown_hits(logits, shown[:top], positives).mean()) for top in SHOWN_TOPS}
+    lists = {top: shown[max(top, SHORT)][:top] for top in SHOWN_TOPS}
+    return {f"hr{top}_shown": float(shown_hits(logits, rules, positives).mean()) for top, rules in lists.items()}
 
 
 def shown_hits(logits: NDArray[np.floating[Any]], shown: Edges, positives: Edges) -> Floats:

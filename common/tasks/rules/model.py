@@ -4,6 +4,7 @@ Graphs are dense and padded: H homes, N devices each, F device types, R trigger-
 probabilities are their sigmoid (Eq 1).
 """
 
+from collections.abc import Iterator
 from typing import cast
 
 import torch
@@ -87,6 +88,10 @@ class PairPredictor(nn.Module):
         hidden = torch.relu(self.first(torch.cat([_rows(z, i), _rows(z, j)], dim=-1)))
         return (hidden * self.second.weight[r]).sum(-1) + self.second.bias[r]
 
+    def last(self) -> Iterator[nn.Parameter]:
+        """Iterate over the parameters of the last layer."""
+        return self.second.parameters()
+
     def _every_pair(self, z: Tensor) -> Tensor:
         """Compute W₁[z_i‖z_j] + b₁ of all pairs, H × N × N × width; W₁'s halves act once per device."""
         as_trigger, as_action = self.first.weight.chunk(2, dim=1)
@@ -112,11 +117,20 @@ class AdditivePredictor(nn.Module):
         """Compute logits of triples, or of every rule; see `RuleRecommender.forward`."""
         return _combine(self.trigger(z) + self.trigger_type(x), self.action(z) + self.action_type(x), triples)
 
+    def last(self) -> Iterator[nn.Parameter]:
+        """Iterate over the parameters of the last layer."""
+        return self.parameters()
+
 
 class RuleRecommender(nn.Module):
-    """Encoder and decoder: P((i, j, r) ∈ E_k | θ, φ; G_k) as logits."""
+    """Encoder and decoder: P((i, j, r) ∈ E_k | θ, φ; G_k) as logits.
 
-    def __init__(self, entities: int, relations: int, options: RulesOptions, *, paper: bool) -> None:
+    On top of a closed form, whose log-odds are added to them, the logits are zero before training.
+    """
+
+    def __init__(
+        self, entities: int, relations: int, options: RulesOptions, *, paper: bool, on_top: bool = False
+    ) -> None:
         super().__init__()
         self.encoder = Encoder(entities, options.hidden, paper=paper)
         self.predictor: PairPredictor | AdditivePredictor
@@ -124,8 +138,10 @@ class RuleRecommender(nn.Module):
             self.predictor = PairPredictor(options.hidden, options.pred_hidden or relations, relations)
         else:
             self.predictor = AdditivePredictor(options.hidden, entities, relations)
+        for parameter in self.predictor.last() if on_top else ():
+            nn.init.zeros_(parameter)
 
-    def forward(self, x: Tensor, adj: Tensor, keep: Tensor, triples: Tensor | None, offset: Tensor) -> Tensor:
+    def forward(self, x: Tensor, adj: Tensor, keep: Tensor, triples: Tensor | None) -> Tensor:
         """Compute logits of rules.
 
         Args:
@@ -133,13 +149,12 @@ class RuleRecommender(nn.Module):
             adj: In-edges of the training graph, H × N × N.
             keep: Dropout mask (see `Encoder`).
             triples: Rules (trigger device, action device, relation), H × E × 3; None: every possible rule.
-            offset: Logits added by type of trigger and of action, 2 × F × R; zeros without summed counts.
 
         Returns:
             Logits, H × E or H × N × N × R.
         """
         logits: Tensor = self.predictor(self.encoder(x, adj, keep), x, triples)
-        return logits + _combine(x @ offset[0], x @ offset[1], triples)
+        return logits
 
 
 def _combine(as_trigger: Tensor, as_action: Tensor, triples: Tensor | None) -> Tensor:

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING
 
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, error, share
 from common.tasks.closed_form import ClosedForm
-from common.tasks.counts import CountStatistics
 from common.tasks.rules import ease
-from common.tasks.rules.counts import add_counts, check_counts, label, visible_share, zeros
 from common.tasks.rules.metrics import SHOWN_TOPS, TOPS
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue, demo_catalogue
@@ -26,7 +24,7 @@ def build_model(run: TaskRun[RulesOptions, RuleCatalogue]) -> "nn.Module":
     from common.tasks.rules.model import RuleRecommender
 
     sizes = len(run.vocabulary.entities), len(run.vocabulary.relations)
-    return RuleRecommender(*sizes, run.options, paper=run.model == "paper")
+    return RuleRecommender(*sizes, run.options, paper=run.model == "paper", on_top=run.on_top)
 
 
 TASK = TaskSpec(
@@ -113,19 +111,17 @@ TASK = TaskSpec(
     objective=Objective("hr20_shown"),
     head=("predictor.",),
     record_dp=frozenset({"default", "paper"}),
-    counts=CountStatistics(
-        check_counts, add_counts, lambda _, catalogue: zeros(catalogue), label=label, clip=2.0, visible=visible_share
-    ),
     closed_form=ClosedForm(
         sums=3,
         noised_sums=1,
-        start=lambda catalogue, _, noised: ease.start(catalogue, noised),
+        start=ease.start,
         template=ease.template,
         solve=ease.solve,
         limit_masked=ease.limit_masked,
         lasting=ease.LASTING,
         noised_sign="positive",
         effort=ease.effort,
+        on_top=("default", "paper"),
     ),
     defaults={"method": "ridge"},  # docs/results/rules.md
     network={"method": "fedrule"},

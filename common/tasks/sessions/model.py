@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from common.tasks.sessions.counts import FEATURES
 from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.slist import FEATURES
 
 CHUNK_SCORES = 2**16
 """Clicks × candidates of one chunk; fits a processor's cache, also for twenty stacked clients."""
@@ -271,14 +271,14 @@ INITIAL_WEIGHT = 0.5
 class LocalBlend(nn.Module):
     """Blend of network and history: logit_j = w₀·network_j + Σ_f (w_f x_jf + u_f [x_jf > 0]).
 
-    x_j are the history features of item j.
+    x_j are the history features of item j. On top of a closed form, whose logits are added, all weights are 0 before training.
     """
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, *, on_top: bool = False) -> None:
         super().__init__()
-        self.network = network
-        self.scale = nn.Parameter(torch.full((1,), INITIAL_WEIGHT))
-        self.weight = nn.Parameter(torch.full((2 * len(FEATURES),), INITIAL_WEIGHT))
+        self.network, initial = network, 0.0 if on_top else INITIAL_WEIGHT
+        self.scale = nn.Parameter(torch.full((1,), initial))
+        self.weight = nn.Parameter(torch.full((2 * len(FEATURES),), initial))
 
     def forward(self, graph: tuple[Tensor, ...], index: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Compute logits of all items by the network alone, and blended.

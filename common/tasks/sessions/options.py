@@ -17,7 +17,7 @@ class SessionsOptions(TaskOptions):
     gathered_items: ClassVar[int] = 2_000
     """Minimum number of items with which `loss=auto` gathers rows, the smallest at which it was compared."""
 
-    alone: ClassVar[dict[str, Scalar]] = {**TaskOptions.alone, "loss": "full"}
+    alone: ClassVar[dict[str, Scalar]] = {"loss": "full"}
 
     network: Literal["srgnn", "tagnn", "tagnn_concat"] = "srgnn"
     """Network of the model.
@@ -53,13 +53,6 @@ class SessionsOptions(TaskOptions):
 
     blend_share: float = Field(0.1, gt=0, lt=1)
     """Share of the training sessions on which the default model's blend weights are trained."""
-
-    count_offset: Literal["auto", True, False] = "auto"
-    """Add a feature from summed counts of sequential rules to the default model.
-
-    They are sent in plaintext, or with helpers in a secure sum; every client's policy must set `allow-counts`. `auto`: with
-    helpers only, without noise, for up to 1,000 items, and from the clients that allow it.
-    """
 
     @cached_property
     def gathers_rows(self) -> str:

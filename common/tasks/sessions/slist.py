@@ -16,8 +16,10 @@ Under noise there are two sums: of items, and of pairs i → j of the items that
 length 1 in each.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -27,11 +29,24 @@ from numpy.typing import NDArray
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
 from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, upper
-from common.tasks.sessions.counts import FEATURES
+from common.tasks.progress import Progress
+from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Clicks, Items
+from common.tasks.spec import TaskRun
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+
+FADING = 0.8
+"""Weight per step of age of a click: .8^age."""
+
+FEATURES = ("own_frequency", "own_bigram", "session_recency", "last_item", "shared_rules")
+"""The F features of an item.
+
+log(1 + visits); log(1 + visits right after the last item); .8^(clicks ago) if the session has it; 1 if it is the last
+item; log(1 + score) by the sums of the closed form, and 0 without them.
+"""
 
 VISITED, GRAM, FOLLOWS, GAINS = "slist_visited", "slist_gram", "slist_follows", "slist_gains"
 """Statistics of a client: visitors by item, pairs of G, ordered pairs of H, gains by choice.
@@ -76,10 +91,17 @@ MOST_CLICKS, MOST_SESSIONS = 20, 500
 A session so adds at most 10 to an entry of G or H, and a visitor at most 5,000.
 """
 
-MOST_ITEMS = 10_000
+MOST_ITEMS = 20_000
 """Largest number N of items; of more, those that most visitors have.
 
-The sums take 12·N² bytes and the solve 8·N², N³ multiplications and additions for each λ.
+The sums take 12·N² bytes. The solve takes 8·N² bytes and the time of N³ multiplications and additions for each λ, above
+`MOST_EXACT` half of both.
+"""
+
+MOST_EXACT = 10_000
+"""Largest number of items whose matrix is inverted in float64, and for which several λ are solved.
+
+Beyond it the inverse is in float32, and clients choose by the items of so many that most visitors have.
 """
 
 MOST_MASKED_ITEMS = 1_600
@@ -100,8 +122,14 @@ TOP = 20
 SHARE_WEIGHT, FLOOR = 1e-4, 1e-9
 """Weight of an item's share of visitors, the last resort between items; least score of an item."""
 
-BLOCK_NUMBERS = 2**24
+FACTOR_SHARE, INVERSE_SHARE = 0.2, 0.7
+"""Shares of a solve's time until the matrix is factorised, and until it is inverted, as measured."""
+
+BLOCK_NUMBERS = 2**22
 """Numbers of a block of rows of B that are computed together."""
+
+Block = Callable[[], Floats]
+"""Function that computes a block of rows."""
 
 
 def _lists(solved: Arrays) -> tuple[int, ...]:
@@ -117,10 +145,15 @@ LASTING = {
 """Sums that other runs continue."""
 
 
-def start(items: Items, noised: bool) -> Arrays:
+def sizes(items: Items, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
     most = MOST_NOISED_ITEMS if noised else MOST_ITEMS
     return {SIZES: np.array([len(items.items), noised, most], np.int64), STAGE: np.zeros(1, np.int64)}
+
+
+def start(run: TaskRun[SessionsOptions, Items]) -> Arrays:
+    """Return what is known before the first sum of a run."""
+    return sizes(run.vocabulary, run.privacy.unit != "none")
 
 
 def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
@@ -134,8 +167,11 @@ def effort(solved: Arrays) -> Effort:
     stage = solved[STAGE].item()
     if solved[SIZES][1] or stage not in (1, 3):
         return Effort()
-    size, strengths = len(solved[ITEMS]), len(STRENGTHS) if stage == 1 else 1
-    return Effort(8 * size**2 + 40 * BLOCK_NUMBERS, strengths * size**3)
+    size, strengths = len(solved[ITEMS]), 1
+    if stage == 1:
+        size, strengths = min(size, MOST_EXACT), len(STRENGTHS)
+    share = 1 if size <= MOST_EXACT else 0.5
+    return Effort(8 * share * size**2 + 40 * BLOCK_NUMBERS * (os.cpu_count() or 1), share * strengths * size**3)
 
 
 def is_solved(solved: Arrays) -> bool:
@@ -149,18 +185,18 @@ def check(solved: Arrays, items: Items, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    sizes = start(items, noised)[SIZES]
-    if SIZES not in solved or solved[SIZES].shape != (3,) or not np.array_equal(solved[SIZES][:2], sizes[:2]):
+    expected = sizes(items, noised)[SIZES]
+    if SIZES not in solved or solved[SIZES].shape != (3,) or not np.array_equal(solved[SIZES][:2], expected[:2]):
         raise WireError("the server's sums are not of this vocabulary")
-    if not 0 < solved[SIZES][2] <= sizes[2] or STAGE not in solved or solved[STAGE].shape != (1,):
+    if not 0 < solved[SIZES][2] <= expected[2] or STAGE not in solved or solved[STAGE].shape != (1,):
         raise WireError("the server's sums have other sizes than a run of this vocabulary")
     if ITEMS not in solved and ENDS not in solved:
         return
     chosen, visitors = solved.get(ITEMS, np.zeros(0)), solved.get(VISITORS, np.zeros(0))
-    inside = chosen.dtype == np.int64 and chosen.ndim == 1 and len(chosen) <= sizes[2]
-    if not inside or (np.diff(chosen) <= 0).any() or (chosen < 0).any() or (chosen >= sizes[0]).any():
+    inside = chosen.dtype == np.int64 and chosen.ndim == 1 and len(chosen) <= expected[2]
+    if not inside or (np.diff(chosen) <= 0).any() or (chosen < 0).any() or (chosen >= expected[0]).any():
         raise WireError("the server's items are out of order, or not of this vocabulary")
-    if visitors.shape != (sizes[0],) or not np.isfinite(visitors).all():
+    if visitors.shape != (expected[0],) or not np.isfinite(visitors).all():
         raise WireError("the server's numbers of visitors are not of this vocabulary")
     if ENDS in solved:
         _check_rows(solved, len(chosen))
@@ -266,13 +302,16 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         return solved | _choose(solved, sums[GAINS])
     if GRAM not in sums:
         rows = _denoise(sums[FOLLOWS].reshape(-1, len(solved[ITEMS])), solved[VISITORS][solved[ITEMS]])
-        return solved | _to_rows([_strongest([rows])]) | {CHOICE: choice}
+        return solved | _to_rows([_strongest([lambda: rows])]) | {CHOICE: choice}
+    size = len(solved[ITEMS])
     if stage == 1:
         strengths: Sequence[float] = (strength,) if strength else STRENGTHS
-        found = (_solve_hops(sums, len(solved[ITEMS]), each, HOPS) for each in strengths)
-        return solved | _to_rows(chain.from_iterable(found)) | {CHOICE: choice}
+        frequent = choose_most(solved[VISITORS][solved[ITEMS]], MOST_EXACT)
+        pairs, follows = _restrict(sums, size, frequent)
+        found = chain.from_iterable(_solve_hops(pairs, follows, each, HOPS) for each in strengths)
+        return solved | _to_rows(_spread_rows(matrix, frequent, size) for matrix in found) | {CHOICE: choice}
     chosen, hop = solved[CHOICE][:2].tolist()
-    return solved | _to_rows(_solve_hops(sums, len(solved[ITEMS]), chosen, [hop]))
+    return solved | _to_rows(_solve_hops(*_restrict(sums, size, np.arange(size)), chosen, [hop]))
 
 
 def _sum_visits(visitors: Sequence[Sequence[Clicks]], *, to_length: bool) -> Arrays:
@@ -340,60 +379,101 @@ def _denoise(follows: Floats, visitors: Floats32) -> Floats:
     return scores
 
 
-def _solve_rows(sums: Arrays, size: int, strength: float) -> Iterator[Floats]:
-    """Yield blocks of rows of B = (G + λI)⁻¹H.
+def _restrict(sums: Arrays, size: int, chosen: Ints) -> tuple[Floats, "csr_matrix"]:
+    """Return the pairs of G, and H, of the items at these positions of `size`, ascending."""
+    from scipy.sparse import csr_matrix
 
-    The inverse by Cholesky replaces its matrix, so 8·N² bytes suffice; H has few pairs.
+    follows, pairs = csr_matrix(sums[FOLLOWS].reshape(size, size)), sums[GRAM].ravel()
+    if len(chosen) == size:
+        return pairs, follows
+    rows = (pairs[row * (row + 1) // 2 + chosen[: k + 1]] for k, row in enumerate(chosen.tolist()))
+    return np.concatenate([*rows]), follows[chosen][:, chosen]
+
+
+def _spread_rows(matrix: "csr_matrix", chosen: Ints, size: int) -> "csr_matrix":
+    """Return a matrix of chosen items as one of all items, whose other rows and columns are empty."""
+    from scipy.sparse import csr_matrix
+
+    counts = np.zeros(size + 1, np.int64)
+    counts[chosen + 1] = np.diff(matrix.indptr)
+    return csr_matrix((matrix.data, chosen[matrix.indices], np.cumsum(counts)), shape=(size, size))
+
+
+def _solve_rows(pairs: Floats, follows: "csr_matrix", strength: float) -> list[Block]:
+    """Return blocks of rows of B = (G + λI)⁻¹H.
+
+    The inverse by Cholesky replaces its matrix, of which LAPACK uses one triangle. H has few pairs.
 
     Raises:
         DataError: G + λI is not positive definite.
     """
-    from scipy.linalg.lapack import dpotrf, dpotri
-    from scipy.sparse import csr_matrix
+    from scipy.linalg.lapack import dpotrf, dpotri, spotrf, spotri
 
-    follows, matrix = csr_matrix(sums[FOLLOWS].reshape(size, size)).T, upper(sums[GRAM].ravel())
+    size, progress = follows.shape[0], Progress(f"items at λ = {strength:g}")
+    is_exact = size <= MOST_EXACT
+    matrix = upper(pairs, np.float64 if is_exact else np.float32)
     matrix[np.diag_indices(size)] += strength
-    factor, failed = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+    factorise, invert = (dpotrf, dpotri) if is_exact else (spotrf, spotri)
+    factor, failed = factorise(matrix.T, lower=1, overwrite_a=1, clean=0)
+    progress("factorised", FACTOR_SHARE)
     if not failed:
-        factor, failed = dpotri(factor, lower=1, overwrite_c=1)
+        factor, failed = invert(factor, lower=1, overwrite_c=1)
     if failed:
         raise DataError(f"the matrix of item pairs is singular at λ = {strength:g}; raise algorithm.ridge.strength")
-    inverse, step = factor.T, max(1, BLOCK_NUMBERS // size)
-    for begin in range(0, size, step):
+    inverse, columns, step = factor.T, follows.T.tocsr().astype(matrix.dtype), max(1, BLOCK_NUMBERS // size)
+
+    def block(begin: int) -> Floats:
+        progress("rows", INVERSE_SHARE + (1 - INVERSE_SHARE) * begin / size)
         end = min(begin + step, size)
         corner = np.triu(inverse[begin:end, begin:end])
         corner += np.triu(corner, 1).T
         rows = np.concatenate([inverse[:begin, begin:end].T, corner, inverse[begin:end, end:]], axis=1)
-        yield (follows @ rows.T).T
+        return np.asarray((columns @ rows.T).T)
+
+    return [partial(block, begin) for begin in range(0, size, step)]
 
 
-def _solve_hops(sums: Arrays, size: int, strength: float, hops: Sequence[float]) -> "Iterator[csr_matrix]":
+def _solve_hops(pairs: Floats, follows: "csr_matrix", strength: float, hops: Sequence[float]) -> "Iterator[csr_matrix]":
     """Yield the strongest entries of B, with the second hop at each of these weights."""
     from scipy.sparse import diags
 
-    rows = _strongest(_solve_rows(sums, size, strength))
+    rows = _strongest(_solve_rows(pairs, follows, strength))
     shares = diags(1 / np.maximum(np.asarray(rows.sum(1)).ravel(), FLOOR)) @ rows
+    size = rows.shape[0]
     step = max(1, BLOCK_NUMBERS // size)
     for hop in hops:
-        blocks = (rows[begin : begin + step] for begin in range(0, size, step))
-        yield _strongest((block + hop * (block @ shares)).toarray() for block in blocks) if hop else rows
+        blocks = [partial(_add_hop, rows, shares, hop, slice(begin, begin + step)) for begin in range(0, size, step)]
+        yield _strongest(blocks) if hop else rows
 
 
-def _strongest(blocks: Iterable[Floats]) -> "csr_matrix":
-    """Return the `ROW_ENTRIES` largest positive entries of each row of a matrix in blocks of rows."""
+def _add_hop(rows: "csr_matrix", shares: "csr_matrix", hop: float, inside: slice) -> Floats:
+    """Return some rows of B with the second hop."""
+    block = rows[inside]
+    return np.asarray((block + hop * (block @ shares)).toarray())
+
+
+def _strongest(blocks: Sequence[Block]) -> "csr_matrix":
+    """Return the `ROW_ENTRIES` largest positive entries of each row of a square matrix in blocks of rows.
+
+    Each processor core computes a block at a time.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
     from scipy.sparse import csr_matrix
 
-    counts, columns, weights, size = [np.zeros(1, np.int64)], [], [], 0
-    for block in blocks:
-        size = block.shape[1]
-        width = min(ROW_ENTRIES, size)
-        best = np.sort(np.argpartition(-block, width - 1, axis=1)[:, :width], axis=1)
-        values = np.take_along_axis(block, best, axis=1)
-        counts.append((values > 0).sum(1))
-        columns.append(best[values > 0])
-        weights.append(values[values > 0])
-    ends = np.cumsum(np.concatenate(counts))
-    return csr_matrix((np.concatenate(weights), np.concatenate(columns), ends), shape=(size, size))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts, columns, weights = zip(*pool.map(_strongest_of, blocks), strict=True)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
+    return csr_matrix((np.concatenate(weights), np.concatenate(columns), ends), shape=(len(ends) - 1, len(ends) - 1))
+
+
+def _strongest_of(block: Block) -> tuple[Ints, Ints, Floats]:
+    """Return the number of entries of each row of a block, their columns and their values."""
+    rows = block()
+    least = max(rows.shape[1] - ROW_ENTRIES, 0)
+    best = np.sort(np.argpartition(rows, min(least, rows.shape[1] - 1), axis=1)[:, least:], axis=1)
+    values = np.take_along_axis(rows, best, axis=1)
+    return (values > 0).sum(1), best[values > 0], values[values > 0]
 
 
 def _to_rows(matrices: "Iterable[csr_matrix]") -> Arrays:

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from common.arrays import Ints
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, share
 from common.tasks.closed_form import ClosedForm
-from common.tasks.counts import pair_statistics
 from common.tasks.sessions import slist
-from common.tasks.sessions.counts import add_rules, check_rules, dense_rules, to_dense, to_sparse
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Items, demo_items
 from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
@@ -63,7 +61,7 @@ def build_model(run: TaskRun[SessionsOptions, Items]) -> "nn.Module":
     from common.tasks.sessions.model import LocalBlend, build_session_model
 
     network = build_session_model(len(run.vocabulary.items), run.options)
-    return network if run.model == "paper" else LocalBlend(network)
+    return network if run.model == "paper" else LocalBlend(network, on_top=run.on_top)
 
 
 TASK = TaskSpec(
@@ -100,14 +98,10 @@ TASK = TaskSpec(
     objective=Objective("hr20"),
     head=("scale", "weight"),  # weights of the blend
     record_dp=frozenset({"paper"}),
-    counts=replace(
-        pair_statistics(check_rules, add_rules, dense_rules, to_sparse, to_dense),
-        used=lambda _, model: model == "default",
-    ),
     closed_form=ClosedForm(
         sums=4,
         noised_sums=2,
-        start=lambda items, _, noised: slist.start(items, noised),
+        start=slist.start,
         template=slist.template,
         solve=slist.solve,
         limit_masked=slist.limit_masked,

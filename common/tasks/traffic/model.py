@@ -9,11 +9,25 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import linear
 
 from common.logic.projection import clamp, property_loss, separate
 from common.tasks.traffic.options import TrafficOptions
 
-CELLS: Mapping[str, Callable[[int, int], nn.Module]] = {"rnn": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.LSTMCell}
+
+class GRUCell(nn.GRUCell):
+    """PyTorch's cell, from operations that `vmap` stacks; equal to it bit for bit."""
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Return the next state, B × hidden."""
+        before = input.new_zeros(len(input), self.hidden_size) if hx is None else hx
+        read, remembered = linear(input, self.weight_ih, self.bias_ih), linear(before, self.weight_hh, self.bias_hh)
+        reset, update, _ = (read + remembered).chunk(3, 1)
+        candidate = torch.tanh(read.chunk(3, 1)[2] + remembered.chunk(3, 1)[2] * torch.sigmoid(reset))
+        return (before - candidate) * torch.sigmoid(update) + candidate
+
+
+CELLS: Mapping[str, Callable[[int, int], nn.Module]] = {"rnn": nn.RNNCell, "gru": GRUCell, "lstm": nn.LSTMCell}
 
 WIDTH, HEADS, LAYERS, FEEDFORWARD = 120, 2, 2, 200
 """Sizes of the transformer (§3.8)."""
@@ -60,21 +74,20 @@ class Transformer(nn.Module):
 
     def __init__(self, variables: int, options: TrafficOptions) -> None:
         super().__init__()
-        self.horizon = options.horizon
+        self.history, self.horizon = options.history, options.horizon
         self.encoder_input, self.decoder_input = nn.Linear(variables, WIDTH), nn.Linear(variables, WIDTH)
         self.linear_mapping = nn.Linear(WIDTH, variables)
         self.head = nn.Transformer(
             WIDTH, HEADS, LAYERS, LAYERS, FEEDFORWARD, dropout=0.0, batch_first=True, norm_first=False
         )
-        causal = torch.triu(torch.full((options.horizon, options.horizon), -torch.inf), diagonal=1)
-        self.places, self.mask = _places(options.history), causal
 
     def forward(self, history: Tensor) -> Tensor:
         """Forecast B × P × D from B × H × D."""
-        seen = self.encoder_input(history) + self.places
-        recent = self.decoder_input(history[:, -self.horizon :]) + self.places[-self.horizon :]
+        places = sinusoids(self.history)  # made in each step: PyTorch creates it on the device of the step
+        seen = self.encoder_input(history) + places
+        recent = self.decoder_input(history[:, -self.horizon :]) + places[-self.horizon :]
         with sdpa_kernel(SDPBackend.MATH):  # the only attention that vmap supports
-            states = self.head(seen, recent, tgt_mask=self.mask, tgt_is_causal=True)
+            states = self.head(seen, recent, tgt_mask=causal_mask(self.horizon), tgt_is_causal=True)
         forecast: Tensor = self.linear_mapping(states)
         return forecast
 
@@ -114,7 +127,12 @@ def _output(state: Tensor | tuple[Tensor, Tensor]) -> Tensor:
     return output
 
 
-def _places(length: int) -> Tensor:
+def causal_mask(length: int) -> Tensor:
+    """Return the mask that hides later readings, length × length."""
+    return torch.triu(torch.full((length, length), -torch.inf), diagonal=1)
+
+
+def sinusoids(length: int) -> Tensor:
     """Compute positional sinusoids, length × WIDTH (Vaswani et al. 2017, §3.5)."""
     position = torch.arange(length).unsqueeze(1)
     rate = torch.exp(torch.arange(0, WIDTH, 2) * (-math.log(10_000) / WIDTH))

@@ -123,21 +123,12 @@ class TrafficOptions(TaskOptions):
     validation_share: float = Field(0.1, ge=0, lt=1)
     """Share of a series in the validation split, before the test split, for tuning and planners."""
 
-    count_offset: Literal["auto", True, False] = False
-    """Average the client's ridge forecast with a federated ridge forecast, as offset of the default model.
-
-    The federated ridge uses autocovariances summed over clients. They are sent in plaintext, or with helpers in a secure sum.
-    Without noise every client's policy must set `allow-counts`. `auto`: with helpers only, where their noise leaves enough.
-    """
-
     @model_validator(mode="after")
     def _history_holds_a_horizon(self) -> Self:
         if self.history < self.horizon:
             raise ValueError(
                 f"history {self.history} is shorter than horizon {self.horizon}; set history={self.horizon}"
             )
-        if self.count_offset is True and self.ridge == "none":
-            raise ValueError("count-offset needs the client's ridge regression, but ridge=none; set ridge=chosen")
         return self
 
     @model_validator(mode="after")

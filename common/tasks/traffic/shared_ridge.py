@@ -1,7 +1,7 @@
 """Traffic in closed form: each client's ridge regression of residuals, shrunk to one of all clients.
 
 Two sums. First, autocovariances of the residuals of the clients' profiles at lags 0 to H + P − 1, each within ±1. They give
-weights S by the normal equations of a stationary series (`counts.linear_forecast`). Then, squared errors by share α and λ.
+weights S by the normal equations of a stationary series (`linear_forecast`). Then, squared errors by share α and λ.
 
 A client forecasts with W that minimizes ‖Y − XW‖² + λ‖W − αS‖² over its own windows X, Y. Its errors are those of its
 validation windows, with S of the other clients. Test data have no part.
@@ -16,7 +16,8 @@ import numpy as np
 from common.arrays import Arrays, Floats
 from common.errors import WireError
 from common.tasks.closed_form import RowNames
-from common.tasks.traffic.counts import (
+from common.tasks.spec import TaskRun
+from common.tasks.traffic.autocovariances import (
     CLIENTS,
     COVARIANCES,
     LAGS,
@@ -71,8 +72,13 @@ def best_choice(errors: Floats) -> tuple[float, float]:
     return CHOICES[int(np.argmin(errors))]
 
 
-def start(variables: SensorVariables, options: TrafficOptions, noised: bool) -> Arrays:
-    """Return what is known before the first sum."""
+def start(run: TaskRun[TrafficOptions, SensorVariables]) -> Arrays:
+    """Return what is known before the first sum of a run."""
+    return sizes(run.vocabulary, run.options, run.privacy.unit != "none")
+
+
+def sizes(variables: SensorVariables, options: TrafficOptions, noised: bool) -> Arrays:
+    """Return the sizes of the sums."""
     return {SIZES: np.array([len(variables.variables), options.history + options.horizon, noised], np.int64)}
 
 
@@ -82,11 +88,11 @@ def check(solved: Arrays, variables: SensorVariables, options: TrafficOptions, *
     Raises:
         WireError: Sizes differ, or arrays are malformed.
     """
-    if not np.array_equal(solved.get(SIZES, 0), sizes := start(variables, options, noised)[SIZES]):
+    if not np.array_equal(solved.get(SIZES, 0), expected := sizes(variables, options, noised)[SIZES]):
         raise WireError("the server's sums are not of the variables, history and horizon of this run")
     if LAGS in solved:
         check_lags({name: a for name, a in solved.items() if name in SUMS}, len(variables.variables))
-        if len(solved[LAGS]) != sizes[1]:
+        if len(solved[LAGS]) != expected[1]:
             raise WireError("the server's sums do not have the lags of this run")
     chosen = solved.get(CHOICE, np.ones(2))
     if chosen.shape != (2,) or not (0 <= chosen[0] <= 1 and chosen[1] > 0):

@@ -8,20 +8,9 @@ from common.logic.parser import read_formula
 from common.metrics import LOSS, MODEL_FAMILIES, MetricFamily, MetricSpec, error, share
 from common.privacy.claims import PROPERTIES
 from common.tasks.closed_form import ClosedForm
-from common.tasks.counts import CountStatistics
 from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
 from common.tasks.traffic import shared_ridge
-from common.tasks.traffic.counts import (
-    add_lags,
-    check_lags,
-    covariance_template,
-    to_covariances,
-    to_sums,
-    to_unit,
-    visible_share,
-)
 from common.tasks.traffic.options import TrafficOptions, compared_variables
-from common.tasks.traffic.properties import POOLED
 from common.tasks.traffic.vocabulary import SensorVariables, demo_variables
 
 if TYPE_CHECKING:
@@ -76,7 +65,7 @@ TASK = TaskSpec(
             "ridge_mse",
             "ridge mse",
             "Mean squared error of the ridge baseline",
-            "Baseline: profile plus the sensor's ridge regression, averaged with federated ridge if sums are shared.",
+            "Baseline: profile plus the sensor's ridge regression.",
             headline=False,
             baseline=True,
         ),
@@ -140,19 +129,6 @@ TASK = TaskSpec(
     ),
     objective=Objective("mse"),
     head=("head.", "network.head."),  # dense layer of a recurrent network, blocks of a transformer (§3.7)
-    counts=CountStatistics(
-        lambda sums, variables: check_lags(sums, len(variables.variables)),
-        add_lags,
-        lambda options, variables: covariance_template(len(variables.variables), options.history + options.horizon),
-        clip=1.0,
-        sign="signed",
-        bound=to_unit,
-        least_ratio=25.0,
-        label=to_sums,
-        pack=to_covariances,
-        visible=visible_share,
-        used=lambda options, model: model == "default" and options.ridge != "none",
-    ),
     closed_form=ClosedForm(
         sums=2,
         noised_sums=1,
@@ -161,7 +137,6 @@ TASK = TaskSpec(
         solve=shared_ridge.solve,
         lasting=shared_ridge.LASTING,
     ),
-    pooled=frozenset(POOLED),
     defaults={"method": "ridge"},  # docs/explanation/methods/ridge.md
     network={"method": "fedstl"},
     simple={"mse": "ridge_mse"},

@@ -67,8 +67,7 @@ function apply(run, event) {
 function applyRound(run, event) {
   const { clients, clusters, missing, refused, shortened = {}, ...round } = event, n = event.round;
   for (const number of run.rounds.keys()) if (number > n) run.rounds.delete(number); // a resumed run repeats rounds
-  run.rounds.set(n, round);
-  for (const name of missing) client(run, name).state = "missing";
+  run.rounds.set(n, round); for (const name of missing) client(run, name).state = "missing";
   for (const [name, reason] of Object.entries(refused))
     Object.assign(client(run, name), { state: "refused", refusals: client(run, name).refusals + 1, reason });
   for (const [name, reason] of Object.entries(shortened)) client(run, name).reason = reason;
@@ -86,14 +85,12 @@ function applyRound(run, event) {
   }
 }
 function receive(message, isReset) {
-  const batch = JSON.parse(message.data);
-  page.lastId = message.lastEventId;
+  const batch = JSON.parse(message.data); page.lastId = message.lastEventId;
   for (const [key, value] of Object.entries(batch.metrics)) metrics.set(key, value);
   if (!runs.has(batch.run)) return;
   const run = isReset ? { ...newRun(batch.run), detail: runs.get(batch.run).detail } : runs.get(batch.run);
   runs.set(batch.run, Object.assign(run, { skipped: batch.skipped }));
-  for (const event of batch.events) apply(run, event);
-  schedule();
+  for (const event of batch.events) apply(run, event); schedule();
 }
 const query = () => page.chosen.map((id) => `run=${encodeURIComponent(id)}`).join("&");
 function connect() {
@@ -120,21 +117,17 @@ async function list() {
   const first = page.list.find((one) => one.status === "running") ?? page.list[0];
   if (!page.chosen.length && first) choose([first.id]);
   const isDue = (run) => summary(run) && (!run.detail || run.finish?.time > Date.now() / 1000 - 900); // verdict and examples follow
-  for (const run of runs.values()) if (isDue(run)) load(run);
-  schedule();
+  for (const run of runs.values()) if (isDue(run)) load(run); schedule();
 }
 function choose(ids) {
   Object.assign(page, { chosen: ids.slice(0, MAX_RUNS), lastId: "" });
   page.focus = page.chosen.includes(page.focus) ? page.focus : page.chosen[0] ?? "";
-  forget(runs.clear());
-  for (const id of page.chosen) runs.set(id, newRun(id));
+  forget(runs.clear()); for (const id of page.chosen) runs.set(id, newRun(id));
   history.replaceState(null, "", `/?${query()}`);
-  connect();
-  list();
+  connect(); list();
 }
 function forget() { // the next rendering draws everything anew
-  for (const { plot } of charts.values()) plot.destroy();
-  charts.clear();
+  for (const { plot } of charts.values()) plot.destroy(); charts.clear();
   for (const box of document.querySelectorAll(".figures")) box.replaceChildren();
 }
 function drawRing({ ctx, ring, valToPos }) {
@@ -207,7 +200,7 @@ function state(run) { // text and class
   if (finish) return [reason(run) ? `${outcome}: ${reason(run)}` : outcome, isDone(run) ? "good" : "bad"];
   if (summary(run)?.status === "stopped") return [`Stopped after ${count(done, "round")}; --resume ${run.id} continues it`, "warn"];
   const refused = Object.entries(waiting?.refused ?? {}).map(([why, n]) => `; ${n} refused: ${why}`).join("");
-  if (waiting) return [`Waiting for clients: ${waiting.online.length} of ${waiting.wanted} connected, until ${hour(waiting.until)}${refused}`, "warn"];
+  if (waiting) return [waiting.disk ? `Waiting for room: ${waiting.disk}` : `Waiting for clients: ${waiting.online.length} of ${waiting.wanted} connected, until ${hour(waiting.until)}${refused}`, "warn"];
   if (!last) return [run.start ? `Round 1 of ${total(run)} is under way` : "Waiting for the run to start", ""];
   const ends = rounds.slice(-11).map((r) => r.time), gaps = ends.slice(1).map((t, i) => t - ends[i]);
   const rest = (total(run) - done) * (gaps.length ? median(gaps) : last.seconds);
@@ -232,7 +225,7 @@ function renderTop(run) {
   write("skipped", run.skipped ? `${count(run.skipped, "line")} of metrics.jsonl cannot be read, and are left out.` : "");
   write("verdict", (detail?.result?.verdict?.text ?? "").replaceAll("`", ""));
   const isTest = run.finish && ordered(run).some((r) => r.split), split = isTest ? "on test data" : last?.split ? "on validation data" : "";
-  const notes = (key) => [is(values[simple[key]]) ? `simple line ${show(key, values[simple[key]])}` : "", split].filter(Boolean).join(", ");
+  const notes = (key) => [is(values[simple[key]]) ? `baseline ${show(key, values[simple[key]])}` : "", split].filter(Boolean).join(", ");
   refill($("keys"), headlines(new Set(Object.keys(values)), objective(run)).slice(0, 6).map((key) => el("div", null,
     el("dt", null, title(key)), el("dd", null, show(key, values[key])), el("dd", null, notes(key)))));
 }
@@ -244,7 +237,7 @@ function curves(run, k, key, xs, isSingle) { // series of one run: its rounds, a
 }
 function references(run, key, xs) { // horizontal lines: untrained baseline, and clients alone
   const all = run.detail?.result?.verdict, verdict = all?.metric === key ? all : {}, simple = latest(run)[run.start?.simple[key]];
-  const levels = [[verdict.simple_name || "simple line", simple, 7, [6, 4]], ["clients alone", verdict.alone, 4, [2, 3]]];
+  const levels = [[verdict.simple_name || "baseline", simple, 7, [6, 4]], ["clients alone", verdict.alone, 4, [2, 3]]];
   return levels.filter((l) => is(l[1])).map(([label, level, color, dash]) => ({ label, color, dash, values: xs.map(() => level) }));
 }
 function renderCurves(chosen) {
@@ -262,17 +255,23 @@ function renderCurves(chosen) {
       range: [1, Math.max(...chosen.map(total))] });
   }
 }
+function clearGain(key, run, other) { // mean over clients of other minus run; 0 if it is not clear, as in deploy/pages/view.py
+  const [before, after] = [run, other].map((one) => one.detail?.result?.clients ?? {}), of = (one) => one?.metrics[key] ?? NaN;
+  const gains = Object.keys(before).map((name) => of(after[name]) - of(before[name])).filter(Number.isFinite), n = gains.length;
+  const mean = gains.reduce((a, b) => a + b, 0) / n, se = Math.hypot(...gains.map((gain) => gain - mean)) / Math.sqrt(n * (n - 1));
+  return n >= 5 && Math.abs(mean) >= 2 * se ? mean : 0;
+}
 function renderComparison(chosen) {
   const values = chosen.map(latest), keys = headlines(new Set(values.flatMap(Object.keys)), objective(chosen[0]));
   const groups = chosen.map((run) => isDone(run) && summary(run)?.group || run.id);
   const isBest = (key, k) => {
-    const rivals = values.filter((v, i) => groups[i] === groups[k]).map((v) => v[key]).filter(is);
-    const top = { higher: Math.max, lower: Math.min }[about(key).better]?.(...rivals);
-    return new Set(rivals).size > 1 && values[k][key] === top;
+    const sign = about(key).baseline ? 0 : { higher: 1, lower: -1 }[about(key).better] ?? 0;
+    const rivals = chosen.filter((run, i) => i !== k && groups[i] === groups[k] && is(values[i][key]));
+    return rivals.length > 0 && rivals.every((run) => sign * clearGain(key, run, chosen[k]) > 0);
   };
   $("comparison").hidden = chosen.length < 2;
   write("comparison-note", new Set(groups).size < groups.length
-    ? "Bold with a star: the best of completed runs with equal data, task, split and seed."
+    ? "Bold with a star: clearly the best of completed runs with equal data, task, split and seed, by the differences of their clients."
     : "No value is marked as the best: the runs differ in data, task, split or seed, or have not completed.");
   const row = (name, text) => [name, ...chosen.map(text)], star = (key, k) => el("td", { className: "number best" }, `${show(key, values[k][key])} *`);
   fill($("comparison-table"), [["Metric", false], ...chosen.map((run) => [label(run), true])], [
@@ -286,7 +285,8 @@ const COLUMNS = [["name", "Client", (c) => c.name], ["state", "State", (c) => c.
   ["cluster", "Cluster", (c) => `${c.cluster ?? "–"}`], ["refusals", "Refusals", (c) => `${c.refusals || "–"}`],
   ["reason", "Last reason", (c) => wide(c.reason)]];
 function renderClients(run) {
-  const all = [...run.clients.values()].map((c) => ({ ...c, last: lastOf(c.seconds, is), median: median(c.seconds),
+  const over = run.finish || summary(run)?.status === "stopped", stateOf = (c) => over && c.state === "online" ? "took part" : c.state;
+  const all = [...run.clients.values()].map((c) => ({ ...c, state: stateOf(c), last: lastOf(c.seconds, is), median: median(c.seconds),
     cluster: run.strips.get(c.name)?.at(-1)[2] })), [key, isDown] = page.sort, states = group(all, (c) => c.state);
   const compare = (a, b) => is(a) || is(b) ? (a ?? -1) - (b ?? -1) : byName(a ?? "", b ?? "");
   all.sort((a, b) => (isDown ? -1 : 1) * compare(a[key], b[key]) || byName(a.name, b.name));
@@ -302,10 +302,10 @@ function renderPrivacy(run) {
   const p = run.detail?.privacy, delta = is(p?.delta) ? `, δ = ${p.delta < 1e-3 ? p.delta.toExponential() : p.delta}` : "";
   if ($("privacy").hidden = !p) return;
   const spent = is(p.epsilon_spent_max) && run.finish ? `at most ε = ${p.epsilon_spent_max.toPrecision(3)}${delta}, for planning` : "";
-  const facts = p.exact ? [["Mechanism", p.mechanism], ["Counts", p.counts]] : [["Unit", p.unit], ["Neighbours", p.neighbours],
+  const facts = p.exact ? [["Mechanism", p.mechanism]] : [["Unit", p.unit], ["Neighbours", p.neighbours],
     ["Mechanism", p.mechanism], ["Guarantee", `ε = ${p.epsilon}${delta}`], ["Counted in", p.counted], ["Spent", spent]];
   write("privacy-exact", p.exact ? "No noise: updates are exact." : "");
-  write("privacy-claim", p.claim.split(" Not covered:")[0]);
+  write("privacy-claim", p.claim);
   refill($("privacy-facts"), facts.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", null, name), el("dd", null, text)]));
   refill($("privacy-uncovered"), p.uncovered.map((text) => el("li", null, text)));
   const costs = (r) => r.server.cost > 0 ? r.server.cost : null, left = (r) => costs(r) && 100 * r.server.left;

@@ -39,7 +39,8 @@ def model_of(run: TrainedRun, client: str) -> tuple[Arrays, str]:
         DataError: The data cannot be read.
         StateError: The client's state is damaged.
     """
-    stored = run.find_stored(client)
+    is_personal = client or not run.config.capabilities.closed_form  # sums are the same for all clients
+    stored = run.find_stored(client) if is_personal else None
     is_of_run = stored and stored.vocabulary == run.vocabulary
     if stored and not (is_of_run and _is_equal({**stored.shared, **stored.statics}, run.model)):
         if client:
@@ -59,10 +60,10 @@ def _is_equal(left: Arrays, right: Arrays) -> bool:
 
 
 def _describe(stored: "StoredModel | None", trained: Arrays) -> str:
-    from client.inference.stored_models import SINCE
-
     if stored is None:
         return "the shared model of"
+    from client.inference.stored_models import SINCE
+
     if _is_equal(stored.model, trained):
         return f"the shared model, without parameters of client {stored.client}, of"
     return f"the personalized model of client {stored.client}{f'{SINCE},' if stored.grown else ''} of"

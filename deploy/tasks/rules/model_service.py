@@ -7,10 +7,9 @@ from pydantic import Field
 from client.data.dataset import AnyDataset
 from client.tasks.rules.data.homes import Device, Home, as_edges
 from client.tasks.rules.inference import list_rules, network_inputs
-from client.tasks.rules.lists import ListOptions
+from client.tasks.rules.lists import LEAST, ListOptions
 from common.errors import ConfigError, DataError
 from common.options import Scalar
-from common.tasks.rules.counts import COUNTS
 from common.tasks.rules.vocabulary import RuleCatalogue, relation_name
 from deploy.serving.spec import MAX_NAME, Export, ModelAnswer, RankingRequest, Request, ServedModel, Serving, places_of
 from deploy.tasks.spec import TrainedRun
@@ -70,9 +69,9 @@ def answer(model: ServedModel, request: RulesRequest) -> ModelAnswer:
     if request.rules and not request.devices:
         raise DataError("the request has rules, but no devices; give the devices of the home")
     home: Home = home_of(request, model.vocabulary) if request.devices else model.find(request.user, "user", REMEDY)
-    logits = model.network(network_inputs(home, model.vocabulary, model.statics))[0]
-    shown, counts = home if request.exclude_seen else replace(home, rules=as_edges([])), model.statics.get(COUNTS)
-    rules, empty = list_rules(logits, shown, model.vocabulary, ListOptions(request.top), counts)
+    logits = model.network(network_inputs(home, model.vocabulary))[0]
+    shown = home if request.exclude_seen else replace(home, rules=as_edges([]))
+    rules, empty = list_rules(logits, shown, model.vocabulary, ListOptions(request.top, least=LEAST))
     rows: list[dict[str, Scalar | None]] = [{"what": rule.rule, "score": rule.score, "why": rule.why} for rule in rules]
     return ModelAnswer(rows, (empty,) if empty else ())
 

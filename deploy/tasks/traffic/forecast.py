@@ -38,6 +38,7 @@ from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 from deploy.cli.options import DataRequest
 from deploy.cli.output import aligned, note
+from deploy.data.partitions import remembered
 from deploy.federation.runs import find_run, newest, newest_or_none, stored_options
 from deploy.serving.models import find_stored_model, load_checkpoint
 from deploy.tasks.run import find_unit
@@ -225,6 +226,8 @@ def find_forecaster(source: DataRequest, request: "SensorRequest", checkpoint: s
         ConfigError: The run does not exist.
         DataError: The data cannot be read, or lack the sensor.
     """
+    newest_run = find_run(request.run) if request.run else newest_or_none([TASK.name])
+    source = remembered(source, newest_run.path, TASK.name, request.state_dir) if newest_run else source
     if not checkpoint and (stored := _find_stored(source.data, request)):
         return _of_client(stored, source, request)
     folder = find_run(request.run) if request.run else newest([TASK.name])

@@ -61,9 +61,10 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     Raises:
         ConfigError: Clients have private layers or models of clusters, and there are no data.
     """
-    from client.inference.model_choice import fit_model, has_own_parameters, models_of_run, trained_network
+    from client.inference.model_choice import fit_model, has_own_parameters, trained_network
     from client.tasks.traffic.export import exportable
     from client.tasks.traffic.learner import TrafficLearner
+    from common.models import models_of_run
     from common.tasks.traffic.task import TASK
 
     config, vocabulary, (model, statics) = run.config, run.vocabulary, split_pooled(run.model)
@@ -115,4 +116,5 @@ SERVING = Serving(
     export=export,
     answer=answer,
     limits="Not for control of signals or machines without a person: it forecasts usual days.",
+    adds_sums=True,
 )

@@ -9,6 +9,10 @@ import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
+from server.exchange.door import connect
+from server.exchange.grid import PollingGrid, RoundLimits
+from server.exchange.relays import HubGrid
+
 app = ServerApp()
 
 
@@ -16,19 +20,9 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Time `rounds` rounds after `warm-up` others, and write the seconds of each to `result`."""
     config = context.run_config
-    nodes = _wait_for_nodes(grid, int(config["nodes"]))
-    if config["polling"] == "fedloom":
-        from server.exchange.flower import prompt_pull
-        from server.exchange.grid import (
-            PollingGrid,  # only this arm needs fedloom in its path
-            RoundLimits,
-        )
-        from server.exchange.relays import HubGrid
-
-        limits = RoundLimits(min_replies=len(nodes), deadline=600.0, patience=60.0)
-        seconds = _rounds(PollingGrid(HubGrid(grid, prompt_pull(grid, 600.0)), limits), nodes, config)
-    else:
-        seconds = _rounds(grid, nodes, config)
+    limits = RoundLimits(min_replies=int(config["nodes"]), deadline=600.0, patience=60.0)
+    clients = PollingGrid(HubGrid(connect(grid, 600.0)), limits)
+    seconds = _rounds(clients, _wait_for_nodes(clients, int(config["nodes"])), config)
     Path(str(config["result"])).write_text(json.dumps(seconds))
 
 

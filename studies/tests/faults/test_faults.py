@@ -2,7 +2,11 @@
 
 import argparse
 import json
+import os
 import sqlite3
+import subprocess
+import sys
+import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import asdict, replace
@@ -13,12 +17,14 @@ import pytest
 
 from client.owner.journal import RequestEntry, RequestJournal
 from studies.faults import __main__ as study
-from studies.faults.__main__ import PAGE, RESULTS, TASKS, make_further_plans, make_plans
+from studies.faults.__main__ import PAGE, RESULTS, SIEGES, TASKS, make_further_plans, make_plans
 from studies.faults.apart import Served
+from studies.faults.asleep import HOUR, prepare_clock, set_ahead
 from studies.faults.bench import FEDERATIONS, Outcome
 from studies.faults.kinds import KINDS, SERVE_RESTART_SECONDS
 from studies.faults.page import KINDS as DESCRIBED
 from studies.faults.page import write_page
+from studies.faults.siege import Row, Window
 
 ROOT = Path(__file__).parents[3]
 
@@ -106,7 +112,7 @@ def test_a_study_that_was_stopped_measures_the_remaining_plans_alone(
 
 def test_the_page_follows_from_the_stored_results() -> None:
     stored = json.loads((ROOT / RESULTS).read_text())
-    assert write_page(stored) == (ROOT / PAGE).read_text("utf-8")
+    assert write_page(stored, json.loads((ROOT / SIEGES).read_text())) == (ROOT / PAGE).read_text("utf-8")
     assert DESCRIBED.keys() == KINDS.keys()
 
 
@@ -122,7 +128,8 @@ def test_the_page_counts_what_was_lost() -> None:
         restarts=1,
     )
     lost = replace(broken, rounds=8, releases=20, unrecorded=1, same_model=False, comparable=True)
-    page = write_page({"cores": 2, "load": 1.0, "real_time": False, "again": ["serve"], "runs": [asdict(lost)]})
+    stored = {"cores": 2, "load": 1.0, "real_time": False, "again": ["serve"], "runs": [asdict(lost)]}
+    page = write_page(stored, {"rows": {"gzip bombs": asdict(bombed())}, "ages": [{"round": 50, "door": 150.4}]})
     assert "| runs finished | 0 of 1 |" in page
     assert "| rounds lost | 4 of 8 |" in page
     assert "| round lines lost | 2 of 8 |" in page
@@ -133,6 +140,16 @@ def test_the_page_counts_what_was_lost() -> None:
     assert "| SuperLink | 1 | 9.0 | 9.0 |" in page
     assert "is not met. Alone, `SuperLink` misses it." in page
     assert "Runs that `run --again serve` measured are newer" in page
+    assert "| gzip bombs | 4.0 | 3.0 | 5.0 | 0.67 | 150/420/160 | 0/0/0 | 0/0/0 | no | 3 |" in page
+    assert "Missed by `gzip bombs`." in page
+    assert "| 50 | 150 |" in page
+
+
+def bombed() -> Row:
+    """Return the row of an attack that the door withstood badly."""
+    rates = {4.0: 150.0, 3.0: 420.0, 5.0: 160.0}
+    before, during, after = (Window(r, {"door": mb, "ServerApp": 0.0, "client": 0.0}) for r, mb in rates.items())
+    return Row("gzip bombs", [before, after], [during], load=3.0)
 
 
 def outcome_of(task: str, fault: str) -> Outcome:
@@ -149,3 +166,21 @@ def outcome_of(task: str, fault: str) -> Outcome:
         same_model=True,
         comparable=True,
     )
+
+
+def test_a_clock_jumps_for_one_process_and_its_waits_do_not(tmp_path: Path) -> None:
+    environment = {**os.environ, **prepare_clock(tmp_path)}
+    script = "import time\nwhile True: input(); print(time.time(), time.monotonic(), flush=True)"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        for ahead in (0.0, HOUR):
+            set_ahead(tmp_path, ahead)
+            process.stdin.write("\n")
+            process.stdin.flush()
+            day, waits = map(float, process.stdout.readline().split())
+            assert abs(day - time.time() - ahead) < 1
+            assert abs(waits - time.monotonic()) < 1
+        process.kill()

@@ -8,7 +8,19 @@ from studies.harness.split_page import LIMIT, split_page
 from studies.harness.study import RESULTS
 from studies.harness.table import Table
 
-GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "lies", "audit", "privacy", "claims")
+GENERATED = (
+    "rules",
+    "sessions",
+    "traffic",
+    "ratings",
+    "markets",
+    "robustness",
+    "lies",
+    "audit",
+    "privacy",
+    "homes",
+    "claims",
+)
 
 
 def table(rows: int) -> str:

@@ -1,18 +1,12 @@
-"""Baselines against dense formulas, and a market that joins with part of its pairs."""
+"""Baselines against dense formulas."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from client.data.read import read_all
 from client.tasks.markets.data.graph import Graph, symmetric
-from client.tasks.markets.learner import ReadyMarket, prepare
-from common.tasks.markets.counts import FEATURES, no_counts
-from common.tasks.markets.counts import counts_of as summed_counts
-from common.tasks.markets.options import MarketsOptions
-from studies.markets.baselines import RIDGE, SCORES, counts_of, measure, slim
+from studies.markets.baselines import RIDGE, SCORES, counts_of, slim
 from studies.markets.experiments import BASELINES
-from studies.markets.late_market import _drop_pairs, _without_items
 
 SIZE = 9
 ALL = np.arange(SIZE)
@@ -26,12 +20,6 @@ def graph() -> Graph:
 
 def scores(key: str, one: Graph | None = None) -> np.ndarray:
     return np.asarray(SCORES[key](counts_of(one or graph()))(ALL))
-
-
-@pytest.fixture(scope="module")
-def ready() -> ReadyMarket:
-    demo = read_all("markets", "demo:3-4")
-    return prepare(demo.units[0], demo.vocabulary, MarketsOptions(width=2), 0)
 
 
 def test_the_binary_walk_is_three_hops_of_the_random_walk() -> None:
@@ -87,28 +75,5 @@ def test_scores_of_slim_are_log_counts_times_its_weights() -> None:
     assert not scores("slim", Graph(ALL, csr_array((SIZE, SIZE), dtype=np.float32))).any(), "no pair, no weight"
 
 
-def test_a_market_with_fewer_pairs_has_the_same_queries(ready: ReadyMarket) -> None:
-    some = _drop_pairs(ready, 0.3, np.random.default_rng(0))
-    assert len(some.graph.edges) == int(0.3 * len(ready.graph.edges))
-    assert (some.split.test.right != ready.split.test.right).nnz == 0
-    assert (some.masked("test") != ready.masked("test")).nnz == 0
-    assert {tuple(edge) for edge in some.graph.edges.tolist()} <= {tuple(edge) for edge in ready.graph.edges.tolist()}
-    assert measure("walk", some)["mrr20"] < measure("walk", ready)["mrr20"]
-
-
 def test_every_baseline_has_scores() -> None:
     assert SCORES.keys() == BASELINES.keys()
-
-
-def test_cold_items_are_the_only_queries_and_have_no_pairs() -> None:
-    model = {"scorer.weight": np.array([[float(name == "new_elsewhere") for name in FEATURES]], np.float32)}
-    neighbours = graph().weights[[4]].indices
-    counts = summed_counts(
-        np.array([[min(4, b), max(4, b)] for b in sorted(neighbours)]), np.ones(len(neighbours)), ALL, SIZE
-    )
-    informed = _without_items(graph(), np.array([4]), model, counts)
-    assert (informed["queries"], informed["scorer_mrr20"], informed["scorer_ndcg20"]) == (1, 1, pytest.approx(1))
-    assert informed["walk_mrr20"] < 1
-    alone = _without_items(graph(), np.array([4]), model, no_counts(SIZE))
-    assert alone["scorer_ndcg20"] < 1
-    assert alone["degree_ndcg20"] == informed["degree_ndcg20"]

@@ -24,7 +24,7 @@ def test_every_row_is_a_configuration_with_texts_unless_it_says_so(one: Experime
     for protocol in PROTOCOLS:
         config = parse({**under(protocol, one).settings, **one.grid[-1], "seed": 1})
         assert config.options_of(TASK).protocol == protocol
-        assert config.options_of(TASK).features == ("ids" if one.key == "default-ids" else "hashing")
+        assert config.options_of(TASK).features == "hashing"
 
 
 def test_the_networks_have_equal_grids() -> None:
@@ -39,14 +39,13 @@ def test_the_mean_is_of_all_markets_in_percent() -> None:
 
 
 def test_the_default_is_held_against_the_best_baseline_of_each_market() -> None:
-    rows = {"degree": row("degree", 0.4, 0.4), "text": row("text", 0.3, 0.3), "default": row("default", 0.45, 0.44)}
+    rows = {"degree": row("degree", 0.4, 0.4), "text": row("text", 0.3, 0.3), "ridge": row("ridge", 0.45, 0.44)}
     rows["degree"].trials[0].clients["it"]["mrr20"] = 0.6
     found = list(of_default(rows))
     assert found[0].endswith("MRR@20: **does not hold** in it (−5.5 ± 13.4, 1/2, degree).")
     assert found[1].startswith("Default above it in the mean, MRR@20: +3.6")
     assert found[2].endswith("NDCG@20: holds.")
-    assert len([*of_default({**rows, "default-ids": row("default-ids", 0.2, 0.2)})]) == 6
-    assert list(of_default({"default": rows["default"]})) == []
+    assert list(of_default({"ridge": rows["ridge"]})) == []
 
 
 def test_networks_are_compared_seed_by_seed() -> None:

@@ -24,7 +24,7 @@ from studies.sessions.fedga_by_clicks import agreement, register
 from studies.sessions.figures import curve
 from studies.sessions.page import rounds_to
 from studies.sessions.runs import SPECIAL, _trial_of
-from studies.sessions.sets import POINTS_OF_YOOCHOOSE64, SETTINGS, SMALL_SETTINGS, Setting
+from studies.sessions.sets import POINTS_OF_YOOCHOOSE64, SETTINGS, Setting
 from tests.support.plugins import install
 
 
@@ -68,17 +68,7 @@ def test_a_row_that_tests_nothing_is_refused() -> None:
 
 
 def test_every_set_has_a_reader() -> None:
-    assert READERS.keys() == {setting.key for setting in (*SETTINGS, *SMALL_SETTINGS)}
-
-
-@pytest.mark.parametrize("setting", SMALL_SETTINGS, ids=[setting.key for setting in SMALL_SETTINGS])
-def test_small_sets_compare_summed_rules_at_one_point(setting: Setting) -> None:
-    off, on = setting.summed()
-    assert off.grid == on.grid
-    assert len(on.grid) == 1
-    assert on.settings == {**off.settings, "tasks.sessions.count-offset": True}
-    larger = {one.key: one for one in SETTINGS}[setting.key.removesuffix("-1000")]
-    assert (setting.rounds, setting.cohort, setting.cooldown) == (larger.rounds, larger.cohort, larger.cooldown)
+    assert READERS.keys() == {setting.key for setting in SETTINGS}
 
 
 def test_points_of_similar_sets_are_those_chosen_on_yoochoose64() -> None:

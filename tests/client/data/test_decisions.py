@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from client.data.summary import aliases_of, decisions, ignored_columns, separator_of, time_range
+from client.data.summary import aliases_of, decisions, ignored_columns, separator_of
 from client.data.tables.reader import read_table
 from client.data.tables.schema import Dates, Dialect
 from client.data.tables.table import Table
 from client.tasks.ratings.data.raters import SCHEMA
+from deploy.data.check import check_data
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_separator_aliases_and_ignored_columns_are_reported(text: Callable[..., 
     assert ignored_columns(found) == ["shop"]
 
 
-def test_an_order_of_rows_is_no_range_of_dates(table: Callable[..., Table]) -> None:
-    assert time_range(table("4", "7"), SCHEMA) is None
-    assert time_range(table("4", ""), SCHEMA) is None
-    assert time_range(table("4", "2024-05-31"), SCHEMA) == (1717113600.0, 1717113600.0)
+@pytest.mark.parametrize(("date", "said"), [("7", ""), ("2024-05-31", "2024-05-31")])
+def test_an_order_of_rows_is_no_range_of_dates(date: str, said: str, text: Callable[..., Path]) -> None:
+    report = check_data("ratings", str(text("user;item;rating;date", f"ann;tea;4;{date}")))
+    assert (report.first, report.last) == (said, said)

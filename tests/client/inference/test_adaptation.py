@@ -12,22 +12,19 @@ from client.owner.policy import Policy
 from client.privacy.simulation import in_memory
 from client.session import MODEL, Session
 from client.state import MemoryStore
-from client.tasks.counts import COUNTS
-from client.tasks.learner import training_loss
 from client.tasks.markets.learner import MarketsLearner
-from common.arrays import Arrays, add, group, sha256
+from client.training.foresight import training_loss
+from common.arrays import Arrays, group, sha256
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.models import parameters
 from common.options import Scalar
-from common.tasks.markets.counts import no_counts
+from common.tasks.markets.pairs import no_counts
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
-from common.wire.messages import CountsRequest, TrainRequest
 from server.aggregation.clusters import spread_copies
-from tests.support.asked import Asked
 from tests.support.build import learner_of, task_model
 from tests.support.sensors import APART, MEASURES, road_config, sensor, world
 from tests.support.sensors import session as road_session
@@ -85,7 +82,6 @@ def test_without_private_layers_the_model_is_used_unchanged() -> None:
     expected, _ = learner_of(late.config, GOODS, [market]).evaluate(late.model, statics, "test")
     assert {key: metrics[key] for key in expected} == expected
     assert not late.own()
-    assert not late.store.read("done", COUNTS)
     assert set(late.kept()) == {*late.model, *statics}
 
 
@@ -128,16 +124,3 @@ def test_a_client_without_training_data_uses_the_first_model(method: str) -> Non
     kept = load(road.store.read("toy", MODEL))
     assert sha256(kept) == sha256(group("0", models) if clustered else models)
     assert not road.store.load("toy").groups
-
-
-def test_a_late_joining_client_does_not_subtract_its_own_counts() -> None:
-    """The sums of the finished run do not contain them."""
-    config = parse({"method": "fedavg", "run-id": "toy", "tasks.rules.count-offset": True})
-    participant, late = (Asked(config, Policy(allow_counts="clear")) for _ in range(2))
-    own = participant.session.counts(CountsRequest(participant.enrolled.enrolment)).counts
-    remaining = {"counts": np.ones_like(own["counts"])}
-    updates = []
-    for client, statics in ((participant, add(remaining, own)), (late, remaining)):
-        request = TrainRequest(1, client.enrolled.enrolment, client.model, statics=statics)
-        updates.append(client.session.train(request).update)
-    assert sha256(updates[0]) == sha256(updates[1])

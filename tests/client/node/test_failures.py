@@ -8,7 +8,17 @@ from pathlib import Path
 import grpc
 import pytest
 
-from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, diagnose, explain
+from client.node.failures import (
+    CertificateRefusedError,
+    NotAdmittedError,
+    RunOverError,
+    Server,
+    ServerAwayError,
+    diagnose,
+    explain,
+    refusal,
+)
+from common.door.door_pb2 import Notice
 from common.errors import ConfigError, ConnectError
 from deploy.keys.certificates import Certificates, make_authority, make_server_certificate
 from deploy.keys.nodes import load_private_key, make_node_key
@@ -125,9 +135,9 @@ def test_tls_server_with_a_plaintext_client(certificates: Certificates, serve: S
     assert "requires TLS" in _for_good(diagnose(Server(serve(certificates))))
 
 
-def test_web_port_instead_of_the_fleet_port(certificates: Certificates, serve: Serve) -> None:
+def test_web_port_instead_of_the_port_of_clients(certificates: Certificates, serve: Serve) -> None:
     fault = diagnose(Server(serve(certificates, protocols=("http/1.1",)), certificates.ca.read_bytes()))
-    assert "not a Fleet API" in _for_good(fault)
+    assert "is not the port that clients join" in _for_good(fault)
 
 
 class _Failed(grpc.RpcError):
@@ -144,13 +154,8 @@ class _Failed(grpc.RpcError):
 @pytest.mark.parametrize(
     ("error", "kind", "text"),
     [
-        (_Failed(grpc.StatusCode.PERMISSION_DENIED), RunOverError, "has ended"),
-        (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid node ID"), NotAdmittedError, "no longer recognizes"),
-        (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid timestamp"), NotAdmittedError, "here it is 20"),
-        (_Failed(grpc.StatusCode.FAILED_PRECONDITION, '{"code": 2004}'), NotAdmittedError, "register its public key"),
-        (_Failed(grpc.StatusCode.FAILED_PRECONDITION, '{"code": 2001}'), ConnectError, "--key"),
-        (_Failed(grpc.StatusCode.FAILED_PRECONDITION, "version too old"), ConnectError, "version too old"),
-        (_Failed(grpc.StatusCode.UNIMPLEMENTED), ConnectError, "not a Fleet API"),
+        (_Failed(grpc.StatusCode.UNIMPLEMENTED), ConnectError, "has no door for clients of fedloom"),
+        (_Failed(grpc.StatusCode.RESOURCE_EXHAUSTED), ServerAwayError, "too large"),
         (_Failed(grpc.StatusCode.INTERNAL), ServerAwayError, "INTERNAL"),
     ],
 )
@@ -158,6 +163,24 @@ def test_each_status_has_its_error(error: grpc.RpcError, kind: type[Exception], 
     explained = explain(error, Server("localhost:9092"))
     assert type(explained) is kind
     assert text in str(explained)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "text"),
+    [
+        (Notice.NOT_ADMITTED, NotAdmittedError, "register its public key"),
+        (Notice.CERTIFICATE_NEEDED, CertificateRefusedError, "does not take this node's certificate: why"),
+        (Notice.REPLACED, ConnectError, "give each client a key of its own"),
+        (Notice.RUN_OVER, RunOverError, "why"),
+        (Notice.TOO_LARGE, RunOverError, "takes no message of this size: why"),
+        (Notice.VERSION, ConnectError, "another version"),
+        (Notice.TOO_MANY, ServerAwayError, "has ended the connection: why"),
+    ],
+)
+def test_each_notice_has_its_error(kind: Notice.Kind, error: type[Exception], text: str) -> None:
+    refused = refusal(Notice(kind=kind, text="why"), Server("localhost:9092"))
+    assert type(refused) is error
+    assert text in str(refused)
 
 
 @pytest.mark.parametrize("address", ["localhost", "localhost:", ":9092", "localhost:http"])

@@ -4,12 +4,9 @@ from typing import Any
 import pytest
 from flwr.app import Context, Message, RecordDict
 
-from client.node.failures import NotAdmittedError
-from client.node.flower import Fleet
-from client.node.resident import Polling
+from client.node.failures import NotAdmittedError, ServerAwayError
+from client.node.stream import NodeStream
 from common.errors import DataError, RefusedError
-from common.wire.codec import encode
-from common.wire.messages import ENROL, EnrolRequest
 from deploy.superlink.superlink import free_port
 from tests.support.residents import RunningResident, app_of, echo, wait_until
 
@@ -20,24 +17,10 @@ def test_messages_are_answered_in_sequence_and_state_is_stored(fake: Any) -> Non
         time.sleep(0.001)
     client = RunningResident(app_of(echo), fake.address)
     wait_until(lambda: len(fake.replies) == 3)
-    assert [reply.content["answer"]["seen"] for reply in fake.replies] == [1, 2, 3]
+    assert [reply["answer"]["seen"] for reply in fake.replies] == [1, 2, 3]
     assert client.leave() < 2
     assert client.error is None
-    assert fake.calls[-2:] == ["DeactivateNode", "UnregisterNode"]
-    assert fake.calls.count("GetRun") == 1
-
-
-def test_an_invitation_sets_the_longest_pause_and_heartbeats_go_on(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an invitation for 30 s the client asks a few times, then rests; its node stays alive."""
-    monkeypatch.setattr("client.node.flower.IDLE_SECONDS", 0.2)
-    calm = Polling(first=0.5, growth=100.0, cap=0.5, courtesy=0.0, jitter=0.0)
-    fake.post(encode(EnrolRequest("toy", "{}", "{}", poll_cap=30.0)), ENROL)
-    client = RunningResident(app_of(echo), fake.address, polling=calm)
-    wait_until(lambda: len(fake.replies) == 1)
-    start = len(fake.calls)
-    wait_until(lambda: fake.calls[start:].count("SendNodeHeartbeat") > 10)
-    assert fake.calls[start:].count("PullMessages") <= 3
-    client.leave()
+    wait_until(lambda: fake.events == [("admit", 7), ("leave", 7)])
 
 
 def test_the_context_names_node_run_and_configuration(fake: Any) -> None:
@@ -53,7 +36,7 @@ def test_the_context_names_node_run_and_configuration(fake: Any) -> None:
     client.leave()
     (context,) = seen
     assert (context.node_id, context.run_id) == (7, 99)
-    assert (context.node_config, context.run_config) == ({"home": "a"}, {"rounds": 3})
+    assert context.node_config == {"home": "a"}
 
 
 @pytest.mark.parametrize(
@@ -70,28 +53,37 @@ def test_a_failure_is_an_answer_without_private_data(fake: Any, error: Exception
 
     fake.post(RecordDict())
     client = RunningResident(app_of(fail), fake.address)
-    wait_until(lambda: len(fake.replies) == 1)
+    wait_until(lambda: len(fake.answers) == 1)
     client.leave()
-    assert fake.replies[0].error.reason == reason
+    assert fake.answers[0].reason == reason
 
 
 def test_a_reply_to_a_finished_run_is_dropped_and_the_client_continues(fake: Any) -> None:
-    fake.running = False
+    ends = iter([True])
+
+    def train(message: Message, context: Context) -> Message:
+        if next(ends, False):
+            fake.is_running = False
+            time.sleep(0.5)  # the door looks five times a second
+        return echo(message, context)
+
     fake.post(RecordDict())
-    client = RunningResident(app_of(echo), fake.address)
-    wait_until(lambda: any("unanswered" in event for event in client.events))
-    fake.running = True
+    client = RunningResident(app_of(train), fake.address)
+    wait_until(lambda: any("unanswered: the run has ended" in event for event in client.events))
+    fake.is_running = True
     fake.post(RecordDict())
     wait_until(lambda: len(fake.replies) == 1)
     client.leave()
-    assert fake.replies[0].content["answer"]["seen"] == 2
+    assert fake.replies[0]["answer"]["seen"] == 2
 
 
-def test_a_node_joins_again_if_the_server_forgot_it(fake: Any) -> None:
+def test_a_node_whose_key_was_revoked_is_cut_off_at_once_and_waits_for_its_return(fake: Any) -> None:
     client = RunningResident(app_of(echo), fake.address)
-    wait_until(lambda: "PullMessages" in fake.calls)
-    fake.is_registered = False
-    wait_until(lambda: fake.calls.count("ActivateNode") == 2)
+    wait_until(lambda: ("admit", 7) in fake.events)
+    fake.revoked, fake.registered = {7}, set()
+    wait_until(lambda: any("does not admit this node's key" in event for event in client.events), 1.0)
+    fake.revoked, fake.registered = set(), None
+    wait_until(lambda: fake.events.count(("admit", 7)) == 2)
     fake.post(RecordDict())
     wait_until(lambda: len(fake.replies) == 1)
     client.leave()
@@ -106,16 +98,14 @@ def test_a_reply_to_an_absent_server_is_sent_again_without_retraining(
         trained.append(1)
         return Message(RecordDict(), reply_to=message)
 
-    from client.node.failures import ServerAwayError
+    send, failures = NodeStream.send, iter([True, True, False])
 
-    send, failures = Fleet.send, iter([True, True, False])
-
-    def unreliable(fleet: Fleet, reply: Message, seconds: float = 0.0) -> None:
+    def unreliable(stream: NodeStream, reply: Message) -> None:
         if next(failures, False):
             raise ServerAwayError("gone")
-        send(fleet, reply, seconds)
+        send(stream, reply)
 
-    monkeypatch.setattr(Fleet, "send", unreliable)
+    monkeypatch.setattr(NodeStream, "send", unreliable)
     fake.post(RecordDict())
     client = RunningResident(app_of(train), fake.address)
     wait_until(lambda: len(fake.replies) == 1)
@@ -130,11 +120,8 @@ def test_leaving_is_fast_while_the_server_is_absent() -> None:
     assert client.error is None
 
 
-def test_a_key_that_is_never_admitted_ends_the_client(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(fleet: Fleet) -> Fleet:
-        raise NotAdmittedError("register its public key")
-
-    monkeypatch.setattr(Fleet, "__enter__", refuse)
+def test_a_key_that_is_never_admitted_ends_the_client(fake: Any) -> None:
+    fake.registered = set()
     client = RunningResident(app_of(echo), fake.address, patience=0.2)
     client.thread.join(5)
     assert isinstance(client.error, NotAdmittedError)

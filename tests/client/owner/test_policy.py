@@ -9,28 +9,13 @@ from common.config.parse import parse
 from common.errors import ConfigError, RefusedError
 
 
-def test_the_default_policy_allows_all_but_counts_in_plaintext() -> None:
+def test_the_default_policy_allows_all_but_statistics_without_noise() -> None:
     assert read_policy(None) == Policy()
-    Policy().check(parse({}))
-    with pytest.raises(RefusedError, match=r"does not allow sending counts in plaintext \(allow-counts = never\)"):
-        Policy().check(parse({"tasks.rules.count-offset": True}))
-    Policy(allow_counts="clear").check(parse({"tasks.rules.count-offset": True}))
-
-
-def test_noisy_counts_need_no_opt_in_to_plaintext() -> None:
-    noisy = {
-        "task": "markets",
-        "method": "fedavg",
-        "tasks.markets.count-offset": True,
-        "tasks.markets.count-epsilon": 8.0,
-    }
-    Policy().check(parse(noisy))
-    with pytest.raises(RefusedError, match="does not allow sending counts in plaintext"):
-        Policy().check(parse({**noisy, "tasks.markets.count-epsilon": 0.0}))
-    with pytest.raises(RefusedError, match=r"does not allow privacy\.unit=record \(units = client\)"):
-        Policy(units=("client",)).check(parse(noisy))
-    with pytest.raises(RefusedError, match=r"privacy\.delta = 0\.001 exceeds the policy's delta = 1e-05"):
-        Policy(max_epsilon=10, require_noise=False).check(parse({**noisy, "tasks.markets.count-delta": 1e-3}))
+    Policy().check(parse({"method": "fedavg"}))
+    Policy().check(parse({"method": "ridge", "privacy.unit": "client"}))
+    with pytest.raises(RefusedError, match=r"does not allow sending statistics in plaintext \(allow-counts = never\)"):
+        Policy().check(parse({"method": "ridge"}))
+    Policy(allow_counts="clear").check(parse({"method": "ridge"}))
 
 
 def test_a_policy_that_requires_noise_refuses_to_send_item_ids() -> None:

@@ -25,6 +25,7 @@ STRICTER: dict[str, tuple[Any, Any]] = {
     "min_helpers": (3, 2),
     "allow_counts": ("summed", "clear"),
     "allow_names": ("summed", "clear"),
+    "allow_harm": ((), ("heat-when-open",)),
     "share_metrics": ("never", "without_noise"),
     "helpers": ({}, PINS),
 }

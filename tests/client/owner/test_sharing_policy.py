@@ -1,4 +1,4 @@
-"""Policies on counts, metrics, trust and helpers: what leaves a client beside noisy updates."""
+"""Policies on statistics, metrics, trust and helpers: what leaves a client beside noisy updates."""
 
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from common.errors import ConfigError, RefusedError
         *[("summed", "helpers", True), ("clear", "local", True), ("clear", "helpers", True)],
     ],
 )
-def test_counts_may_be_summed_only(allowed: str, trust: str, accepted: bool) -> None:
-    config = parse({"tasks.rules.count-offset": True, "privacy.trust": trust})
+def test_statistics_may_be_summed_only(allowed: str, trust: str, accepted: bool) -> None:
+    config = parse({"method": "ridge", "privacy.trust": trust})
     policy = Policy.model_validate({"allow-counts": allowed})
     if accepted:
         policy.check(config)
     else:
-        with pytest.raises(RefusedError, match=rf"sending counts .*\(allow-counts = {allowed}\)"):
+        with pytest.raises(RefusedError, match=rf"sending statistics .*\(allow-counts = {allowed}\)"):
             policy.check(config)
 
 

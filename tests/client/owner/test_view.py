@@ -10,8 +10,10 @@ from flwr.app import Context, Message, RecordDict
 from client.app import handle, open_session
 from client.checks import check_client
 from client.node.failures import NotAdmittedError, ServerAwayError
+from client.owner.consent import read_consent
 from client.owner.control import OwnerControl, RunningClient, pause
 from client.owner.journal import RequestJournal, read_journal
+from client.owner.status import read_status
 from client.owner.view import OwnerView
 from client.settings import ClientSettings
 from common.config.parse import parse, to_json
@@ -106,6 +108,20 @@ def test_privacy_costs_add_up_and_match_the_ledger(tmp_path: Path) -> None:
     assert owned.entries[-1]["epsilon_spent"] == 0
 
 
+def test_entries_have_the_contract_and_the_refusal_both_texts(tmp_path: Path) -> None:
+    owned = _Owned(tmp_path)
+    owned.context.node_config["server"] = "SHA256:server"
+    owned.enrol()
+    first = owned.entries[-1]
+    assert first["contract"] == read_consent(tmp_path / "ann").servers["SHA256:server"].agreed[-1].terms.hash
+    owned.config = owned.config.model_copy(update={"rounds": 50})
+    owned.ask(EnrolRequest("toy", to_json(owned.config), owned.vocabulary.to_json()), ENROL)
+    assert owned.entries[-1]["contract"] == first["contract"]
+    assert "length: agreed '5 rounds, " in owned.entries[-1]["refused"]
+    run = read_status(tmp_path).clients[0].runs["toy"]
+    assert run.contract == first["contract"]
+
+
 def test_a_restarted_client_counts_the_cost_of_its_own_reply_only(tmp_path: Path) -> None:
     owned = _Owned(tmp_path, **{"privacy.unit": "client", "privacy.epsilon": 10.0})
     enrolment = owned.enrol()
@@ -129,14 +145,15 @@ def test_the_log_has_one_line_a_round(tmp_path: Path) -> None:
 
 
 def test_a_refusal_is_written_with_its_reason_and_leaves_nothing(tmp_path: Path) -> None:
-    owned = _Owned(tmp_path, **{"tasks.rules.count-offset": True})
+    owned = _Owned(tmp_path, method="ridge")
     owned.ask(EnrolRequest("toy", to_json(owned.config), owned.vocabulary.to_json()), ENROL)
-    assert owned.entries[-1]["refused"].startswith("the policy does not allow sending counts in plaintext")
+    assert owned.entries[-1]["refused"].startswith("the policy does not allow sending statistics in plaintext")
     assert (owned.entries[-1]["sent_bytes"], owned.entries[-1]["clear"]) == (0, {})
-    assert owned.lines == [
-        "run toy refused: your policy does not allow sending counts in plaintext (allow-counts = summed). Nothing left,"
-        " nothing was spent"
-    ]
+    [line] = owned.lines
+    assert line.startswith(
+        "run toy refused: your policy does not allow sending statistics in plaintext (allow-counts = "
+    )
+    assert line.endswith(". Nothing left, nothing was spent")
 
 
 def test_the_log_says_why_the_server_refuses_the_client_once(tmp_path: Path) -> None:
@@ -155,7 +172,7 @@ def test_a_paused_client_answers_enrolments_alone(tmp_path: Path) -> None:
     owned = _Owned(tmp_path)
     pause(tmp_path)
     owned.view.check(instruction(77, RecordDict(), ENROL))
-    for kind in (TRAIN, EVALUATE, "query.counts", "query.assign"):
+    for kind in (TRAIN, EVALUATE, "query.names", "query.assign"):
         with pytest.raises(RefusedError, match="paused by its owner"):
             owned.view.check(instruction(77, RecordDict(), kind))
 

@@ -23,8 +23,7 @@ from common.models import tensors
 from common.privacy.accounts import Rdp, Zcdp, epsilon_of_gdp, gdp_of
 from common.privacy.mechanisms import Gaussian
 from common.privacy.options import Unit
-from common.tasks.rules.counts import COUNTS
-from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest
+from common.wire.messages import EnrolRequest, TrainRequest
 from tests.support.asked import Asked, configured, learner
 from tests.support.toys import CATALOGUE
 
@@ -68,7 +67,7 @@ def test_masks_beside_noise_on_records_are_nobody_elses_to_know() -> None:
 
 def test_nothing_that_reaches_all_records_is_taken_beside_noise_on_records() -> None:
     client = Asked(configured("fedavg", unit="record"))
-    sums = {COUNTS: np.zeros((2, 3, 4), np.float32)}
+    sums = {"sums": np.zeros((2, 3, 4), np.float32)}
     with pytest.raises(RefusedError, match="reach every record"):
         client.session.train(TrainRequest(1, client.enrolled.enrolment, client.model, cost=0.1, statics=sums))
     assert client.spent == 0
@@ -132,13 +131,3 @@ def test_a_run_s_budget_is_checked_where_it_is_charged() -> None:
         one.release(Slot("run", 2), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
     one.release(Slot("another", 1), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
     assert isinstance(Releaser(Policy(), lambda unit, account: one).budget.ledger(configured().privacy), Ledger)
-
-
-def test_sums_that_nobody_gave_are_not_taken_beside_noise() -> None:
-    client = Asked(configured("fedavg"), Policy(share_metrics="always"))
-    sums, asked = {COUNTS: np.zeros((2, 3, 4), np.float32)}, client.enrolled.enrolment
-    with pytest.raises(RefusedError, match="clients send none in a run with noise"):
-        client.session.train(TrainRequest(1, asked, client.model, cost=0.1, statics=sums))
-    with pytest.raises(RefusedError, match="clients send none in a run with noise"):
-        client.session.evaluate(EvaluateRequest(1, asked, client.model, "test", sums))
-    assert client.spent == 0

@@ -13,7 +13,7 @@ from common.config.parse import parse, to_json
 from common.errors import ConfigError, RefusedError
 from common.privacy.accounts import gdp_of
 from common.privacy.mechanisms import build_account
-from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainRequest
+from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest
 from tests.support.asked import Asked, configured
 from tests.support.toys import CATALOGUE
 
@@ -56,12 +56,6 @@ def test_runs_with_noise_send_no_numbers_of_records_losses_and_metrics() -> None
     consenting = Asked(configured(), Policy(share_metrics="always"))
     request = EvaluateRequest(1, consenting.enrolled.enrolment, consenting.model, "test")
     assert consenting.session.evaluate(request).metrics
-
-
-def test_counts_do_not_leave_beside_noise() -> None:
-    client = Asked(configured(), Policy(allow_counts="clear"))
-    with pytest.raises(RefusedError, match="noise on updates does not cover counts"):
-        client.session.counts(CountsRequest(client.enrolled.enrolment))
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedrule"])

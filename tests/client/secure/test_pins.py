@@ -8,7 +8,7 @@ import pytest
 from client.owner.policy import SharingPolicy
 from client.secure.terms import Pins
 from common.errors import RefusedError, StateError, WireError
-from common.secure.cards import HelperCard, make_card
+from common.secure.cards import NodeCard, make_card
 from tests.support.helpers import card, exchange_key, node_keys, roster
 
 OWNERS = {"works council": card(0).fingerprint, "auditor": card(1).fingerprint}
@@ -19,13 +19,13 @@ def pins_of(helpers: dict[str, str], fewest: int, path: Path | None = None, *, o
     return Pins(policy, path)
 
 
-def texts(*cards: HelperCard) -> list[str]:
+def texts(*cards: NodeCard) -> list[str]:
     return [one.to_json() for one in cards]
 
 
-def changed(number: int, name: str) -> HelperCard:
+def changed(number: int, name: str) -> NodeCard:
     """Return a card under a name with another identity."""
-    return make_card(name, "toy", node_keys(9)[8], exchange_key(number))
+    return make_card(name, "toy", node_keys(9)[8], exchange_key(number).public_key())
 
 
 def test_a_roster_of_pinned_helpers_is_accepted() -> None:

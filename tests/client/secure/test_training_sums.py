@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from client.privacy.transforms import update_of
+from client.secure import upload
 from client.secure.helper import helper_service as desk
 from client.secure.upload import Blocks
 from common.arrays import Arrays
@@ -20,6 +21,8 @@ from common.secure.quantisation import decode, integer_clip
 from common.secure.terms import MOST_CLIENTS, MOST_NOISE, MOST_NUMBERS, SumTerms
 from common.wire.messages import AssignRequest, TrainReply
 from tests.support.asked import Asked, configured
+from tests.support.desks import CLIENTS
+from tests.support.helpers import members
 from tests.support.summing import POLICY, Summing
 
 RHO = 0.125
@@ -54,6 +57,16 @@ def test_without_noise_the_opened_sum_is_that_of_the_plain_replies(method: str) 
     assert np.abs(expected).max() > 1e-6
     for reply in replies.values():
         assert (reply.update, reply.gradient, reply.loss, reply.examples) == ({}, {}, 0.0, 1)
+
+
+def test_numbers_beyond_those_of_a_sum_are_clipped_and_named_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(upload, "LARGEST", 1e-4)
+    config = summed(unit="none")
+    server = Summing(config)
+    server.train(server.request(server.terms(exact_blocks(config)[0])))
+    assert len([line for line in caplog.messages if "beyond ±0 in a secure sum; clipped to it" in line]) == 3
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedrule", "fedga"])
@@ -146,6 +159,8 @@ CHANGES = {
     "round": {"round": 2},
     "channel": {"channel": "evaluate"},
     "roster": {"roster": "1" * 64},
+    "members": {"members": members("client-0", "zoe-1", "zoe-2", "zoe-3").digest},
+    "members ": {"members": members(*CLIENTS).digests[2]},
     "layout": {},
     "rho": {"rho": 2 * RHO},
     "noise": {"noise": 4096},
@@ -164,7 +179,7 @@ def test_terms_that_a_client_refuses_before_it_computes(field: str, monkeypatch:
     terms = server.terms(arrays, RHO, min_sum=3)
     changed = CHANGES[field] or {"layout": (("gradient", 1), ("update", terms.size - 1))}
     monkeypatch.setattr("client.session.train", lambda *work: pytest.fail("nothing may be computed"))
-    with pytest.raises(RefusedError, match=f"secure sum: {field} "):
+    with pytest.raises(RefusedError, match=f"secure sum: {field.strip()} "):
         server.first.train(server.request(replace(terms, **changed), cost=RHO))
     assert server.spent == 0
 

@@ -9,7 +9,6 @@ from client.training.participant import Participant, build_generator
 from client.training.stacks import stack
 from client.training.steps import plain_gradient
 from common.models import parameters, tensors
-from common.tasks.rules.counts import COUNTS
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import TrainRequest
 from tests.support.build import learner_of, task_model
@@ -24,8 +23,7 @@ WIDE = RuleCatalogue(
 def draw_participants(clients: int, model: str) -> list[Participant]:
     config = configured().model_copy(update={"model": model})
     learners = [learner_of(config, WIDE, [home]) for home in toy_homes(clients)]
-    counts = {COUNTS: sum(learner.counts()[COUNTS] for learner in learners)}
-    request = TrainRequest(1, "toy:0", parameters(task_model(config, WIDE)), statics=counts)
+    request = TrainRequest(1, "toy:0", parameters(task_model(config, WIDE)))
     return [Participant(f"client-{k}", "toy", 0, own, MemoryStore(), request, 1) for k, own in enumerate(learners)]
 
 
@@ -38,7 +36,7 @@ def test_gradients_on_touched_rows_equal_those_on_whole_tables(model: str) -> No
     whole, losses = plain(start, stack([p.batch() for p in clients]), inputs)
     batch, gradient_and_loss = stack_on_rows(clients, start, plain)
     gradient, found = gradient_and_loss(start, batch, inputs)
-    assert batch["offset"].shape[-1] < len(WIDE.relations)
+    assert batch["edges"][..., 2].max() < clients[0].batch()["edges"][..., 2].max()
     torch.testing.assert_close(found, losses)
     for name, expected in whole.items():
         torch.testing.assert_close(gradient[name], expected)
@@ -48,4 +46,4 @@ def test_gradients_on_touched_rows_equal_those_on_whole_tables(model: str) -> No
 def test_a_client_alone_trains_on_whole_tables() -> None:
     [alone] = draw_participants(1, "default")
     batch, _ = stack_on_rows([alone], {}, plain_gradient(alone.learner))
-    assert torch.equal(batch["offset"][0], alone.batch()["offset"])
+    assert torch.equal(batch["edges"][0], alone.batch()["edges"])

@@ -89,7 +89,7 @@ def test_messages_keep_the_keys_that_earlier_releases_read_and_are_read_without_
     with caplog.at_level(logging.WARNING):
         assert from_json(to_json(config)) == from_json(json.dumps(flatten(config))) == config
     assert not caplog.records
-    assert read_names(json.dumps(flatten(config))) == read_names(to_json(config)) == ("rules", "uniform", "fedga")
+    assert read_names(json.dumps(flatten(config))) == read_names(to_json(config)) == ("rules", "uniform", "fedga", "")
 
 
 def test_stored_configurations_are_written_and_read_by_the_keys_of_this_release() -> None:

@@ -1,5 +1,7 @@
 """Robustness and truth, against rtamt, against the Boolean definition, and by hand."""
 
+from importlib.util import find_spec
+
 import pytest
 import torch
 from hypothesis import given
@@ -13,7 +15,6 @@ from common.logic.semantics import (
     sliding_maximum,
     sliding_minimum,
 )
-from studies.speed.stl_robustness import Oracle, trace_lists
 from tests.common.logic.drawn import atoms, formulas, traces
 
 NAMES = ("x", "y")
@@ -46,8 +47,11 @@ def obeys(phi: Formula, trace: Readings, t: int) -> bool:
             )
 
 
+@pytest.mark.skipif(find_spec("rtamt") is None, reason="rtamt is for Python below 3.13, as pyproject.toml says")
 @given(st.data(), formulas(atoms(NAMES) | st.sampled_from([x - y > 0.5, 2 * x + y <= 1]), longest=3, size=6))
 def test_robustness_equals_that_of_rtamt_at_every_time(data: st.DataObject, phi: Formula) -> None:
+    from studies.speed.stl_robustness import Oracle, trace_lists
+
     drawn = data.draw(traces(2, horizon(phi) + 3, 2))
     drawn = drawn + torch.randn(drawn.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     ours, oracle = torch.stack([robustness(phi, drawn, NAMES, t) for t in range(3)], -1), Oracle.of(phi)

@@ -73,7 +73,7 @@ def test_noise_for_an_epsilon_falls_by_what_zcdp_leaves() -> None:
 def test_gaussian_noise_costs_the_same_in_both_accounts() -> None:
     cost = Gaussian(0.3, 1.0).privacy_cost
     assert Gdp().charge(cost) == Zcdp().charge(cost) == 0.3
-    assert Zcdp().charge(PrivacyCost.of_zcdp(0.3)) == 0.3
+    assert Zcdp().charge(PrivacyCost(zcdp=0.3)) == 0.3
 
 
 @pytest.mark.parametrize("scale", [4, 10, 300])

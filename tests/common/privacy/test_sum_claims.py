@@ -12,8 +12,8 @@ NOISED = (
     " all other clients and all helpers but one, if at least one of ann, bob followed the protocol and kept its key"
 )
 MASKED = (
-    "masked sums of at least 5 clients, no noise: single updates are hidden from a server that enrols no clients of its own and"
-    " from all helpers but one; what sums reveal is not bounded"
+    "masked sums of at least 5 clients, no noise: single updates are hidden from all helpers but one, and from a server that"
+    " holds the keys of fewer than 4 members; what sums reveal is not bounded"
 )
 CLUSTERS = "; the sum has a part for each cluster, which may be that of one client, but does not say of which"
 FIRST = "; keys of bob were taken from the server at first contact: a server that lied then is covered by nothing"

@@ -10,21 +10,21 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from common import node_names as node_keys
 from common.errors import WireError
-from common.secure.cards import HelperCard, HelperRoster, make_card
+from common.secure.cards import HelperRoster, NodeCard, make_card
 from common.secure.terms import canonical
 from tests.support.helpers import card, exchange_key, roster
 from tests.support.helpers import node_keys as keys
 
 
 def test_parsing_inverts_the_text_and_the_signature_holds() -> None:
-    assert HelperCard.from_json(card().to_json()) == card()
+    assert NodeCard.from_json(card().to_json()) == card()
     assert card().fingerprint == node_keys.fingerprint(keys(1)[0].public_key())
-    assert card().helper_key == exchange_key(0).public_key().public_bytes_raw()
+    assert card().raw_key == exchange_key(0).public_key().public_bytes_raw()
 
 
 def other_curve() -> str:
     key = ec.derive_private_key(5, ec.SECP256R1())
-    return make_card("helper-0", "toy", key, exchange_key(0)).to_json()
+    return make_card("helper-0", "toy", key, exchange_key(0).public_key()).to_json()
 
 
 BAD: dict[str, Callable[[], str]] = {
@@ -53,8 +53,8 @@ BAD: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_card_is_a_wire_error(case: str) -> None:
-    with pytest.raises(WireError, match="helper card"):
-        HelperCard.from_json(BAD[case]())
+    with pytest.raises(WireError, match="node card"):
+        NodeCard.from_json(BAD[case]())
 
 
 def test_a_roster_has_its_cards_and_a_digest_that_covers_them() -> None:
@@ -76,10 +76,10 @@ def test_a_roster_has_its_cards_and_a_digest_that_covers_them() -> None:
         ([card(0), card(0)], "toy", "ascending"),
         ([card(0), card(1, name="helper-0")], "toy", "ascending"),
         ([card(0), card(0, name="helper-1")], "toy", "same key"),
-        ([card(0), make_card("helper-1", "toy", keys(2)[1], exchange_key(0))], "toy", "same key"),
-        ([card(0), make_card("helper-1", "toy", keys(1)[0], exchange_key(1))], "toy", "same key"),
+        ([card(0), make_card("helper-1", "toy", keys(2)[1], exchange_key(0).public_key())], "toy", "same key"),
+        ([card(0), make_card("helper-1", "toy", keys(1)[0], exchange_key(1).public_key())], "toy", "same key"),
     ],
 )
-def test_a_bad_roster_is_refused(cards: list[HelperCard], run: str, reason: str) -> None:
+def test_a_bad_roster_is_refused(cards: list[NodeCard], run: str, reason: str) -> None:
     with pytest.raises(WireError, match=reason):
         HelperRoster.read([one.to_json() for one in cards], run)

@@ -65,10 +65,10 @@ def _subsets(clients: int, generator: np.random.Generator) -> list[list[int]]:
     return [list(generator.permutation(clients)[: generator.integers(2, clients + 1)]) for _ in range(20)]
 
 
-def test_a_box_opens_for_its_helper_and_has_80_bytes() -> None:
-    secret, seed = X25519PrivateKey.generate(), secrets.token_bytes(32)
+def test_a_box_opens_for_its_helper_and_has_144_bytes() -> None:
+    secret, seed = X25519PrivateKey.generate(), secrets.token_bytes(96)
     box = seal(seed, _key(secret), CONTEXT)
-    assert len(base64.b64decode(box)) == 80
+    assert len(base64.b64decode(box)) == 144
     assert unseal(secret, box, CONTEXT) == seed
     assert box != seal(seed, _key(secret), CONTEXT)
 
@@ -78,25 +78,25 @@ def test_a_box_of_another_place_does_not_open(place: int) -> None:
     fields = ["run", 3, "train", "anna", "council", "t" * 64, "r" * 64]
     fields[place] = 4 if place == 1 else f"{fields[place]}x"
     secret = X25519PrivateKey.generate()
-    box = seal(bytes(32), _key(secret), CONTEXT)
+    box = seal(bytes(96), _key(secret), CONTEXT)
     with pytest.raises(WireError, match="does not open"):
         unseal(secret, box, box_context(*fields))  # type: ignore[arg-type]  # a list of mixed fields
 
 
 def test_a_box_of_another_helper_or_with_a_changed_bit_does_not_open() -> None:
     secret, other = X25519PrivateKey.generate(), X25519PrivateKey.generate()
-    box = seal(bytes(32), _key(secret), CONTEXT)
+    box = seal(bytes(96), _key(secret), CONTEXT)
     with pytest.raises(WireError, match="does not open"):
         unseal(other, box, CONTEXT)
     raw = bytearray(base64.b64decode(box))
-    for position in (31, 40, 79):
+    for position in (31, 40, 143):
         changed = bytearray(raw)
         changed[position] ^= 1
         with pytest.raises(WireError):
             unseal(secret, base64.b64encode(changed).decode(), CONTEXT)
 
 
-@pytest.mark.parametrize("box", ["", "no base64!", base64.b64encode(bytes(79)).decode(), "ä" * 108])
+@pytest.mark.parametrize("box", ["", "no base64!", base64.b64encode(bytes(143)).decode(), "ä" * 192])
 def test_malformed_boxes_are_errors_of_the_wire(box: str) -> None:
     with pytest.raises(WireError, match="a sealed box"):
         unseal(X25519PrivateKey.generate(), box, CONTEXT)
@@ -106,7 +106,7 @@ def test_points_of_low_order_are_refused_on_both_sides() -> None:
     with pytest.raises(WireError, match="low order"):
         seal(bytes(32), bytes(32), CONTEXT)
     with pytest.raises(WireError, match="low order"):
-        unseal(X25519PrivateKey.generate(), base64.b64encode(bytes(80)).decode(), CONTEXT)
+        unseal(X25519PrivateKey.generate(), base64.b64encode(bytes(144)).decode(), CONTEXT)
     with pytest.raises(WireError, match="malformed"):
         seal(bytes(32), bytes(31), CONTEXT)
 

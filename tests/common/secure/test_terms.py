@@ -69,7 +69,7 @@ def test_the_text_is_canonical() -> None:
         ("layout", ()),
         ("roster", "0" * 63),
         ("roster", "G" * 64),
-        ("version", 2),
+        ("version", 3),
     ],
 )
 def test_a_bad_field_is_named(field: str, value: object) -> None:
@@ -90,7 +90,7 @@ def _texts() -> list[str]:
         "NaN",
         "[" * 100_000,
         "x" * 1_000_001,
-        json.dumps({**good, "version": 2}),
+        json.dumps({**good, "version": 3}),
         json.dumps({**good, "more": 1}),
         json.dumps({key: value for key, value in good.items() if key != "run"}),
         json.dumps({**good, "clip": 1.0}),
@@ -125,7 +125,7 @@ def test_every_field_changes_the_digest() -> None:
     changes: list[dict[str, Any]] = [
         {"run": "b"},
         {"round": 2},
-        {"channel": "counts"},
+        {"channel": "evaluate"},
         {"size": 7, "layout": (("update", 7),)},
         {"bound": 2048},
         {"clip": 2.0},

@@ -7,16 +7,23 @@ import pytest
 
 from client.data.read import read_all
 from common.arrays import Arrays
+from common.config.parse import parse
 from common.tasks.closed_form import NAMES, RowNames
 from common.tasks.registry import TASKS, closed_form_of
 
 CHOSEN = {"rules": "ease_triples", "sessions": "slist_items", "ratings": "ridge_chosen_items", "markets": "blend_items"}
 
 
+def started(task: str, source: str) -> Arrays:
+    """Return what is known before the first sum."""
+    run = parse({"method": "ridge", "task": task}).task_run(TASKS[task], read_all(task, source).vocabulary)
+    return closed_form_of(task).start(run)
+
+
 def solved_with(task: str, ids: list[int]) -> Arrays:
     """Return what is solved once these ids are chosen."""
-    started = closed_form_of(task).start(read_all(task, "demo").vocabulary, TASKS[task].options(), False)
-    return {**started, CHOSEN[task]: np.array(ids)}
+    pairs = {"ease_pairs": np.array(ids)} if task == "rules" else {}  # owners of devices have rows of their own
+    return {**started(task, "demo"), CHOSEN[task]: np.array(ids), **pairs}
 
 
 def shape_of(names: RowNames, solved: Arrays) -> int:
@@ -33,9 +40,9 @@ def test_every_closed_form_says_which_sums_last() -> None:
 
 def test_autocovariances_are_added_lag_by_lag() -> None:
     form = closed_form_of("traffic")
-    started = form.start(read_all("traffic", "demo:0-2").vocabulary, TASKS["traffic"].options(), False)
-    sums = {name: np.full(a.shape, 2.0) for name, a in form.template(started).items()}
-    for name, a in form.add_named(started, sums, form.name_sums(started, sums)).items():
+    solved = started("traffic", "demo:0-2")
+    sums = {name: np.full(a.shape, 2.0) for name, a in form.template(solved).items()}
+    for name, a in form.add_named(solved, sums, form.name_sums(solved, sums)).items():
         np.testing.assert_array_equal(a, np.full(sums[name].shape, 4.0), err_msg=name)
 
 

@@ -1,15 +1,17 @@
 """Sums from which the names of several clients are read."""
 
 import json
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 
 from common.arrays import Array
 from common.errors import DataError, WireError
+from common.privacy.vectors import RESIDUE_BITS
 from common.tasks import names as module
 from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue
-from common.tasks.names import BUCKETS, HASHES, LONGEST, SLOTS, SUM, VALUES, NameSum, admissible
+from common.tasks.names import BUCKETS, HASHES, LONGEST, SLOTS, SUM, VALUES, NameNoise, NameSum, admissible
 from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
 from common.tasks.rules.vocabulary import RuleCatalogue, demo_catalogue
 from common.tasks.sessions.vocabulary import demo_items
@@ -71,10 +73,9 @@ def test_a_vector_in_a_secure_sum_is_the_part() -> None:
         np.testing.assert_array_equal(exact, total(sums, SHOPS))
 
 
-def test_the_names_of_a_client_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_NAMES", 2)
-    assert len(admissible("a", ["x", "y", "z", "é" * LONGEST, ""])) == 2
-    assert admissible("a", ["x", "y", "z"]) == admissible("a", ["z", "y", "x"])
+def test_the_names_of_a_client_are_bounded() -> None:
+    assert len(admissible("a", ["x", "y", "z", "é" * LONGEST, ""], 2)) == 2
+    assert admissible("a", ["x", "y", "z"], 2) == admissible("a", ["z", "y", "x"], 2)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,45 @@ def test_a_malformed_part_is_refused(change: dict[str, Array]) -> None:
     sums.add(np.zeros(sums.shape), part)
     with pytest.raises(WireError, match="names: "):
         sums.add(np.zeros(sums.shape), {**part, **change})
+
+
+NOISE = NameNoise(rho=1.0, epsilon=4.0, delta=1e-5, helpers=2)
+
+
+def noised_names(clients: list[list[str]], seed: int = 0) -> tuple[NameSum, dict[str, int]]:
+    """Return the second sum in a run with noise, and the names in it."""
+    rng = np.random.default_rng(seed)
+    first = NameSum("a", noise=NOISE)
+    counts = sum(first.pack(first.part(names))[SUM] for names in clients) + rng.normal(0, NOISE.spread, first.shape)
+    second = NameSum.of_request("a", first.next(counts, 3).request, NOISE)
+    opened = np.zeros(second.shape)
+    for names in clients:
+        opened = (opened + second.pack(second.part(names))[SUM]) % 2.0**RESIDUE_BITS
+    return second, second.names(opened, 3)
+
+
+def test_noised_sums_show_the_names_of_many_clients_and_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_NOISED_NAMES", 3)
+    clients = [["tea", "Süßes 食", f"only-{k}"] for k in range(200)]
+    second, found = noised_names(clients)
+    assert set(found) == {"tea", "Süßes 食"}
+    assert found["tea"] != 200, "the factor is random, and says nothing of the number of clients"
+    assert not second.sent([f"only-{k}" for k in range(200)])
+
+
+def test_a_name_of_one_client_has_a_negligible_chance() -> None:
+    share = NOISE.most_frequent / module.NOISED_BUCKETS
+    tail = 1 - NormalDist(0, NOISE.spread).cdf(NOISE.threshold(3) - 3)
+    leaked = module.MOST_NOISED_NAMES * (share + tail) ** module.NOISED_HASHES
+    assert leaked * (1 + np.exp(NOISE.epsilon)) <= module.FAILURE * NOISE.delta * (1 + 1e-9)
+    assert NOISE.most_frequent > 500
+
+
+def test_more_buckets_than_noise_allows_are_refused() -> None:
+    buckets = np.arange(NOISE.most_frequent + 1)
+    frequent = {str(k): buckets for k in range(module.NOISED_HASHES)}
+    with pytest.raises(WireError, match="buckets of a hash; noise allows"):
+        NameSum.of_request("a", frequent, NOISE)
 
 
 @pytest.mark.parametrize("buckets", [[], [3, 3], [BUCKETS]])

@@ -12,9 +12,9 @@ from common.errors import WireError
 from common.wire.codec import decode, encode
 from common.wire.messages import (
     SCHEMA,
-    CountsReply,
     EnrolReply,
     EvaluateReply,
+    NamesReply,
     TrainReply,
 )
 from tests.common.wire.test_codec import REPLY
@@ -48,8 +48,8 @@ def test_unsupported_types_are_named(dtype: str) -> None:
 
 
 def test_another_payload_is_named() -> None:
-    with pytest.raises(WireError, match="expected CountsReply, got 'TrainReply'"):
-        decode(CountsReply, encode(REPLY))
+    with pytest.raises(WireError, match="expected NamesReply, got 'TrainReply'"):
+        decode(NamesReply, encode(REPLY))
 
 
 @pytest.mark.parametrize(

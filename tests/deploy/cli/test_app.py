@@ -14,7 +14,6 @@ import typer
 from click import Command, Context
 from typer.testing import CliRunner
 
-from common.errors import ConfigError
 from deploy.cli.app import PANELS, app, load
 from deploy.cli.commands import COMMANDS, CommandRef
 from tests.support.run_folders import make_run
@@ -47,13 +46,6 @@ def test_a_mistyped_word_is_answered_with_one_suggestion(words: str, suggestion:
     output = " ".join(invoke(*words.split(), code=2).split())
     [suggested] = re.findall(r"[Dd]id you mean ([^?]*)\?", output)
     assert suggestion in suggested
-
-
-def test_a_removed_command_names_what_to_use_in_its_place() -> None:
-    done = CliRunner().invoke(app, ["gateway", "--server", "localhost:9092"])
-    assert isinstance(done.exception, ConfigError)
-    assert str(done.exception).startswith("fedloom gateway was removed in 0.2; join clients directly or through a hub")
-    assert "gateway" not in invoke("--help")
 
 
 def sample(

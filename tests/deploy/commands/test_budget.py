@@ -1,6 +1,7 @@
 """`fedloom budget`: spent and remaining budget, runs, and coverage of the claim."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,8 @@ def test_json_has_the_same_values(data: Path, tmp_path: Path) -> None:
     terms = {"unit": "client", "neighbours": "replace-one", "mechanisms": ["gaussian", "laplace"], "account": "zcdp"}
     terms |= {"epsilon": 10.0, "delta": 1e-5, "limited": True, "spent": 1.25, "left": 0.0}
     assert {key: client[key] for key in terms} == terms
-    assert client["runs"][1] == {"run": "two", "releases": 2, "wasted": 1, "spent": 0.75, "trust": ["local"]}
+    run = {"run": "two", "releases": 2, "wasted": 1, "spent": 0.75, "trust": ["local"], "contracts": []}
+    assert client["runs"][1] == run
     assert client["uncovered"] == [BESIDE.format(unit="record"), *UNCOVERED]
     assert (record["unit"], record["account"]) == ("record", "rdp-4")
     assert record["epsilon_so_far"] < 10
@@ -82,6 +84,15 @@ def test_an_unspent_budget_has_no_ledger(tmp_path: Path, monkeypatch: pytest.Mon
     assert output("--data", tmp_path / "new.csv", "--state", tmp_path) == "no privacy budget was spent here\n"
     assert json.loads(output("--state", tmp_path, "--json")) == []
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"], "the command writes no file"
+
+
+def test_a_run_has_the_terms_of_its_releases(tmp_path: Path) -> None:
+    ledger = open_ledger("demo:0-3", tmp_path, fingerprint("demo:0-3", (0, 1), 0), "client", Pure(), UNBOUNDED, 1e-5)
+    for number, contract in ((1, "a" * 64), (2, "b" * 64)):
+        terms = replace(ledger.terms(Laplace(0.5, 1.0)), contract=contract)
+        ledger.release(Slot("run", number), terms, lambda: b"noise")
+    text = output("--data", "demo:0-3", "--state", tmp_path)
+    assert f"run run: 1 in 2 releases, terms {'a' * 16}, {'b' * 16}\n" in text
 
 
 def test_without_a_limit_there_is_no_guarantee(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def refusal(folder: Path, text: str, *words: str, task: str = "ratings") -> str:
         (
             "USER,ITEM,RATING\nann,tea,4\nbob,rum,N/A\n",
             "line 3, column 'RATING': 'N/A' stands for a missing value (1 of 2 cells); "
-            "give every row a user, an item and a rating, or leave it out",
+            "give every row a user, an item and a rating, or leave it out, or say --drop-empty RATING",
         ),
         (
             "usr,item,rating\nann,tea,4\n",
@@ -87,7 +87,7 @@ def test_a_newcomers_file_is_refused_with_what_to_do(text: str, said: str, tmp_p
         (
             "user,item,rating\nann,tea,4\nbob,tea,3\nann,tea,5\n",
             (),
-            "  1 rating replaced by a later one of the same person and product; the first: line 4",
+            "  1 rating replaced by a later one of the same person and product; the first: line 2",
         ),
         ("user,item,rating,date\nann,tea,4,2024-01-01\n", (), "1 rater, 1 item; 2024-01-01 to 2024-01-01"),
         (

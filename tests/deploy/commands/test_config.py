@@ -53,7 +53,7 @@ def test_an_option_is_explained_with_its_bounds_and_how_to_set_it() -> None:
         ("lam", "unknown option 'lam'; did you mean 'algorithm.fedrule.lam'?"),
         ("explian", "unknown option 'explian'; did you mean 'explain'?"),
         ("xyzzy", "unknown option 'xyzzy'; list all with fedloom config --list"),
-        ("explain privacy", "'privacy' is a section of 13 options; list them with fedloom config list privacy"),
+        ("explain privacy", "'privacy' is a section of 14 options; list them with fedloom config list privacy"),
     ],
 )
 def test_mistakes_are_answered_with_the_nearest_key(words: str, fault: str) -> None:

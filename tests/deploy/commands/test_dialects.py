@@ -57,6 +57,10 @@ def test_options_and_dialects_are_equivalent() -> None:
 def test_training_and_queries_read_the_owner_s_table(table: Path) -> None:
     invoke("simulate", "--task", "ratings", "--data", table, *WORDS, "--rounds", "1", "--run-id", "one")
     assert "gin" in invoke("recommend", "--run", "one", "--data", table, *WORDS, "--user", "bob")
+    assert "gin" in invoke("recommend", "--run", "one", "--data", table, "--user", "bob"), (
+        "the run remembers the options"
+    )
+    assert "gin" in invoke("recommend", "--run", "one", "--user", "bob"), "and the data"
     part = read_all("ratings", str(table), dialect=DIALECT)
     assert {rater.name: rater.ratings.tolist() for rater in part.units} == {"ann": [4.5, 1.25], "bob": [2], "cyd": [3]}
 
@@ -109,7 +113,7 @@ def test_a_node_s_configuration_has_the_dialect_too(table: Path) -> None:
             "--column usr=…: no such column; the task reads user, item, rating, timestamp, split",
         ),
         (("--decimal", "dot"), "--decimal 'dot': write one of auto, point, comma"),
-        (("--dates", "ymd"), "--dates 'ymd': write one of auto, iso, unix, excel, dmy, mdy"),
+        (("--dates", "dym"), "--dates 'dym': write one of auto, iso, unix, excel, dmy, mdy, ymd, order"),
     ],
 )
 def test_invalid_dialects_are_refused(table: Path, words: tuple[str, ...], message: str) -> None:

@@ -17,7 +17,7 @@ from deploy.cli.app import app
 from deploy.federation.status import FILE, store_order
 from deploy.keys.certificates import make_authority
 from deploy.keys.invitation import Invitation, read_invitation
-from deploy.keys.nodes import list_nodes, load_public_key
+from deploy.keys.nodes import TOKENS, list_nodes, load_public_key
 from tests.support.invitations import make_toy_invitation, write_changed
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -56,13 +56,25 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
 
 @pytest.mark.usefixtures("certificate")
 class TestInvite:
+    def test_a_vocabulary_that_clients_find_is_named(self) -> None:
+        store_order(HOME, parse({"task": "sessions", "catalogue": "federated"}), 19_701)
+        result = command("invite")
+        assert "each sends names in its data, if its policy has allow-names" in result.stderr
+        assert read_invitation(Path("train.example.org.fedloom")).catalogue == {}
+        refused = refusal("invite", "--task", "traffic", "--catalogue", "federated", "--out", "other.fedloom")
+        assert refused.startswith("catalogue=federated does not apply to the variables of task 'traffic'")
+
     def test_an_invitation_describes_the_stored_run_of_the_server(self) -> None:
         store_order(HOME, parse({"task": "sessions", "rounds": 7, "privacy.unit": "client"}), 19_701)
         done = command("invite", "--contact", "ops@example.org", "--json")
         assert done.exit_code == 0, done.exception
         invitation = read_invitation(Path("train.example.org.fedloom"))
-        assert (invitation.server, invitation.task, invitation.rounds) == ("train.example.org:19701", "sessions", 7)
-        assert (invitation.privacy.unit, invitation.privacy.epsilon) == ("client", 10.0)
+        assert (invitation.server, invitation.task, invitation.terms.rounds) == (
+            "train.example.org:19701",
+            "sessions",
+            7,
+        )
+        assert (invitation.terms.unit, invitation.terms.epsilon) == ("client", 10.0)
         assert invitation.ca_pem == (HOME / "ca.pem").read_text()
         assert json.loads(done.stdout)["code"] == invitation.code
         assert f"check code  {invitation.code}" in done.stderr
@@ -78,11 +90,48 @@ class TestInvite:
             "10.0.0.7",
             ["tea", "milk"],
         )
-        assert str(invitation.privacy).startswith("noise on everything that a client sends: ε = 2")
+        assert invitation.terms.rows()["privacy"].startswith("noise on everything that a client sends: ε = 2")
+
+    def test_promised_helpers_are_terms_by_their_keys(self) -> None:
+        keys = ["SHA256:" + letter * 43 for letter in "ba"]
+        promised = [word for key in keys for word in ("--helper", key)]
+        done = command("invite", "--task", "rules", "--method", "fedavg", *promised)
+        assert done.exit_code == 0, done.exception
+        terms = read_invitation(Path("train.example.org.fedloom")).terms
+        assert (terms.trust, terms.helpers, terms.plaintext) == (("helpers",), tuple(sorted(keys)), ())
+        assert terms.min_sum == 5
+        assert "SHA256:aaaa" in done.stderr
+        wrong = refusal("invite", "--task", "rules", "--method", "fedavg", "--helper", "works-council", "--out", "x")
+        assert "invalid invitation: 'helpers.0' String should match pattern" in wrong
 
     def test_the_file_can_be_piped(self) -> None:
         done = command("invite", "--task", "rules", "--out", "-")
         assert Invitation.model_validate_json(done.stdout).task == "rules"
+
+    def test_each_named_client_has_an_invitation_that_admits_it(self, joined: list[Server]) -> None:
+        words = ("--task", "rules", "--client", "ann", "--client", "bob", "--home", str(HOME))
+        done = command("invite", *words, "--json")
+        assert done.exit_code == 0, done.exception
+        files = {name: f"train.example.org-{name}.fedloom" for name in ("ann", "bob")}
+        assert json.loads(done.stdout)["files"] == files
+        ann, bob = (read_invitation(Path(file)) for file in files.values())
+        assert (ann.client, ann.code, ann.server) == ("ann", bob.code, bob.server)
+        assert ann.token != bob.token
+        stored = (NODES / TOKENS).read_text()
+        assert all(name in stored for name in files)
+        assert ann.token not in stored + done.stderr + done.stdout
+        for refused in (("--client", "ann"), ("--client", "../x"), ("--client", "a", "--client", "b", "--out", "x")):
+            refusal("invite", "--task", "rules", *refused)
+        assert (NODES / TOKENS).read_text() == stored
+
+        join = ("join", "--invite", files["bob"], "--data", "demo:0-3", "--state-dir", "state")
+        assert "remove --name carl" in refusal(*join, "--name", "carl")
+        at_client = command(*join, "--code", bob.code)
+        assert at_client.exit_code == 0, at_client.exception
+        assert "fedloom nodes add" not in at_client.stderr
+        assert bob.token not in at_client.stderr
+        [server] = joined
+        assert (server.name, server.token, server.key_file) == ("bob", bob.token, Path("state/node.key"))
 
     @pytest.mark.parametrize(
         ("words", "reason"),

@@ -89,7 +89,7 @@ def test_adaptation_sends_nothing_and_needs_no_noise(here: Path) -> None:
 @pytest.mark.parametrize("task", ["rules", "ratings", "sessions"])
 def test_a_client_that_joins_after_the_solution_answers_by_it_at_once(task: str, here: Path) -> None:
     flat: dict[str, Scalar] = {"method": "ridge", "task": task, "run-id": "shops", "federation.min-clients": 1}
-    simulate(parse(flat), read_all(task, "demo:0-12"), here / "runs")
+    simulate(parse(flat), read_all(task, "demo:0-200" if task == "rules" else "demo:0-12"), here / "runs")
     joined = adapt("demo:20-28", "--name", "newcomer")
     assert joined.exit_code == 0, joined.exception
     assert "nothing was sent" in joined.stderr

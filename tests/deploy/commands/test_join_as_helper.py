@@ -9,10 +9,11 @@ from typer.testing import CliRunner
 from client.secure.helper.app import Respond
 from common.errors import ConfigError
 from common.node_names import fingerprint
-from common.secure.cards import HelperCard
+from common.secure.cards import NodeCard
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, HELPER, HelperReply, HelperRequest
 from deploy.cli.app import app
+from deploy.keys.certificates import make_authority
 from deploy.keys.nodes import load_private_key, make_node_key
 from tests.support.toys import instruction
 
@@ -35,7 +36,7 @@ def cards(monkeypatch: pytest.MonkeyPatch, policy: str) -> list[str]:
     monkeypatch.setattr("client.node.resident.run_resident", resident)
     monkeypatch.setattr("client.node.resident.leave_on_signals", lambda stop: None)
     make_node_key(Path("node.key"))
-    Path("ca.pem").write_text("certificate")
+    make_authority(Path())
     done = CliRunner().invoke(app, [*OPTIONS, "--ca", "ca.pem", "--key", "node.key", "--name", "ann"])
     assert done.exit_code == 0, done.exception
     return found
@@ -43,7 +44,7 @@ def cards(monkeypatch: pytest.MonkeyPatch, policy: str) -> list[str]:
 
 def test_a_helping_client_sends_a_card_signed_by_its_node_key(monkeypatch: pytest.MonkeyPatch) -> None:
     [text] = cards(monkeypatch, "serve-as-helper = true\n")
-    card = HelperCard.from_json(text)
+    card = NodeCard.from_json(text)
     assert (card.name, card.run, card.serves) == ("ann-helper", "toy", "also")
     assert card.fingerprint == fingerprint(load_private_key(Path("node.key")).public_key())
     assert Path("state/ann/helper/helper.sqlite").exists()

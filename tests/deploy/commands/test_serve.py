@@ -9,11 +9,12 @@ from deploy.cli.options import RunRequest
 from deploy.commands.serve import start_or_continue
 from tests.support.run_folders import MakeRun
 
+HOME = Path("home")
 REQUEST = RunRequest(run_id="r1", rounds=3, seed=5)
 
 
 def test_a_run_that_does_not_exist_is_started(here: Path) -> None:
-    assert start_or_continue(REQUEST) == REQUEST
+    assert start_or_continue(REQUEST, HOME) == REQUEST
 
 
 def test_an_unfinished_run_is_continued(
@@ -21,15 +22,17 @@ def test_an_unfinished_run_is_continued(
 ) -> None:
     folder = fake_run("r1")
     monkeypatch.setenv("FEDLOOM_RUNS", str(folder.parent))
-    assert start_or_continue(RunRequest(run_id="r1")) is None
+    (HOME / "app").mkdir(parents=True)  # as a kill just after the last round leaves it
+    assert start_or_continue(RunRequest(run_id="r1"), HOME) is None
+    assert not (HOME / "app").exists()
     assert "run 'r1' is finished" in capfd.readouterr().err
-    more = start_or_continue(RunRequest(run_id="r1", rounds=10_000))
+    more = start_or_continue(RunRequest(run_id="r1", rounds=10_000), HOME)
     assert more == RunRequest(resume="r1", rounds=10_000)
     (folder / "result.json").unlink()
-    assert start_or_continue(RunRequest(run_id="r1")) == RunRequest(resume="r1")
+    assert start_or_continue(RunRequest(run_id="r1"), HOME) == RunRequest(resume="r1")
 
 
 @pytest.mark.parametrize("request_", [RunRequest(), RunRequest(run_id="r1", resume="r1")])
 def test_a_name_is_needed(here: Path, request_: RunRequest) -> None:
     with pytest.raises(ConfigError, match="--resume-if-there needs --run-id NAME, and no --resume"):
-        start_or_continue(request_)
+        start_or_continue(request_, HOME)

@@ -38,9 +38,10 @@ def test_what_is_counted_is_what_training_reads(task: str, tmp_path: Path) -> No
     path = str(write(tmp_path, "a.csv", *TABLES[task]))
     report, dataset = check_data(task, path), read_all(task, path)
     assert report.units == len(dataset.units)
-    assert report.rows == len(TABLES[task][1])
+    assert report.reading is not None
+    assert report.reading.rows == len(TABLES[task][1])
     assert report.vocabulary == dataset.vocabulary.to_json()
-    assert not any(dropped.repeats(note) for dropped in report.dropped for note in report.notes)
+    assert not any(str(one) in report.notes for one in report.reading.dropped)
 
 
 def test_clients_of_a_folder_with_as_many_tables_own_a_table_each(tmp_path: Path) -> None:

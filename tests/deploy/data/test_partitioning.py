@@ -4,10 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from pyarrow import csv
 
 from common.errors import DataError, LedgerError, RefusedError
-from deploy.data.partitions import PARTITIONS, partition_ledgers
+from deploy.cli.options import DataRequest
+from deploy.data.partitions import PARTITIONS, partition_ledgers, remember_source, remembered
 from deploy.data.sources import partition_source
+from deploy.federation.runs import Command, Origin, origin_to_json
+from fedloom.arguments import stored
 from tests.support.partitions import (
     EPSILON,
     EXHAUSTED,
@@ -108,3 +112,32 @@ def test_tables_of_clients_stay_in_their_folder() -> None:
     with pytest.raises(RefusedError, match=EXHAUSTED):
         spend(partition_for("two", "tables")[0], "two")
     assert partition_ledgers(PARTITIONS.resolve(), "tables") == [folder.resolve() / ".a.csv.fedloom-ledger"]
+
+
+def test_an_equal_table_in_memory_finds_the_spent_budget() -> None:
+    table = csv.read_csv("my.csv")
+    for run, left in (("one", EPSILON), ("two", 0.0)):
+        with stored(table.slice(0), trains=True) as data:
+            specs = partition_for(run, data)
+        for spec in specs:
+            if left:
+                assert spend(spec, run) == pytest.approx(left)
+            else:
+                with pytest.raises(RefusedError, match=EXHAUSTED):
+                    spend(spec, run)
+
+
+@pytest.mark.parametrize(
+    ("command", "task", "is_found"), [("serve", "ratings", True), ("up", "ratings", False), ("submit", "rules", False)]
+)
+def test_a_joined_client_need_not_repeat_its_data(command: Command, task: str, is_found: bool, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "origin.json").write_bytes(origin_to_json(Origin(command, "", 2)))
+    shop = DataRequest(str(tmp_path / "shop.csv"), columns=["user=Kunde"], decimal="comma")
+    remember_source(tmp_path / "state" / "shop", shop, "ratings")
+    for given in (DataRequest(), DataRequest(shop.data)):
+        found = remembered(given, tmp_path / "run", task, tmp_path / "state")
+        expected = shop if is_found else given
+        assert (found.data, found.dialect) == (expected.data, expected.dialect)
+    other = DataRequest("other.csv")
+    assert remembered(other, tmp_path / "run", task, tmp_path / "state") == other

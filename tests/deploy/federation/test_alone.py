@@ -127,11 +127,11 @@ def test_ctrl_c_ends_the_comparison_and_keeps_the_result(
     assert "alone; Ctrl-C ends this, --no-alone omits it" in capsys.readouterr().err
 
 
-def test_clients_alone_train_as_in_the_run_without_sums_of_others() -> None:
-    run = config("rules", **{"tasks.rules.count-offset": True, "training.lr": 0.07, "federation.stop": 4})
+def test_clients_alone_train_as_in_the_run() -> None:
+    run = config("rules", **{"training.lr": 0.07, "federation.stop": 4})
     chosen = configure_alone(run, 7)
     assert (chosen.method, chosen.rounds, chosen.seed) == ("local", 7, run.seed)
-    assert (chosen.method_options.lr, chosen.task_options.count_offset, chosen.federation.stop) == (0.07, False, 0)
+    assert (chosen.method_options.lr, chosen.federation.stop) == (0.07, 0)
     assert chosen.task_options.validation_share == run.task_options.validation_share == 0.3
 
 

@@ -47,7 +47,6 @@ def test_clients_own_noise_trains_the_network(task: str) -> None:
     for request in (RunRequest(task=task, epsilon=8.0), RunRequest(task=task, epsilon=8.0, helpers=0)):
         config = resolve(request, {}, helpers=request.helpers is not None)
         assert config.method == TASKS[task].network["method"]
-        assert not config.task_options.count_offset or config.task_options.count_offset == "auto"
     assert resolve(RunRequest(task=task, epsilon=8.0, helpers=2), {}).method == "ridge"
 
 

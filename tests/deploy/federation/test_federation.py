@@ -34,9 +34,9 @@ def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
     before = files.server.read_bytes()
     make_server_certificate(tmp_path, overwrite=True)
     assert files.server.read_bytes() != before
-    assert names_of(files) == ("localhost", "127.0.0.1", "::1", "a.example")
+    assert names_of(files.server) == ("localhost", "127.0.0.1", "::1", "a.example")
     make_server_certificate(tmp_path, ["b.example"], overwrite=True)
-    assert "a.example" not in names_of(files)
+    assert "a.example" not in names_of(files.server)
 
 
 def test_an_invalid_host_name_is_refused(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_owner_s_policy_is_kept_over_a_pause(here: Path, monkeypatch: pytest
     calls: list[tuple[str, float]] = []
 
     def start(*arguments: Any) -> Path:
-        *_, policy, patience = arguments
+        *_, policy, patience, _ = arguments
         calls.append((policy.read_text() if policy else "", patience))
         return here / "key.pub"
 

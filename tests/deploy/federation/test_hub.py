@@ -11,14 +11,18 @@ from client.owner.journal import ConnectionEntry, RequestJournal
 from client.session import Session
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes, write_homes
+from common.config.parse import parse
+from common.contract import terms_of
 from common.errors import ConfigError
 from common.tasks.rules.vocabulary import demo_catalogue
 from deploy.cli.app import app
 from deploy.cli.options import CLIENTS_FILE as FILE
-from deploy.cli.options import ClientRequest, DataRequest, PolicyRequest
+from deploy.cli.options import ClientRequest, DataRequest, PolicyRequest, ServerRequest
 from deploy.federation.hub import HubRequest, open_sessions, read_clients, read_hosted
 
 pytestmark = pytest.mark.usefixtures("here")
+
+AT = ServerRequest(server="localhost:1", insecure=True)
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ def request(data: str, clients: int | None = None, **limits: Any) -> HubRequest:
 
 
 def opened(of: HubRequest) -> dict[str, Session]:
-    return open_sessions("hub", of, read_hosted(of))
+    return open_sessions(AT, "hub", of, read_hosted(of))
 
 
 def test_a_folder_names_clients_with_their_policies(wards: Path) -> None:
@@ -51,6 +55,19 @@ def test_a_folder_names_clients_with_their_policies(wards: Path) -> None:
     assert [session.client for session in sessions.values()] == [*sessions]
     assert [s.policy.max_local_steps for s in sessions.values()] == [2, 0]
     assert [s.policy.require_noise for s in sessions.values()] == [False, True]
+
+
+def test_each_client_has_its_own_contract_and_the_operator_sees_each_policy_once(
+    wards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = opened(request(str(wards))).values()
+    assert capsys.readouterr().err.count("at most, the policy allows a server:") == 2
+    config = parse({"task": "rules", "rounds": 2})
+    one.consent.check(terms_of(config))
+    one.consent.settle()
+    assert (one.consent.contract, other.consent.contract) == (terms_of(config), None)
+    opened(request(str(wards), methods=["fedavg"], epsilon=1.0))
+    assert capsys.readouterr().err.count("at most, the policy allows a server:") == 1
 
 
 def test_limits_of_the_command_hold_for_each_client(wards: Path) -> None:

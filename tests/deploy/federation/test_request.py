@@ -21,20 +21,10 @@ def config_of(
 def test_the_network_of_markets_has_its_options_where_its_method_is_named() -> None:
     config = config_of()
     assert (config.method, config.model, config.rounds) == ("fedavg", "default", 20)
-    assert config.task_options.count_offset
-    assert (config.task_options.count_privacy.unit, config.task_options.count_privacy.epsilon) == ("record", 8.0)
-    assert config_of(sets=["tasks.markets.count-epsilon=2.0"]).task_options.count_privacy.epsilon == 2.0
-
-
-def test_a_run_with_noise_sends_no_counts() -> None:
-    config = config_of(epsilon=4.0)
-    assert config.privacy.unit == "client"
-    assert not config.task_options.count_offset
 
 
 def test_another_method_has_none_of_the_network_s_options() -> None:
-    assert not config_of("pfgnn").task_options.count_offset
-    assert config_of("pfgnn").method == "pfgnn"
+    assert config_of("pfgnn").rounds == RunConfig.model_fields["rounds"].default
 
 
 @pytest.mark.parametrize(

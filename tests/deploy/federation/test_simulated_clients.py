@@ -126,7 +126,6 @@ def test_the_vocabulary_of_a_simulation_is_found_by_its_clients(here: Path) -> N
     ("words", "reason"),
     [
         (["simulate"], "does not apply to demo data"),
-        (["preview", "--data", "shop.csv"], "found by the clients of a run; give a file here"),
         (["simulate", "--task", "traffic"], "does not apply to the variables of task 'traffic'"),
     ],
 )

@@ -30,6 +30,20 @@ def test_a_written_invitation_is_read_with_the_same_check_code(invitation: Invit
     assert "PRIVATE KEY" not in (tmp_path / "one.fedloom").read_text()
 
 
+def test_a_clients_invitation_has_the_code_of_all_and_is_closed_to_others(
+    invitation: Invitation, tmp_path: Path
+) -> None:
+    for_client = invitation.model_copy(update={"client": "shop-3", "token": "secret"})
+    for_client.write(tmp_path / "one.fedloom")
+    invitation.write(tmp_path / "all.fedloom")
+    assert (tmp_path / "one.fedloom").stat().st_mode & 0o077 == 0
+    assert read_invitation(tmp_path / "one.fedloom") == for_client
+    assert for_client.code == invitation.code
+    assert "  admits      client 'shop-3', once" in for_client.lines()
+    assert "secret" not in repr(for_client)
+    assert "token" not in (tmp_path / "all.fedloom").read_text()
+
+
 def test_form_and_order_of_the_file_do_not_change_the_code(invitation: Invitation, tmp_path: Path) -> None:
     values = json.loads(invitation.to_json())
     (tmp_path / "two.fedloom").write_text(json.dumps(dict(reversed(values.items())), indent=7))
@@ -42,6 +56,8 @@ def test_form_and_order_of_the_file_do_not_change_the_code(invitation: Invitatio
         ("name", "x"),
         ("server", "evil.example.org:9092"),
         ("rounds", 4),
+        ("min_sum", 2),
+        ("plaintext", []),
         ("contact", ""),
         ("made", "2026-11-23T01:02:04Z"),
     ],
@@ -62,14 +78,21 @@ def test_a_code_is_compared_without_case_and_separators(invitation: Invitation) 
     ("changes", "reason"),
     [
         ({"extra": 1}, "'extra' Extra inputs"),
-        ({"fedloom_invite": 2}, "'fedloom_invite'"),
-        ({"task": None}, "'task' Field required"),
-        ({"task": "no-such-task"}, "no-such-task"),
-        ({"task": "../rules"}, "'task'"),
-        ({"method": "x\ny"}, "'method'"),
-        ({"rounds": 0}, "'rounds'"),
-        ({"rounds": "many"}, "'rounds'"),
+        ({"fedloom_invite": 4}, "newer fedloom (format 4; this one reads up to 3)"),
+        ({"fedloom_invite": 1}, "an invitation of version 1, which lacks the terms of the run; ask the server's owner"),
+        ({"tasks": None}, "'terms.tasks' Field required"),
+        ({"tasks": ["no-such-task"]}, "no-such-task"),
+        ({"tasks": ["../rules"]}, "'terms.tasks.0'"),
+        ({"tasks": ["rules", "sessions"]}, "'terms' are not those of one run"),
+        ({"methods": ["x\ny"]}, "'terms.methods.0'"),
+        ({"rounds": 0}, "'terms.rounds'"),
+        ({"rounds": None}, "'terms' are not those of one run"),
+        ({"rounds": "many"}, "'terms.rounds'"),
+        ({"unit": "client"}, "'terms' have noise without a limit"),
+        ({"helpers": ["SHA256:short"]}, "'terms.helpers.0'"),
         ({"name": "a\x1b[31mb"}, "control characters"),
+        ({"client": "../shop"}, "'client' String should match pattern"),
+        ({"token": "a\x1bb"}, "'token' holds control characters"),
         ({"contact": "a\u202eb"}, "control characters"),
         ({"contact": "x" * 201}, "'contact'"),
         ({"server": "https://train.example.org:9092"}, "without a scheme"),
@@ -83,8 +106,8 @@ def test_a_code_is_compared_without_case_and_separators(invitation: Invitation) 
         ({"server": f"{'a.' * 200}b:1"}, "HOST:PORT"),
         ({"ca_pem": ""}, "exactly one certificate"),
         ({"ca_pem": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}, "PEM text"),
-        ({"privacy": {"unit": "none", "epsilon": 1e999}}, "'privacy.epsilon'"),
-        ({"privacy": {"unit": "everything"}}, "'privacy.unit'"),
+        ({"epsilon": 1e999}, "'terms.epsilon'"),
+        ({"unit": "everything"}, "'terms.unit'"),
         ({"made": "2026-11-23T01:02:03"}, "'made'"),
         ({"made": "yesterday"}, "'made'"),
         ({"catalogue": []}, "'catalogue'"),

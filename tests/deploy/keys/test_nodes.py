@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.errors import ConfigError
 from common.node_names import FILE, default_name, fingerprint, from_word, openssh_line, read_names, to_word
-from deploy.keys.nodes import MANY, MANY_DIRECT, add_key, advice_on_many, list_nodes, read_key, revoke_key, rotate_key
+from deploy.keys.nodes import add_key, list_nodes, read_key, revoke_key, rotate_key
 
 
 def new_key(curve: ec.EllipticCurve | None = None) -> ec.EllipticCurvePublicKey:
@@ -141,17 +141,6 @@ def test_a_damaged_file_of_names_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_bytes(text.replace("MARK", mark).encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigError, match=FILE):
         read_names(tmp_path)
-
-
-def test_many_nodes_of_one_client_each_are_told_of_hubs(tmp_path: Path) -> None:
-    for k in range(MANY - 1):
-        add_key(tmp_path, new_key(), f"c{k}")
-    add_key(tmp_path, new_key(), "ward", clients=100)
-    assert advice_on_many(tmp_path) == ""
-    add_key(tmp_path, new_key(), "last")
-    assert advice_on_many(tmp_path) == MANY_DIRECT
-    revoke_key(tmp_path, "last")
-    assert advice_on_many(tmp_path) == ""
 
 
 def test_a_hub_is_registered_with_a_number_of_clients(tmp_path: Path) -> None:

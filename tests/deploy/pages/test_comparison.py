@@ -1,42 +1,35 @@
-"""Comparison of runs: the best value is marked if runs are comparable."""
+"""Comparison of runs: a value is marked if it is clearly the best of comparable runs."""
 
 from pathlib import Path
 from typing import Any
 
-from deploy.pages.view import RunRecord, compare_runs
-from server.record.events import RoundEvent
-from server.record.folder import RunDirectory
+import pytest
+
+from deploy.pages import view
+from tests.support.run_folders import make_forecasts, make_run
 
 
-def run(task: str, **metrics: float) -> RunRecord:
-    event = RoundEvent(
-        round=1, rounds=9, loss=0.5, metrics=metrics, seconds=1, answered=1, asked=1, bytes_down=0, bytes_up=0
-    )
-    return RunRecord(RunDirectory(Path(), "r"), {"task": task}, (event,), "unfinished", "", None, None)
-
-
-def best(rows: list[dict[str, Any]]) -> dict[str, list[int]]:
+def best(*folders: Path) -> dict[str, list[int]]:
     """Return metric -> runs marked as the best."""
+    rows: list[dict[str, Any]] = view.compare_runs([view.read(folder) for folder in folders])
     return {row["label"]: [k for k, cell in enumerate(row["cells"]) if cell["best"]] for row in rows}
 
 
-def test_the_best_of_a_task_s_runs_is_marked() -> None:
-    marked = best(compare_runs([run("rules", auc=0.9, mr0=3.0), run("rules", auc=0.8, mr0=2.0)]))
-    assert (marked["AUC"], marked["Mean rank"]) == ([0], [1])
+@pytest.mark.parametrize(("clients", "limit", "marked"), [(6, 0.9, [0]), (6, 0.985, []), (4, 0.9, [])])
+def test_a_best_value_is_marked_if_the_difference_of_enough_clients_is_clear(
+    clients: int, limit: float, marked: list[int], tmp_path: Path
+) -> None:
+    first = make_run(tmp_path, "a", clients=clients)
+    second = make_run(tmp_path, "b", clients=clients, limit=limit, seed=1)
+    assert best(first, second)["AUC"] == marked
 
 
-def test_runs_of_different_tasks_are_not_compared() -> None:
-    marked = best(compare_runs([run("rules", hr20=0.9), run("sessions", hr20=0.5), run("sessions", hr20=0.4)]))
-    assert marked["Hit rate @20"] == [1]
-    assert best(compare_runs([run("rules", hr20=0.9), run("sessions", hr20=0.5)]))["Hit rate @20"] == []
-
-
-def test_single_and_equal_values_are_not_marked() -> None:
-    marked = best(compare_runs([run("rules", auc=0.9, mr0=1.0), run("rules", mr0=1.0), run("rules", auc=float("nan"))]))
-    assert (marked["AUC"], marked["Mean rank"]) == ([], [])
-
-
-def test_baselines_are_not_marked() -> None:
-    baselines = ("profile_mse", "rmse_half", "rmse_prior_mean", "walk_mrr20", "truth_rho_trace")
-    marked = best(compare_runs([run("x", **dict.fromkeys(baselines, 0.1)), run("x", **dict.fromkeys(baselines, 0.2))]))
-    assert not any(marked.values())
+def test_runs_of_another_task_unfinished_ones_and_baselines_have_no_part_in_it(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path, name, clients=6, limit=limit) for name, limit in (("a", 0.9), ("b", 0.985))]
+    found = best(*runs, make_forecasts(tmp_path, "c"), make_run(tmp_path, "d", clients=6, status="running"))
+    assert found["AUC"] == [1]
+    assert not found[view.measure("profile_mse").label]
+    for run in runs:
+        result = run / "result.json"
+        result.write_text(result.read_text("utf-8").replace('"auc"', '"hr20_history"'), "utf-8")
+    assert not best(*runs)[view.measure("hr20_history").label]

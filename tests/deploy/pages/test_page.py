@@ -85,7 +85,11 @@ def test_the_page_has_no_external_resources(page: str) -> None:
 
 def test_several_runs_are_compared(fake_run: MakeRun, tmp_path: Path) -> None:
     page = html(
-        [fake_run("a", rounds=5), fake_run("b", method="fedavg", rounds=5, limit=0.9), fake_run("c", status="running")],
+        [
+            fake_run("a", rounds=5, clients=6),
+            fake_run("b", method="fedavg", rounds=5, limit=0.9, clients=6),
+            fake_run("c", status="running"),
+        ],
         tmp_path,
     )
     outline = Outline(page)

@@ -21,6 +21,8 @@ ROUND = RoundEvent(
     asked=4,
     bytes_down=412_000,
     bytes_up=410_000,
+    selection=0.2,
+    median_loss=0.25,  # numbers, for NaN equals no NaN
 )
 FINISH = Finish(status="completed")
 LINE = "round  12/100 · train loss 0.213  auc 0.984  mr 3.10  hr@20 0.210   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
@@ -190,3 +192,11 @@ def test_a_wait_counts_refusals_by_their_reasons() -> None:
 def test_a_refusal_is_a_line_with_its_remedy() -> None:
     text, _ = plain([Refusal(client="ann\x1b[2J", reason=f"{'an older copy ' * 20}; restore it\x07")])
     assert text == f"refused ann�: {'an older copy ' * 20}; restore it�\n"
+
+
+def test_a_reason_that_many_clients_share_is_said_once_with_their_number() -> None:
+    refused = [Refusal(client=f"c{k}", reason="no" if k else "never") for k in range(600)]
+    text, _ = plain([*refused, START, ROUND])
+    assert text.splitlines()[:3] == ["refused c0: never", "refused c1: no", "refused for the reason of c1: 598 more"]
+    event = RoundEvent(**vars(ROUND) | {"refused": {f"c{k}": "loss is NaN" for k in range(600)}})
+    assert f"({', '.join(f'c{k}' for k in range(8))} and 592 more: loss is NaN)" in round_line(event).plain

@@ -83,3 +83,6 @@ def test_absences_are_listed_as_ranges() -> None:
     gone = [round_(n, missing=["c3"] if n in (2, 3, 4, 7) else []) for n in range(1, 9)]
     refused = round_(9, refused={"c1": "loss is NaN"}, loss=math.nan)
     assert absences((*gone, refused)) == [("c3", "did not answer", "2–4, 7"), ("c1", "loss is NaN", "9")]
+    many = round_(9, refused={f"c{k}": "loss is NaN" for k in range(600)}, loss=math.nan)
+    [(names, why, rounds)] = absences((many,))
+    assert (names[-12:], why, rounds) == ("and 592 more", "loss is NaN", "9")

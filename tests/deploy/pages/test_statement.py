@@ -70,10 +70,6 @@ def test_metrics_of_own_clients_count_where_none_were_sent() -> None:
     assert noise_cost(replace(RESULT, metrics={}, local=METRICS)) == noise_cost(RESULT)
 
 
-def test_noise_on_counts_alone_has_a_cost() -> None:
-    assert noise_cost(replace(RESULT, privacy=replace(EXACT, counts="noise of each helper")))
-
-
 @pytest.mark.parametrize(
     "result",
     [replace(RESULT, privacy=EXACT), replace(RESULT, floor_value=None), replace(RESULT, metrics={})],

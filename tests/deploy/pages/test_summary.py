@@ -41,11 +41,12 @@ def test_plain_lines() -> None:
         "AUC ↑           0.980            0.990        0.910   0.925  0.940",
         "Mean rank ↓      0.75             0.70            –       –      –",
         "Hit rate @20 ↑  0.400            0.410            –       –      –",
-        "time     12.6 s",
-        "network  412 kB to the clients, 410 kB from them",
-        f"privacy  {describe(RESULT.privacy)[0]}",
-        "model    sha256 0123456789abcdef…",
-        "report   runs/r1/report.html",
+        "time        12.6 s",
+        "network     412 kB to the clients, 410 kB from them",
+        f"privacy     {describe(RESULT.privacy)[0]}",
+        "not covered all",
+        "model       sha256 0123456789abcdef…",
+        "report      runs/r1/report.html",
     ]
 
 
@@ -93,7 +94,7 @@ def test_the_number_of_measuring_clients_is_shown() -> None:
         "client-8": ClientResult(examples=1, metrics={"auc": math.nan}),
     }
     lines = summary_lines(replace(RESULT, clients={**RESULT.clients, **silent}), None)
-    assert "measured by 4 of 6 clients; the rest have no held-out data, share no metrics or are gone" in lines
+    assert "measured    by 4 of 6 clients; the rest have no held-out data, share no metrics or are gone" in lines
     assert not any(line.startswith("measured") for line in summary_lines(RESULT, None))
 
 
@@ -103,8 +104,8 @@ def test_a_failed_run_without_anything() -> None:
     )
     lines = summary_lines(failed, None)
     assert lines[0].endswith("failed · 29/30 rounds · 0 clients")
-    assert lines[1] == "reason   no client came"
-    assert lines[-1].startswith("privacy")
+    assert lines[1] == "reason      no client came"
+    assert lines[-2].startswith("privacy")
 
 
 def test_spread_is_over_the_clients_that_have_the_metric() -> None:
@@ -147,6 +148,8 @@ def test_a_guarantee_has_its_own_lines_and_an_early_end_is_completed() -> None:
         "not covered metrics; tuning",
         "model       sha256 0123456789abcdef…",
     ]
+    short = summary_lines(replace(RESULT, privacy=replace(noisy, uncovered=["metrics: who", "tuning"])), Path("r.html"))
+    assert "not covered metrics; tuning" in short, "the report explains them"
 
 
 def _terminal(result: Result) -> str:

@@ -27,10 +27,10 @@ HOME = {
 
 
 def prefer_own(inputs: Arrays) -> Array:
-    """Return equal logits of every rule, but a higher one of the rule in `HOME`."""
-    n = inputs["x"].shape[1]
-    logits = np.zeros((1, n, n, inputs["offset"].shape[2]), np.float32)
-    logits[..., demo_vocabulary("rules").relations.index("opens → turn on")] = 1
+    """Return equal logits of every rule, all likely, but a higher one of the rule in `HOME`."""
+    n, relations = inputs["x"].shape[1], demo_vocabulary("rules").relations
+    logits = np.full((1, n, n, len(relations)), 5, np.float32)
+    logits[..., relations.index("opens → turn on")] = 6
     return logits
 
 
@@ -54,8 +54,8 @@ def test_rules_that_a_home_has_are_left_out_unless_asked_for(client: AsgiClient)
         [one["what"] for one in client.post("/v1/recommend", json={**HOME, "top": 100, **more}).json()["items"]]
         for more in ({}, {"exclude_seen": False})
     )
-    assert own not in without
-    assert own in having
+    assert not any(rule.startswith(own) for rule in without)
+    assert any(rule.startswith(own) for rule in having)
     assert without
     assert all(rule.startswith("when Contact sensor door") and rule.endswith("Light lamp") for rule in having)
 

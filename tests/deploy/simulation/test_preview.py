@@ -1,6 +1,7 @@
 """Preview of a client: every field of the messages of one real round, without a connection or a trace."""
 
 import json
+import re
 import socket
 import zipfile
 from pathlib import Path
@@ -68,6 +69,22 @@ def test_every_task_shows_what_a_run_without_noise_would_send(task: str) -> None
     assert {field.protection for field in trained.fields if not field.shape} == {"in plaintext"}
     for field in trained.fields:
         assert field.norm_before == field.norm_after
+
+
+def test_names_that_clients_would_send_for_a_vocabulary_are_shown(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('allow-names = "clear"\nallow-counts = "clear"\n')
+    words = ("--data", "demo:0-4", "--task", "sessions", "--catalogue", "federated")
+    found = json.loads(run(*words, "--policy", policy, "--json"))
+    assert (found["failure"], found["refused"]) == ("", [])
+    kinds = [message["kind"] for message in found["messages"]]
+    assert kinds[:4] == ["enrol", "names", "names", "enrol"]
+    hashes, names = (next(f for f in m["fields"] if f["name"] == "part/values") for m in found["messages"][1:3])
+    assert hashes["shape"][0] == names["shape"][0] > 100
+    policy.write_text('allow-names = "never"\nallow-counts = "clear"\n')
+    assert "refused (enrol): the policy does not allow sending names" in run(*words, "--policy", policy)
+    noised = run(*words, "--epsilon", 8, "--set", "privacy.accept-noise=true")
+    assert "hashes of at most 64 names in these data, with noise of helpers for 10% of" in noised
 
 
 @pytest.mark.parametrize("task", list(TASKS))
@@ -175,3 +192,20 @@ def test_an_invitation_names_task_method_privacy_and_vocabulary(tmp_path: Path) 
     assert "noised" in json.dumps(document)
     result = CliRunner().invoke(app, ["preview", "--invite", str(tmp_path / "one.fedloom"), "--task", "rules"])
     assert str(result.exception) == "--task contradicts --invite, which names it; remove one of them"
+
+
+def test_it_begins_with_three_sentences_and_details_follow_on_demand() -> None:
+    words = ("--task", "rules", "--method", "fedrule", "--data", "demo:0-12")
+    text = run(*words)
+    first, second, third, *_ = text.splitlines()
+    [numbers] = re.findall(
+        r"What leaves: a change of the model, ([\d,]+) numbers in each of 30 rounds, and in plaintext", first
+    )
+    assert int(numbers.replace(",", "")) > 1000
+    assert second.startswith("What it may reveal: these values are exact")
+    assert third.startswith("Noise: none")
+    assert "norm before" not in text
+    assert "norm before" in run(*words, "--details")
+    noised = run(*words, "--epsilon", 8, "--set", "privacy.accept-noise=true").splitlines()
+    assert "bounded for each client by ε = 8, a reasonable guarantee" in noised[1]
+    assert noised[2].endswith("hardly anything of one reply is yours.")

@@ -19,7 +19,6 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from deploy.simulation.grid import RARELY, simulate
 from server.record.folder import RunDirectory
-from tests.support.build import learner_of
 from tests.support.sensors import rounds_of
 from tests.support.toys import CATALOGUE, METHODS, toy_dataset, toy_homes
 
@@ -116,14 +115,6 @@ def test_all_files_of_a_run_agree(settings: Settings, tmp_path: Path) -> None:
     assert rounds[-1].metrics == result.metrics
     assert json.loads((folder.path / "result.json").read_text())["model_sha256"] == result.model_sha256
     assert sum(event.bytes_up for event in rounds) == result.bytes_up > 0
-
-
-def test_counts_are_summed_once_and_sent_with_the_model(settings: Settings, tmp_path: Path) -> None:
-    result = simulate(settings(tasks__rules__count_offset=True), toy_dataset(3), tmp_path)
-    model, _ = RunDirectory(tmp_path, "toy").load_model()
-    learners = [learner_of(settings(), CATALOGUE, (home,)) for home in toy_homes(3)]
-    np.testing.assert_array_equal(model["counts"], sum(learner.counts()["counts"] for learner in learners))
-    assert result.status == "completed"
 
 
 def test_a_cohort_is_a_share_of_the_clients(settings: Settings, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""The control port of a SuperLink answers its own user only."""
+"""The control port of a SuperLink answers its own user only; what it takes from Flower is tried before it serves."""
 
+import asyncio
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,14 +23,19 @@ from flwr.proto.control_pb2 import (
     StreamLogsRequest,
 )
 from flwr.proto.runtime_pb2 import AcquireTaskRequest
+from flwr.server.superlink.linkstate.in_memory_linkstate import InMemoryLinkState
 from flwr.supercore.fab import Fab
+from flwr.superlink import extensions
+from flwr.superlink.servicer.fleet import fleet_handlers
+from starlette.middleware import Middleware
 
+from common.errors import RunError
 from common.node_names import to_pem
 from deploy.federation.processes import Processes
 from deploy.keys.certificates import ensure_certificates
 from deploy.keys.nodes import make_node_key
 from deploy.superlink.control import Control
-from deploy.superlink.guarded_superlink import REFUSAL
+from deploy.superlink.guarded_superlink import REFUSAL, OwnUserOnly, UploadLimit, guarded, replace, try_door
 from deploy.superlink.superlink import SuperLinkSettings, free_port, is_healthy, start_superlink
 from studies.harness.noop_federation import APP as NOOP
 
@@ -71,7 +78,11 @@ def test_another_user_can_neither_submit_nor_list_nor_stop_nor_read(superlink: S
         for path in ("/health", "/docs", "/openapi.json", "/control/list-runs", "/runtime/pull-pending-tasks"):
             for headers in ({}, spoofed):
                 assert ask(port, path, OTHER_USER, headers) == f"403 {REFUSAL}\n"
-    assert "refused GET /health of another user or machine" in superlink.log.read_text()
+    assert superlink.log.read_text().count("refused: control call of another user or machine (from 127.0.0.1:") == 1
+    counted = ask(port, "/metrics", 0)
+    assert counted.startswith("200")
+    assert 'fedloom_refused_total{class="control call of another user or machine"} 10' in counted
+    assert ask(port, "/metrics", OTHER_USER).startswith("403")
 
 
 @pytest.mark.system
@@ -108,3 +119,60 @@ def test_flower_s_own_command_still_answers_the_owner(superlink: SuperLinkSettin
     assert superlink.certificates is not None
     control = Control(superlink.control_address, superlink.certificates.ca)
     assert not control.unregister(make_node_key(tmp_path / "node.key"))
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("push_messages", "push_object"):
+        monkeypatch.setattr(fleet_handlers, name, getattr(fleet_handlers, name))
+    UploadLimit(1).install()
+
+
+def test_a_call_that_flower_no_longer_serves_is_named_before_a_superlink_serves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    try_door()
+    monkeypatch.setattr(InMemoryLinkState, "get_task_by_token", None)
+    with pytest.raises(RunError, match="fails at run_of of the door"):
+        try_door()
+
+
+def test_a_part_of_flower_that_is_gone_is_named() -> None:
+    with pytest.raises(RunError, match=r"has no flwr.superlink.extensions.get_guards"):
+        replace(extensions, "get_guards", None)
+
+
+def test_a_superlink_without_its_guard_does_not_serve() -> None:
+    async def start(app: Any) -> None:
+        async with guarded((guard,), app):
+            pass
+
+    app, guard = SimpleNamespace(user_middleware=[]), Middleware(OwnUserOnly)
+    with pytest.raises(RunError, match="takes no guard"):
+        asyncio.run(start(app))
+    app.user_middleware.append(guard)
+    asyncio.run(start(app))
+
+
+def test_flower_s_nodes_reach_the_fleet_api_alone_and_send_so_many_bytes() -> None:
+    def ask_as_stranger(path: str, length: str | None, most: int) -> int:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            status.append(200)
+
+        async def send(event: Any) -> None:
+            status.extend([event["status"]] if "status" in event else [])
+
+        async def receive() -> Any:
+            return {"type": "http.request"}
+
+        status = list[int]()
+        headers = [] if length is None else [(b"content-length", length.encode())]
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "client": None, "server": None}
+        asyncio.run(OwnUserOnly(app, most)(scope, receive, send))
+        return status[0]
+
+    assert ask_as_stranger("/v1/fleet/pull-messages", "9", most=9) == 200
+    assert [ask_as_stranger("/v1/fleet/pull-messages", length, 9) for length in ("10", "-1", "1e0", None)] == [413] * 4
+    assert ask_as_stranger("/v1/fleet/pull-messages", "9", most=0) == 403
+    others = "/v1/fleet", "/v1/fleet/", "/v1/fleet/../control/start-run", "/v1/control/start-run", "//v1/fleet/get-fab"
+    assert [ask_as_stranger(path, "9", 9) for path in others] == [403] * len(others)

@@ -1,4 +1,4 @@
-"""Erasure of ended runs; `tests/contracts/test_fleet_exchange.py` tries it on a SuperLink that serves."""
+"""Erasure of ended runs; `tests/contracts/test_door_exchange.py` tries it on a SuperLink that serves."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor

@@ -14,6 +14,7 @@ from deploy.tasks.spec import Answers
 ROW: dict[str, Any] = {
     "rule": "when Contact sensor door opens, turn on Light hall",
     "score": 0.5,
+    "likely": "likely",
     "why": "",
     "trigger_device": "Contact sensor",
     "trigger_device_id": "binary_sensor.door",
@@ -21,6 +22,9 @@ ROW: dict[str, Any] = {
     "action": "turn on",
     "action_device": "Light",
     "action_device_id": "light.hall",
+    "undoing_state": "",
+    "circumstances": "",
+    "undoing_action": "",
 }
 ANSWERS = Answers("home", "rule", {"rule": ("rule",)}, [ROW])
 

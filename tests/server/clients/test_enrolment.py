@@ -18,13 +18,6 @@ def test_every_online_node_is_invited_once() -> None:
     assert (world.invited, world.naps) == ([11, 12], [])
 
 
-@pytest.mark.parametrize(("nodes", "given", "cap"), [(3, 0.0, 2.0), (64, 0.0, 4.0), (1000, 0.0, 30.0), (64, 7.5, 7.5)])
-def test_nodes_are_told_how_often_to_ask(nodes: int, given: float, cap: float) -> None:
-    world = World({node: yes(f"c{node}") for node in range(nodes)}, poll_cap=given)
-    world.gather(nodes)
-    assert world.poll_caps == [cap] * nodes
-
-
 def test_the_content_of_an_enrolment_is_stored() -> None:
     world = World({11: EnrolReply("ann", "toy:0", 1, 1.5, True), 12: yes("bob")})
     enrolled = world.enrolment.gather(world, 2)
@@ -165,6 +158,15 @@ def test_a_node_that_refused_is_invited_after_a_minute_and_equal_reasons_are_log
     world.answers[12], world.now = yes("bob"), 180.0
     assert world.gather(1) == ["ann", "bob"]
     assert world.enrolment.roster.refused == {}
+
+
+def test_a_reason_that_many_clients_share_is_logged_with_their_number(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(QuorumError, match="; 30 refused: no"):
+        World(dict.fromkeys(range(11, 41), "no")).gather(1)
+    assert [text for text in caplog.messages if text.startswith("node")] == [
+        "node-11 refused: no",
+        "node-20 and 9 other clients refused: no",
+    ]
 
 
 @pytest.mark.parametrize("name", ["", "two words", "a/b", "x" * 65, "\x1b[31m", "<b>"])

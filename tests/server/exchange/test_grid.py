@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from flwr.app import Error, Message
 
-from server.exchange.grid import LOST_CODES, Exchange, PollingGrid, _is_lost
+from server.exchange.grid import LOST_CODES, Exchange, PollingGrid, _is_lost, content_size, limit_to
 from tests.server.fake_grid import LIMITS, Clock, FakeGrid, content, exchange, instruction
 
 NEVER = 1e9
@@ -105,6 +105,16 @@ def test_answers_are_taken_as_they_arrive() -> None:
     polling.send_and_receive([instruction(10 + k) for k in range(3)])
     assert [node for node, _ in taken] == [10, 11, 12]
     assert taken[1][1] < 101 <= taken[2][1]
+
+
+def test_a_reply_beyond_the_limit_of_its_request_is_an_error_before_it_is_taken() -> None:
+    clock, errors = Clock(), list[bool]()
+    polling = PollingGrid(FakeGrid(clock, [0.0, 0.0]), LIMITS, clock=clock, sleep=clock.sleep)
+    size = content_size(content(0))
+    asked = [limit_to(instruction(10), size), limit_to(instruction(11), size - 1)]
+    result = polling.exchange(asked, take=lambda node, reply: errors.append(reply.has_error()))
+    assert result.failed == {11: f"reply of {size} bytes, at most {size - 1} can be needed"}
+    assert errors == [False, True]
 
 
 def test_all_else_is_delegated_to_the_wrapped_grid() -> None:

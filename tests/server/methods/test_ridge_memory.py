@@ -24,7 +24,8 @@ def at(solved: Arrays) -> RoundContext:
 
 def of_triples(number: int) -> Arrays:
     """Return what is known if homes use so many triples."""
-    return {**ease.start(CATALOGUE, False), ease.TRIPLES: np.arange(number)}
+    sizes, triples = ease.sizes(CATALOGUE, False), np.arange(number)
+    return {**sizes, ease.TRIPLES: triples, ease.PAIRS: np.unique(triples // sizes[ease.SIZES][1])}
 
 
 def files(folder: Path, monkeypatch: pytest.MonkeyPatch, free: str, **group: str) -> None:
@@ -42,12 +43,9 @@ def test_a_sum_that_does_not_fit_is_refused_with_numbers(tmp_path: Path, monkeyp
     with pytest.raises(
         DataError, match=r"sum 2 of 3 and its solve need 0\.1 GiB of memory, and 0\.1 GiB are free; give"
     ):
-        ridge.RidgeStep(Ridge()).template(at(solved), {})
+        ridge.RidgeStep(Ridge()).check(at(solved))
     files(tmp_path, monkeypatch, str(2**20))
-    step = ridge.RidgeStep(Ridge())
-    assert step.template(at(solved), {})[ease.GRAM].shape == (2_001_000, 1)
-    files(tmp_path, monkeypatch, "0")
-    step.template(at(solved), {})  # its sum may be in memory by now
+    ridge.RidgeStep(Ridge()).check(at(solved))
 
 
 @pytest.mark.parametrize(
@@ -73,14 +71,26 @@ def test_without_such_files_nothing_is_refused(tmp_path: Path, monkeypatch: pyte
 
 def test_a_solve_is_announced_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     solved, total = of_triples(3), Contribution(per_step=False)
-    total.add_sums(UPDATE, {ease.GRAM: np.array([1, 0.5, 1, 0, 0, 1.0])[:, None]})
+    total.add_sums(UPDATE, {ease.GRAM: np.array([1, 0.5, 1, 0, 0, 1.0])[:, None], ease.OWNED: np.ones((1, 1))})
     with caplog.at_level(logging.INFO, "fedloom.server"):
-        found = ridge.RidgeStep(Ridge()).statics(at(solved), total)
+        *_, found = ridge.RidgeStep(Ridge()).step(at(solved), {}, {}, total)
     assert ease.is_solved(found)
     assert [line.split(":")[1][:8] for line in caplog.messages] == [" solving", " solved "]
     caplog.clear()
     first = Contribution(per_step=False)
     first.add_sums(UPDATE, {ease.USED: np.ones((36, 1))})
     with caplog.at_level(logging.INFO, "fedloom.server"):
-        ridge.RidgeStep(Ridge()).statics(at(ease.start(CATALOGUE, False)), first)
+        ridge.RidgeStep(Ridge()).step(at(ease.sizes(CATALOGUE, False)), {}, {}, first)
     assert not caplog.messages, "a choice of triples takes no time"
+
+
+def test_triples_beyond_the_limit_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    solved = ease.sizes(CATALOGUE, False)
+    solved[ease.SIZES][3] = 2
+    sums = ease.template(solved)[ease.USED]
+    sums[:5, 0] = [3, 1, 2, 1, 1]
+    total = Contribution(per_step=False)
+    total.add_sums(UPDATE, {ease.USED: sums})
+    _, _, found = ridge.RidgeStep(Ridge()).step(at(solved), {}, {}, total)
+    assert found[ease.TRIPLES].tolist() == [0, 2]
+    assert "3 of 5 entries of the first sum are left out, those with the smallest counts" in caplog.text

@@ -78,6 +78,7 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
             "replaces",
             "state",
             "summed",
+            "device",
             "spread",
             "parent",
             "replaces",
@@ -86,7 +87,6 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
     promised = ("unit", "mechanism", "epsilon_spent_max", "delta", "uncovered", "epsilon", "neighbours", "account")
     assert set(document["privacy"]) == {
         *promised,
-        "counts",
         "guarantee",
         "trust",
         "helpers",

@@ -1,15 +1,14 @@
 """What a run claims of privacy."""
 
 import math
-from dataclasses import replace
 
 import pytest
 
 from common.config.parse import parse
 from common.options import Scalar
 from common.privacy.accounts import PlannedGdp, gdp_of
-from common.privacy.claims import COPIES, HELD_OUT, PROPERTIES, UNCOVERED
-from server.record.privacy_statement import SUMMED, UNPROTECTED, statement
+from common.privacy.claims import COPIES, PROPERTIES, UNCOVERED
+from server.record.privacy_statement import UNPROTECTED, statement
 from server.record.result import Privacy
 from tests.support.plugins import install, noiseless
 
@@ -84,32 +83,6 @@ def test_item_ids_plaintext_are_said_to_be_and_are_not_covered() -> None:
     assert hidden.mechanism.startswith("Gaussian noise on all values that a client sends, as one vector")
 
 
-def test_counts_with_noise_of_their_own_are_stated_apart_from_updates_without() -> None:
-    noisy = {
-        "method": "fedavg",
-        "task": "markets",
-        "tasks.markets.count-offset": True,
-        "tasks.markets.count-epsilon": 8.0,
-    }
-    found = statement(parse(noisy), {}, 0)
-    assert "(ε = 8, δ = 1e-05)-private for each of its users" in found.counts
-    assert replace(found, counts="") == replace(UNPROTECTED, uncovered=[*UNPROTECTED.uncovered, COPIES])
-    assert statement(parse({**noisy, "tasks.markets.count-offset": False}), {}, 0) == UNPROTECTED
-    plaintext = statement(parse({**noisy, "tasks.markets.count-epsilon": 0.0}), {}, 0)
-    assert plaintext == replace(UNPROTECTED, uncovered=[SUMMED, *UNPROTECTED.uncovered])
-
-
-def test_the_held_out_split_is_named_where_counts_protect_users() -> None:
-    markets = {
-        "method": "fedavg",
-        "task": "markets",
-        "tasks.markets.count-offset": True,
-        "tasks.markets.count-epsilon": 8,
-    }
-    assert HELD_OUT not in statement(parse(markets), {}, 0).uncovered
-    assert HELD_OUT in statement(parse({**markets, "tasks.markets.protocol": "users"}), {}, 0).uncovered
-
-
 @pytest.mark.parametrize("privacy", [{"unit": "client"}, {"unit": "client", "trust": "helpers"}, {"unit": "record"}])
 def test_weights_by_records_are_uniform_under_noise_and_said_to_be(privacy: dict[str, Scalar]) -> None:
     noise = {f"privacy.{key}": value for key, value in privacy.items()}
@@ -133,10 +106,7 @@ def test_secure_sums_state_whom_they_rely_on() -> None:
     assert "if at least one of ann, bob followed the protocol" in found.guarantee
     assert not any("floating point" in channel for channel in found.uncovered)
     masked = statement(parse({"method": "fedavg", "task": "rules", "privacy.trust": "helpers"}), {}, 0, ("ann", "bob"))
-    assert (masked.epsilon, masked.uncovered[:2]) == (
-        None,
-        ["sums of counts that models start from", "sums of model updates"],
-    )
+    assert (masked.epsilon, masked.uncovered[0]) == (None, "sums of model updates")
     assert "what sums reveal is not bounded" in masked.guarantee
     assert COPIES not in masked.uncovered, "nothing is charged"
     assert COPIES in found.uncovered

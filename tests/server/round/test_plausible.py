@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from flwr.app import ConfigRecord, Message, RecordDict
 
 from common.contribution import MAX_PLAUSIBLE
 from common.errors import WireError
 from common.tasks.registry import TASKS
 from common.wire.messages import EvaluateReply
-from server.exchange.grid import oversize
+from server.exchange.grid import limit_to, refuse_oversize
 from server.round.checks import check_loss, check_metrics, check_paired, limit_weight, lowest_loss
 
 RULES = TASKS["rules"]
@@ -61,8 +62,13 @@ def test_the_largest_weight_follows_the_records_unless_they_are_hidden() -> None
     assert limit_weight(1, 0.2, hides_examples=True) == MAX_PLAUSIBLE
 
 
-def test_a_reply_larger_than_any_honest_one_is_named() -> None:
-    assert str(oversize(10**9, 2 * 10**6)).startswith("reply of 1,000.0 MB, at most 2.0 MB")
+def test_a_reply_larger_than_its_request_allows_is_an_error() -> None:
+    asked = limit_to(Message(RecordDict(), 1, "train"), 100)
+    for size, has_content in ((50, True), (1000, False)):
+        reply = Message(RecordDict({"a": ConfigRecord({"b": bytes(size)})}), reply_to=asked)
+        assert refuse_oversize(reply, asked).has_content() == has_content
+    assert refuse_oversize(reply, asked).error.reason == "reply of 1,001 bytes, at most 100 can be needed"
+    assert refuse_oversize(reply, Message(RecordDict(), 1, "train")) is reply
 
 
 def test_every_declared_metric_has_a_range_that_holds_zero_or_one() -> None:

@@ -24,11 +24,11 @@ from common.wire.messages import (
     PrepareReply,
     PrepareRequest,
 )
-from server.exchange.flower import prompt_pull
+from server.exchange.door import connect
 from server.exchange.grid import PollingGrid, RoundLimits
 from server.exchange.relays import HubGrid
-from tests.support.desks import Upload, open_sum, prepare, total
-from tests.support.helpers import EXACT, terms
+from tests.support.desks import CLIENTS, Upload, open_sum, prepare, total
+from tests.support.helpers import EXACT, members, terms
 
 SIZE, RUN = 1_000, "toy"
 
@@ -63,13 +63,18 @@ class DistantDesk:
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Open a sum, wait, and ask for it again and for other sums; write what happened to `result.json`."""
-    _open_sums(_desks(HubGrid(grid, prompt_pull(grid, 60.0))), Path(str(context.run_config["folder"])))
+    _open_sums(_desks(HubGrid(connect(grid, 60.0))), Path(str(context.run_config["folder"])))
 
 
 def _open_sums(desks: list[DistantDesk], folder: Path) -> None:
     roster = HelperRoster.read([desk.card(HelperRequest(RUN, "{}")).card for desk in desks], RUN)
-    changed = {"size": SIZE, "layout": (("update", SIZE),), "roster": roster.digest}
-    about, noised = terms(**changed, **EXACT), terms(**changed, channel="counts")
+    changed = {
+        "size": SIZE,
+        "layout": (("update", SIZE),),
+        "roster": roster.digest,
+        "members": members(*CLIENTS).digest,
+    }
+    about, noised = terms(**changed, **EXACT), terms(**changed, channel="evaluate")
     vectors = [np.arange(SIZE) - 7 * n for n in range(4)]
     uploads = [Upload(f"client-{n}", vector, about, roster) for n, vector in enumerate(vectors)]
     masked = [Upload(f"client-{n}", vector, noised, roster) for n, vector in enumerate(vectors)]

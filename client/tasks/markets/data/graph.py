@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, eye_array, triu
-from scipy.special import ndtr, ndtri
 
 from client.data.dataset import floor_share, own_rng
 from client.tasks.markets.data.markets import Market, Markets, Pairs
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError
-from common.tasks.markets.counts import DEGREES, KEYS, VALUES, counts_of
 from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.pairs import counts_of
 from common.text import count
 
 Sparse = csr_array[Any, tuple[int, int]]
@@ -107,9 +106,6 @@ def propagated(weights: Sparse, features: Floats32, hops: int) -> Floats32:
 MOST = 8
 """Items of one user that count, where that is bounded."""
 
-PASSING = 4.5
-"""Threshold of released counts, in standard deviations: of 30 million empty pairs about 100 pass."""
-
 
 def graph_counts(graph: Graph, items: int) -> Arrays:
     """Return the edge weights and the degrees of a graph's items, out of `items` = V items."""
@@ -119,7 +115,7 @@ def graph_counts(graph: Graph, items: int) -> Arrays:
     return counts_of(graph.items[graph.edges], values, degrees, items)
 
 
-def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator, exact: type = np.float32) -> Arrays:
+def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator) -> Arrays:
     """Return counts to which any one user adds a vector of L2 norm 1 at most.
 
     At most `MOST` of a user's items count, drawn at random. All that they add, to each pair and to each item, is
@@ -129,7 +125,6 @@ def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator, exact: 
         ratings: Each (user, item) once.
         items: V.
         rng: Draws the items.
-        exact: Type of the counts; float64 where noise is to hide a user.
 
     Raises:
         DataError: The market has no users.
@@ -140,42 +135,7 @@ def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator, exact: 
     counts = np.bincount(counted[:, 0])[counted[:, 0]]
     shares = 1 / np.sqrt(counts * (counts + 1) / 2)  # k items and k(k−1)/2 pairs
     pairs, values = _pairs(counted, shares, items)
-    return counts_of(pairs, values, np.bincount(counted[:, 1], shares, items), items, exact)
-
-
-def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -> Arrays:
-    """Add N(0, noise²) to every pair and item of the catalogue; keep what exceeds `PASSING` · noise.
-
-    All pairs are noised, also those that nobody has, since their absence would tell. Those are too many to draw one by one:
-    drawn are how many of them pass, which, and how high, which is the same in distribution.
-
-    Args:
-        counts: As `bounded_counts` makes them, in float64: a rounded large count moves by more than its user's share.
-        items: V.
-        noise: Standard deviation.
-        rng: Draws the noise.
-    """
-    least = PASSING * noise
-    values = counts[VALUES] + noise * rng.standard_normal(len(counts[VALUES]))
-    degrees = counts[DEGREES] + noise * rng.standard_normal(items)
-    strangers = _strangers(counts[KEYS], items, rng)
-    heights = -noise * ndtri(ndtr(-PASSING) * rng.random(len(strangers)))
-    keys = np.concatenate([counts[KEYS][values > least], strangers])
-    order = np.argsort(keys)
-    pairs = np.stack([keys // items, keys % items], axis=1)[order]
-    return counts_of(
-        pairs, np.concatenate([values[values > least], heights])[order], np.where(degrees > least, degrees, 0), items
-    )
-
-
-def _strangers(keys: Ints, items: int, rng: np.random.Generator) -> Ints:
-    """Sample keys of pairs without users that exceed the threshold by noise alone."""
-    wanted = rng.binomial(items * (items - 1) // 2 - len(keys), ndtr(-PASSING))
-    found: Ints = np.zeros(0, np.int64)
-    while len(found) < wanted:
-        a, b = np.sort(rng.integers(items, size=(2, wanted)), axis=0)
-        found = np.setdiff1d(np.union1d(found, (a * items + b)[a < b]), keys)
-    return rng.permutation(found)[:wanted]
+    return counts_of(pairs, values, np.bincount(counted[:, 1], shares, items), items)
 
 
 def _drawn(ratings: Pairs, rng: np.random.Generator) -> Pairs:
@@ -326,7 +286,6 @@ MOST_PAIRLESS = 0.5
 def warn(options: MarketsOptions, dataset: Markets) -> Iterator[str]:
     """Yield what the owner should know about markets before training."""
     yield from _pairless(dataset.units, options)
-    yield from _unshared(dataset.units, options)
 
 
 def _pairless(markets: Sequence[Market], options: MarketsOptions) -> Iterator[str]:
@@ -341,13 +300,3 @@ def _pairless(markets: Sequence[Market], options: MarketsOptions) -> Iterator[st
     if pairless:
         needed = f"a pair of items needs {count(least, 'user')} of both (tasks.markets.co-rating)"
         yield f"{needed}: {', '.join(pairless)} have none, so nothing is trained on or measured of those"
-
-
-def _unshared(markets: Sequence[Market], options: MarketsOptions) -> Iterator[str]:
-    """Yield a warning of markets whose counts are not shared because of noise."""
-    names = [market.name for market in markets if market.listed]
-    if names and options.count_offset and options.count_epsilon:
-        yield (
-            f"lists in {', '.join(names)} name no users whom noise could hide, so their counts are not shared: a run with"
-            " --set tasks.markets.count-epsilon=0 shares them in plaintext where each client's policy has allow-counts"
-        )

@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow
 
 from client.data.dataset import DataSummary, floor_share
+from client.data.tables.account import ROWS, RowAccount, with_account
 from client.data.tables.files import TABLES, load, plain_name, stem_of, suffix_of, tables_in
 from client.data.tables.reader import detect_cells, read_table, to_table
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect, find_names, index_names, recode
-from client.data.tables.table import Table, find_repeated, to_codes
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect, combine_codes, find_names, index_names, recode
+from client.data.tables.table import Table, to_codes
 from client.tasks.markets.data.graph import graph_of, least_users
 from client.tasks.markets.data.markets import (
     CATALOGUE,
@@ -33,7 +34,6 @@ from client.tasks.markets.data.markets import (
     catalogue_of,
     is_catalogue,
     named,
-    no_rows,
     read_metadata,
 )
 from common.arrays import Flags, Ints
@@ -42,14 +42,17 @@ from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.text import count
 
+ABSENT = -1
+NO_RECORDS = np.zeros((0, 3), np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Records:
     """Ratings and pairs of one market.
 
     Args:
-        ratings: R × 2, codes into `users` and `items`, in the order of the file.
-        pairs: P × 2, codes into `items`.
+        ratings: R × 3, codes into `users` and `items`, and the number of the row in the account; in the order of the file.
+        pairs: P × 3, codes into `items` twice, and the number of the row.
         users: Names.
         items: Names.
     """
@@ -63,7 +66,8 @@ class Records:
     def of_pairs(cls, pairs: Sequence[tuple[str, str]]) -> "Records":
         """Return pairs without ratings."""
         code, items = to_codes(pyarrow.array([name for pair in pairs for name in pair], pyarrow.string()))
-        return cls(no_rows(), code.reshape(-1, 2), (), items)
+        rows = np.full((len(pairs), 1), ABSENT)
+        return cls(NO_RECORDS, np.hstack([code.reshape(-1, 2), rows]), (), items)
 
     def with_others(self, other: "Records") -> "Records":
         """Return the records of two files; equal names are the same user, and the same item."""
@@ -73,8 +77,10 @@ class Records:
             np.concatenate([recode(part.ratings[:, k], (part.users, part.items)[k], names) for part in both])
             for k, names in enumerate((users, items))
         )
-        pairs = np.concatenate([recode(part.pairs, part.items, items) for part in both])
-        return Records(np.stack([user, item], axis=1), pairs, list(users), list(items))
+        pairs = np.concatenate([recode(part.pairs[:, :2], part.items, items) for part in both])
+        rated = np.column_stack([user, item, np.concatenate([part.ratings[:, 2] for part in both])])
+        paired = np.column_stack([pairs, np.concatenate([part.pairs[:, 2] for part in both])])
+        return Records(rated, paired, list(users), list(items))
 
 
 def to_records(table: Table, name: str) -> dict[str, Records]:
@@ -92,13 +98,13 @@ def to_records(table: Table, name: str) -> dict[str, Records]:
     code, items = to_codes(pyarrow.concat_arrays([table.columns[column] for column in named]))
     item = dict(zip(named, np.split(code, len(named)), strict=True))
 
-    found = {}
+    found, row = {}, table.numbered
     order = np.argsort(market, kind="stable")
     for number, rows in enumerate(np.split(order, np.cumsum(np.bincount(market))[:-1])):
         ratings, pairs = rows[is_rating[rows]], rows[is_pair[rows]]
         found[markets[number]] = Records(
-            np.stack([user[ratings], item[ITEM][ratings]], axis=1) if rated else no_rows(),
-            np.stack([item[FIRST][pairs], item[SECOND][pairs]], axis=1) if paired else no_rows(),
+            np.stack([user[ratings], item[ITEM][ratings], row[ratings]], axis=1) if rated else NO_RECORDS,
+            np.stack([item[FIRST][pairs], item[SECOND][pairs], row[pairs]], axis=1) if paired else NO_RECORDS,
             users,
             items,
         )
@@ -116,11 +122,12 @@ def _holds(table: Table, names: tuple[str, str], *, alone: bool) -> Flags:
     return filled
 
 
-ABSENT = -1
-
-
 def to_dataset(
-    markets: Mapping[str, Records], goods: MarketCatalogue | None, described: Sequence[Product], path: Path
+    markets: Mapping[str, Records],
+    goods: MarketCatalogue | None,
+    described: Sequence[Product],
+    path: Path,
+    account: RowAccount | None = None,
 ) -> Markets:
     """Return the markets under the catalogue `goods`; None for the catalogue of all their items.
 
@@ -129,14 +136,21 @@ def to_dataset(
     Raises:
         DataError: A market has no row whose items the catalogue knows.
     """
-    goods = goods or _catalogue(markets, described)
+    goods, account = goods or _catalogue(markets, described), account or RowAccount()
+    named_rows = [rows[:, 2] for found in markets.values() for rows in (found.ratings, found.pairs)]
+    declared = len(np.setdiff1d(account.remaining, np.concatenate(named_rows)))
+    used = 0
     index = {item: k for k, item in enumerate(goods.items)}
     numbered, notes = [], []
     for name, records in sorted(markets.items()):
-        market, market_notes = _numbered(name, records, index, path)
+        market, rows = _numbered(name, records, index, path, account)
         numbered.append(market)
-        notes += market_notes
-    return Markets(tuple(numbered), goods, (*notes, *_rated(numbered), *_alone(numbered)))
+        used += rows
+        if market.listed and len(market.ratings):
+            notes.append(f"market {name}: ratings are not used, since there are lists of items that go together")
+    reading = account.close(used + declared)
+    remarks = (*account.notes_of(reading), *notes, *_rated(numbered), *_alone(numbered))
+    return Markets(tuple(numbered), goods, remarks, reading=reading)
 
 
 def _catalogue(markets: Mapping[str, Records], described: Sequence[Product]) -> MarketCatalogue:
@@ -149,7 +163,7 @@ def _catalogue(markets: Mapping[str, Records], described: Sequence[Product]) -> 
     named = {
         records.items[code]
         for records in markets.values()
-        for rows in ((records.ratings[:, 1],) if described else (records.ratings[:, 1], records.pairs))
+        for rows in ((records.ratings[:, 1],) if described else (records.ratings[:, 1], records.pairs[:, :2]))
         for code in np.unique(rows).tolist()
     }
     items = sorted(named | set(titles))
@@ -162,44 +176,55 @@ def goods_of(items: Sequence[str], texts: Sequence[tuple[str, str]]) -> MarketCa
     return MarketCatalogue(items=tuple(items), titles=titles, descriptions=descriptions)
 
 
-def _numbered(name: str, records: Records, index: Mapping[str, int], path: Path) -> tuple[Market, list[str]]:
+def _numbered(
+    name: str, records: Records, index: Mapping[str, int], path: Path, account: RowAccount
+) -> tuple[Market, int]:
+    """Return a market, and the number of rows that it keeps; the account gets the others."""
     places = np.full(len(records.items), ABSENT)
-    for code in np.unique(np.concatenate([records.ratings[:, 1], records.pairs.ravel()])).tolist():
+    for code in np.unique(np.concatenate([records.ratings[:, 1], records.pairs[:, :2].ravel()])).tolist():
         places[code] = index.get(records.items[code], ABSENT)
     ratings = np.stack([_by_appearance(records.ratings[:, 0]), places[records.ratings[:, 1]]], axis=1)
-    rated, linked = _inside(ratings), _inside(places[records.pairs])
-    rows = len(ratings) + len(records.pairs)
-    strange = rows - len(rated) - len(linked)
-    if rows and strange == rows:
+    pairs = places[records.pairs[:, :2]]
+    rated, linked = ((rows != ABSENT).all(axis=1) for rows in (ratings, pairs))
+    if len(rated) + len(linked) and not (rated.any() or linked.any()):
+        rows = len(rated) + len(linked)
         raise DataError(f"none of its {rows} rows is about items of the catalogue; are they of this federation?", path)
-    market = Market(name, as_ratings(rated), as_pairs(linked))
-    return market, [f"market {name}: {note}" for note in _notes(market, linked, strange, rated)]
+    market = Market(name, as_ratings(ratings[rated]), as_pairs(pairs[linked]))
+    itself = linked & (pairs[:, 0] == pairs[:, 1])
+    first_ratings, first_pairs = _firsts(ratings, rated), _firsts(np.sort(pairs, axis=1), linked & ~itself)
+    keeps = [records.pairs[first_pairs, 2]] + ([] if market.listed else [records.ratings[first_ratings, 2]])
+    survivors = np.unique(np.concatenate(keeps))
+    steps = (
+        (
+            np.concatenate([records.ratings[~rated, 2], records.pairs[~linked, 2]]),
+            ROWS,
+            "skipped: the catalogue lacks an item",
+        ),
+        (records.pairs[itself, 2], PAIRS, "of an item with itself skipped"),
+        (records.pairs[linked, 2], PAIRS, "named more than once (either way round) count once"),
+        (
+            records.ratings[rated, 2] if not market.listed else NO_RECORDS[:, 2],
+            RATED,
+            "of an item by the same user count once",
+        ),
+        (records.ratings[:, 2], RATED, "not used beside lists of items that go together"),
+    )
+    for rows_lost, noun, reason in steps:
+        lost = rows_lost[(rows_lost != ABSENT) & ~np.isin(rows_lost, survivors)]
+        account.leave(lost, noun, f"of market {name} {reason}", merged=reason.endswith("once"))
+    return market, int((survivors != ABSENT).sum())
+
+
+def _firsts(rows: Pairs, chosen: Flags) -> Ints:
+    """Return the places of the first of equal rows among those that are chosen."""
+    found = np.flatnonzero(chosen)
+    return found[np.unique(combine_codes(*rows[found].T), return_index=True)[1]]
 
 
 def _by_appearance(code: Ints) -> Ints:
     """Return codes numbered in the order of their first appearance."""
     _, first, group = np.unique(code, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[group], np.int64)
-
-
-def _inside(rows: Pairs) -> Pairs:
-    """Return the rows with items of the catalogue; no user number is missing."""
-    inside: Flags = (rows != ABSENT).all(axis=1)
-    return rows[inside]
-
-
-def _notes(market: Market, linked: Pairs, strange: int, rated: Pairs) -> Iterator[str]:
-    """Yield notes on what was left out, and on edges."""
-    if strange:
-        yield f"{strange} rows skipped: items that the catalogue lacks"
-    if selves := int((linked[:, 0] == linked[:, 1]).sum()):
-        yield f"{selves} pairs of an item with itself skipped"
-    if repeated := len(linked) - selves - len(market.pairs):
-        yield f"{repeated} pairs named more than once (either way round) count once"
-    if repeated := len(rated) - len(market.ratings):
-        yield f"{repeated} ratings of the same item by the same user count once"
-    if market.listed and len(market.ratings):
-        yield "ratings are not used, since there are lists of items that go together"
 
 
 def _rated(markets: Sequence[Market]) -> Iterator[str]:
@@ -243,10 +268,12 @@ def read_markets(
     path = Path(source)
     if not path.exists():
         raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
-    dialect.check(SCHEMA, CATALOGUE)
+    dialect = with_account(dialect, SCHEMA, CATALOGUE)
     markets, described = _folder(path, dialect) if path.is_dir() else _file(path, _market_of(path), dialect)
     catalogue = catalogue_of(path) if path.is_dir() else None
-    return to_dataset(markets, goods or (read_catalogue(catalogue, dialect) if catalogue else None), described, path)
+    if catalogue and goods is None:
+        goods = read_catalogue(catalogue, replace(dialect, account=None))
+    return to_dataset(markets, goods, described, path, dialect.account)
 
 
 def read_catalogue(path: Path, dialect: Dialect = DEFAULT_DIALECT) -> MarketCatalogue:
@@ -270,7 +297,7 @@ def read_catalogue(path: Path, dialect: Dialect = DEFAULT_DIALECT) -> MarketCata
 
 def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:
     """Read one file: the markets of a table, or XMarket's metadata of one market."""
-    content = load(path)
+    content = load(path, dialect.encoding, dialect.skip_lines)
     if suffix_of(path) != ".json" and not re.fullmatch(METADATA[0], plain_name(path)):
         cells = detect_cells(content, SCHEMA, dialect)
         if "asin" not in cells.titles or USER in find_names(cells.titles, SCHEMA, dialect):
@@ -305,18 +332,14 @@ def _market_of(path: Path) -> str:
     return next((match[1] for match in matches if match), stem_of(path))
 
 
-AGAIN = "given again count once"
+PAIRS, RATED = ("pair", "pairs"), ("rating", "ratings")
 
 
-def summarize(options: MarketsOptions, markets: Markets, tables: Sequence[Table]) -> DataSummary:
+def summarize(options: MarketsOptions, markets: Markets) -> DataSummary:
     """Return pairs of items of each market, those to train on and those held out."""
     least = least_users(options)
     pairs = np.array([len(graph_of(market, least).edges) for market in markets.units], np.int64)
     test = np.array([floor_share(options.test_share, number) for number in pairs.tolist()], np.int64)
-    rated = [table for table in tables if {USER, ITEM} <= table.columns.keys()]
-    listed = [table for table in tables if {FIRST, SECOND} <= table.columns.keys()]
-    again = find_repeated(rated, (MARKET, USER, ITEM), (USER, ITEM), ("rating", "ratings"), AGAIN)
-    again += find_repeated(listed, (MARKET, FIRST, SECOND), (FIRST, SECOND), ("pair", "pairs"), AGAIN)
     return DataSummary(
         record=("pair of items", "pairs of items"),
         records=pairs,
@@ -327,5 +350,4 @@ def summarize(options: MarketsOptions, markets: Markets, tables: Sequence[Table]
             "item": len(markets.vocabulary.items),
             "rating": sum(len(market.ratings) for market in markets.units),
         },
-        dropped=tuple(again),
     )

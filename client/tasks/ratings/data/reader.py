@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from client.data.dataset import DataSummary
+from client.data.tables.account import RowAccount, with_account
 from client.data.tables.files import TEST as TEST_SPLIT
 from client.data.tables.files import split_files
 from client.data.tables.reader import read_table
 from client.data.tables.schema import DEFAULT_DIALECT, Codes, Dialect, combine_codes, index_names, join_rows
-from client.data.tables.table import Table, find_repeated
+from client.data.tables.table import Table
 from client.tasks.ratings.data.raters import (
     FREE,
     ITEM,
@@ -51,6 +52,8 @@ class RatingRows:
         rating: R, in the data's own units.
         time: R, seconds; 0 where unknown.
         split: R, see `Rater`.
+        row: R, numbers of the rows in the account.
+        people: Numbers of the rows that declare a person alone.
         users: Names, also of those without a rating.
         items: Names of the products.
     """
@@ -60,6 +63,8 @@ class RatingRows:
     rating: Floats
     time: Floats
     split: Codes
+    row: Codes
+    people: Codes
     users: Sequence[str]
     items: Sequence[str]
 
@@ -89,7 +94,8 @@ def to_rows(table: Table, scale: Scale | None, split: int = FREE) -> RatingRows:
             raise rated.error(RATING, off, problem, "correct it, or leave the row out")
     item, items = rated.codes(ITEM)
     time = rated.numbers(TIME) if TIME in table else np.zeros(len(rated))
-    return RatingRows(user[is_rating], item, rating, time, _splits(rated, split), users, items)
+    people = table.numbered[~is_rating]
+    return RatingRows(user[is_rating], item, rating, time, _splits(rated, split), rated.numbered, people, users, items)
 
 
 def _splits(rated: Table, split: int) -> Codes:
@@ -106,7 +112,7 @@ def to_people(table: Table) -> RatingRows:
     """Return nothing but people, who stand in every column of the table."""
     users = index_names([table.codes(name)[1] for name in table.columns])
     nothing = np.zeros(0, np.int64)
-    return RatingRows(nothing, nothing, np.zeros(0), np.zeros(0), nothing, list(users), [])
+    return RatingRows(nothing, nothing, np.zeros(0), np.zeros(0), nothing, nothing, nothing, list(users), [])
 
 
 def find_latest(rows: RatingRows) -> Codes:
@@ -160,12 +166,12 @@ def read_raters(
     path = Path(source)
     form = form_of(path)
     scale = (products.low, products.high) if products else None
-    dialect.check(SCHEMA)
+    dialect = with_account(dialect, SCHEMA)
     rows = join_rows(_read(path, form, scale, dialect), {"user": "users", "item": "items"})
     if products is None:
         low, high = find_scale(rows, form.scale if form else None, path)
         products = ProductCatalogue(items=tuple(sorted(rows.items)), low=low, high=high)
-    return _dataset(rows, products, path)
+    return _dataset(rows, products, path, dialect.account)
 
 
 def _read(path: Path, form: PublishedRatings | None, scale: Scale | None, dialect: Dialect) -> list[RatingRows]:
@@ -179,24 +185,23 @@ def _read(path: Path, form: PublishedRatings | None, scale: Scale | None, dialec
     return tables + [to_people(read_table(file, PEOPLE)) for file in named]
 
 
-def _dataset(rows: RatingRows, products: ProductCatalogue, path: Path) -> Ratings:
+def _dataset(rows: RatingRows, products: ProductCatalogue, path: Path, account: RowAccount) -> Ratings:
     if not rows.users:
         raise DataError("nobody; there is nothing to learn from", path)
     index = {name: k for k, name in enumerate(products.items)}
     item = np.array([index.get(name, -1) for name in rows.items], np.int64)[rows.item] if rows.items else rows.item
     counted = find_latest(rows)
     listed = counted[item[counted] >= 0]
-    notes = []
-    if repeated := len(rows.user) - len(counted):
-        notes.append(f"{repeated} ratings replaced by a later one of the same person and product")
-    if strange := len(counted) - len(listed):
-        notes.append(f"{strange} ratings of products outside the vocabulary skipped")
+    account.lose(rows.row, rows.row[counted], NOUN, REPEATED, merged=True)
+    account.lose(rows.row[counted], rows.row[listed], NOUN, "of products outside the vocabulary skipped")
+    reading = account.close(len(listed) + len(rows.people))
     order = listed[np.argsort(rows.user[listed], kind="stable")]
     ends = np.cumsum(np.bincount(rows.user[order], minlength=len(rows.users)))[:-1]
     each = zip(rows.users, *(np.split(of[order], ends) for of in (item, rows.rating, rows.split)), strict=True)
     is_split = bool((rows.split != FREE).any())
     raters = [Rater(name, items, ratings, splits if is_split else None) for name, items, ratings, splits in each]
-    return Ratings(tuple(sorted(raters, key=lambda rater: rater.name)), products, tuple(notes))
+    ordered = tuple(sorted(raters, key=lambda rater: rater.name))
+    return Ratings(ordered, products, account.notes_of(reading), reading=reading)
 
 
 REPEATED = "replaced by a later one of the same person and product"
@@ -204,7 +209,7 @@ REPEATED = "replaced by a later one of the same person and product"
 NOUN = ("rating", "ratings")
 
 
-def summarize(options: RatingsOptions, ratings: Ratings, tables: Sequence[Table]) -> DataSummary:
+def summarize(options: RatingsOptions, ratings: Ratings) -> DataSummary:
     """Return ratings of each person, those to train on and those held out."""
     count = np.array([len(rater.items) for rater in ratings.units], np.int64)
     sizes = np.array([split_sizes(rater, options) for rater in ratings.units], np.int64).reshape(-1, 2)
@@ -216,5 +221,4 @@ def summarize(options: RatingsOptions, ratings: Ratings, tables: Sequence[Table]
         test=sizes[:, 1],
         need=f"a rater holds {options.test_share:.0%} of the ratings{of} out, rounded down (tasks.ratings.test-share)",
         totals={"item": len(ratings.vocabulary.items)},
-        dropped=tuple(find_repeated(tables, (USER, ITEM), (ITEM,), NOUN, REPEATED)),
     )

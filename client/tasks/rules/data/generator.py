@@ -4,30 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from client.tasks.rules.data.homes import Device, Home, as_edges
+from client.tasks.rules.lists import goes_straight, shared_abilities
+from client.tasks.rules.refusals import reason_of
 from common.arrays import Floats
 from common.tasks.rules.vocabulary import ACTIONS, PAIRS, STATES, demo_catalogue, relation_parts
-
-COUNTERPARTS = {
-    "opens": "closes",
-    "detects motion": "sees no motion",
-    "unlocks": "locks",
-    "turns on": "turns off",
-    "starts cleaning": "finishes cleaning",
-    "gets too warm": "gets too cold",
-    "switches to home": "switches to away",
-    "turn on": "turn off",
-    "brighten": "dim",
-    "unlock": "lock",
-    "turn up": "turn down",
-    "set home mode on": "set away mode on",
-    "pause": "start cleaning with",
-}
-"""States and actions with their opposites, since rules often come in such pairs."""
 
 PLACES: dict[str, tuple[str, ...]] = {
     "Contact sensor": ("Front door", "Back door", "Garage door", "Bedroom window", "Kitchen window", "Fridge"),
@@ -93,7 +77,12 @@ HOUSEHOLDS = (
 
 Rule = tuple[int, int, int]
 
-OPPOSITE_CHANCE = 0.5
+OPPOSITE_CHANCE, ODD = 0.7, 0.04
+"""Share of rules with their counterpart; of rules with any state and action of the devices."""
+
+NEAR, SENSELESS, SHARPNESS = 60.0, 0.03, 1.5
+"""Weight of devices in one place; of rules against sense or refused; exponent of preferences."""
+
 LARGEST = 40
 """Most rules a demo home has."""
 
@@ -109,7 +98,7 @@ def demo_homes(start: int, stop: int, seed: int, specialisation: float = 1.0) ->
 def _home(number: int, rng: np.random.Generator, specialisation: float) -> Home:
     kind = int(rng.choice(len(HOUSEHOLDS), p=[household.share for household in HOUSEHOLDS]))
     size = min(LARGEST, 1 + int(rng.lognormal(0.2, 1.1)))
-    devices = _devices(kind, 2 + int(rng.poisson(0.5 + 1.2 * np.sqrt(size))), rng, specialisation)
+    devices = _devices(kind, 5 + int(rng.poisson(0.5 + 1.2 * np.sqrt(size))), rng, specialisation)
     return Home(f"home-{number:05d}", devices, as_edges(_rules(_taste(specialisation)[kind], devices, size, rng)))
 
 
@@ -140,18 +129,19 @@ def _rules(taste: Floats, devices: tuple[Device, ...], size: int, rng: np.random
             break
         u, v = divmod(int(rng.choice(pairs.size, p=pairs.ravel() / pairs.sum())), len(devices))
         likes = taste[entity[u], entity[v]]
+        likes = np.sign(likes) if rng.random() < ODD else likes
         rule = (u, v, int(rng.choice(len(likes), p=likes / likes.sum())))
-        opposite = _opposites().get(rule[2])
         rules.add(rule)
-        if opposite is not None and likes[opposite] and len(rules) < size and rng.random() < OPPOSITE_CHANCE:
-            rules.add((u, v, opposite))
+        undoing = shared_abilities(demo_catalogue()).counterparts(rule[2])
+        if likes[undoing].any() and len(rules) < size and rng.random() < OPPOSITE_CHANCE:
+            rules.add((u, v, int(undoing[likes[undoing].argmax()])))
     return rules
 
 
 def _nearness(devices: tuple[Device, ...]) -> Floats:
     """Return weights of pairs of devices: those in the same place are likelier, a device and itself never."""
     places = [device.name.split()[0] for device in devices]
-    near = np.array([[4.0 if a == b else 1.0 for b in places] for a in places])
+    near = np.array([[NEAR if a == b else 1.0 for b in places] for a in places])
     np.fill_diagonal(near, 0.0)
     return near
 
@@ -163,20 +153,13 @@ def _taste(specialisation: float) -> Floats:
     taste = np.zeros((len(HOUSEHOLDS), *[len(catalogue.entities)] * 2, len(catalogue.relations)))
     for r, relation in enumerate(catalogue.relations):
         state, action = relation_parts(relation)
-        popularity = 1.0 / (1 + PAIRS[state].index(action))
+        popularity = (1 + PAIRS[state].index(action)) ** -SHARPNESS
         for k, household in enumerate(HOUSEHOLDS):
-            likes = [household.likes.get(name, 1.0) ** specialisation for name in (state, action)]
+            likes = [household.likes.get(name, 1.0) ** (SHARPNESS * specialisation) for name in (state, action)]
             taste[k, :, :, r] = popularity * likes[0] * likes[1]
         for (u, trigger), (v, target) in product(enumerate(catalogue.entities), repeat=2):
             if state not in STATES[trigger] or action not in ACTIONS.get(target, ()):
                 taste[:, u, v, r] = 0
+            elif goes_straight(state, action) is False or reason_of(trigger, state, action, target):
+                taste[:, u, v, r] *= SENSELESS
     return taste
-
-
-@cache
-def _opposites() -> dict[int, int]:
-    """Return relation -> relation of the opposite state and action, if both are in the catalogue."""
-    index: dict[Any, int] = {relation_parts(name): r for r, name in enumerate(demo_catalogue().relations)}
-    flipped = COUNTERPARTS | {b: a for a, b in COUNTERPARTS.items()}
-    pairs = {r: (flipped.get(state), flipped.get(action)) for (state, action), r in index.items()}
-    return {r: index[pair] for r, pair in pairs.items() if pair in index}

@@ -26,6 +26,9 @@ USER, TRIGGER, TRIGGER_ID, STATE, VERB, ACTION, ACTION_ID = COLUMNS = (
     "action_device_id",
 )
 
+TRIGGER_AREA, ACTION_AREA = AREAS = ("trigger_area", "action_area")
+"""Columns of the areas of both devices, which a table may have."""
+
 SCHEMA = TableSchema(
     columns=(
         Column(USER, "text", ("user", "home", "homeid")),
@@ -35,6 +38,7 @@ SCHEMA = TableSchema(
         Column(VERB, "text", ("actionid",), blank="missing"),
         Column(ACTION, "text", blank="missing"),
         Column(ACTION_ID, "text", blank="missing"),
+        *(Column(name, "text", required=False, blank="missing") for name in AREAS),
     ),
     unit=USER,
 )
@@ -47,6 +51,10 @@ ENTITY_ID = re.compile(r"[a-z_]+\.[a-z0-9_]+")
 """Name of a device in Home Assistant, such as `light.hall`."""
 
 
+FLOOR_MARK = " / "
+"""Text between floor and area in `Device.area`, where the floor is known."""
+
+
 @dataclass(frozen=True)
 class Device:
     """One device of a home."""
@@ -55,6 +63,8 @@ class Device:
     """Its id in the data, unique among the home's devices of one type."""
     entity: int
     """Its type, an index into `Catalogue.entities`; the node's one-hot feature."""
+    area: str | None = None
+    """Its area, `floor / area` where the floor is known; it never leaves the client."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +76,15 @@ class Home:
     """The nodes, ordered by name, then type."""
     rules: Edges
     """Distinct rules in ascending order, so that a home does not depend on the order of its file."""
+    when: tuple[str, ...] = ()
+    """Circumstances of each rule in words, such as `in the dark`, which never leave; none: of no rule."""
+
+    def circumstances(self, rule: tuple[int, ...]) -> str:
+        """Return the circumstances of all own rules with the same types and relation; empty without any."""
+        types = np.array([device.entity for device in self.devices])
+        alike = (types[self.rules[:, :2]] == types[list(rule[:2])]).all(1) & (self.rules[:, 2] == rule[2])
+        found = {self.when[k] for k in np.flatnonzero(alike).tolist()} if self.when else set()
+        return found.pop() if len(found) == 1 else ""
 
 
 Homes = Dataset[RuleCatalogue, Home]
@@ -108,16 +127,22 @@ def _label(device: Device, catalogue: RuleCatalogue) -> str:
 
 
 def write_homes(path: Path, dataset: Homes) -> None:
-    """Write homes as CSV, readable by the owner only; `read_homes` with the vocabulary inverts it."""
-    write_private_csv(path, COLUMNS, (row for home in dataset.units for row in _rows(home, dataset.vocabulary)))
+    """Write homes as CSV, readable by the owner only; `read_homes` with the vocabulary inverts it.
+
+    Columns of areas are there if a device has one.
+    """
+    width = len(COLUMNS) + len(AREAS) * any(device.area for home in dataset.units for device in home.devices)
+    rows = (row for home in dataset.units for row in _rows(home, dataset.vocabulary))
+    write_private_csv(path, (*COLUMNS, *AREAS)[:width], (row[:width] for row in rows))
 
 
 def _rows(home: Home, catalogue: RuleCatalogue) -> Iterator[tuple[str, ...]]:
     names = [(catalogue.entities[device.entity], device.name) for device in home.devices]
-    for trigger, action, relation in home.rules.tolist():
-        yield (home.name, *names[trigger], *relation_parts(catalogue.relations[relation]), *names[action])
+    areas = [device.area or "" for device in home.devices]
+    for u, v, relation in home.rules.tolist():
+        yield (home.name, *names[u], *relation_parts(catalogue.relations[relation]), *names[v], areas[u], areas[v])
     for idle in sorted(set(range(len(names))) - set(home.rules[:, :2].ravel().tolist())):
-        yield (home.name, *names[idle], "", "", "", "")
+        yield (home.name, *names[idle], "", "", "", "", areas[idle], "")
 
 
 def sample_pool(home: Home, relations: int, rng: np.random.Generator) -> Edges:

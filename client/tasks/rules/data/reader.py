@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow
 
 from client.data.dataset import DataSummary, floor_share
+from client.data.tables.account import RowAccount, with_account
 from client.data.tables.files import TABLES, find_tables, load, suffix_of
 from client.data.tables.reader import read_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect, join_rows
-from client.data.tables.table import Table, find_repeated
+from client.data.tables.table import Table
 from client.tasks.rules.data.home_assistant.reader import is_home_assistant, read_home_assistant
-from client.tasks.rules.data.homes import COLUMNS, SCHEMA, STATE, VERB, Homes
+from client.tasks.rules.data.home_assistant.registry import broader_type
+from client.tasks.rules.data.homes import COLUMNS, SCHEMA, Homes
 from client.tasks.rules.data.rows import (
     CODED,
     RuleRows,
@@ -155,26 +157,33 @@ def read_homes(
         DataError: The data are missing, empty or malformed.
         VocabularyError: The catalogue can express no row.
     """
-    dialect.check(SCHEMA)
+    dialect = with_account(dialect, SCHEMA)
+    account = dialect.account
     path, notes = Path(source), tuple[str, ...]()
     found: list[tuple[RuleRows, Table | None]] = []
     if is_home_assistant(path):
         rows, notes = read_home_assistant(path)
+        if catalogue:
+            lacks = {kind for _, kind in rows.devices} - {*catalogue.entities}
+            devices = [(name, broader_type(kind) if kind in lacks else kind) for name, kind in rows.devices]
+            rows = replace(rows, devices=devices)
         found.append((rows, None))
+        account = RowAccount()
     else:
         found += _rows(path, setup, dialect)
     usable: list[RuleRows] = []
     for rows, table in found:
-        rows, skipped = within_vocabulary(rows, catalogue or derive_catalogue(rows), table)
-        usable.append(rows)
-        notes += skipped
-    rows = join_rows(usable, CODED)
+        if table is None:
+            rows = replace(rows, row=account.open(None, len(rows.row)) + np.arange(len(rows.row)))
+        usable.append(within_vocabulary(rows, catalogue or derive_catalogue(rows), account, table))
+    local = {key: text for rows in usable for key, text in rows.local.items()}
+    rows = replace(join_rows(usable, CODED), local=local)
     if not len(rows.user):
-        raise VocabularyError(
-            f"no row can be used: {'; '.join(notes)}; rename them, or ask for another vocabulary", path
-        )
-    homes = to_dataset(rows, catalogue or derive_catalogue(rows))
-    return replace(homes, notes=(*notes, *homes.notes))
+        lost = "; ".join([*notes, *account.notes_of(account.close(0))])
+        raise VocabularyError(f"no row can be used: {lost}; rename them, or ask for another vocabulary", path)
+    homes = to_dataset(rows, catalogue or derive_catalogue(rows), account)
+    has_rows = all(table is not None for _, table in found)
+    return replace(homes, notes=(*notes, *homes.notes), reading=homes.reading if has_rows else None)
 
 
 def _rows(path: Path, setup: Setup, dialect: Dialect) -> Iterator[tuple[RuleRows, Table | None]]:
@@ -190,11 +199,10 @@ def _rows(path: Path, setup: Setup, dialect: Dialect) -> Iterator[tuple[RuleRows
         yield to_rows(table), table
 
 
-def summarize(options: RulesOptions, homes: Homes, tables: Sequence[Table]) -> DataSummary:
+def summarize(options: RulesOptions, homes: Homes) -> DataSummary:
     """Return rules of each home, those to train on and those held out."""
     rules = np.array([len(home.rules) for home in homes.units], np.int64)
     test = np.array([floor_share(options.test_share, count) for count in rules.tolist()], np.int64)
-    noun = "duplicate rule", "duplicate rules"
     return DataSummary(
         record=("rule", "rules"),
         records=rules,
@@ -206,5 +214,4 @@ def summarize(options: RulesOptions, homes: Homes, tables: Sequence[Table]) -> D
             "device type": len(homes.vocabulary.entities),
             "trigger-action pair": len(homes.vocabulary.relations),
         },
-        dropped=tuple(find_repeated(tables, COLUMNS, (STATE, VERB), noun, "dropped")),
     )

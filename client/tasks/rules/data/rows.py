@@ -2,21 +2,24 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.compute as pc
 
+from client.data.tables.account import ROWS, RowAccount
 from client.data.tables.schema import Codes, combine_codes, sort_unique
 from client.data.tables.table import Table, locate, to_codes, to_flags
 from client.tasks.rules.data.homes import (
     ACTION,
+    ACTION_AREA,
     ACTION_ID,
     COLUMNS,
     STATE,
     TRIGGER,
+    TRIGGER_AREA,
     TRIGGER_ID,
     USER,
     VERB,
@@ -25,8 +28,9 @@ from client.tasks.rules.data.homes import (
     Homes,
 )
 from common.arrays import Flags
-from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name, relation_parts
+from common.tasks.rules.vocabulary import SEPARATOR, Edges, RuleCatalogue, relation_name, relation_parts
 
+RULES_AGAIN = "duplicate rule", "duplicate rules"
 NONE = -1
 """Code of a relation or device that a row does not name."""
 
@@ -35,6 +39,9 @@ CODED = {"user": "users", "trigger": "devices", "action": "devices", "relation":
 
 Key = tuple[str, str]
 """Name and type of a device."""
+
+Names = tuple[str, ...]
+"""Names of a user and a device, or of a user, two devices and a relation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +53,22 @@ class RuleRows:
         trigger: R, codes into `devices`.
         action: R, codes into `devices` or `NONE`.
         relation: R, codes into `relations` or `NONE`.
+        row: R, numbers of the rows in the account, or `NONE` for devices of a rule that is skipped.
         users: Names.
         devices: Names and types.
         relations: Names of trigger-action pairs.
+        local: Names of a user and a device -> its area; those of a rule -> its circumstances, in words.
     """
 
     user: Codes
     trigger: Codes
     action: Codes
     relation: Codes
+    row: Codes
     users: Sequence[str]
     devices: Sequence[Key]
     relations: Sequence[str]
+    local: Mapping[Names, str] = field(default_factory=dict)
 
 
 def to_rows(table: Table) -> RuleRows:
@@ -74,11 +85,16 @@ def to_rows(table: Table) -> RuleRows:
         separated = to_flags(pc.match_substring(table.columns[name], SEPARATOR))
         if separated.any():
             raise table.error(name, separated, f"contains '{SEPARATOR}'", "write it without")
-    return encode_rows(table.columns)
+    return encode_rows(table.columns, table.numbered)
 
 
-def encode_rows(columns: Mapping[str, Any]) -> RuleRows:
-    """Return the rows of seven columns of text, named as in the schema."""
+def encode_rows(
+    columns: Mapping[str, Any], row: Codes | None = None, local: Mapping[Names, str] | None = None
+) -> RuleRows:
+    """Return the rows of columns of text, named as in the schema.
+
+    Rows are numbered from 0 by default. Areas are given apart or in columns.
+    """
     user, users = to_codes(columns[USER])
     ids, id_names = to_codes(pyarrow.concat_arrays([columns[TRIGGER_ID], columns[ACTION_ID]]))
     kinds, kind_names = to_codes(pyarrow.concat_arrays([columns[TRIGGER], columns[ACTION]]))
@@ -87,7 +103,13 @@ def encode_rows(columns: Mapping[str, Any]) -> RuleRows:
     verb, verbs = to_codes(columns[VERB])
     relation, relations = _pairs(state, verb, states, verbs)
     names = [relation_name(*pair) for pair in relations]
-    return RuleRows(user, device[: len(user)], device[len(user) :], relation, users, devices, names)
+    row = np.arange(len(user)) if row is None else row
+    found = dict(local or {})
+    for area, name in ((TRIGGER_AREA, TRIGGER_ID), (ACTION_AREA, ACTION_ID)):
+        if area in columns and columns[area].null_count < len(columns[area]):
+            triples = zip(*(columns[key].to_pylist() for key in (USER, name, area)), strict=True)
+            found |= {(one, device): text for one, device, text in triples if device and text}
+    return RuleRows(user, device[: len(user)], device[len(user) :], relation, row, users, devices, names, found)
 
 
 def derive_catalogue(rows: RuleRows) -> RuleCatalogue:
@@ -114,11 +136,11 @@ def _abilities(rows: RuleRows, devices: Codes, side: int) -> dict[str, tuple[str
 
 
 def within_vocabulary(
-    rows: RuleRows, catalogue: RuleCatalogue, table: Table | None = None
-) -> tuple[RuleRows, tuple[str, ...]]:
-    """Return the rows that a catalogue can express, and a note that counts the others.
+    rows: RuleRows, catalogue: RuleCatalogue, account: RowAccount, table: Table | None = None
+) -> RuleRows:
+    """Return the rows that a catalogue can express; the account gets the others.
 
-    A rule that it cannot express leaves the devices of types that it has. The note names the first place, not its content.
+    A rule that it cannot express leaves the devices of types that it has. The reason names the first place, not its content.
     """
     entities, relations = set(catalogue.entities), set(catalogue.relations)
     kinds = np.array([*(kind not in entities for _, kind in rows.devices), False])
@@ -126,13 +148,12 @@ def within_vocabulary(
     strange = {TRIGGER: kinds[rows.trigger], ACTION: kinds[rows.action], STATE: pairs[rows.relation]}
     wrong: Flags = np.any(list(strange.values()), axis=0)
     if not wrong.any():
-        return rows, ()
+        return rows
     first = int(wrong.argmax())
     column = next(name for name, flag in strange.items() if flag[first])
     where = f", first in {locate([table], first)}, column '{column}'" if table else ""
-    lacking = (
-        f"the vocabulary lacks their device types or trigger-action pairs{where}{_hint(rows, first, column, catalogue)}"
-    )
+    lacking = f"device types or trigger-action pairs{where}{_hint(rows, first, column, catalogue)}"
+    account.leave(rows.row[wrong], ROWS, f"skipped: the vocabulary lacks their {lacking}")
     ends = np.concatenate([rows.trigger[wrong], rows.action[wrong]])
     owners, is_device = np.tile(rows.user[wrong], 2), (ends != NONE) & ~kinds[ends]
     absent = np.full(int(is_device.sum()), NONE)
@@ -141,11 +162,13 @@ def within_vocabulary(
         np.concatenate([rows.trigger[~wrong], ends[is_device]]),
         np.concatenate([rows.action[~wrong], absent]),
         np.concatenate([rows.relation[~wrong], absent]),
+        np.concatenate([rows.row[~wrong], absent]),
         rows.users,
         rows.devices,
         rows.relations,
+        rows.local,
     )
-    return _used(left), (f"{wrong.sum()} of {len(wrong)} rows skipped: {lacking}",)
+    return _used(left)
 
 
 def _hint(rows: RuleRows, row: int, column: str, catalogue: RuleCatalogue) -> str:
@@ -168,9 +191,11 @@ def _used(rows: RuleRows) -> RuleRows:
         device[: len(user)],
         device[len(user) :],
         relation,
+        rows.row,
         [rows.users[k] for k in users.tolist()],
         [rows.devices[k] for k in devices],
         [rows.relations[k] for k in relations],
+        rows.local,
     )
 
 
@@ -188,7 +213,7 @@ def _pairs(first: Codes, second: Codes, names: Sequence[str], others: Sequence[s
     return index, [(names[a], others[b]) for a, b in (divmod(code, len(others)) for code in distinct)]
 
 
-def to_dataset(rows: RuleRows, catalogue: RuleCatalogue) -> Homes:
+def to_dataset(rows: RuleRows, catalogue: RuleCatalogue, account: RowAccount) -> Homes:
     """Return the homes of rows in any order, by name; the catalogue has their device types and relations."""
     entity = {name: k for k, name in enumerate(catalogue.entities)}
     user, device = _ranks(rows.users), _ranks(rows.devices)
@@ -204,18 +229,32 @@ def to_dataset(rows: RuleRows, catalogue: RuleCatalogue) -> Homes:
     relation = np.array([index[name] for name in rows.relations], np.int64)[rows.relation[is_rule]]
     places = (np.searchsorted(nodes, ends[is_rule]) for ends in (trigger, action))
     rules = np.stack([*places, relation], axis=1)
-    rules = rules[np.unique(combine_codes(*rules.T), return_index=True)[1]]
+    distinct = np.unique(combine_codes(*rules.T), return_index=True)[1]
+    account.lose(rows.row[is_rule], rows.row[is_rule][distinct], RULES_AGAIN, "dropped", merged=True)
+    rules = rules[distinct]
     first = np.searchsorted(rules[:, 0], starts)
     rules[:, :2] -= np.repeat(starts[:-1], np.diff(first))[:, None]
 
     owned = [devices[k] for k in (nodes % len(devices)).tolist()]
     homes = tuple(
-        Home(name, tuple(owned[starts[k] : starts[k + 1]]), rules[first[k] : first[k + 1]])
+        _home(name, owned[starts[k] : starts[k + 1]], rules[first[k] : first[k + 1]], catalogue, rows.local)
         for k, name in enumerate(sorted(rows.users))
     )
-    duplicates = int(is_rule.sum()) - len(rules)
-    notes = (f"{duplicates} duplicate rule{'s' * (duplicates != 1)} dropped",) if duplicates else ()
-    return Homes(homes, catalogue, notes)
+    declared = int((~is_rule & (rows.row != NONE)).sum())
+    reading = account.close(len(rules) + declared)
+    return Homes(homes, catalogue, account.notes_of(reading), reading=reading)
+
+
+def _home(
+    name: str, devices: Sequence[Device], rules: Edges, catalogue: RuleCatalogue, local: Mapping[Names, str]
+) -> Home:
+    """Return a home with the areas of its devices and the circumstances of its rules."""
+    placed = tuple(
+        replace(device, area=area) if (area := local.get((name, device.name))) else device for device in devices
+    )
+    named = ((devices[i].name, devices[j].name, catalogue.relations[r]) for i, j, r in rules.tolist())
+    when = tuple(local.get((name, *rule), "") for rule in named) if local else ()
+    return Home(name, placed, rules, when if any(when) else ())
 
 
 def _ranks(names: Sequence[str] | Sequence[tuple[str, str]]) -> Codes:

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from client.data.tables.schema import Codes, combine_codes, join_rows
+from client.data.tables.schema import Codes, combine_codes, escape, join_rows
 from client.data.tables.table import Table, to_codes
+from client.data.tables.times import is_order
 from client.tasks.sessions.data.visitors import ITEM, ITEMS, SCHEMA, SESSION, SPLIT, TIME, USER
 from common.arrays import Flags, Floats
 
@@ -33,6 +34,8 @@ class Log:
         part: C, one of `TRAIN`, `TEST`, `CASE`.
         user: C, codes into `users` or `NOBODY`.
         time: C, Unix seconds; 0 where unknown.
+        row: C, numbers of the rows in the account; several clicks of a row that is a session.
+        people: Numbers of the rows that declare a user alone.
         names: Distinct items.
         users: Distinct users, also those without a click.
         notes: As `Dataset.notes`.
@@ -43,6 +46,8 @@ class Log:
     part: Codes
     user: Codes
     time: Floats
+    row: Codes
+    people: Codes
     names: Sequence[str]
     users: Sequence[str] = ()
     notes: tuple[str, ...] = ()
@@ -66,7 +71,7 @@ class Log:
 
     def where(self, chosen: Flags) -> "Log":
         """Return the clicks for which `chosen`, C, is true."""
-        columns = {name: getattr(self, name)[chosen] for name in ("session", "item", "part", "user", "time")}
+        columns = {name: getattr(self, name)[chosen] for name in ("session", "item", "part", "user", "time", "row")}
         return replace(self, **columns)
 
     def long_enough(self) -> "Log":
@@ -74,8 +79,8 @@ class Log:
         return self.where(self.lengths >= SHORTEST)
 
 
-def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequence[str] = ()) -> Log:
-    """Return a log of whole sessions, in their order; `users`, if given, has one user per session."""
+def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, rows: Codes, users: Sequence[str] = ()) -> Log:
+    """Return a log of whole sessions, in their order, one a row; `users` may have one per session."""
     lengths = [len(session) for session in sessions]
     item, names = to_codes(pyarrow.array([name for session in sessions for name in session], pyarrow.string()))
     user, owners = to_codes(pyarrow.array(users, pyarrow.string()))
@@ -85,6 +90,8 @@ def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequenc
         part=np.full(len(item), part),
         user=np.repeat(user if users else np.full(len(sessions), NOBODY), lengths),
         time=np.zeros(len(item)),
+        row=np.repeat(rows, lengths),
+        people=np.zeros(0, np.int64),
         names=names,
         users=owners,
     )
@@ -109,7 +116,7 @@ class Cut:
     seconds: float
 
 
-GAP = Cut("gap", 30 * 60)
+GAP, UNCUT = Cut("gap", 30 * 60), Cut("gap", np.inf)
 DAY = Cut("window", 24 * 60 * 60)
 """Gowalla's user-day (§2.5)."""
 EIGHT_HOURS = Cut("window", 8 * 60 * 60)
@@ -146,47 +153,11 @@ def _numbered(*columns: NDArray[np.generic]) -> Codes:
 PARTS = {"train": TRAIN, "test": TEST, "case": CASE}
 
 
-@dataclass(frozen=True, eq=False)
-class OrderedClicks:
-    """C clicks of a table, and the order that makes sessions of them.
-
-    Args:
-        table: Rows with a click.
-        users: Names of the users of all rows.
-        rows: C, places of the clicks among the rows.
-        user: C, codes into `users` or `NOBODY`.
-        part: C, one of `TRAIN`, `TEST`, `CASE`.
-        time: C, Unix seconds; 0 where unknown.
-        order: C, places of the clicks, those of a session next to each other.
-        session: C, numbers of the sessions in that order.
-    """
-
-    table: Table
-    users: Sequence[str]
-    rows: Codes
-    user: Codes
-    part: Codes
-    time: Seconds
-    order: Codes
-    session: Codes
-
-
 def log_of_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> Log:
-    """Return clicks as sessions in order of time; see `order_clicks`.
+    """Return the clicks of a table in sessions, in order of time.
 
-    Raises:
-        DataError: A cell is empty, or a part of the data unknown; with file, line and column.
-    """
-    found = order_clicks(table, cut, time)
-    item, items = found.table.codes(ITEM)
-    item, part, user = (column[found.order] for column in (item, found.part, found.user))
-    return Log(found.session, item, part, user, found.time[found.order], items, found.users)
-
-
-def order_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> OrderedClicks:
-    """Return the clicks of a table in sessions.
-
-    A row with a user and nothing else declares a user, who may have no clicks.
+    A row with a user and nothing else declares a user, who may have no clicks. Numbers that give an order tell of no pauses, so
+    without a column of sessions they make one session of a user.
 
     Args:
         table: Rows under the names of `SCHEMA`.
@@ -201,6 +172,12 @@ def order_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> Ordered
     is_click = (user == NOBODY) | np.any([table.filled(name) for name in names if name != USER], axis=0)
     clicks = table.where(is_click)
     clicks.require(*names, remedy="fill it, or leave the row out")
+    notes: tuple[str, ...] = ()
+    if time is None and TIME in clicks and SESSION not in clicks and is_order(clicks.columns[TIME]):
+        cut = UNCUT
+        notes = (
+            f"'{escape(table.titles[TIME])}' gives an order without dates, so each visitor's clicks are one session",
+        )
     if time is None:
         time = clicks.numbers(TIME) if TIME in clicks else np.zeros(len(clicks))
     part = _splits(clicks)
@@ -208,7 +185,10 @@ def order_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> Ordered
         order, session = sessions_by_name(user[is_click], clicks.codes(SESSION)[0], part, time)
     else:
         order, session = sessions_by_cut(user[is_click], part, time, cut)
-    return OrderedClicks(clicks, users, np.flatnonzero(is_click), user[is_click], part, time, order, session)
+    item, items = clicks.codes(ITEM)
+    row, people = clicks.numbered[order], table.numbered[~is_click]
+    item, part, user = (column[order] for column in (item, part, user[is_click]))
+    return Log(session, item, part, user, time[order], row, people, items, users, notes)
 
 
 def _splits(clicks: Table) -> Codes:
@@ -228,12 +208,14 @@ def log_of_rows(table: Table) -> Log:
         DataError: A row lacks a user or items.
     """
     table.require(USER, ITEMS, remedy="give every row a user and items")
-    rows: Sequence[int] = range(len(table))
+    rows = np.arange(len(table))
     names = table.columns[SESSION].to_pylist() if SESSION in table else []
     if names and all(name and name.isdecimal() for name in names):
-        rows = sorted(rows, key=lambda row: int(names[row]))
+        rows = np.array(sorted(rows.tolist(), key=lambda row: int(names[row])))
     items, users = (table.columns[name].to_pylist() for name in (ITEMS, USER))
-    return log_of_sessions([split_items(items[row]) for row in rows], TRAIN, [users[row] for row in rows])
+    return log_of_sessions(
+        [split_items(items[row]) for row in rows], TRAIN, table.numbered[rows], [users[row] for row in rows]
+    )
 
 
 def split_items(text: str) -> list[str]:

@@ -12,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-from client.data.dataset import DataSummary, Dropped, floor_share
+from client.data.dataset import DataSummary, floor_share
+from client.data.tables.account import ROWS, RowAccount, with_account
 from client.data.tables.files import TABLES, Content, files_in, find_tables, load, plain_name, split_files, suffix_of
 from client.data.tables.files import TEST as HELD_OUT
 from client.data.tables.reader import detect_cells, read_table, to_table
 from client.data.tables.schema import DEFAULT_DIALECT, Codes, Column, Dialect, TableSchema, find_names, normalize_title
-from client.data.tables.table import Table, locate, to_flags
+from client.data.tables.table import Table, to_flags
+from client.data.tables.text import JsonLines
 from client.tasks.sessions.data.log import (
     CASE,
     DAY,
@@ -33,7 +35,6 @@ from client.tasks.sessions.data.log import (
     log_of_clicks,
     log_of_rows,
     log_of_sessions,
-    order_clicks,
     split_items,
 )
 from client.tasks.sessions.data.visitors import (
@@ -48,13 +49,14 @@ from client.tasks.sessions.data.visitors import (
     Visits,
     cases_of,
 )
-from common.arrays import Flags, Ints
+from common.arrays import Flags
 from common.errors import DataError
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Clicks, Items
-from common.text import count
+from common.text import count, one_name
 
 DAY_SECONDS = 24 * 60 * 60
+CLICKS = "click", "clicks"
 
 
 @dataclass(frozen=True)
@@ -202,20 +204,19 @@ def layout_of(cells: Sequence[str]) -> Layout | None:
     return next(fits, None)
 
 
-def read_original(content: Content, layout: Layout) -> Log:
+def read_original(content: Content, layout: Layout, account: RowAccount) -> Log:
     """Read and prepare a published log; users with no session left are left out.
 
     Raises:
         DataError: As of any click log, with line and column.
     """
-    table = read_table(content, layout.schema)
+    table = read_table(content, layout.schema, Dialect(account=account))
     clicks = table.where(_is_click(table))
     log = log_of_clicks(clicks, layout.cut, _time(clicks))
     prepared = active_users(prepare(log, layout.recipe))
-    skipped = len(table) - len(clicks)
-    notes = (f"{skipped} rows that are no clicks on a known item skipped",) if skipped else ()
-    remaining = f"{len(prepared.item)} of {len(log.item)} clicks kept by the rules for this published set"
-    return replace(prepared, notes=(*notes, remaining))
+    account.lose(table.numbered, clicks.numbered, ROWS, "without a click on a known item skipped")
+    account.lose(log.row, prepared.row, CLICKS, "left out by the rules for this published set")
+    return prepared
 
 
 def _is_click(table: Table) -> Flags:
@@ -283,7 +284,7 @@ def _files(folder: Path, pattern: str) -> list[Path]:
     return [path for path in files_in(folder) if re.fullmatch(pattern, plain_name(path))]
 
 
-def read_pairs(content: Content) -> Log:
+def read_pairs(content: Content, account: RowAccount) -> Log:
     """Read one test example a line, as SR-GNN writes them: the clicks so far, a tab, the next click.
 
     Raises:
@@ -296,10 +297,15 @@ def read_pairs(content: Content) -> Log:
             remedy = "write the clicks so far, a tab and the next click"
             raise DataError(f"not a test example; {remedy}", content.path, line)
         pairs.append([*split_items(prefix), target.strip()])
-    return log_of_sessions(pairs, CASE)
+    return log_of_sessions(pairs, CASE, _numbered(content, len(pairs), account))
 
 
-def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
+def _numbered(content: Content, lines: int, account: RowAccount) -> Codes:
+    """Return the numbers in the account of lines that are a session each."""
+    return account.open(JsonLines(content, [], {}), lines) + np.arange(lines)
+
+
+def to_dataset(log: Log, items: Items | None, group: int, path: Path, account: RowAccount) -> Visits:
     """Return visitors with sessions of two clicks or more; a user without such sessions has none.
 
     Test cases without a user are partitioned among the visitors in order, in runs of nearly equal length.
@@ -313,11 +319,15 @@ def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
     usable = grouped(log.long_enough(), group)
     items = items or _vocabulary(usable, path)
     listed = _listed(usable, items)
-    notes = (*usable.notes, *_notes(log, usable, listed))
+    notes = (*usable.notes, *_notes(usable, listed))
+    account.lose(log.row, usable.row, ("session", "sessions"), "of one click dropped")
+    noun = CLICKS if _rows(log) == len(log.row) else ROWS
+    account.lose(usable.row, listed.row, noun, "skipped on or beside items outside the vocabulary")
     visitors = tuple(_visitors(listed))
     if not visitors:
         raise DataError("no session of two clicks or more; there is nothing to learn from", path)
-    return Visits(visitors, items, notes)
+    reading = account.close(_rows(listed) + len(log.people))
+    return Visits(visitors, items, (*account.notes_of(reading), *notes), reading=reading)
 
 
 def grouped(log: Log, group: int) -> Log:
@@ -374,17 +384,20 @@ def _visitors(log: Log) -> Iterator[Visitor]:
         yield Visitor(log.users[user], tuple(sessions[user]), (*cases[user], *shares[user]))
 
 
-def _notes(log: Log, usable: Log, listed: Log) -> Iterator[str]:
-    """Yield notes on what was left out."""
-    if short := len(log.starts) - len(usable.starts):
-        yield f"{short} sessions of one click dropped"
-    strange = len(usable.item) - len(listed.item)
-    if strange:
+def _notes(usable: Log, listed: Log) -> Iterator[str]:
+    """Yield notes on what was left out within rows that are kept."""
+    rows_lost = _rows(usable) - _rows(listed)
+    if (strange := len(usable.item) - len(listed.item)) > rows_lost:
         lost = len(usable.starts) - len(listed.starts)
         yield f"{strange} clicks skipped on or beside items outside the vocabulary, {lost} sessions with nothing left"
     cases = _cases(usable)
     if missed := cases - _cases(listed):
         yield f"{missed} of {cases} test cases left out: they ask for items outside the vocabulary or follow none within"
+
+
+def _rows(log: Log) -> int:
+    """Return the number of rows with clicks; those of a row that is a session stand together."""
+    return int((np.diff(log.row, prepend=-1) != 0).sum())
 
 
 def _cases(log: Log) -> int:
@@ -418,39 +431,40 @@ def read_visitors(
         DataError: The data are missing, empty or malformed, or hold no session of two clicks.
     """
     path = Path(source)
-    dialect.check(SCHEMA)
+    dialect = with_account(dialect, SCHEMA)
     published = parts_of(path) if path.is_dir() else []
     files = published or [(file, TRAIN) for file in find_tables(path)]
     files += [(test, TEST)] if test else []
     log = join_logs([_file(file, part, dialect) for file, part in files])
-    return to_dataset(log, items, group, path)
+    return to_dataset(log, items, group, path, dialect.account)
 
 
 def _file(path: Path, part: int, dialect: Dialect) -> Log:
     """Read one file; of a file of test sessions everything is held out, whatever it says itself."""
     if part == CASE:
-        return read_pairs(load(path))
+        return read_pairs(load(path, dialect.encoding), dialect.account)
     log = _sessions(path, dialect)
     return replace(log, part=np.full(len(log.item), TEST)) if part == TEST else log
 
 
 def _sessions(path: Path, dialect: Dialect) -> Log:
     """Read the sessions of a file, whose form shows in its first line."""
-    content = load(path)
+    content = load(path, dialect.encoding, dialect.skip_lines)
     cells = detect_cells(content, SCHEMA, dialect)
     layout = layout_of(cells.titles)
     if layout:
-        return read_original(content, layout)
+        return read_original(content, layout, dialect.account)
     names = find_names(cells.titles, SCHEMA, dialect)
     is_table = len(names) > 1 and not names.isdisjoint({ITEM, ITEMS})
     if not is_table and cells.unit == "line" and suffix_of(path) not in TABLES:
         # one session a line, which belongs to no user
-        return log_of_sessions([split_items(text) for _, text in content.lines()], TRAIN)
+        sessions = [split_items(one_name(text)) for _, text in content.lines()]
+        return log_of_sessions(sessions, TRAIN, _numbered(content, len(sessions), dialect.account))
     table = to_table(cells, SCHEMA, dialect)
     return log_of_rows(table) if ITEMS in table else log_of_clicks(table, GAP)
 
 
-def summarize(options: SessionsOptions, visits: Visits, tables: Sequence[Table]) -> DataSummary:
+def summarize(options: SessionsOptions, visits: Visits) -> DataSummary:
     """Return sessions of each visitor, those to train on and those held out."""
     sessions = np.array([len(visitor.sessions) for visitor in visits.units], np.int64)
     held = [0 if one.test else floor_share(options.test_share, len(one.sessions)) for one in visits.units]
@@ -462,24 +476,4 @@ def summarize(options: SessionsOptions, visits: Visits, tables: Sequence[Table])
         test=np.where(brought, brought, held),
         need="a session needs two clicks; without a column session, a pause of 30 minutes ends one",
         totals={"item": len(visits.vocabulary.items)},
-        dropped=tuple(_short(tables)),
     )
-
-
-def _short(tables: Sequence[Table]) -> Iterator[Dropped]:
-    """Yield the sessions of one click of all tables."""
-    rows = [_short_rows(table) for table in tables]
-    if total := sum(map(len, rows)):
-        table, first = next((table, places) for table, places in zip(tables, rows, strict=True) if len(places))
-        before = sum(len(other) for other in tables[: tables.index(table)])
-        yield Dropped(total, ("session", "sessions"), "of one click dropped", locate(tables, before + int(first.min())))
-
-
-def _short_rows(table: Table) -> Ints:
-    """Return the rows of a table whose click is alone in its session."""
-    if ITEMS in table:
-        items = table.columns[ITEMS].fill_null("").to_pylist()
-        return np.flatnonzero([len(split_items(text)) == 1 for text in items])
-    clicks = order_clicks(table, GAP)
-    alone: Codes = clicks.order[np.bincount(clicks.session)[clicks.session] == 1]
-    return clicks.rows[alone]

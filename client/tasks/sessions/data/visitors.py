@@ -21,10 +21,10 @@ USER, ITEM, ITEMS, TIME, SESSION, SPLIT = ("user", "item", "items", "timestamp",
 
 SCHEMA = TableSchema(
     columns=(
-        Column(USER, "text", ("userid", "visitor", "visitorid"), required=False, blank="missing"),
+        Column(USER, "text", ("userid", "visitor", "visitorid", "userpseudoid"), required=False, blank="missing"),
         Column(ITEM, "text", ("itemid", "product"), required=False, blank="missing"),
         Column(ITEMS, "text", ("itemidlist",), required=False, blank="missing", many=True),
-        Column(TIME, "time", ("time", "datetime", "date", "ts"), required=False, blank="missing"),
+        Column(TIME, "time", ("time", "datetime", "date", "ts", "eventtimestamp"), required=False, blank="missing"),
         Column(SESSION, "text", ("sessionid",), required=False, blank="missing"),
         Column(SPLIT, "text", required=False, blank="missing"),
     ),

@@ -12,14 +12,15 @@ import numpy as np
 import pyarrow
 import pyarrow.compute as pc
 
-from client.data.dataset import DataSummary, Dropped
+from client.data.dataset import DataSummary
+from client.data.tables.account import RowAccount, with_account
 from client.data.tables.files import Content, find_tables, load, suffix_of
 from client.data.tables.reader import detect_cells, to_table
 from client.data.tables.schema import DEFAULT_DIALECT, Cells, Codes, Column, Dialect, TableSchema, escape, join_rows
-from client.data.tables.table import Table, find_repeated, to_codes, to_flags
+from client.data.tables.table import Table, to_codes, to_flags
 from client.tasks.traffic.data.readings import (
+    SEVERAL,
     Filled,
-    Intervals,
     Readings,
     Tidy,
     adds_up,
@@ -32,8 +33,9 @@ from client.tasks.traffic.data.readings import (
     tidy,
     to_readings,
     to_seconds,
+    without_strays,
 )
-from client.tasks.traffic.data.series import SCHEMA, SITE, SUFFIXES, TIME, Sensors, Series, in_units, split_series
+from client.tasks.traffic.data.series import SCHEMA, SUFFIXES, Sensors, Series, in_units, split_series
 from common.arrays import Flags, Floats
 from common.errors import DataError
 from common.tasks.traffic.options import TrafficOptions
@@ -97,7 +99,7 @@ class FixedWidth(Cells):
         return self.places[row]
 
 
-def read_volumes(content: Content) -> Readings:
+def read_volumes(content: Content, account: RowAccount) -> Readings:
     """Read hourly volumes of stations, all their lanes and directions together.
 
     Where a direction has a row for all lanes together, its other rows do not count. An hour is missing if one of the lanes
@@ -107,7 +109,9 @@ def read_volumes(content: Content) -> Readings:
         DataError: Not such a file, or a malformed cell (with line and column).
     """
     named = "|" in content.first_line()
-    table = to_table(detect_cells(content, VOLUMES) if named else FixedWidth.of(content), VOLUMES)
+    table = to_table(
+        detect_cells(content, VOLUMES) if named else FixedWidth.of(content), VOLUMES, Dialect(account=account)
+    )
     kinds = pc.utf8_lower(table.columns["record_type"])
     other = ~to_flags(pc.is_in(kinds, value_set=pyarrow.array(RECORDS)))
     if other.any():
@@ -189,7 +193,7 @@ QUARTERS = tuple(f"{hour}:{minute:02}" for hour in range(24) for minute in (0, 1
 Reader = Callable[[Table], Readings]
 
 
-def read_original(cells: Cells) -> Readings | None:
+def read_original(cells: Cells, account: RowAccount) -> Readings | None:
     """Read the published file that has this first line, if it is one.
 
     Raises:
@@ -197,10 +201,10 @@ def read_original(cells: Cells) -> Readings | None:
     """
     for schema, read in FORMATS:
         if set(schema.names) <= set(cells.titles):
-            return read(to_table(cells, schema, DAY_FIRST))
+            return read(to_table(cells, schema, replace(DAY_FIRST, account=account)))
     path = cells.content.path
     if len(cells.titles) == len(TEN) and path.name.lower().startswith("volume_data.csv"):
-        return _ten_sites(to_table(detect_cells(cells.content, TEN_SITES), TEN_SITES))
+        return _ten_sites(to_table(detect_cells(cells.content, TEN_SITES), TEN_SITES, Dialect(account=account)))
     return None
 
 
@@ -286,11 +290,13 @@ FORMATS: tuple[tuple[TableSchema, Reader], ...] = (
 """Columns that identify a set, and its reader."""
 
 
+READING = "reading", "readings"
+REPEATED = "of a time already read (a row given twice, or the clock set back) were averaged with it"
 LONGEST = 20_000_000
 """Steps of a series; more are a mistyped year."""
 
 
-def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path) -> Sensors:
+def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path, account: RowAccount) -> Sensors:
     """Return series on the grid of the federation's step; without one, an hour or the data's own.
 
     Readings of the same time are averaged, finer readings added up or averaged (`aggregating.SUMMED`), gaps filled
@@ -299,7 +305,8 @@ def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path)
     Raises:
         DataError: The readings are coarser than the step, or than a day; no site has readings; a series is absurdly long.
     """
-    rows = tidy(readings)
+    tidied = tidy(readings)
+    rows = without_strays(tidied)
     apart = intervals(rows, len(readings.sites))
     divides_day = apart.usual % 60 == 0 and DAY % max(apart.usual, 1) == 0
     usual = apart.usual if apart.usual > HOUR and divides_day else HOUR
@@ -314,12 +321,49 @@ def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path)
     if not grids:
         raise DataError("no site has a reading of every variable", path)
     filled = {name: fill(values, start * step, step) for name, (start, values) in grids.items()}
+    lost = np.array([name not in grids for name in readings.sites])
+    reading = account.close(_settle(account, readings, (tidied, rows, steps), lost, step))
     count_of_units, unit = in_units(step)
     series = (
         Series(name, np.datetime64(grids[name][0] * count_of_units, unit), *filled[name][:2]) for name in sorted(grids)
     )
-    notes = (*readings.notes, *_notes_on_rows(rows, apart, measures), *_notes_on_steps(steps, readings, filled))
-    return Sensors(tuple(series), measures, notes)
+    notes = (*readings.notes, *_notes_on_rows(rows), *_notes_on_steps(steps, readings, filled))
+    return Sensors(tuple(series), measures, (*notes, *account.notes_of(reading)), reading=reading)
+
+
+def _settle(account: RowAccount, readings: Readings, stages: tuple[Tidy, Tidy, Tidy], lost: Flags, step: int) -> int:
+    """Give the account the rows that are no step of their own, and return the number of the others.
+
+    Args:
+        account: RowAccount of all rows.
+        readings: One a row, in the order of the files.
+        stages: Readings in order of time, those without strays, and their steps.
+        lost: S, sites that are left out.
+        step: Seconds of a step.
+    """
+    counted = readings.row != SEVERAL
+    of_several = len(account.remaining) - int(counted.sum())
+    row, tidied = readings.row[counted], stages[0].group[counted]
+    near = stages[1].group[counted]
+    number = np.append(stages[2].group, -1)[near]
+    has = ~np.isnan(readings.values[counted]).all(axis=1)
+    dead = np.append(np.isnan(stages[2].values).all(axis=1), True)[number]
+    account.leave(row[lost[readings.site[counted]]], READING, "of sites without a reading of every variable left out")
+    account.leave(row[~has], READING, "without a value left out")
+    account.leave(row[near < 0], READING, "far from all others of their sensor left out (is a year mistyped?)")
+    account.leave(row[dead], READING, "left out, since their step lacks more than half of its readings")
+    alive = np.flatnonzero(has & ~dead & ~lost[readings.site[counted]])
+    again = np.delete(alive, np.unique(tidied[alive], return_index=True)[1])
+    account.leave(row[again], READING, REPEATED, merged=True)
+    firsts = np.unique(number[alive], return_index=True)[1]
+    how = ", ".join(
+        f"{name} {'added up' if adds else 'averaged'}"
+        for name, adds in zip(readings.variables, adds_up(readings.variables), strict=True)
+    )
+    account.leave(
+        row[np.delete(alive, firsts)], READING, f"merged into readings of {duration(step)}: {how}", merged=True
+    )
+    return of_several + len(firsts)
 
 
 def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, Floats]]]:
@@ -343,22 +387,9 @@ def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, Floats]]]:
         yield int(steps.site[span.start]), (start, values)
 
 
-def _notes_on_rows(rows: Tidy, apart: Intervals, measures: SensorVariables) -> Iterator[str]:
+def _notes_on_rows(rows: Tidy) -> Iterator[str]:
     if rows.unordered:
         yield f"{rows.unordered} readings came after a later one and were put in order"
-    if rows.repeated:
-        yield (
-            f"{rows.repeated} readings of a time already read (a row given twice, or the clock set back) "
-            "were averaged with it"
-        )
-    if 0 < apart.usual < measures.step_seconds:
-        how = (
-            f"{name} {'added up' if adds else 'averaged'}"
-            for name, adds in zip(measures.variables, adds_up(measures.variables), strict=True)
-        )
-        yield (
-            f"readings of {duration(apart.usual)} became readings of {duration(measures.step_seconds)}: {', '.join(how)}"
-        )
 
 
 def _notes_on_steps(steps: Tidy, readings: Readings, filled: dict[str, Filled]) -> Iterator[str]:
@@ -391,29 +422,32 @@ def read_series(
         DataError: The data are missing, empty or malformed, lack a variable, or are coarser than the step.
         VocabularyError: They have no variable of the federation, or files of several variables.
     """
-    path = Path(source)
-    files = [(file, _file(file, dialect)) for file in find_tables(path, SUFFIXES)]
+    path, dialect = Path(source), with_account(dialect, SCHEMA)
+    variable = measures.variables[0] if measures and len(measures.variables) == 1 else ""
+    files = [(file, _file(file, dialect, variable)) for file in find_tables(path, SUFFIXES)]
     variables = measures.variables if measures else files[0][1].variables
     ordered = [order_variables(found, variables, file, skips=measures is not None) for file, found in files]
     readings = join_rows(ordered, {"site": "sites"})
     notes = tuple(dict.fromkeys(note for found in ordered for note in found.notes))
-    return to_dataset(replace(readings, notes=notes), measures, path)
+    return to_dataset(replace(readings, notes=notes), measures, path, dialect.account)
 
 
-def _file(path: Path, dialect: Dialect) -> Readings:
+def _file(path: Path, dialect: Dialect, variable: str) -> Readings:
     """Read one file, whose form shows in its first line."""
-    content = load(path)
+    content = load(path, dialect.encoding, dialect.skip_lines)
     if suffix_of(path) == ".vol":
-        return read_volumes(content)
+        return read_volumes(content, dialect.account)
     cells = detect_cells(content, SCHEMA, dialect)
-    return read_original(cells) or to_readings(to_table(cells, SCHEMA, dialect))
+    if published := read_original(cells, dialect.account):
+        return published
+    return to_readings(to_table(cells, SCHEMA, dialect), wide=dialect.wide, variable=variable)
 
 
 MOST_REMARKS = 10
 """Sensors that are named in remarks."""
 
 
-def summarize(options: TrafficOptions, sensors: Sensors, tables: Sequence[Table]) -> DataSummary:
+def summarize(options: TrafficOptions, sensors: Sensors) -> DataSummary:
     """Return readings of each sensor, and its windows to train on and held out."""
     step, window = sensors.vocabulary.step_seconds, options.history + options.horizon
     splits = [split_series(series, options, step) for series in sensors.units]
@@ -432,23 +466,8 @@ def summarize(options: TrafficOptions, sensors: Sensors, tables: Sequence[Table]
         example=("window", "windows"),
         need=f"a window needs {options.history} + {options.horizon} readings (tasks.traffic.history and horizon)",
         totals={"variable": len(sensors.vocabulary.variables)},
-        dropped=tuple(_dropped(sensors, tables)),
         remarks=(
             *remarks[:MOST_REMARKS],
             *[f"… and {len(remarks) - MOST_REMARKS} more"][: len(remarks) > MOST_REMARKS],
         ),
     )
-
-
-def _dropped(sensors: Sensors, tables: Sequence[Table]) -> Sequence[Dropped]:
-    """Return sites that were left out, and readings of a time that was read before."""
-    found = []
-    names = {series.name for series in sensors.units}
-    sites = {name for table in tables if SITE in table for name in table.codes(SITE)[1]}
-    if lost := sorted(sites - names):
-        reason = "without a reading of every variable left out"
-        found.append(Dropped(len(lost), ("site", "sites"), reason, f"site '{escape(lost[0])}'"))
-    if all(SITE in table for table in tables):
-        reason = "of a time already read (a row given twice, or the clock set back) were averaged with it"
-        found += find_repeated(tables, (SITE, TIME), (SITE, TIME), ("reading", "readings"), reason)
-    return found

@@ -1,14 +1,14 @@
 """Readings as rows in order of time, on a coarser grid, with gaps filled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from client.data.tables.files import stem_of
-from client.data.tables.schema import Codes, combine_codes, sort_unique
+from client.data.tables.schema import Codes, combine_codes, escape, sort_unique
 from client.data.tables.table import Table
 from client.tasks.traffic.data.series import SITE, TIME
 from common.arrays import Flags, Floats, Ints
@@ -28,6 +28,7 @@ class Readings:
         sites: Names, S.
         variables: Names, D.
         notes: As `Dataset.notes`.
+        row: R, numbers of the rows in the account; `SEVERAL` where readings and rows differ in number.
     """
 
     site: Codes
@@ -36,20 +37,40 @@ class Readings:
     sites: Sequence[str]
     variables: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    row: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if len(self.row) != len(self.site):
+            object.__setattr__(self, "row", np.full(len(self.site), SEVERAL))
 
 
-def to_readings(table: Table) -> Readings:
+SEVERAL = -1
+VALUE = "value"
+"""Variable of a table with a column a sensor."""
+
+
+def to_readings(table: Table, *, wide: bool = False, variable: str = "") -> Readings:
     """Return the readings of a table in long form; without a site it is one series, named after the file.
+
+    Args:
+        table: Rows under the names of `SCHEMA`.
+        wide: True if each further column is a sensor, with readings of one variable.
+        variable: Name of that variable; empty for `value`.
 
     Raises:
         DataError: It has no variable.
     """
     if not table.variables:
-        message = "no variable among the columns; add one for each measurement, such as volume"
-        raise DataError(message, table.path, table.cells.header_line)
+        message = "no variable among the columns; add one for each measurement, such as volume; the titles are "
+        raise DataError(message + ", ".join(map(escape, table.cells.titles[:20])), table.path, table.cells.header_line)
     site, names = table.codes(SITE) if SITE in table else (np.zeros(len(table), np.int64), [stem_of(table.path)])
     values = np.stack([table.numbers(name) for name in table.variables], axis=1)
-    return Readings(site, to_seconds(table, TIME), values, names, table.variables)
+    time = to_seconds(table, TIME)
+    if wide:
+        sensors = np.tile(np.arange(len(table.variables)), len(table))
+        times = np.repeat(time, len(table.variables))
+        return Readings(sensors, times, values.reshape(-1, 1), list(table.variables), (variable or VALUE,))
+    return Readings(site, time, values, names, table.variables, row=table.numbered)
 
 
 def to_seconds(table: Table, name: str) -> Ints:
@@ -101,6 +122,10 @@ Every other variable (speed, occupancy, temperature, …) is averaged."""
 
 ALIKE, EXACT = 0.1, 0.01
 """Relative differences of equal spacings, and of a spacing from a divisor of a day."""
+REGIME, FEWEST, MONTH = 8, 10, 30 * DAY
+"""Readings that show a change of interval; readings and seconds from which on there are strays."""
+STEADY, NEAR = 0.25, 0.25
+"""Least concentration of a clock's places in intervals, and the most that is jitter around 0."""
 DIVISORS = np.flatnonzero(DAY % np.arange(1, DAY + 1) == 0) + 1
 """Seconds."""
 
@@ -113,17 +138,22 @@ class Tidy:
         site: R, codes.
         time: R, in seconds or steps.
         values: R × D, not-a-number where missing.
+        group: Of the readings that were put in order or in steps, the place of each among these.
         unordered: Readings that came after a later one of their site.
-        repeated: Readings of a time that was already read.
         rescaled: Steps that lacked some of their finer readings.
     """
 
     site: Ints
     time: Ints
     values: Floats
+    group: Ints
     unordered: int = 0
-    repeated: int = 0
     rescaled: int = 0
+
+    def where(self, chosen: Flags) -> "Tidy":
+        """Return the readings for which a flag is true; the group of the others is -1."""
+        group = np.where(chosen, np.cumsum(chosen) - 1, -1)[self.group]
+        return replace(self, site=self.site[chosen], time=self.time[chosen], values=self.values[chosen], group=group)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +174,80 @@ def tidy(readings: Readings) -> Tidy:
     order = np.argsort(combine_codes(readings.site, readings.time), kind="stable")
     site, time, values = readings.site[order], readings.time[order], readings.values[order]
     first = _changes(site, time)
+    group = np.empty(len(site), np.int64)
+    group[order] = _groups(first, len(site))
     if len(first) == len(site):
-        return Tidy(site, time, values, _unordered(readings))
+        return Tidy(site, time, values, group, _unordered(readings))
     sums, counts = _totals(values, first)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return Tidy(site[first], time[first], means, _unordered(readings), len(site) - len(first))
+    return Tidy(site[first], time[first], means, group, _unordered(readings))
+
+
+def without_strays(rows: Tidy) -> Tidy:
+    """Return the readings without those far from all others of their site: a mistyped year.
+
+    They are at most 1% at either end, or one, and further off than twice the time that the others span, and a month.
+    """
+    ends = np.flatnonzero(np.diff(rows.site, prepend=-1, append=-1))
+    starts, stops = ends[:-1], ends[1:]
+    few = np.where(stops - starts >= FEWEST, np.maximum((stops - starts) // 100, 1), 0)
+    low, high = rows.time[starts + few], rows.time[stops - 1 - few]
+    far = np.maximum(2 * (high - low), MONTH)
+    low, high = (np.repeat(edge, stops - starts) for edge in (low - far, high + far))
+    stray = ((rows.time < low) | (rows.time > high)) & np.repeat(few > 0, stops - starts)
+    return rows.where(~stray) if stray.any() else rows
+
+
+def local_spacing(rows: Tidy, each: Ints) -> Ints:
+    """Return the seconds between readings at each reading, R.
+
+    It is that of its site, unless `REGIME` readings in a row are further apart or nearer, all alike: the interval changed.
+    """
+    spacing = each[rows.site]
+    apart = np.diff(rows.time)
+    if not len(apart) or (apart == spacing[1:]).all():
+        return spacing
+    same = np.diff(rows.site) == 0
+    alike = same[1:] & same[:-1] & (np.abs(np.diff(apart)) <= ALIKE * np.minimum(apart[1:], apart[:-1]))
+    begins = np.flatnonzero(np.append(True, ~alike))
+    lengths = np.diff(begins, append=len(apart))
+    mean = np.rint((rows.time[begins + lengths] - rows.time[begins]) / lengths).astype(np.int64)
+    meant = DIVISORS[np.clip(np.searchsorted(DIVISORS, mean * (1 - EXACT)), 0, len(DIVISORS) - 1)]
+    mean = np.where(np.abs(meant - mean) <= EXACT * mean, meant, mean)
+    usual = each[rows.site[begins]]
+    other = (lengths >= REGIME) & same[begins] & (np.abs(mean - usual) > ALIKE * usual)
+    kept_on = ~same[np.minimum(begins + lengths, len(same) - 1)] | (
+        begins + lengths == len(same)
+    )  # the site's last reading
+    for begin, length, seconds, to_end in zip(
+        *(of[other].tolist() for of in (begins, lengths, mean, kept_on)), strict=True
+    ):
+        spacing[begin : begin + length + to_end] = seconds
+    return spacing
+
+
+def snapped(rows: Tidy, spacing: Ints, step: int) -> Ints:
+    """Return the times without the jitter of clocks, each at the nearest of equal intervals, R.
+
+    Intervals begin where the clock of a site usually stands in them; if that is near their begin, exactly there. Readings
+    without a usual place, and finer ones, are left as they are.
+    """
+    unit = np.where(step % np.maximum(spacing, 1) == 0, spacing, np.where(spacing % step == 0, step, 0))
+    apart = np.where(np.diff(rows.site) == 0, np.diff(rows.time), 2**60)
+    nearest = np.minimum(np.append(apart, 2**60), np.insert(apart, 0, 2**60))
+    unit = np.where((spacing > 0) & (2 * nearest >= unit), unit, 0)  # finer readings among others stay where they are
+    safe = np.maximum(unit, 1)
+    if not (rows.time % safe).any():
+        return rows.time
+    angle = 2j * np.pi * (rows.time % safe) / safe
+    sites = int(rows.site.max()) + 1
+    turned = np.exp(angle) * (unit > 0)
+    mean = np.bincount(rows.site, turned.real, sites) + 1j * np.bincount(rows.site, turned.imag, sites)
+    steady = np.abs(mean) >= STEADY * np.bincount(rows.site, minlength=sites)
+    phase = np.angle(mean) / (2 * np.pi)
+    phase = np.where(np.abs(phase) <= NEAR, 0.0, phase)[rows.site] * safe
+    nearest = np.floor((rows.time - phase) / safe + 0.5) * safe + np.rint(phase)
+    return np.where(steady[rows.site] & (unit > 0), nearest.astype(np.int64), rows.time)
 
 
 def intervals(rows: Tidy, sites: int) -> Intervals:
@@ -171,11 +270,13 @@ def coarser(rows: Tidy, each: Ints, step: int, summed: Flags) -> Tidy:
         step: In seconds.
         summed: D, whether a variable adds up; the others are averaged.
     """
-    number = rows.time // step
+    local = local_spacing(rows, np.where(each > 0, each, step))
+    number = snapped(rows, local, step) // step
     first = _changes(rows.site, number)
-    spacing = np.where(each > 0, each, step)[rows.site[first], None]
+    group = _groups(first, len(number))
+    spacing = local[first, None]
     if len(first) == len(number) and (spacing == step).all():
-        return replace(rows, time=number)
+        return replace(rows, time=number, group=group)
     sums, counts = _totals(rows.values, first)
     whole = np.maximum(step / spacing, 1)
     means = np.where(2 * counts >= whole, sums / np.maximum(counts, 1), np.nan)
@@ -183,7 +284,7 @@ def coarser(rows: Tidy, each: Ints, step: int, summed: Flags) -> Tidy:
     values = np.where(summed, added, means)
 
     part = (2 * counts >= whole) & (counts + 1 <= whole)
-    steps = replace(rows, site=rows.site[first], time=number[first], values=values)
+    steps = replace(rows, site=rows.site[first], time=number[first], values=values, group=group)
     return replace(steps, rescaled=int(part.any(axis=1).sum()))
 
 
@@ -226,6 +327,11 @@ def _changes(site: Ints, time: Ints) -> Ints:
     """Return the rows that differ from the row before in site or time, the first included."""
     new = (np.diff(site, prepend=-1) != 0) | (np.diff(time, prepend=time[:1]) != 0)
     return np.flatnonzero(new)
+
+
+def _groups(first: Ints, length: int) -> Ints:
+    """Return the number of each row's group; each begins at one of `first`."""
+    return np.repeat(np.arange(len(first)), np.diff(first, append=length))
 
 
 def _totals(values: Floats, first: Ints) -> tuple[Floats, Ints]:

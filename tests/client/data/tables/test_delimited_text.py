@@ -83,6 +83,10 @@ def test_rows_that_do_not_fit_the_header(text: Writer, lines: tuple[str, ...], m
     assert message in str(caught.value)
 
 
+def test_the_header_again_between_rows_is_no_row(text: Writer) -> None:
+    assert cells(read_table(text("a,n", "x,1", "a,n", "z,2"), SCHEMA)) == [["x", 1], ["z", 2]]
+
+
 def test_rows_without_any_text_are_skipped_but_not_those_with_text_elsewhere(text: Writer) -> None:
     assert cells(read_table(text("a,n,x", "b,1,", ", ,", "c,2,", ",,"), SCHEMA)) == [["b", 1], ["c", 2]]
     with pytest.raises(DataError, match=r"line 3, column 'a': empty cell \(1 of 2 cells\)"):

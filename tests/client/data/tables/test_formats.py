@@ -6,9 +6,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from client.data.dataset import Source
+from client.data.read import read_all
 from client.data.tables.files import LINE_LIMIT, load, plain_name, stem_of, suffix_of, tables_in
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import DataError
@@ -133,3 +136,17 @@ def test_a_file_is_opened_once(task: str, name: str, tmp_path: Path, openings: l
     openings.clear()
     CLIENT_TASKS[task].read(Source(str(path)), None, 0)
     assert [file for file in openings if file.startswith(str(tmp_path))] == [str(path)]
+
+
+def test_strings_that_polars_writes_are_read(tmp_path: Path) -> None:
+    columns = {"user": ["ann", "bob"], "item": ["x", "a name of more than twelve bytes"], "rating": [1.0, 2.5]}
+    views = pa.table(
+        {name: pa.array(values, pa.string_view() if name != "rating" else None) for name, values in columns.items()}
+    )
+    pq.write_table(views, tmp_path / "views.parquet")
+    assert pq.read_schema(tmp_path / "views.parquet").field("item").type == pa.string_view()
+    plain = {name: pa.array(values) for name, values in columns.items()}
+    pq.write_table(pa.table(plain), tmp_path / "plain.parquet")
+    found = [read_all("ratings", str(tmp_path / f"{name}.parquet")) for name in ("views", "plain")]
+    assert found[0].vocabulary == found[1].vocabulary
+    assert found[0].units[1].name == "bob"

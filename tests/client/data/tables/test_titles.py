@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from client.data.tables.files import Content
-from client.data.tables.schema import Column, Dialect, TableSchema, find_names, match_titles, normalize_title
+from client.data.tables.schema import CLOCK, Column, Dialect, TableSchema, find_names, match_titles, normalize_title
 from client.data.tables.text import Delimited
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import ConfigError, DataError
@@ -43,11 +43,19 @@ def test_what_does_not_count_in_a_title() -> None:
 
 def test_two_titles_of_one_column_are_refused_with_both_and_the_remedy() -> None:
     with pytest.raises(
-        DataError, match="'Date' and 'Time' both name the column timestamp; say --column timestamp=Date"
+        DataError, match="'Date' and 'Timestamp' both name the column timestamp; say --column timestamp=Date"
     ):
-        places("Date", "Time", "visitor")
+        places("Date", "Timestamp", "visitor")
+    assert places("Time", "Date", "visitor") == {"timestamp": 1, f"timestamp{CLOCK}": 0, "user_id": 2}, (
+        "two halves of a time"
+    )
+    assert places("Tag", "Uhr", "visitor", timestamp="Tag+Uhr") == {
+        "timestamp": 0,
+        f"timestamp{CLOCK}": 1,
+        "user_id": 2,
+    }
     assert places("Date", "Time", "visitor", timestamp="Time") == {"timestamp": 1, "user_id": 2}
-    with pytest.raises(DataError, match="'time' and 'time' both name the column timestamp; rename one"):
+    with pytest.raises(DataError, match=r"both name the column timestamp; rename one, or say --ignore \"time#2\""):
         places("time", "time", "visitor")
 
 
@@ -89,8 +97,9 @@ def test_a_title_that_the_owner_names_must_be_there() -> None:
 def test_further_columns_are_variables_that_the_owner_may_rename() -> None:
     found = places("Verkehr", "time", "speed", "", schema=NUMBERS, volume="Verkehr")
     assert found == {"timestamp": 1, "volume": 0, "speed": 2}
-    with pytest.raises(DataError, match="column 'x': two columns have this name; rename one"):
+    with pytest.raises(DataError, match="column 'x': two columns have this name; rename one, or say --ignore \"x#2\""):
         places("x", "time", "x", schema=NUMBERS)
+    assert places("x", "time", "x", schema=NUMBERS, y="x#2") == {"timestamp": 1, "x": 0, "y": 2}
 
 
 @pytest.mark.parametrize("task", ["rules", "sessions", "ratings", "markets"])

@@ -32,7 +32,7 @@ def older_ledger(folder: Path, epsilon: float, delta: float, share: float) -> Pa
         for number in range(RELEASES):
             terms = Terms("client", "gaussian", "replace-one", 2.0, 2.0 / (2 * cost) ** 0.5, "zcdp", cost)
             entry = new_entry(number + 1, before, Slot("earlier", number), terms)
-            before, values = entry.link, (*vars(entry.slot).values(), *[*vars(terms).values()][:-1])
+            before, values = entry.link, (*vars(entry.slot).values(), *[*vars(terms).values()][:-2])
             row = (entry.sequence, entry.time, *values, "released", entry.link)
             marks = ",".join("?" * len(row))
             db.execute(f"INSERT INTO releases ({PLACE}, {TERMS}, status, link) VALUES ({marks})", row)

@@ -1,6 +1,7 @@
-"""Ledgers of version 3: releases to secure sums name their trust, and older chains stay valid."""
+"""Ledgers of versions 3 and 4: releases name their trust and their contract, and older chains stay valid."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -86,3 +87,64 @@ def test_a_ledger_holds_a_raise_and_a_sum_in_either_order(sum_first: bool, tmp_p
     ledger = opened(tmp_path, epsilon=2 * EPSILON)
     assert ledger.epsilon == 2 * EPSILON
     assert [entry.terms.trust for entry in ledger.entries()] == [TRUST]
+
+
+CONTRACT = "0123456789abcdef" * 4
+
+
+def test_the_first_release_under_a_contract_makes_version_4_and_earlier_rows_stay_valid(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    spend(ledger, 0, 1)
+    ledger.release(Slot("run", 1), _summed(ledger), Maker())
+    before = [entry.link for entry in ledger.entries()]
+    ledger.release(Slot("run", 2), replace(terms_of(ledger), contract=CONTRACT), Maker())
+    ledger.release(Slot("run", 3), replace(_summed(ledger), contract=CONTRACT), Maker())
+    ledger.close()
+    again = opened(tmp_path)
+    assert _version(tmp_path) == 4
+    assert [entry.terms.contract for entry in again.entries()] == ["", "", CONTRACT, CONTRACT]
+    assert [entry.terms.trust for entry in again.entries()] == ["local", TRUST, "local", TRUST]
+    assert [entry.link for entry in again.entries()][:2] == before
+    [statement] = read_statements(tmp_path / "ledger")
+    assert [run.contracts for run in statement.runs] == [(CONTRACT,)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE releases SET contract = '' WHERE sequence = 2",
+        f"UPDATE releases SET contract = '{'f' * 64}' WHERE sequence = 2",
+        f"UPDATE releases SET contract = '{CONTRACT}' WHERE sequence = 1",
+        "PRAGMA user_version = 3",
+        "PRAGMA user_version = 5",
+    ],
+)
+def test_an_altered_contract_is_noticed(tmp_path: Path, change: str) -> None:
+    ledger = opened(tmp_path)
+    spend(ledger, 0, 1)
+    ledger.release(Slot("run", 1), replace(terms_of(ledger), contract=CONTRACT), Maker())
+    ledger.close()
+    _execute(tmp_path, change)
+    with pytest.raises(LedgerError):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("first", ["raise", "sum", "contract"])
+def test_a_ledger_gets_a_contract_after_or_before_raise_and_sum(tmp_path: Path, first: str) -> None:
+    steps = {
+        "raise": lambda: increase_budget(tmp_path / "ledger", 2 * EPSILON, record_of(tmp_path)),
+        "sum": lambda: _release(tmp_path, 1, _summed),
+        "contract": lambda: _release(tmp_path, 2, lambda ledger: replace(terms_of(ledger), contract=CONTRACT)),
+    }
+    opened(tmp_path).close()
+    for name in (first, *(one for one in steps if one != first)):
+        steps[name]()
+    assert _version(tmp_path) == 4
+    found = {(entry.terms.trust, entry.terms.contract) for entry in opened(tmp_path, epsilon=2 * EPSILON).entries()}
+    assert found == {(TRUST, ""), ("local", CONTRACT)}
+
+
+def _release(folder: Path, number: int, make: Callable[[Ledger], Terms]) -> None:
+    ledger = opened(folder)
+    ledger.release(Slot("run", number), make(ledger), Maker())
+    ledger.close()

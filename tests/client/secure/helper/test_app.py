@@ -9,14 +9,14 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 from client.secure.helper.app import HELPER_TYPES, make_app
-from common.secure.cards import HelperCard
+from common.secure.cards import NodeCard
 from common.wire.codec import decode, encode
 from common.wire.messages import (
-    COUNTS,
     ENROL,
     EVALUATE,
     FAILED,
     HELPER,
+    NAMES,
     OPEN,
     PREPARE,
     REFUSED,
@@ -29,7 +29,7 @@ from common.wire.messages import (
     PrepareReply,
     PrepareRequest,
 )
-from tests.support.desks import Helpers
+from tests.support.desks import LINES, Helpers
 from tests.support.toys import instruction
 
 ROOT = Path(__file__).parents[4]
@@ -41,7 +41,7 @@ from pathlib import Path
 import numpy as np
 from client.secure.helper.app import make_app
 from client.node.resident import run_resident
-from tests.support.desks import Helpers, open_sum, prepare
+from tests.support.desks import LINES, Helpers, open_sum, prepare
 size = int(sys.argv[1])
 room = Helpers(2)
 make_app(room.desks[0])
@@ -66,15 +66,15 @@ def test_a_helper_answers_its_three_messages() -> None:
     uploads = room.upload(about, [np.arange(6), np.ones(6, np.int64)])
     names, sealed = [upload.client for upload in uploads], [upload.sealed[0] for upload in uploads]
     card = decode(HelperReply, asked(room, HELPER, HelperRequest("toy", "{}")).content)
-    assert HelperCard.from_json(card.card) == room.roster.cards[0]
-    prepared = asked(room, PREPARE, PrepareRequest(about.to_json(), names, sealed))
+    assert NodeCard.from_json(card.card) == room.roster.cards[0]
+    prepared = asked(room, PREPARE, PrepareRequest(about.to_json(), names, sealed, LINES))
     assert decode(PrepareReply, prepared.content) == PrepareReply(1, "train", [])
     opened = decode(OpenReply, asked(room, OPEN, OpenRequest(about.to_json(), names)).content)
     assert (opened.round, opened.channel, opened.missing) == (1, "train", False)
     assert (opened.opened["sum"].dtype, opened.opened["sum"].shape) == (np.uint32, (6,))
 
 
-@pytest.mark.parametrize("kind", [ENROL, COUNTS, TRAIN, EVALUATE])
+@pytest.mark.parametrize("kind", [ENROL, NAMES, TRAIN, EVALUATE])
 def test_a_helper_refuses_the_messages_of_clients(kind: str) -> None:
     reply = asked(Helpers(), kind)
     assert (reply.error.code, reply.error.reason) == (REFUSED, "this node is a helper without data")

@@ -130,7 +130,7 @@ def test_an_earlier_round_is_closed_when_a_later_one_was_opened() -> None:
 
 def test_channels_of_a_round_are_sums_of_their_own() -> None:
     opened = Opened()
-    about = opened.room.terms(channel="counts")
+    about = opened.room.terms(channel="evaluate")
     uploads = opened.room.upload(about, vectors(2))
     opened.room.prepare(about, uploads)
     assert not open_sum(opened.room.desks[0], about, uploads).missing

@@ -11,7 +11,7 @@ from client.secure.helper.helper_service import HelperService
 from common.errors import FedloomError
 from common.secure.terms import SumTerms
 from common.wire.messages import HelperRequest, OpenRequest, PrepareRequest
-from tests.support.desks import Helpers
+from tests.support.desks import LINES, Helpers
 from tests.support.mutations import mutated
 
 
@@ -26,7 +26,7 @@ def requests(room: Helpers, about: SumTerms) -> list[Any]:
     uploads = room.upload(about, [np.arange(6) - n for n in range(4)])
     names, sealed = [upload.client for upload in uploads], [upload.sealed[0] for upload in uploads]
     text = about.to_json()
-    return [HelperRequest("toy", "{}"), PrepareRequest(text, names, sealed), OpenRequest(text, names)]
+    return [HelperRequest("toy", "{}"), PrepareRequest(text, names, sealed, LINES), OpenRequest(text, names)]
 
 
 def test_mutated_payloads_are_typed_errors_and_open_one_sum_a_round() -> None:

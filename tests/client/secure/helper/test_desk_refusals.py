@@ -8,7 +8,7 @@ from common.arrays import Ints
 from common.errors import FedloomError, RefusedError, WireError
 from common.secure.terms import SumTerms
 from common.wire.messages import HelperRequest, OpenRequest, PrepareRequest
-from tests.support.desks import Helpers, Upload, open_sum, prepare
+from tests.support.desks import LINES, Helpers, Upload, open_sum, prepare
 
 
 def vectors(number: int) -> list[Ints]:
@@ -22,7 +22,8 @@ def changed_box(room: Helpers, about: SumTerms, **changed: object) -> str:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"round": 2}, {"channel": "counts"}, {"run": "other"}, {"noise": 1}, {"roster": "1" * 64}, {"most": 9}]
+    "changed",
+    [{"round": 2}, {"channel": "evaluate"}, {"run": "other"}, {"noise": 1}, {"roster": "1" * 64}, {"most": 9}],
 )
 def test_a_box_of_another_place_is_bad_and_opens_nowhere(changed: dict[str, object]) -> None:
     room = Helpers()
@@ -64,30 +65,30 @@ def refused(room: Helpers, change: str) -> None:
         case "too few":
             desk.open(OpenRequest(text, names[:2]))
         case "too many":
-            desk.prepare(PrepareRequest(room.terms(most=3, min_sum=3).to_json(), names, sealed))
+            desk.prepare(PrepareRequest(room.terms(most=3, min_sum=3).to_json(), names, sealed, LINES))
         case "not prepared":
             desk.open(OpenRequest(text, [*names, "zoe"]))
         case "twice":
             desk.open(OpenRequest(text, [names[0], names[0], names[1]]))
         case "unsorted":
-            desk.prepare(PrepareRequest(text, names[::-1], sealed[::-1]))
+            desk.prepare(PrepareRequest(text, names[::-1], sealed[::-1], LINES))
         case "empty name":
-            desk.prepare(PrepareRequest(text, ["", *names[1:]], sealed))
+            desk.prepare(PrepareRequest(text, ["", *names[1:]], sealed, LINES))
         case "no clients":
             desk.open(OpenRequest(text, []))
         case "a box short":
-            desk.prepare(PrepareRequest(text, names, sealed[1:]))
+            desk.prepare(PrepareRequest(text, names, sealed[1:], LINES))
         case "helper as client":
-            desk.prepare(PrepareRequest(text, [*names, "helper-0"], [*sealed, sealed[0]]))
+            desk.prepare(PrepareRequest(text, [*names, "helper-0"], [*sealed, sealed[0]], LINES))
         case "other run":
-            desk.prepare(PrepareRequest(room.terms(run="other").to_json(), names, sealed))
+            desk.prepare(PrepareRequest(room.terms(run="other").to_json(), names, sealed, LINES))
         case "other terms":
             desk.open(OpenRequest(room.terms(min_sum=2).to_json(), names))
         case "terms":
             desk.open(OpenRequest("{}", names))
         case "large":
             HelperService("helper-0", desk._node_key, desk.state, most_numbers=5).prepare(
-                PrepareRequest(text, names, sealed)
+                PrepareRequest(text, names, sealed, LINES)
             )
         case "run without a name":
             desk.card(HelperRequest("", "{}"))

@@ -7,8 +7,8 @@ import pytest
 
 from client.tasks.markets.baseline import FULL_WEIGHT, MarketBaseline, scorer_features, shrinkage_weight
 from client.tasks.markets.data.graph import Graph, symmetric
-from common.tasks.markets.counts import COLD_FEATURES, FEATURES, GRAPH_FEATURES, OtherMarketCounts, counts_of
 from common.tasks.markets.model import INITIAL_WEIGHTS, PairScorer
+from common.tasks.markets.pairs import COLD_FEATURES, FEATURES, GRAPH_FEATURES, OtherMarketCounts, counts_of
 
 SIZE = 12
 ALL = np.arange(SIZE)

@@ -15,7 +15,7 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import DataError, WireError
 from common.tasks.markets import blend
-from common.tasks.markets.counts import DEGREES, KEYS, VALUES, add_pairs
+from common.tasks.markets.pairs import DEGREES, KEYS, VALUES, add_pairs
 from common.tasks.markets.task import TASK
 from common.wire.sparse_rows import expand
 from deploy.simulation.grid import simulate
@@ -37,7 +37,7 @@ def learners() -> list[MarketsLearner]:
 
 def solution(clients: list[MarketsLearner], sums: int = 7) -> Arrays:
     """Return what the first sums of all markets give."""
-    solved = blend.start(GOODS, False)
+    solved = blend.sizes(GOODS, False)
     for _ in range(sums):
         template = blend.template(solved)
         replies = [expand(client.statistics(solved), template) for client in clients]
@@ -100,7 +100,7 @@ def test_a_run_solves_and_recommends(tmp_path: Path) -> None:
 
 
 def test_under_noise_a_market_has_norm_one() -> None:
-    solved = blend.start(GOODS, True)
+    solved = blend.sizes(GOODS, True)
     sent = expand(blend.popular(learners()[0].counts()[DEGREES]), blend.template(solved))
     assert np.linalg.norm(sent[blend.POPULAR]) == pytest.approx(1)
     assert blend.is_solved(blend.solve(solved, {blend.POPULAR: sent[blend.POPULAR]}, 0.0))
@@ -108,7 +108,7 @@ def test_under_noise_a_market_has_norm_one() -> None:
 
 def test_markets_without_pairs_have_nothing_to_solve() -> None:
     with pytest.raises(DataError, match="no market of this run has a pair"):
-        blend.solve(blend.start(GOODS, False), {blend.USED: np.zeros((len(GOODS.items), 1))}, 0.0)
+        blend.solve(blend.sizes(GOODS, False), {blend.USED: np.zeros((len(GOODS.items), 1))}, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_markets_without_pairs_have_nothing_to_solve() -> None:
 )
 def test_sums_of_another_vocabulary_are_refused(changed: Arrays) -> None:
     with pytest.raises(WireError):
-        blend.check({**blend.start(GOODS, False), **changed}, GOODS, noised=False)
+        blend.check({**blend.sizes(GOODS, False), **changed}, GOODS, noised=False)

@@ -13,7 +13,7 @@ from common.config.run import RunConfig
 from common.errors import DataError, StateError
 from common.models import parameters
 from common.options import Scalar
-from common.tasks.markets.counts import COLD_FEATURES, FEATURES, add_pairs, counts_of
+from common.tasks.markets.pairs import COLD_FEATURES, FEATURES, add_pairs, counts_of
 from common.tasks.markets.vocabulary import MarketCatalogue
 from tests.support.build import learner_of, task_model
 

@@ -8,7 +8,7 @@ from client.tasks.markets.baseline import shrinkage_weight
 from client.tasks.markets.data.markets import Market, Markets, no_rows
 from common.models import parameters, tensors
 from common.options import Scalar
-from common.tasks.markets.counts import DEGREES, FEATURES, GRAPH_FEATURES, KEYS
+from common.tasks.markets.pairs import DEGREES, FEATURES, GRAPH_FEATURES, KEYS, VALUES
 from tests.support.build import learner_of
 from tests.support.market_learners import DEMO, build_config, learner, one_and_rest, request
 
@@ -137,7 +137,7 @@ def test_the_paper_s_loss_is_bpr_on_inner_products() -> None:
 
 
 @pytest.mark.parametrize("model", ["default", "paper"])
-@pytest.mark.parametrize("options", [{}, {"bound_users": True}, {"count_epsilon": 8.0}])
+@pytest.mark.parametrize("options", [{}, {"bound_users": True}])
 def test_a_market_without_pairs_takes_part_with_zeros(model: str, options: dict[str, Scalar]) -> None:
     of = learner(model, Markets((Market("uk", no_rows(), no_rows()),), DEMO.vocabulary), **options)
     assert not len(of.counts()[KEYS])
@@ -146,3 +146,17 @@ def test_a_market_without_pairs_takes_part_with_zeros(model: str, options: dict[
     assert of.evaluate(parameters(of.module), {}, "test") == ({}, {})
     loss = of.loss(tensors(parameters(of.module)), of.batch(request(of)), inputs)
     assert torch.isfinite(loss)
+
+
+def test_counts_hold_training_pairs_only() -> None:
+    of = learner()
+    [market, *_] = of.markets
+    V, items = len(DEMO.vocabulary.items), market.graph.items
+    held = {(int(items[a]), int(items[b])) for a, b in zip(*market.split.test.right.nonzero(), strict=True)}
+    assert not held & {(int(key) // V, int(key) % V) for key in market.counts[KEYS]}
+
+
+def test_bounded_counts_are_the_same_again() -> None:
+    first, again = (learner(bound_users=True).counts() for _ in range(2))
+    assert all((first[name] == again[name]).all() for name in first)
+    assert first[VALUES].min() < 1

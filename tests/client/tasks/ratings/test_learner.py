@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.func import grad
 
-from client.tasks.learner import HasCounts, HasProperty
+from client.tasks.learner import HasProperty
 from client.tasks.ratings.baseline import normal_scores, own_mean, predict, report
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Rater, arrived
@@ -152,7 +152,7 @@ def test_nothing_of_the_ratings_is_changed() -> None:
     np.testing.assert_array_equal(ANN.ratings, before[0])
     np.testing.assert_array_equal(ANN.items, before[1])
     assert of.step_inputs(3, torch.Generator()) == {}
-    assert not isinstance(of, HasCounts | HasProperty)
+    assert not isinstance(of, HasProperty)
 
 
 @pytest.mark.parametrize(("name", "gain"), [("movielens-100k", 0.014), ("filmtrust", 0.002)])

@@ -31,13 +31,26 @@ def learners(**options: str) -> list[RatingsLearner]:
 
 def solution() -> Arrays:
     """Return what the sums of all raters give."""
-    solved, clients = neighbours.start(demo_products(), False), learners()
+    solved, clients = neighbours.sizes(demo_products(), False), learners()
     for _ in range(3):
         template = neighbours.template(solved)
         replies = [expand(client.statistics(solved), template) for client in clients]
         assert all({n: a.shape for n, a in r.items()} == {n: a.shape for n, a in template.items()} for r in replies)
         solved = neighbours.solve(solved, {n: np.sum([r[n] for r in replies], axis=0) for n in template}, 0.0)
     return solved
+
+
+@pytest.mark.parametrize("raters", [60, 4])
+def test_large_covariances_have_the_same_factors(raters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = np.random.default_rng(0).standard_normal((90, raters))
+    covariance = vectors @ vectors.T
+    exact = neighbours._largest(covariance.copy(), 10)
+    monkeypatch.setattr(neighbours, "MOST_EXACT", 0)
+    for values, found in (exact, neighbours._largest(covariance, 10)):
+        whole = (found * np.maximum(values, 0)) @ found.T
+        assert values.shape == (10,)
+        assert found.shape == (90, 10)
+        np.testing.assert_allclose(whole, (exact[1] * np.maximum(exact[0], 0)) @ exact[1].T, atol=1e-6)
 
 
 def test_sums_give_biases_factors_and_a_choice() -> None:
@@ -67,7 +80,7 @@ def test_predictions_are_those_of_the_covariance() -> None:
 
 def test_under_noise_a_client_sends_one_report_of_norm_one() -> None:
     client = learners(**{"privacy.unit": "client"})[0]
-    solved = neighbours.start(demo_products(), True)
+    solved = neighbours.sizes(demo_products(), True)
     sent = expand(client.statistics(solved), neighbours.template(solved))
     assert np.linalg.norm(sent[neighbours.REPORT]) == pytest.approx(1)
     done = neighbours.solve(solved, {neighbours.REPORT: sent[neighbours.REPORT]}, 0.0)
@@ -84,7 +97,7 @@ def test_a_run_solves_and_is_better_than_own_means(tmp_path: Path) -> None:
 
 def test_raters_without_ratings_have_nothing_to_solve() -> None:
     with pytest.raises(DataError, match="no client of this run has a rating"):
-        neighbours.solve(neighbours.start(demo_products(), False), {neighbours.ITEM_SUMS: np.zeros((240, 2))}, 0.0)
+        neighbours.solve(neighbours.sizes(demo_products(), False), {neighbours.ITEM_SUMS: np.zeros((240, 2))}, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +111,6 @@ def test_raters_without_ratings_have_nothing_to_solve() -> None:
     ],
 )
 def test_sums_of_another_vocabulary_are_refused(changed: Arrays) -> None:
-    start = neighbours.start(demo_products(), False)
+    start = neighbours.sizes(demo_products(), False)
     with pytest.raises(WireError):
         neighbours.check({**start, **changed}, demo_products(), noised=False)

@@ -1,11 +1,10 @@
-"""Rules learner: Eq 2, evaluation weights, and removal of the client's own counts from the sums."""
+"""Rules learner: Eq 2, and evaluation weights."""
 
 import numpy as np
 import pytest
 import torch
 
 from common.models import parameters, tensors
-from common.tasks.rules.counts import offset_of
 from common.wire.messages import TrainRequest
 from tests.support.build import learner_of, task_model
 from tests.support.toys import CATALOGUE, configured, toy_homes
@@ -46,34 +45,9 @@ def test_a_metric_weighs_the_homes_it_is_the_mean_of() -> None:
     assert learner.evaluate(WORLD, {}, "validation") == ({}, {}), "nothing is held out for validation by default"
 
 
-def test_training_adds_the_counts_of_other_clients_only() -> None:
-    learner = learner_of(CONFIG, CATALOGUE, HOMES)
-    own_counts, other_counts = learner.counts()["counts"], np.full((2, 3, 4), 2.0, np.float32)
-    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": own_counts + other_counts}))
-    np.testing.assert_array_equal(batch["offset"].numpy(), offset_of({"counts": other_counts}, CATALOGUE))
-    assert not learner.batch(REQUEST)["offset"].any()
-
-
-def test_counts_of_a_late_reply_are_not_subtracted_from_the_sums() -> None:
-    learner = learner_of(CONFIG, CATALOGUE, HOMES)
-    other_counts = learner.counts()["counts"] + 1
-    other_counts.flat[other_counts.argmax()] = 0  # less than this client alone sent
-    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": other_counts}))
-    np.testing.assert_array_equal(batch["offset"].numpy(), offset_of({"counts": other_counts}, CATALOGUE))
-
-
-def test_noised_sums_lose_the_part_that_the_client_sent() -> None:
-    learner, sums = learner_of(CONFIG, CATALOGUE, HOMES), np.full((2, 3, 4), 4.0, np.float32)
-    noised, own = {"counts": sums, "counts_noise": np.array([0.1], np.float32)}, sums / 2
-    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={**noised, "counts_own": own}))
-    np.testing.assert_allclose(batch["offset"].numpy(), offset_of({"counts": own}, CATALOGUE), rtol=1e-5)
-    both = learner.evaluate(WORLD, noised, "test"), learner.evaluate(WORLD, {**noised, "counts_own": own}, "test")
-    assert both[0] == both[1], "held-out rules are ranked with all counts"
-
-
 def test_a_client_without_homes_has_nothing_to_train_or_measure() -> None:
     learner = learner_of(CONFIG, CATALOGUE, ())
-    assert (learner.examples, learner.evaluate(WORLD, {}, "test"), learner.counts()["counts"].sum()) == (0, ({}, {}), 0)
+    assert (learner.examples, learner.evaluate(WORLD, {}, "test")) == (0, ({}, {}))
 
 
 def test_clients_of_a_process_share_one_model() -> None:

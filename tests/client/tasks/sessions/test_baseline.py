@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from client.tasks.sessions.baseline import FeatureRows, ItemFeatures, VisitHistory, history_features
-from common.tasks.sessions.counts import FEATURES, KEYS, VALUES, SharedRules, count_rules
+from common.tasks.sessions.slist import FEATURES
 
 A, B, C, D = range(4)
 
@@ -39,12 +39,6 @@ def test_features_of_a_training_session_leave_the_session_out() -> None:
     before = VisitHistory.of(SESSIONS).without(SESSIONS[0])
     assert before == VisitHistory.of(SESSIONS[1:])
     assert by_item(history_features(clicks(A), before))[B] == pytest.approx([log(1 + 1), log(1 + 1), 0.0, 0.0, 0.0])
-
-
-def test_shared_rules_are_the_last_feature() -> None:
-    counts = count_rules([clicks(A, D)], 4)
-    rows = by_item(history_features(clicks(A), VisitHistory.of([]), SharedRules(counts[KEYS], counts[VALUES], 4)))
-    assert rows[D] == pytest.approx([0.0, 0.0, 0.0, 0.0, log(1 + 1)])
 
 
 TWO = ItemFeatures(np.array([A, C]), np.array([[1.0] * len(FEATURES), [2.0] * len(FEATURES)], np.float32))

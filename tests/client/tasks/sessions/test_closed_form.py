@@ -30,7 +30,7 @@ def learner() -> SessionsLearner:
 
 @pytest.fixture(scope="module")
 def solved(learner: SessionsLearner) -> Arrays:
-    solved = slist.start(ITEMS, False)
+    solved = slist.sizes(ITEMS, False)
     while solved[slist.STAGE] < 4:
         template, sent = slist.template(solved), learner.statistics(solved)
         total = {name: np.zeros(a.shape) for name, a in template.items()}

@@ -11,7 +11,6 @@ from client.tasks.sessions.inference import clicks_of, next_items
 from common.config.parse import parse
 from common.errors import DataError
 from common.models import parameters
-from common.tasks.sessions.counts import count_rules
 from common.tasks.sessions.vocabulary import Items
 from tests.support.build import task_model
 
@@ -28,12 +27,6 @@ def test_scores_are_shares_of_all_items_and_history_counts() -> None:
     assert [item.score for item in answers] == sorted((item.score for item in answers), reverse=True)
 
 
-def test_shared_rules_that_came_with_the_model_count() -> None:
-    model = parameters(task_model(CONFIG, ITEMS))
-    rules = count_rules([as_clicks([1, 3])] * 500, len(ITEMS.items))
-    assert next_items(CONFIG, ITEMS, {**model, **rules}, as_clicks([1]), (), top=1)[0].item == "bread"
-
-
 def test_seen_items_may_be_hidden_and_ties_are_broken_by_item() -> None:
     zeros = {name: np.zeros_like(a) for name, a in parameters(task_model(CONFIG, ITEMS)).items()}
     clicks, history = as_clicks([2]), [as_clicks([0, 3])]
@@ -43,7 +36,7 @@ def test_seen_items_may_be_hidden_and_ties_are_broken_by_item() -> None:
     assert [item.item for item in tied] == list(ITEMS.items)
 
 
-def test_a_reason_names_own_clicks_first_and_counts_only_if_they_were_released() -> None:
+def test_a_reason_names_own_clicks_first() -> None:
     model = parameters(task_model(CONFIG, ITEMS))
     history = [as_clicks([0, 2]), as_clicks([3, 1])]
     without = {i.item: i.why for i in next_items(CONFIG, ITEMS, model, as_clicks([0]), history, 4)}
@@ -54,10 +47,6 @@ def test_a_reason_names_own_clicks_first_and_counts_only_if_they_were_released()
     assert nobody["tea"] == "you clicked it in this session"
     assert nobody["milk"] == "learnt by the federation"
     assert not any(re.search(r"\d", why) for why in (*without.values(), *nobody.values()))
-    rules = count_rules([as_clicks([0, 2])] * 33, len(ITEMS.items))
-    others = {i.item: i.why for i in next_items(CONFIG, ITEMS, {**model, **rules}, as_clicks([0]), (), 4)}
-    assert others["milk"] == "about 30 clicks of the federation follow 'tea', weighted by nearness"
-    assert others["bread"] == "learnt by the federation"
 
 
 def test_a_session_is_read_by_names() -> None:

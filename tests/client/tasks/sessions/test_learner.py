@@ -1,4 +1,4 @@
-"""Sessions learner: objective, sessions of the blend, metrics, and counts."""
+"""Sessions learner: objective, sessions of the blend, and metrics."""
 
 import numpy as np
 import pytest
@@ -6,16 +6,14 @@ import torch
 from torch.func import grad
 
 from client.privacy.dp_sgd import CHUNK, DpSgdNoise, private_gradient, sample_private_inputs
-from client.tasks.sessions.baseline import FeatureRows, scores_of
 from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
-from client.tasks.sessions.learner import SessionsLearner, features_of_split, pad_features
+from client.tasks.sessions.learner import SessionsLearner
 from client.training.stacks import Tensors, row, stack
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters, tensors
 from common.options import Scalar
-from common.tasks.sessions.counts import KEYS, count_rules
 from common.tasks.sessions.vocabulary import Items
 from common.wire.messages import TrainRequest
 from tests.support.build import learner_of
@@ -103,32 +101,8 @@ def test_nothing_held_out_no_metrics() -> None:
 
 def test_a_client_without_sessions_has_no_examples() -> None:
     empty = learner(visitors=(Visitor("cyd", ()),))
-    assert (empty.examples, empty.counts()[KEYS].size) == (0, 0)
+    assert empty.examples == 0
     assert torch.isfinite(empty.loss(tensors(parameters(empty.module)), empty.batch(request(empty)), {}))
-
-
-def test_in_training_the_shared_rules_leave_the_own_counts_out() -> None:
-    of = learner()
-    alone = of.batch(request(of, of.counts()))
-    assert not alone["value"][..., -1].any(), "own counts would reveal the target"
-    other_rules = count_rules([as_clicks([0, 6])], len(ITEMS.items))
-    both = count_rules([*SESSIONS, as_clicks([0, 6])], len(ITEMS.items))
-    fresh = learner()
-    assert fresh.batch(request(fresh, both))["value"][..., -1].any()
-    assert other_rules[KEYS].tolist() == [6]
-
-
-@pytest.mark.parametrize("often", [0, 1], ids=["missing", "counted less"])
-def test_counts_of_a_late_reply_are_not_subtracted_from_the_sums(often: int) -> None:
-    """Check sums that hold all the client's rules as often, except 0 → 1, which two of its sessions have."""
-    other_sessions = [[0, 2], [1, 2], [1, 3, 1], [0, 3], *[[0, 1]] * often]
-    rest = count_rules([*SESSIONS[2:], *map(as_clicks, other_sessions)], len(ITEMS.items))
-    late_learner, reference = learner(), learner()
-    value = late_learner.batch(request(late_learner, rest))["value"]
-    shared = scores_of(rest, len(ITEMS.items))
-    rows = FeatureRows.of(row for split in reference.splits for row in features_of_split(split, "train", shared))
-    expected = pad_features(rows)["value"]
-    torch.testing.assert_close(value, expected)
 
 
 def record_learner(visitors: tuple[Visitor, ...] = VISITORS) -> SessionsLearner:

@@ -14,7 +14,7 @@ from client.tasks.traffic.sensor import choice_errors, with_federated_ridge
 from client.training.alone import measure_alone
 from common.arrays import Arrays, Floats
 from common.tasks.traffic import shared_ridge
-from common.tasks.traffic.counts import NOISE, linear_forecast
+from common.tasks.traffic.autocovariances import NOISE, linear_forecast
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.shared_ridge import CHOICE, CHOICES
 from deploy.tasks.spec import TrainedRun
@@ -29,7 +29,7 @@ LEARNERS = [cast(TrafficLearner, learner_of(CONFIG, MEASURES, [sensor(k)])) for 
 
 def solution(learners: list[TrafficLearner]) -> Arrays:
     """Return what the sums of these clients give."""
-    solved = shared_ridge.start(MEASURES, OPTIONS, False)
+    solved = shared_ridge.sizes(MEASURES, OPTIONS, False)
     while CHOICE not in solved:
         parts = [learner.statistics(solved) for learner in learners]
         sums = {name: np.sum([part[name].astype(np.float64) for part in parts], axis=0) for name in parts[0]}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from client.tasks.learner import training_loss
 from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.sensor import Sensor
+from client.training.foresight import training_loss
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.tasks.traffic.properties import Ranges

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from client.state import MemoryStore
-from client.tasks.learner import training_loss
 from client.tasks.traffic.inference import forecast
 from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.metrics import correct, excess, judged
 from client.tasks.traffic.sensor import Sensor
+from client.training.foresight import training_loss
 from client.training.local_round import train
 from client.training.participant import Participant
 from common.arrays import Arrays, sub

@@ -53,7 +53,7 @@ def test_the_network_option_selects_private_parameters(
     network: str, kind: type, head: set[str], client_only: set[str]
 ) -> None:
     options = MarketsOptions.model_validate({"network": network, "width": 6, "embedding": 4})
-    module = build_market_model(CATALOGUE, options, paper=True)
+    module = build_market_model(CATALOGUE, options)
     assert isinstance(module, kind)
     names = values(module).keys()
     assert (head_of("markets", names), own_of("markets", names)) == (head, client_only)
@@ -62,6 +62,6 @@ def test_the_network_option_selects_private_parameters(
 
 
 def test_item_vectors_start_at_zero_and_cover_the_catalogue() -> None:
-    ids = values(build_market_model(CATALOGUE, MarketsOptions(network="spe", embedding=4), paper=True))["ids"]
+    ids = values(build_market_model(CATALOGUE, MarketsOptions(network="spe", embedding=4)))["ids"]
     assert ids.shape == (7, 4)
     assert not ids.any()

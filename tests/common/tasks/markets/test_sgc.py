@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from client.tasks.markets.data.graph import normalised, propagated
 from common.methods.pfgnn import PFGNN
-from common.tasks.markets.model import MarketNetwork, PairScorer, build_market_model, log_variances, prior_variances
+from common.tasks.markets.model import MarketNetwork, build_market_model, log_variances, prior_variances
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
 
@@ -55,7 +55,7 @@ def test_variances_start_at_the_given_value_and_stay_finite() -> None:
     ids=["another method", "pf-gnn", "pf-gnn+", "kappa exchanged"],
 )
 def test_each_method_has_the_parameters_that_it_needs(pfgnn: PFGNN | None, names: set[str]) -> None:
-    network = build_market_model(CATALOGUE, SMALL, paper=True, pfgnn=pfgnn)
+    network = build_market_model(CATALOGUE, SMALL, pfgnn=pfgnn)
     shapes = {name: tuple(p.shape) for name, p in network.named_parameters()}
     assert shapes.keys() == names
     expected = dict.fromkeys(("phi.mean", "phi.log_variance", "alpha"), (6, 4)) | dict.fromkeys(
@@ -63,11 +63,10 @@ def test_each_method_has_the_parameters_that_it_needs(pfgnn: PFGNN | None, names
     )
     assert all(shapes[name] == expected[name] for name in names - {"theta"})
     assert network.state_dict()["theta"].tolist() == [1.0, 0.0]
-    assert isinstance(build_market_model(CATALOGUE, SMALL, paper=False, pfgnn=pfgnn), PairScorer)
 
 
 def test_the_initial_summary_is_zero_and_centroids_lie_in_a_cube() -> None:
-    network = build_market_model(CATALOGUE, SMALL, paper=True, pfgnn=PFGNN())
+    network = build_market_model(CATALOGUE, SMALL, pfgnn=PFGNN())
     parameters = dict(network.named_parameters())
     assert not parameters["xi"].any()
     kappa = parameters["kappa"].detach()

@@ -12,16 +12,17 @@ from common.wire.sparse_rows import expand
 CATALOGUE = RuleCatalogue(entities=("lamp", "door"), relations=("opens → turn on", "closes → turn off"))
 HOMES = [np.array(home) for home in ([0, 1, 5], [0, 1], [1, 5, 7], [0, 5], [3], [0, 1, 5, 7])]
 POSSIBLE = np.arange(8)
+PAIRS = POSSIBLE.reshape(2, 2, 2)
 
 
 def solution(homes: list[Ints], strength: float = 0.0) -> Arrays:
     """Return what the sums of all homes give."""
-    solved = ease.start(CATALOGUE, False)
+    solved = ease.sizes(CATALOGUE, False)
     while ease.STRENGTH not in solved or (not strength and "asked" not in solved):
         template = ease.template(solved)
         if ease.HITS in template:
             solved = {**solved, "asked": np.zeros(1)}
-        total = expand(ease.statistics(solved, [(POSSIBLE, home) for home in homes]), template)
+        total = expand(ease.statistics(solved, [(PAIRS, home) for home in homes]), template)
         solved = ease.solve(solved, {name: a.astype(np.float64) for name, a in total.items()}, strength)
     return solved
 
@@ -37,14 +38,27 @@ def test_the_catalogue_is_what_some_home_uses() -> None:
     assert solution(HOMES, 1.0)[ease.TRIPLES].tolist() == [0, 1, 3, 5, 7]
 
 
+def test_homes_with_both_devices_are_counted() -> None:
+    solved = solution(HOMES, 1.0)
+    assert [ease.homes_with(solved, *triple) for triple in ((0, 1, 1), (1, 0, 1), (0, 0, 1))] == [
+        (1, 6),
+        (4, 6),
+        (4, 0),
+    ]
+    assert solved[ease.PAIRS].tolist() == [0, 1, 2, 3]
+
+
 def test_scores_are_those_of_the_inverse() -> None:
     solved, known = solution(HOMES, 1.0), [0, 1, 3, 5, 7]
     position = {triple: k for k, triple in enumerate(known)}
     homes = [np.array([position[t] for t in home]) for home in HOMES]
     inverse, x = precision(homes, 5, 1.0), np.isin(np.arange(5), homes[0]).astype(float)
     expected = -(x @ inverse) / np.diag(inverse)
+    expected[homes[0]] += 1  # by the others alone, as another pair of devices can have the same triple
     found = ease.Precision.of(solved, 1.0, np.arange(5)).scores(homes[0])
     np.testing.assert_allclose(found, expected, atol=1e-5)
+    b = np.eye(5) - inverse / np.diag(inverse)
+    np.testing.assert_allclose(found, x @ b, atol=1e-5, err_msg="EASE's B, whose diagonal is 0")
     order = np.argsort(ease.logits(solved, np.array(known), HOMES[0]))
     assert (np.diff(expected[order]) > -1e-6).all(), "the order is that of the scores"
 
@@ -76,8 +90,8 @@ def test_clients_choose_the_strength_with_most_hits() -> None:
 
 
 def test_a_home_has_length_one_under_noise() -> None:
-    start = ease.start(CATALOGUE, True)
-    total = expand(ease.statistics(start, [(POSSIBLE, HOMES[0])]), ease.template(start))
+    start = ease.sizes(CATALOGUE, True)
+    total = expand(ease.statistics(start, [(PAIRS, HOMES[0])]), ease.template(start))
     assert np.linalg.norm(total[ease.WEIGHTS]) == pytest.approx(1)
     solved = ease.solve(start, {ease.WEIGHTS: np.arange(8.0)[:, None]}, 0.0)
     assert ease.logits(solved, np.array([7, 2]), HOMES[0]).tolist() == [0, -5]
@@ -85,13 +99,13 @@ def test_a_home_has_length_one_under_noise() -> None:
 
 def test_homes_without_rules_have_nothing_to_solve() -> None:
     with pytest.raises(DataError, match="no home of this run has a rule"):
-        ease.solve(ease.start(CATALOGUE, False), {ease.USED: np.zeros((8, 1))}, 0.0)
+        ease.solve(ease.sizes(CATALOGUE, False), {ease.USED: np.zeros((8, 1))}, 0.0)
 
 
 def test_a_vocabulary_with_too_many_triples_is_refused() -> None:
     large = RuleCatalogue(entities=tuple(map(str, range(1000))), relations=tuple(f"opens → {k}" for k in range(60)))
     with pytest.raises(DataError, match="1,000 device types and 60 relations have 60,000,000 triples"):
-        ease.start(large, False)
+        ease.sizes(large, False)
 
 
 def test_a_client_without_rules_adds_nothing() -> None:
@@ -116,6 +130,7 @@ def assert_equal_solutions(first: Arrays, second: Arrays) -> None:
         {ease.TRIPLES: np.array([1, 8])},
         {ease.TRIPLES: np.array([1.0])},
         {ease.VECTORS: np.zeros((2, 3), np.float32)},
+        {ease.PAIRS: np.array([0, 1])},
     ],
 )
 def test_sums_of_another_vocabulary_are_refused(changed: Arrays) -> None:
@@ -137,7 +152,7 @@ def test_the_calibration_is_that_of_a_logistic_regression() -> None:
 
 def test_hidden_and_other_rules_weigh_the_same() -> None:
     solved = {**solution(HOMES, 1.0), ease.CHOICES: np.array(ease.STRENGTHS, np.float32)}
-    found = ease.statistics(solved, [(POSSIBLE, home) for home in HOMES])[ease.HITS].reshape(len(ease.STRENGTHS), -1)
+    found = ease.statistics(solved, [(PAIRS, home) for home in HOMES])[ease.HITS].reshape(len(ease.STRENGTHS), -1)
     hidden = sum(len(home) for home in HOMES if len(home) > 1)
     np.testing.assert_allclose(found[:, 1 : 1 + ease.BINS].sum(1), hidden)
     np.testing.assert_allclose(found[:, 1 + ease.BINS :].sum(1), hidden, rtol=1e-5)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.tasks.rules.metrics import KEYS, TOPS, home_metrics, shown_metrics
+from common.tasks.rules.metrics import KEYS, SHORT, TOPS, home_metrics, shown_metrics
 from common.tasks.rules.vocabulary import Edges
 
 Triple = tuple[int, int, int]
@@ -93,7 +93,11 @@ def test_nothing_handed_in_is_changed() -> None:
 
 def test_hits_of_the_shown_list_are_counted_in_its_order() -> None:
     logits, positives = np.zeros((3, 3, 9)), edges((0, 1, 0), (1, 2, 5))
-    shown = edges(*((2, 1, r) for r in range(5)), (0, 1, 0))
-    assert shown_metrics(logits, shown, positives) == {"hr5_shown": 0.0, "hr10_shown": 0.5, "hr20_shown": 0.5}
-    assert shown_metrics(logits, edges(), positives) == dict.fromkeys(("hr5_shown", "hr10_shown", "hr20_shown"), 0.0)
-    assert all(np.isnan(value) for value in shown_metrics(logits * np.nan, shown, positives).values())
+    longer = edges(*((2, 1, r) for r in range(5)), (0, 1, 0))
+    both = {SHORT: longer, 20: longer}
+    assert shown_metrics(logits, both, positives) == {"hr5_shown": 0.0, "hr10_shown": 0.5, "hr20_shown": 0.5}
+    short = {SHORT: longer[:5], 20: longer}
+    assert shown_metrics(logits, short, positives) == {"hr5_shown": 0.0, "hr10_shown": 0.0, "hr20_shown": 0.5}
+    none = {SHORT: edges(), 20: edges()}
+    assert shown_metrics(logits, none, positives) == dict.fromkeys(("hr5_shown", "hr10_shown", "hr20_shown"), 0.0)
+    assert all(np.isnan(value) for value in shown_metrics(logits * np.nan, both, positives).values())

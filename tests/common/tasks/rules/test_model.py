@@ -25,15 +25,15 @@ def recommender(paper: bool) -> RuleRecommender:
     return model
 
 
-def homes() -> tuple[Tensor, Tensor, Tensor]:
+def homes() -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
     x = torch.nn.functional.one_hot(torch.randint(F, (H, N), generator=generator), F).float()
     adj = torch.randint(3, (H, N, N), generator=generator).float()
-    return x, adj, torch.randn((2, F, R), generator=generator)
+    return x, adj
 
 
 def test_the_layer_is_that_of_pyg() -> None:
-    x, adj, _ = homes()
+    x, adj = homes()
 
     def trained(kind: type[torch.nn.Module]) -> dict[str, Tensor]:
         """Return initial draws, outputs, gradients and the generator's state by name."""
@@ -51,60 +51,51 @@ def test_the_layer_is_that_of_pyg() -> None:
 
 @both_decoders
 def test_permuting_a_homes_devices_permutes_its_logits(paper: bool) -> None:
-    model, (x, adj, offset) = recommender(paper), homes()
+    model, (x, adj) = recommender(paper), homes()
     order = torch.tensor([3, 0, 4, 1, 2])
-    logits = model(x, adj, KEEP, None, offset)
-    permuted = model(x[:, order], adj[:, order][:, :, order], KEEP, None, offset)
+    logits = model(x, adj, KEEP, None)
+    permuted = model(x[:, order], adj[:, order][:, :, order], KEEP, None)
     torch.testing.assert_close(permuted, logits[:, order][:, :, order])
     assert not torch.allclose(permuted, logits)
 
 
 @both_decoders
 def test_padding_does_not_change_the_logits(paper: bool) -> None:
-    model, (x, adj, offset) = recommender(paper), homes()
+    model, (x, adj) = recommender(paper), homes()
     wide = torch.nn.functional.pad(x, (0, 0, 0, 3, 0, 1))
-    padded = model(wide, torch.nn.functional.pad(adj, (0, 3, 0, 3, 0, 1)), KEEP, None, offset)
+    padded = model(wide, torch.nn.functional.pad(adj, (0, 3, 0, 3, 0, 1)), KEEP, None)
     assert padded.shape == (H + 1, N + 3, N + 3, R)
-    torch.testing.assert_close(padded[:H, :N, :N], model(x, adj, KEEP, None, offset))
+    torch.testing.assert_close(padded[:H, :N, :N], model(x, adj, KEEP, None))
 
 
 @both_decoders
 def test_triples_are_the_same_entries_of_everything(paper: bool) -> None:
-    model, (x, adj, offset) = recommender(paper), homes()
+    model, (x, adj) = recommender(paper), homes()
     generator = torch.Generator().manual_seed(2)
     high = torch.tensor([N, N, R])
     triples = (torch.rand((H, 11, 3), generator=generator) * high).long()
-    everything = model(x, adj, KEEP, None, offset)
+    everything = model(x, adj, KEEP, None)
     expected = torch.stack([everything[h][tuple(triples[h].T)] for h in range(H)])
-    torch.testing.assert_close(model(x, adj, KEEP, triples, offset), expected)
+    torch.testing.assert_close(model(x, adj, KEEP, triples), expected)
 
 
 @both_decoders
 def test_trigger_and_action_are_not_the_same(paper: bool) -> None:
-    logits = recommender(paper)(*homes()[:2], KEEP, None, torch.zeros(2, F, R))
+    logits = recommender(paper)(*homes(), KEEP, None)
     assert not torch.allclose(logits, logits.transpose(1, 2))
 
 
-@both_decoders
-def test_the_offset_is_added_by_type(paper: bool) -> None:
-    model, (x, adj, offset) = recommender(paper), homes()
-    difference = model(x, adj, KEEP, None, offset) - model(x, adj, KEEP, None, torch.zeros_like(offset))
-    types = x.argmax(-1)
-    expected = offset[0][types].unsqueeze(2) + offset[1][types].unsqueeze(1)
-    torch.testing.assert_close(difference, expected, atol=1e-5, rtol=1e-4)
-
-
 def test_the_papers_predictor_is_two_dense_layers_on_both_devices() -> None:
-    model, (x, adj, _) = recommender(paper=True), homes()
+    model, (x, adj) = recommender(paper=True), homes()
     z, predictor = model.encoder(x, adj, KEEP), model.predictor
     pair = torch.cat([z[1, 2], z[1, 4]])
     expected = predictor.second(torch.relu(predictor.first(pair)))  # type: ignore[operator,union-attr]
-    torch.testing.assert_close(model(x, adj, KEEP, None, torch.zeros(2, F, R))[1, 2, 4], expected)
+    torch.testing.assert_close(model(x, adj, KEEP, None)[1, 2, 4], expected)
 
 
 def test_the_encoder_takes_the_mean_over_in_edges() -> None:
     """Check H' = H·W_self + mean_{u→v}(H_u)·W_nei + b; a node without in-edges has no neighbour term."""
-    model, (x, adj, _) = recommender(paper=True), homes()
+    model, (x, adj) = recommender(paper=True), homes()
     adj[0, 1] = 0
     layer = model.encoder.first
     mean = adj[0] @ x[0] / adj[0].sum(1, keepdim=True).clamp(min=1)

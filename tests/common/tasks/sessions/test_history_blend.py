@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from common.tasks.sessions.counts import FEATURES
 from common.tasks.sessions.model import INITIAL_WEIGHT, LocalBlend
+from common.tasks.sessions.slist import FEATURES
 
 
 class Constant(nn.Module):

@@ -8,6 +8,7 @@ from client.tasks.sessions.learner import SessionsLearner
 from common.arrays import Arrays, Floats, Ints
 from common.config.parse import parse
 from common.errors import DataError, WireError
+from common.tasks import progress
 from common.tasks.sessions import slist
 from common.tasks.sessions.vocabulary import Items
 from common.wire.sparse_rows import expand
@@ -29,7 +30,7 @@ def solution(
     *learners: SessionsLearner, strength: float = 0.0, sums: int = 4, noised: bool = False, most: int = 0
 ) -> Arrays:
     """Return what the sums of all learners give, with one hop if λ is given."""
-    solved = slist.start(ITEMS, noised)
+    solved = slist.sizes(ITEMS, noised)
     solved = {**solved, slist.SIZES: np.array([8, noised, most or solved[slist.SIZES][2]])}
     for _ in range(sums):
         template = slist.template(solved)
@@ -106,6 +107,23 @@ def test_items_of_most_visitors_are_chosen() -> None:
     assert solved[slist.VISITORS].tolist() == [2, 2, 2, 1, 0, 1, 1, 1]
 
 
+def test_large_vocabularies_are_solved_in_float32_and_compared_by_frequent_items(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slist, "MOST_EXACT", 3)
+    compared = solution(learner(), strength=STRENGTH, sums=2)
+    assert np.flatnonzero(dense({**compared, **_rows_of(compared, 0)}).any(axis=1)).tolist() == [0, 1, 2]
+    last = dense(solution(learner(), strength=STRENGTH, sums=4))
+    np.testing.assert_allclose(last, np.maximum(expected(SESSIONS, STRENGTH), 0), atol=1e-5)
+
+
+def test_a_long_solve_shows_its_progress(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "fedloom.server")
+    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.0)
+    solution(learner(), strength=STRENGTH, sums=2)
+    assert "solving items at λ = 2: factorised, 20 %" in caplog.text
+
+
 def test_the_choice_has_the_largest_gain() -> None:
     solved = solution(learner(), sums=2)
     gains = np.zeros((4, len(slist.READING), len(slist.BLENDS)))
@@ -146,7 +164,7 @@ def test_a_session_and_a_visitor_are_bounded() -> None:
 def test_a_visitor_has_length_one_under_noise() -> None:
     noise: dict[str, float | str] = {"privacy.unit": "client", "privacy.epsilon": 8.0}
     one = learner(VISITORS[0], **noise)
-    start = slist.start(ITEMS, True)
+    start = slist.sizes(ITEMS, True)
     visited = expand(one.statistics(start), slist.template(start))
     assert np.linalg.norm(visited[slist.VISITED]) == pytest.approx(1)
     solved = slist.solve(start, {slist.VISITED: np.ones((8, 1))}, 0.0)
@@ -156,7 +174,7 @@ def test_a_visitor_has_length_one_under_noise() -> None:
 
 
 def test_noise_alone_gives_few_pairs() -> None:
-    start = slist.start(ITEMS, True)
+    start = slist.sizes(ITEMS, True)
     solved = slist.solve(start, {slist.VISITED: np.full((8, 1), 20.0)}, 0.0)
     pairs = np.random.default_rng(0).normal(0, 1, (8, 8))
     pairs[2, 5] += 30
@@ -167,7 +185,7 @@ def test_noise_alone_gives_few_pairs() -> None:
 
 def test_visitors_without_sessions_have_nothing_to_solve() -> None:
     with pytest.raises(DataError, match="no visitor of this run has a session"):
-        slist.solve(slist.start(ITEMS, False), {slist.VISITED: np.zeros((8, 1))}, 0.0)
+        slist.solve(slist.sizes(ITEMS, False), {slist.VISITED: np.zeros((8, 1))}, 0.0)
 
 
 def test_a_singular_matrix_names_the_option() -> None:

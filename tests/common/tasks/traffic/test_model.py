@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
-from common.tasks.traffic.model import Recurrent, build_forecaster
+from common.tasks.traffic.model import Recurrent, build_forecaster, causal_mask, sinusoids
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import SensorVariables
 from tests.support.build import head_of, task_model
@@ -114,12 +114,13 @@ def test_slices_are_the_same_where_history_and_horizon_are_equally_long() -> Non
 def test_the_transformers_decoder_does_not_look_ahead() -> None:
     """Check that step t depends on the encoded history and on decoder inputs up to t."""
     model, windows = forecaster("transformer"), history(2, 9, 1)
-    recent = model.decoder_input(windows[:, -4:]) + model.places[-4:]
-    encoded = model.encoder_input(windows) + model.places
-    before = model.linear_mapping(model.head(encoded, recent, tgt_mask=model.mask))
+    places, mask = sinusoids(9), causal_mask(4)
+    recent = model.decoder_input(windows[:, -4:]) + places[-4:]
+    encoded = model.encoder_input(windows) + places
+    before = model.linear_mapping(model.head(encoded, recent, tgt_mask=mask))
     torch.testing.assert_close(model(windows), before)
     recent = torch.cat([recent[:, :2], recent[:, 2:] + 1], dim=1)
-    after = model.linear_mapping(model.head(encoded, recent, tgt_mask=model.mask))
+    after = model.linear_mapping(model.head(encoded, recent, tgt_mask=mask))
     torch.testing.assert_close(after[:, :2], before[:, :2])
     assert not torch.allclose(after[:, 2:], before[:, 2:])
 

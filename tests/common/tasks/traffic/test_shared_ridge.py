@@ -6,12 +6,12 @@ import pytest
 from common.arrays import Arrays
 from common.errors import WireError
 from common.tasks.traffic import shared_ridge
-from common.tasks.traffic.counts import CLIENTS, COVARIANCES, LAGS, NOISE, PAIRS
+from common.tasks.traffic.autocovariances import CLIENTS, COVARIANCES, LAGS, NOISE, PAIRS
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import SensorVariables
 
 VARIABLES, OPTIONS = SensorVariables(variables=("volume",)), TrafficOptions(history=9, horizon=3)
-START = shared_ridge.start(VARIABLES, OPTIONS, False)
+START = shared_ridge.sizes(VARIABLES, OPTIONS, False)
 DECAY = 0.8 ** np.arange(12.0)[:, None, None]
 
 
@@ -76,7 +76,7 @@ def test_noise_is_estimated_from_the_sums(noise: float) -> None:
 
 
 def test_sums_with_noise_have_length_one_for_each_client_and_carry_their_noise() -> None:
-    start = shared_ridge.start(VARIABLES, OPTIONS, True)
+    start = shared_ridge.sizes(VARIABLES, OPTIONS, True)
     sent = shared_ridge.lag_statistics(start, lag_sums())
     assert np.linalg.norm(sent[COVARIANCES]) == pytest.approx(1)
     assert not sent[CLIENTS].any()

@@ -21,7 +21,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     flat: dict[str, Scalar] = {"method": "fedavg", "task": "markets", "rounds": 1, "run-id": "shops"}
     simulate(
-        parse({**flat, "tasks.markets.count-offset": True, "federation.min-clients": 1}),
+        parse({**flat, "federation.min-clients": 1}),
         read_all("markets", "demo:3-6"),
         folder,
     )

@@ -9,27 +9,38 @@ import yaml
 
 from client.data.tables.files import reading
 from common.errors import DataError
-from common.text import count
+from common.text import count, printable
 
 MOST_BYTES, MOST_NODES, DEEPEST = 8 * 2**20, 200_000, 50
 """Limits of a file: bytes, nodes with aliases expanded, and levels."""
 
 
 class Block(dict[Any, Any]):
-    """Mapping with the line of its first key, from 1."""
+    """Mapping with its file, as it is named in notes, and the line of its first key, from 1."""
 
+    file: str = ""
     line: int = 0
 
 
+@dataclass(frozen=True)
 class Unread:
-    """Value of a tag that is not read, such as `!secret` or `!input`."""
+    """Value of a tag that is not read here, such as `!secret`, `!input` or `!include`.
 
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
+    Args:
+        tag: Tag with its `!`.
+        name: Text behind the tags of inputs and files; empty for all others, so that no secret's name is held.
+        path: File that it stands in.
+    """
+
+    tag: str
+    name: str = ""
+    path: Path = Path()
 
 
 class PlainLoader(yaml.CSafeLoader):
     """Loader of text, lists and mappings; `on` and `07:30` stay text, and unknown tags are `Unread`."""
+
+    path, name = Path(), ""
 
 
 PlainLoader.yaml_implicit_resolvers = {
@@ -40,17 +51,34 @@ PlainLoader.yaml_implicit_resolvers = {
 
 def _block(loader: PlainLoader, node: yaml.MappingNode) -> Iterator[Block]:
     block = Block()
-    block.line = node.start_mark.line + 1
+    block.file, block.line = loader.name, node.start_mark.line + 1
     yield block
     block.update(loader.construct_mapping(node))
 
 
 PlainLoader.add_constructor("tag:yaml.org,2002:map", _block)
-PlainLoader.add_constructor(None, lambda loader, node: Unread(str(node.tag)))
 
 
-def load_yaml(path: Path) -> Any:
-    """Return the content of a YAML file.
+def _unread(loader: PlainLoader, node: yaml.Node) -> Unread:
+    tag, named = str(node.tag), isinstance(node, yaml.ScalarNode)
+    return Unread(tag, node.value if named and tag.startswith(("!input", "!include")) else "", loader.path)
+
+
+PlainLoader.add_constructor(None, _unread)
+
+
+def parse_yaml(text: str, path: Path, name: str) -> Any:
+    """Return the content of a YAML text, whose blocks are of the file with this name."""
+    loader = PlainLoader(text)
+    loader.path, loader.name = path, name
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
+def load_yaml(path: Path, name: str = "") -> Any:
+    """Return the content of a YAML file, which notes call by this name.
 
     Raises:
         DataError: The file is too large, too deep, no YAML or no text in UTF-8; with the line if it is certain.
@@ -62,7 +90,7 @@ def load_yaml(path: Path) -> Any:
     try:
         text = data.decode("utf-8-sig")
         _check_size(text, path)
-        return yaml.load(text, Loader=PlainLoader)  # a subclass of the safe loader
+        return parse_yaml(text, path, name or path.name)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError("not text in UTF-8; save the file as UTF-8", path, line) from None
@@ -106,65 +134,120 @@ def _check_size(text: str, path: Path) -> None:
             raise DataError(f"more than {DEEPEST} levels; is this a file of automations?", path, line)
 
 
-BLUEPRINT = "automation by blueprint"
+BLUEPRINT = "blueprint without its file"
+INPUT = "blueprint input without a value"
 TEMPLATE = "template"
 TAG = "value of a tag such as !secret"
+INCLUDE = "!include of a file that is not in the folder"
 NOTIFICATION = "notification"
-SCENE = "scene or script"
+SCENE = "scene or script that is not in the configuration"
+LOOP = "endless or too deep call of scripts"
 NO_REGISTRY = "device or area without entities in the registry"
+NO_STORAGE = "device or area that only .storage/core.entity_registry lists"
 TRIGGER = "trigger of another kind"
 STATE = "state outside the public table"
 SERVICE = "service outside the public table"
 DEVICE = "device type outside the public table"
 DISABLED = "disabled part"
+OFF = "automation that is switched off"
 MALFORMED = "malformed part"
 PRODUCT = "automation with too many combinations"
+ONLY_NOTIFIES = "automation that only notifies"
 NO_EVENT = "automation without a device that triggers it"
 NO_CALL = "automation without a device that it acts on"
-CONDITION = "condition"
+REVERSAL = "step that a delay takes back"
+CONDITION = "condition on more than the trigger"
 
 PLURALS = {
-    BLUEPRINT: "automations by blueprint",
+    BLUEPRINT: "blueprints without their file",
+    INPUT: "blueprint inputs without a value",
     TAG: "values of tags such as !secret",
-    SCENE: "scenes and scripts",
+    INCLUDE: "!includes of files that are not in the folder",
+    SCENE: "scenes or scripts that are not in the configuration",
+    LOOP: "endless or too deep calls of scripts",
     NO_REGISTRY: "devices or areas without entities in the registry",
+    NO_STORAGE: "devices or areas that only .storage/core.entity_registry lists",
     TRIGGER: "triggers of other kinds",
     STATE: "states outside the public table",
     SERVICE: "services outside the public table",
     DEVICE: "device types outside the public table",
+    OFF: "automations that are switched off",
     PRODUCT: "automations with too many combinations",
+    ONLY_NOTIFIES: "automations that only notify",
     NO_EVENT: "automations without a device that triggers them",
     NO_CALL: "automations without a device that they act on",
+    REVERSAL: "steps that a delay takes back",
+    CONDITION: "conditions on more than the trigger",
 }
+
+MINOR = (CONDITION, REVERSAL, DISABLED, NOTIFICATION)
+"""Reasons that explain an automation without rules only if there is no other."""
+
+MOST_NAMED, LONGEST = 3, 40
+"""Automations named of one reason, and characters of their names."""
 
 
 @dataclass
 class Tally:
-    """Counts by reason.
+    """Automations that are read, and reasons for what is not.
 
     Args:
-        file: File that is read, as it is named in notes.
-        line: Line of the automation that is read.
-        counts: Reason -> number of parts and place of the first.
         automations: Number of automations.
-        read: Number of automations with a rule.
+        unread: Reason -> the automations without a rule for which it is the first.
+        left_out: Reason -> number of parts of the other automations, and the first.
     """
 
-    file: str = ""
-    line: int = 0
-    counts: dict[str, tuple[int, str]] = field(default_factory=dict)
     automations: int = 0
-    read: int = 0
+    unread: dict[str, list[str]] = field(default_factory=dict)
+    left_out: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _found: dict[tuple[str, int], str] = field(default_factory=dict)
+    _where: str = ""
+
+    def begin(self, file: str, part: Any) -> None:
+        """Count an automation of a file, and begin with its parts."""
+        self.automations += 1
+        self._found = {}
+        self._where = f"{file}, line 1"
+        if isinstance(part, Block):
+            alias = part.get("alias")
+            self._where = f"{part.file}, line {part.line}"
+            self._where += f", '{printable(alias, LONGEST)}'" if isinstance(alias, str) else ""
 
     def add(self, reason: str, part: Any = None) -> None:
-        """Count a part, at its own line if it is a block."""
-        line = part.line if isinstance(part, Block) else self.line
-        number, first = self.counts.get(reason, (0, f"{self.file}, line {line}"))
-        self.counts[reason] = number + 1, first
+        """Note a part that is not read, at its own line if it is a block; once however often it is met."""
+        where = f"{part.file}, line {part.line}" if isinstance(part, Block) else self._where
+        self._found.setdefault((reason, id(part)), where)
+
+    def end(self, *, read: bool, otherwise: str) -> None:
+        """Count the parts of the automation that was read, or it with the reason why it was not.
+
+        Args:
+            read: True if it has a rule.
+            otherwise: Reason if no part has one.
+        """
+        reasons = [reason for reason, _ in self._found]
+        if not read:
+            first = [reason for reason in reasons if reason not in MINOR]
+            first += [ONLY_NOTIFIES] if NOTIFICATION in reasons else [*reasons, otherwise]
+            self.unread.setdefault(first[0], []).append(self._where)
+            return
+        for (reason, _), where in self._found.items():
+            number, earliest = self.left_out.get(reason, (0, where))
+            self.left_out[reason] = number + 1, earliest
 
     def notes(self) -> Iterator[str]:
-        """Yield what was read, and what was not with the first place."""
-        yield f"{self.read:,} of {count(self.automations, 'automation')} read as rules"
-        for reason, (number, first) in self.counts.items():
-            noun = reason if number == 1 else PLURALS.get(reason, f"{reason}s")
-            yield f"{number:,} {noun} {'ignored' if reason == CONDITION else 'not read'}; the first: {first}"
+        """Yield what was read, what was not and why, and what was left out of the former."""
+        lost = sum(map(len, self.unread.values()))
+        each = "; ".join(
+            f"{_counted(reason, len(named))} ({'; '.join(named[:MOST_NAMED])}{'; …' * (len(named) > MOST_NAMED)})"
+            for reason, named in self.unread.items()
+        )
+        total = count(self.automations, "automation")
+        yield f"read {self.automations - lost:,} of {total}" + (f"; {lost:,} not: {each}" if lost else "")
+        if self.left_out:
+            rest = (f"{_counted(reason, number)} (first: {at})" for reason, (number, at) in self.left_out.items())
+            yield f"left out of those read: {'; '.join(rest)}"
+
+
+def _counted(reason: str, number: int) -> str:
+    return f"{number:,} {reason if number == 1 else PLURALS.get(reason, f'{reason}s')}"

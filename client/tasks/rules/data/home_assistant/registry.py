@@ -4,7 +4,8 @@ Only names of the public table enter a vocabulary.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from client.data.tables.files import reading
+from client.tasks.rules.data.home_assistant.document import NO_REGISTRY, NO_STORAGE
+from client.tasks.rules.data.homes import FLOOR_MARK
 from common.errors import DataError
 
 CHANGES = "changes"
@@ -37,11 +40,24 @@ def domain_of(entity: str) -> str:
 
 
 def device_type(entity: str, device_class: str = "") -> str | None:
-    """Return the type of an entity; None if its domain is not in the table."""
+    """Return the type of an entity by its class or its name; None if its domain is not in the table."""
     if entity == CLOCK:
         return "Clock"
     types, domain = table()["types"], domain_of(entity)
-    found: str | None = types.get(f"{domain}.{device_class}") or types.get(domain)
+    found: str | None = types.get(f"{domain}.{device_class or named_class(entity)}") or types.get(domain)
+    return found
+
+
+def named_class(entity: str) -> str:
+    """Return the device class that the last such words of an entity's name stand for; may be empty."""
+    known_names, words = table()["names"].get(domain_of(entity), {}), re.split(r"[._]", entity)
+    ends = (words[k:end] for end in range(len(words), 0, -1) for k in (end - 2, end - 1) if k >= 0)
+    return next((known_names[name] for name in map("_".join, ends) if name in known_names), "")
+
+
+def broader_type(kind: str) -> str:
+    """Return the type that contains a type of device, for vocabularies without it; itself if none does."""
+    found: str = table()["broader"].get(kind, kind)
     return found
 
 
@@ -55,9 +71,39 @@ def state_value(kind: str, name: str) -> str | None:
     return next((value for value, name_of_value in _states(kind).items() if name_of_value == name), None)
 
 
-def action_name(entity: str, service: str) -> str | None:
-    """Return the name of a service called on an entity; None if it is not in the table."""
-    return _services(entity).get(service)
+def states_of(kind: str) -> Sequence[str]:
+    """Return the states of Home Assistant that a type of device has."""
+    return list(_states(kind))
+
+
+def action_name(entity: str, service: str, data: Mapping[Any, Any] | None = None) -> str | None:
+    """Return the name of a service called on an entity with data; None if it is not in the table."""
+    key, names = table()["values"].get(f"{domain_of(entity)}.{service}", ("", {}))
+    found: str | None = names.get(str((data or {}).get(key)).casefold()) or _services(entity).get(service)
+    return found
+
+
+def action_data(entity: str, action: str) -> tuple[str, dict[str, str]] | None:
+    """Return the service and the data that an action stands for if it is one by its data alone."""
+    if action in _services(entity).values():
+        return None
+    for service, (key, names) in table()["values"].items():
+        for value, name in names.items():
+            if name == action and service.startswith(f"{domain_of(entity)}."):
+                return service.partition(".")[2], {key: value}
+    return None
+
+
+def set_service(entity: str, state: str) -> str:
+    """Return the service that brings an entity to a state of a scene; empty if none does."""
+    found: str = table()["set_by"].get(domain_of(entity), table()["set_by"]["*"]).get(state, "")
+    return found
+
+
+def is_undone(action: str, earlier: Collection[str]) -> bool:
+    """Return True if an action takes one of earlier actions back."""
+    pairs = table()["opposites"]
+    return any([action, other] in pairs or [other, action] in pairs for other in earlier)
 
 
 def service_name(entity: str, action: str) -> str | None:
@@ -92,7 +138,8 @@ def _services(entity: str) -> Mapping[str, str]:
     return found
 
 
-FILES = Path(".storage") / "core.entity_registry", Path(".storage") / "core.device_registry"
+STORAGE = Path(".storage")
+ENTITIES, DEVICES, AREAS, FLOORS = (STORAGE / f"core.{name}_registry" for name in ("entity", "device", "area", "floor"))
 MOST_BYTES = 64 * 2**20
 """Bytes of a registry."""
 
@@ -106,56 +153,105 @@ class Entity:
         device_class: Class that its owner or its integration gave it; may be empty.
         device: Id of its device; may be empty.
         area: Id of its area, or of its device's; may be empty.
-        listed: True if it is neither disabled nor hidden.
+        labels: Ids of the labels of it, its device and its area.
+        unique: Id that its integration gave it.
+        listed: True if it is neither disabled nor hidden, nor for settings or diagnosis.
+        enabled: True if it is not disabled.
     """
 
     name: str
     device_class: str = ""
     device: str = ""
     area: str = ""
+    labels: frozenset[str] = frozenset()
+    unique: str = ""
     listed: bool = True
+    enabled: bool = True
 
 
 @dataclass(frozen=True)
 class HomeRegistry:
-    """Entities of a home by entity id, and by id in the registry."""
+    """Registries of a home.
+
+    Args:
+        entities: Entity id -> entity.
+        by_id: Id in the registry -> entity.
+        devices: Id -> name of a device.
+        areas: Id -> name and id of the floor of an area.
+        floors: Id -> name of a floor.
+        classes: Entity id -> device class by the configuration.
+    """
 
     entities: Mapping[str, Entity] = field(default_factory=dict)
     by_id: Mapping[str, Entity] = field(default_factory=dict)
+    devices: Mapping[str, str] = field(default_factory=dict)
+    areas: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    floors: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> Entity:
         """Return the entity of an entity id or a registry id; one without a registry entry has no class."""
         return self.entities.get(name) or self.by_id.get(name) or Entity(name)
 
-    def of_device(self, device: str, domain: str) -> list[str]:
-        """Return the entities of a domain that belong to a device."""
-        return [e.name for e in self.entities.values() if e.device == device and domain_of(e.name) == domain]
+    def type_of(self, entity: str) -> str | None:
+        """Return the type of an entity; None if its domain is not in the table."""
+        return device_type(entity, self.classes.get(entity) or self.find(entity).device_class)
 
-    def of_area(self, area: str, domain: str) -> list[str]:
-        """Return the entities of a domain that are in an area and are listed."""
-        return [e.name for e in self.entities.values() if e.area == area and domain_of(e.name) == domain and e.listed]
+    @property
+    def lacking(self) -> str:
+        """Reason why a device or area has no entities."""
+        return NO_REGISTRY if self.entities else NO_STORAGE
+
+    def targets(self, key: str, name: str) -> list[str]:
+        """Return the entities of a device, an area, a floor or a label, by the key of a target."""
+        of_key: dict[str, Callable[[Entity], bool]] = {
+            "device_id": lambda e: e.device == name,
+            "area_id": lambda e: e.area == name,
+            "floor_id": lambda e: self.areas.get(e.area, ("", ""))[1] == name,
+            "label_id": lambda e: name in e.labels,
+        }
+        return [e.name for e in self.entities.values() if e.listed and of_key[key](e)]
+
+    def area_of(self, entity: str) -> str:
+        """Return the area of an entity, behind its floor if that is known; empty if it has none."""
+        area = self.find(entity).area
+        name, floor = self.areas.get(area, (area, ""))
+        return f"{self.floors[floor]}{FLOOR_MARK}{name}" if floor in self.floors else name
 
 
-def read_registry(folder: Path) -> HomeRegistry:
+def read_registry(folder: Path, classes: Mapping[str, str] | None = None) -> HomeRegistry:
     """Return the registry of a home; an empty one if there is none.
 
     Raises:
         DataError: A file is no registry.
     """
-    devices = {_text(one, "id"): _text(one, "area_id") for one in _list(folder / FILES[1], "devices")}
+    floors = {_text(one, "floor_id"): _text(one, "name") for one in _list(folder / FLOORS, "floors")}
+    areas = {_text(one, "id"): one for one in _list(folder / AREAS, "areas")}
+    devices = {_text(one, "id"): one for one in _list(folder / DEVICES, "devices")}
     entities, by_id = dict[str, Entity](), dict[str, Entity]()
-    for one in _list(folder / FILES[0], "entities"):
-        name, device = _text(one, "entity_id"), _text(one, "device_id")
+    for one in _list(folder / ENTITIES, "entities"):
+        device = devices.get(_text(one, "device_id"), {})
+        area = _text(one, "area_id") or _text(device, "area_id")
         entity = Entity(
-            name,
+            _text(one, "entity_id"),
             _text(one, "device_class") or _text(one, "original_device_class"),
-            device,
-            _text(one, "area_id") or devices.get(device, ""),
-            not (_text(one, "disabled_by") or _text(one, "hidden_by")),
+            _text(one, "device_id"),
+            area,
+            frozenset(name for holder in (one, device, areas.get(area, {})) for name in _texts(holder, "labels")),
+            _text(one, "unique_id"),
+            not any(_text(one, key) for key in ("disabled_by", "hidden_by", "entity_category")),
+            not _text(one, "disabled_by"),
         )
-        if name:
-            entities[name] = by_id[_text(one, "id")] = entity
-    return HomeRegistry(entities, by_id)
+        if entity.name:
+            entities[entity.name] = by_id[_text(one, "id")] = entity
+    return HomeRegistry(
+        entities,
+        by_id,
+        {key: _text(one, "name_by_user") or _text(one, "name") for key, one in devices.items()},
+        {key: (_text(one, "name") or key, _text(one, "floor_id")) for key, one in areas.items()},
+        floors,
+        classes or {},
+    )
 
 
 def _list(path: Path, key: str) -> Sequence[Mapping[str, Any]]:
@@ -177,3 +273,8 @@ def _list(path: Path, key: str) -> Sequence[Mapping[str, Any]]:
 def _text(one: Mapping[str, Any], key: str) -> str:
     value = one.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _texts(one: Mapping[str, Any], key: str) -> list[str]:
+    value = one.get(key)
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -28,8 +28,8 @@ def test_pairs_are_undirected_and_count_once(text: Writer) -> None:
     assert found.vocabulary.items == ("a", "b", "c")
     assert pairs(market, found.vocabulary) == [("a", "b"), ("a", "c")]
     assert found.notes == (
-        "market uk: 1 pairs of an item with itself skipped",
-        "market uk: 1 pairs named more than once (either way round) count once",
+        "1 pair of market uk of an item with itself skipped",
+        "1 pair of market uk named more than once (either way round) count once",
     )
 
 
@@ -38,7 +38,7 @@ def test_ratings_keep_who_rated_what(text: Writer) -> None:
     [market] = found.units
     assert (market.name, market.listed) == ("de", False)
     np.testing.assert_array_equal(market.ratings, [[0, 0], [0, 1], [1, 0]])
-    assert "1 ratings of the same item by the same user count once" in found.notes[0]
+    assert "1 rating of market de of an item by the same user count once" in found.notes[0]
     assert "an edge is a pair rated by the same users" in found.notes[1]
 
 
@@ -57,7 +57,7 @@ def test_a_folder_is_a_market_a_table_and_a_catalogue(text: Writer, tmp_path: Pa
         items=("x", "y", "z"), titles=("Lamp, small", "", "Cup"), descriptions=("warm\nlight", "", "")
     )
     assert [market.name for market in found.units] == ["de", "uk"]
-    assert "market uk: 1 rows skipped: items that the catalogue lacks" in found.notes
+    assert "1 row of market uk skipped: the catalogue lacks an item" in found.notes
     assert find_own_tables("markets", str(tmp_path)) == []  # one data set, not clients' own tables
 
 
@@ -141,6 +141,7 @@ def test_xmarket_holds_what_its_source_says(xmarket: Markets) -> None:
     }
     assert len(xmarket.vocabulary.items) == 8304
     for market in xmarket.units:
-        [repeated] = [int(n.split()[2]) for n in xmarket.notes if n.startswith(f"market {market.name}:")]
+        said = f" of market {market.name} of an item by"
+        [repeated] = [int(note.split()[0].replace(",", "")) for note in xmarket.notes if said in note]
         users, items = (len(np.unique(column)) for column in market.ratings.T)
         assert (len(market.ratings) + repeated, users, items) == counted[market.name]

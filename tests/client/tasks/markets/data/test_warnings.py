@@ -1,9 +1,8 @@
-"""What is said of data beside the notes of their reading: markets whose items have no pair, and lists that noise keeps."""
+"""Warnings about data beside the notes of their reading: markets whose items have no pair."""
 
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from client.tasks.markets.data.markets import Market, Markets, no_rows
 from client.tasks.markets.task import TASK
@@ -13,7 +12,6 @@ from common.tasks.markets.vocabulary import MarketCatalogue
 
 GOODS = MarketCatalogue(items=tuple("abcd"))
 RATED = Market("br", np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 2], [3, 3], [3, 2]]), no_rows())
-LISTED = Market("uk", no_rows(), np.array([[0, 1]]))
 
 
 def said(*markets: Market, **options: Scalar) -> list[str]:
@@ -30,14 +28,3 @@ def test_markets_most_of_whose_items_have_no_pair_are_told_with_the_threshold() 
         " (7 ratings) have none, so nothing is trained on or measured of those"
     )
     assert said(RATED, co_rating=3, protocol="users") == [], "there one user makes a pair"
-
-
-@pytest.mark.parametrize(
-    "options", [{"count_offset": False}, {"count_epsilon": 0.0}, {"count_offset": False, "count_epsilon": 2.0}]
-)
-def test_lists_that_share_nothing_under_noise_are_told_with_the_remedy(options: dict[str, Scalar]) -> None:
-    [warning] = said(LISTED, replace(LISTED, name="us"), count_offset=True, count_epsilon=8.0)
-    assert warning.startswith("lists in uk, us name no users")
-    assert "--set tasks.markets.count-epsilon=0" in warning
-    assert "allow-counts" in warning
-    assert said(LISTED, **options) == []

@@ -1,6 +1,7 @@
 """Tables of rules: what is accepted, what is said of bad input, and the way back."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow
@@ -8,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import COLUMNS, Home, Homes, describe, write_homes
+from client.tasks.rules.data.homes import AREAS, COLUMNS, Home, Homes, describe, write_homes
 from client.tasks.rules.data.reader import read_homes
 from common.errors import DataError
 from common.tasks.rules.vocabulary import demo_catalogue
@@ -83,10 +84,20 @@ def test_parquet_holds_the_same_rows_numbers_or_texts(tmp_path: Path) -> None:
 
 def test_homes_written_and_read_are_the_same_homes(tmp_path: Path) -> None:
     homes = demo_homes(0, 60, seed=3)
-    assert any(not len(home.rules) for home in homes)
+    homes = (*homes, replace(homes[0], name="newcomer", rules=homes[0].rules[:0]))
     write_homes(tmp_path / "homes.csv", Homes(homes, demo_catalogue()))
     again = read_homes(tmp_path / "homes.csv", demo_catalogue())
     assert [as_names(home) for home in again.units] == [as_names(home) for home in homes]
+
+
+def test_areas_go_along_with_the_homes_that_have_them(table: TableWriter, tmp_path: Path) -> None:
+    lines = "ann,Light,a,turns on,turn off,Light,b,Ground / Hall,", "bob,Light,a,,,,,Attic,", "bob,Light,c,,,,,,"
+    dataset = read_homes(table(*lines, header=",".join((*COLUMNS, *AREAS))))
+    write_homes(tmp_path / "again.csv", dataset)
+    for homes in (dataset, read_homes(tmp_path / "again.csv", dataset.vocabulary)):
+        areas = {(home.name, device.name): device.area for home in homes.units for device in home.devices}
+        assert areas == {("ann", "a"): "Ground / Hall", ("ann", "b"): None, ("bob", "a"): "Attic", ("bob", "c"): None}
+    assert not {"Ground", "Attic"} & set(dataset.vocabulary.to_json().split('"'))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

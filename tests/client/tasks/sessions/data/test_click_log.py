@@ -23,7 +23,8 @@ def sessions(path: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("header", ["user,item,timestamp", "UserId,ItemId,Time", "visitorid,item_id,TIMESTAMP"])
 def test_columns_may_be_spelt_as_others_do(text: Writer, header: str) -> None:
-    path = text(header, "ann,a,0", "ann,b,1800", "ann,c,3601", "ann,d,3602", "bob,x,3", "bob,y,2", name="a.csv")
+    times = {"ann,a": 0, "ann,b": 1800, "ann,c": 3601, "ann,d": 3602, "bob,x": 3, "bob,y": 2}
+    path = text(header, *(f"{click},{1704067200 + seconds}" for click, seconds in times.items()), name="a.csv")
     assert sessions(path) == {"ann": ["ab", "cd"], "bob": ["yx"]}, "a gap of more than half an hour parts sessions"
 
 

@@ -10,7 +10,7 @@ from client.tasks.sessions.data.reader import Recipe, active_users, prepare
 
 def log(*sessions: str, users: tuple[str, ...] = (), days: tuple[float, ...] = ()) -> Log:
     """Sessions of one-letter items; with days, each session's time."""
-    plain = log_of_sessions([list(session) for session in sessions], 0, users)
+    plain = log_of_sessions([list(session) for session in sessions], 0, np.arange(len(sessions)), users)
     return replace(plain, time=np.array(days)[plain.session] * 86_400.0) if days else plain
 
 

@@ -50,7 +50,7 @@ def test_yoochoose(text: Writer, name: str) -> None:
     dataset = read_visitors(text(*yoochoose(), name=name))
     assert sessions(dataset) == {"group-00001": ["11 22"]}
     assert [(case.prefix.tolist(), case.target) for case in dataset.units[0].test] == [([1], 0)], "22 and then 11"
-    assert dataset.notes == ("4 of 13 clicks kept by the rules for this published set",)
+    assert dataset.notes == ("9 clicks left out by the rules for this published set",)
 
 
 def test_diginetica(text: Writer) -> None:
@@ -80,7 +80,7 @@ def test_lastfm(text: Writer) -> None:
     rows = [f'user_000001\t2009-05-04T{time}\t{artist}\t"Deep; Dish\t\tFuck, Me Im Famous' for time, artist in plays]
     dataset = read_visitors(text(*rows, name="userid-timestamp-artid-artname-traid-traname.tsv"))
     assert sessions(dataset) == {"user_000001": ["a1 a3", "a2 a1"]}
-    assert dataset.notes[0] == "1 rows that are no clicks on a known item skipped"
+    assert dataset.notes[0] == "1 row without a click on a known item skipped"
 
 
 def test_retailrocket(text: Writer) -> None:

@@ -54,8 +54,8 @@ def test_consecutive_sessions_make_a_visitor_and_short_ones_are_dropped_before(t
     assert [visitor.name for visitor in dataset.units] == ["group-00001", "group-00002"]
     assert [names(dataset, k) for k in range(2)] == [[["a", "b"], ["b", "a"]], [["c", "a"]]]
     assert dataset.notes == (
-        "2 visitors of 2 sessions each, in order; without a column user nothing says whose the sessions are",
         "2 sessions of one click dropped",
+        "2 visitors of 2 sessions each, in order; without a column user nothing says whose the sessions are",
     )
 
 
@@ -63,9 +63,8 @@ def test_items_outside_the_vocabulary_are_skipped_and_counted(text: Writer) -> N
     dataset = read_visitors(text("a x b", "a x", "b a"), Items(items=("b", "a")), group=2)
     assert [session.tolist() for visitor in dataset.units for session in visitor.sessions] == [[1, 0], [0, 1]]
     assert [visitor.name for visitor in dataset.units] == ["group-00001", "group-00002"], "as without the vocabulary"
-    assert dataset.notes[1:] == (
-        "3 clicks skipped on or beside items outside the vocabulary, 1 sessions with nothing left",
-    )
+    lost = "3 clicks skipped on or beside items outside the vocabulary, 1 sessions with nothing left"
+    assert (dataset.notes[0], dataset.notes[-1]) == ("1 row skipped on or beside items outside the vocabulary", lost)
 
 
 def test_a_client_without_a_known_item_takes_part_with_nothing(text: Writer) -> None:

@@ -54,7 +54,6 @@ HEADER = "timestamp,site,volume"
             "'9024-05-31' lies outside the years 1990 to 2100",
         ),
         ("a.csv", (HEADER + ",volume", "2024-05-31,a,1,2"), "line 1, column 'volume': two columns have this name"),
-        ("a.csv", (HEADER + ",", "2024-05-31,a,1,2"), "line 1: a column has no title"),
         ("folder/readme.md", ("hello",), "the folder holds no table"),
     ],
 )

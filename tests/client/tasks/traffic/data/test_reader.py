@@ -88,9 +88,7 @@ def test_the_step_asked_for(text: Writer) -> None:
     hourly, halves = (read_series(path, SensorVariables(variables=both, step_seconds=step)) for step in (3600, 1800))
     assert hourly.units[0].values.tolist() == [[0 + 1 + 2 + 3, 15], [4 + 5 + 6 + 7, 55]]
     assert halves.units[0].values.tolist() == [[1, 5], [5, 25], [9, 45], [13, 65]]
-    assert hourly.notes == (
-        "readings of 15 minutes became readings of 60 minutes: volume added up, mean speed averaged",
-    )
+    assert hourly.notes == ("6 readings merged into readings of 60 minutes: volume added up, mean speed averaged",)
 
 
 def test_coarser_data_have_their_own_step_or_none(text: Writer) -> None:
@@ -127,7 +125,7 @@ def test_order_and_repetition_are_put_right_and_counted(text: Writer) -> None:
     dataset = read_series(text(HEADER, *rows))
     assert columns(dataset) == {"a": [1, 3, 3]}
     assert dataset.notes[0] == "1 readings came after a later one and were put in order"
-    assert dataset.notes[1].startswith("1 readings of a time already read")
+    assert dataset.notes[1].startswith("1 reading of a time already read")
 
 
 def test_the_clock_set_back_is_averaged_and_set_forward_interpolated(text: Writer) -> None:
@@ -135,7 +133,7 @@ def test_the_clock_set_back_is_averaged_and_set_forward_interpolated(text: Write
     back = ("2024-10-27T01:00:00+02:00,a,1", "2024-10-27T02:00:00+02:00,a,2", "2024-10-27T02:00:00+01:00,a,4")
     dataset = read_series(text(HEADER, *back, "2024-10-27T03:00:00+01:00,a,5"))
     assert columns(dataset) == {"a": [1, 3, 5]}
-    assert dataset.notes[0].startswith("1 readings of a time already read (a row given twice, or the clock set back)")
+    assert dataset.notes[0].startswith("1 reading of a time already read (a row given twice, or the clock set back)")
     forth = ("2024-03-31 00:00,a,0", "2024-03-31 01:00,a,1", "2024-03-31 03:00,a,3", "2024-03-31 04:00,a,4")
     dataset = read_series(text(HEADER, *forth))
     assert columns(dataset) == {"a": [0, 1, 2, 3, 4]}
@@ -160,7 +158,8 @@ def test_a_gap_longer_than_a_day_takes_the_same_hour_of_earlier_weeks(text: Writ
 def test_a_site_without_readings_of_a_variable_is_left_out(text: Writer) -> None:
     dataset = read_series(text(HEADER, "2024-05-31 13:00,a,", "2024-05-31 13:00,b,NA", "2024-05-31 13:00,c,1"))
     assert columns(dataset) == {"c": [1]}
-    assert dataset.notes == ("2 sites without a reading of every variable left out",)
+    left_out = "2 sites without a reading of every variable left out"
+    assert dataset.notes == (left_out, "2 readings of sites without a reading of every variable left out")
 
 
 def test_parquet(tmp_path: Path) -> None:

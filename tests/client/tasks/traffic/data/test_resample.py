@@ -101,7 +101,7 @@ def test_quarters_of_which_most_are_missing_are_quarters() -> None:
 
 def test_tidying_counts_by_site() -> None:
     rows = tidy(readings([0, 1, 0, 1, 0, 0], [20, 10, 10, 20, 20, 30], [1, 2, 3, 4, 5, np.nan]))
-    assert (rows.unordered, rows.repeated) == (1, 1)
+    assert (rows.unordered, rows.group.tolist()) == (1, [1, 3, 0, 4, 1, 2])
     assert rows.site.tolist() == [0, 0, 0, 1, 1]
     assert rows.values[:4, 0].tolist()[:2] == [3, 3]
     assert np.isnan(rows.values[2, 0])

@@ -40,7 +40,7 @@ def test_the_new_spelling_is_read_with_registries_branches_and_loops() -> None:
         ("person.someone", "comes home → turn on", "siren.hall"),
         ("binary_sensor.stairs", "detects motion → turn on", "light.porch"),
     }
-    assert homes.notes[0] == "4 of 4 automations read as rules"
+    assert homes.notes[0] == "read 4 of 4 automations"
     types = {device.name: homes.vocabulary.entities[device.entity] for device in homes.units[0].devices}
     assert (types["cover.living"], types["sensor.outside"]) == ("Blind", "Temperature sensor")
     assert types["lock.front"] == "Door lock", "a device of the registry without a rule"
@@ -55,28 +55,28 @@ def test_the_old_spelling_is_read_and_on_is_no_boolean() -> None:
         ("light.hall", "turns off → turn off", "media_player.kitchen"),
         ("clock.clock", "reaches a time → turn off", "media_player.kitchen"),
         ("clock.clock", "ticks → turn off", "media_player.kitchen"),
-        ("zone.home", "is left → turn off", "media_player.kitchen"),
+        ("person.someone", "leaves home → turn off", "media_player.kitchen"),
     }
 
 
 def test_what_is_not_read_is_counted_by_reason_with_the_first_place() -> None:
     found, homes = read("mixed")
-    assert found == {("binary_sensor.hall", "turns on → turn on", "light.hall")}
+    assert found == {
+        ("binary_sensor.hall", "turns on → turn on", "light.hall"),
+        ("sun.sun", "sets → turn on", "light.hall"),
+    }
     assert homes.notes == (
-        "1 of 5 automations read as rules",
-        "1 automation by blueprint not read; the first: automations.yaml, line 2",
-        "1 condition ignored; the first: automations.yaml, line 14",
-        "3 templates not read; the first: automations.yaml, line 8",
-        "1 notification not read; the first: automations.yaml, line 17",
-        "2 scenes and scripts not read; the first: automations.yaml, line 19",
-        "1 value of a tag such as !secret not read; the first: automations.yaml, line 24",
-        "2 triggers of other kinds not read; the first: automations.yaml, line 30",
-        "1 state outside the public table not read; the first: automations.yaml, line 32",
-        "1 disabled part not read; the first: automations.yaml, line 35",
-        "1 device or area without entities in the registry not read; the first: automations.yaml, line 44",
-        "1 service outside the public table not read; the first: automations.yaml, line 46",
-        "2 automations without a device that they act on not read; the first: automations.yaml, line 28",
-        "1 malformed part not read; the first: automations.yaml, line 48",
+        "read 1 of 5 automations; 4 not: "
+        "1 blueprint without its file (automations.yaml, line 2, 'By blueprint'); "
+        "1 trigger of another kind (automations.yaml, line 28, 'Other kinds'); "
+        "1 automation without a device that it acts on (automations.yaml, line 48, 'Acts on nothing'); "
+        "1 malformed part (automations.yaml, line 1)",
+        "left out of those read: 1 condition on more than the trigger (first: automations.yaml, line 14); "
+        "1 notification (first: automations.yaml, line 17); "
+        "2 scenes or scripts that are not in the configuration (first: automations.yaml, line 19); "
+        "1 service outside the public table (first: automations.yaml, line 21); "
+        "1 template (first: automations.yaml, line 22); "
+        "1 value of a tag such as !secret (first: automations.yaml, line 24)",
     )
 
 
@@ -108,16 +108,14 @@ def test_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_catalogue_must_express_a_rule_or_a_device() -> None:
-    with pytest.raises(VocabularyError, match=r"no row can be used: .*rows skipped: the vocabulary lacks"):
+    with pytest.raises(VocabularyError, match=r"no row can be used: .*rows? skipped: the vocabulary lacks"):
         read_homes(HERE / "old", RuleCatalogue(entities=("Anvil",), relations=()))
 
 
 def test_automations_without_a_device_are_refused_with_what_was_found(tmp_path: Path) -> None:
     path = tmp_path / "automations.yaml"
     path.write_text("- triggers: {trigger: mqtt}\n  actions: [{delay: 5}]\n")
-    with pytest.raises(
-        DataError, match=r"no device in the automations \(0 of 1 automation read as rules; 1 trigger of"
-    ):
+    with pytest.raises(DataError, match=r"no device in the automations \(read 0 of 1 automation; 1 not: 1 trigger of"):
         read_homes(tmp_path)
 
 
@@ -133,8 +131,18 @@ def test_a_registry_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_client_state_follows_the_content_of_automations_and_registries(tmp_path: Path) -> None:
     shutil.copytree(HERE / "new", tmp_path / "homes" / "a")
     seen = {fingerprint(str(tmp_path / "homes"), (0, 1), 0)}
-    for name in ("automations.yaml", ".storage/core.entity_registry"):
+    for name in ("automations.yaml", ".storage/core.entity_registry", "packages/rooms/hall.yaml"):
         path = tmp_path / "homes" / "a" / name
-        path.write_text(path.read_text() + "\n")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((path.read_text() if path.exists() else "") + "\n")
         seen.add(fingerprint(str(tmp_path / "homes"), (0, 1), 0))
-    assert len(seen) == 3
+    assert len(seen) == 4
+
+
+def test_client_state_does_not_follow_logs_and_secrets_of_a_live_folder(tmp_path: Path) -> None:
+    shutil.copytree(HERE / "new", tmp_path / "a")
+    seen = set()
+    for name in ("configuration.yaml", "home-assistant_v2.db", "secrets.yaml", "automations.yaml"):
+        (tmp_path / "a" / name).write_text("x\n")
+        seen.add(fingerprint(str(tmp_path / "a"), (0, 1), 0))
+    assert len(seen) == 2

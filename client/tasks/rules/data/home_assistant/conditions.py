@@ -1,0 +1,414 @@
+"""Conditions and templates of an automation, decided for each course that it can take."""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from client.tasks.rules.data.home_assistant import document as reasons
+from client.tasks.rules.data.home_assistant.document import Block
+from client.tasks.rules.data.home_assistant.registry import CHANGES, FALLS, RANGES, RISES, SUN, state_name, states_of
+from client.tasks.rules.data.home_assistant.triggers import (
+    COMPARED,
+    EXPRESSION,
+    FILTERS,
+    HOME,
+    HORIZONS,
+    IS_STATE,
+    QUOTED,
+    STATES,
+    Event,
+    View,
+    as_list,
+    is_enabled,
+    number_of,
+)
+
+ItemT = TypeVar("ItemT")
+
+OF_SUN = {DARK := "in the dark", DAY := "by day"}
+SOMEBODY, NOBODY = "while somebody is home", "while nobody is home"
+STATES_OF_HOME = {
+    **{(SUN, "below_horizon"): DARK, (SUN, "above_horizon"): DAY, (HOME, "0"): NOBODY, ("group", "not_home"): NOBODY},
+    **dict.fromkeys((("group", "home"), ("person", "home"), ("device_tracker", "home")), SOMEBODY),
+}
+"""Entity or domain with its state -> circumstance in words."""
+
+SUN_AFTER = {("sunset", None): DARK, (None, "sunrise"): DARK, ("sunset", "sunrise"): DARK, ("sunrise", "sunset"): DAY}
+"""`after` and `before` of a condition -> circumstance in words."""
+
+TIME = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
+
+
+def circumstances(value: Any, view: View) -> frozenset[str]:
+    """Return sun, presence and time of day on which conditions insist, in words; others are left out."""
+    if isinstance(value, str) and (form := EXPRESSION.fullmatch(value.strip())):
+        plain = IS_STATE.fullmatch(form[1].strip())
+        value = Block(condition="state", entity_id=plain[1][1:-1], state=plain[2].strip("'\"")) if plain else value
+    if isinstance(value, list):
+        return frozenset[str]().union(*(circumstances(item, view) for item in value))
+    if not isinstance(value, Block) or not is_enabled(value, view):
+        return frozenset()
+    way = next((key for key in ("and", "or", "not") if key in value or value.get("condition") == key), "")
+    items = value.get(way, value.get("conditions"))
+    if way == "or" and isinstance(items, list) and items:
+        return frozenset.intersection(*(circumstances(item, view) for item in items))
+    if way == "and":
+        return circumstances(items, view)
+    return frozenset([_circumstance(value, view)] if not way else []) - {""}
+
+
+def _circumstance(block: Block, view: View) -> str:
+    after, before = block.get("after"), block.get("before")
+    match block.get("condition"):
+        case "sun" if not any(key.endswith("_offset") for key in block):
+            return SUN_AFTER.get((after, before), "")
+        case "time" if "weekday" not in block and all(TIME.fullmatch(str(t)) for t in (after, before) if t):
+            return " ".join(f"{word} {t}" for word, t in (("after", after), ("before", before)) if t)
+        case "numeric_state" if _entities(block, view) == [HOME] and number_of(block.get("above")) == 0:
+            return SOMEBODY
+        case "state" if len(entities := _entities(block, view)) == 1 and "attribute" not in block:
+            entity, state = entities[0], block.get("state")
+            keys = [(name, state) for name in (entity, entity.partition(".")[0]) if isinstance(state, str)]
+            return next((STATES_OF_HOME[key] for key in keys if key in STATES_OF_HOME), "")
+    return ""
+
+
+@dataclass(frozen=True)
+class Course:
+    """Course that an automation can take.
+
+    Args:
+        start: Event that starts what follows: its trigger, or the last one that it waited for.
+        trigger: Event that started the automation.
+        late: True if time went by since the event.
+        waited: True if it waited for an event that came, False if that did not come in time; None if it did not wait.
+    """
+
+    start: Event
+    trigger: Event
+    late: bool = False
+    waited: bool | None = None
+
+    def learn(self, event: Event, now: Event) -> "Course":
+        """Return the course with one of its events as it is certain now."""
+        start, trigger = (now if one == event else one for one in (self.start, self.trigger))
+        return replace(self, start=start, trigger=trigger)
+
+
+Split = tuple[list[Course], list[Course]]
+"""Courses on which a condition can hold, and on which it can fail."""
+
+
+def unique(items: Iterable[ItemT]) -> list[ItemT]:
+    """Return the items, each once."""
+    return list(dict.fromkeys(items))
+
+
+def sure(holds: bool, course: Course) -> Split:
+    """Return the split of a condition that is decided."""
+    return ([course], []) if holds else ([], [course])
+
+
+def split(value: Any, courses: list[Course], view: View) -> Split:
+    """Return the courses on which conditions can hold, and fail; a list is joined by `and`."""
+    if isinstance(value, list):
+        return _all(value, courses, view)
+    if isinstance(value, Block):
+        if not is_enabled(value, view):
+            return courses, []
+        for key, way in (("and", _all), ("or", _any), ("not", _none)):
+            if key in value or value.get("condition") == key:
+                inner = value.get(key, value.get("conditions", []))
+                return way(inner if isinstance(inner, list) else [inner], courses, view)
+    test = _test(value, view)
+    each = [test(course) if test else ([course], [course]) for course in courses]
+    if any(course in fails for holds, fails in each for course in holds):
+        view.tally.add(reasons.CONDITION, value)
+    return unique(c for holds, _ in each for c in holds), unique(c for _, fails in each for c in fails)
+
+
+def _all(items: list[Any], courses: list[Course], view: View) -> Split:
+    failed: list[Course] = []
+    for item in items:
+        courses, more = split(item, courses, view)
+        failed += more
+    return courses, unique(failed)
+
+
+def _any(items: list[Any], courses: list[Course], view: View) -> Split:
+    held: list[Course] = []
+    for item in items:
+        more, courses = split(item, courses, view)
+        held += more
+    return unique(held), courses
+
+
+def _none(items: list[Any], courses: list[Course], view: View) -> Split:
+    held, failed = _any(items, courses, view)
+    return failed, held
+
+
+def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
+    """Return the test of a condition; None if it depends on more than the trigger."""
+    if isinstance(value, str):
+        return _template(value, view)
+    match value.get("condition") if isinstance(value, Block) else None:
+        case "trigger":
+            ids = as_list(value.get("id"))
+            return lambda course: sure(course.trigger.id in ids, course)
+        case "template":
+            return _template(value.get("value_template"), view)
+        case "state" if "attribute" not in value and value.get("match") != "any":
+            states, entities = as_list(value.get("state")), _entities(value, view)
+            is_loose = "for" in value or len(entities) > 1
+            return lambda course: _in_states(_seen(course, entities), states, course, is_loose=is_loose)
+        case "numeric_state" if not {"attribute", "value_template"} & value.keys() and len(_entities(value, view)) == 1:
+            low, high = (number_of(value.get(key)) for key in ("above", "below"))
+            if (low is None) == ("above" in value) or (high is None) == ("below" in value):
+                return None
+            return lambda course: _in_range(_seen(course, _entities(value, view)), low, high, course)
+        case "sun" if not any(key.endswith("_offset") for key in value):
+            after, before = value.get("after"), value.get("before")
+            return lambda course: _at_sun(_seen(course, [SUN]), after, before, course)
+    return None
+
+
+def _entities(block: Block, view: View) -> list[str]:
+    return [view.registry.find(name).name for name in as_list(block.get("entity_id")) if isinstance(name, str)]
+
+
+def _seen(course: Course, entities: list[str]) -> Event | None:
+    """Return the event that makes the present state of one of the entities certain; None without one."""
+    return course.start if not course.late and course.start.part.entity in entities else None
+
+
+def _in_states(event: Event | None, states: list[Any], course: Course, *, is_loose: bool = False) -> Split:
+    """Return the split by the state of an event's device; a loose condition asks for more than that state."""
+    if event is None:
+        return [course], [course]
+    if event.value is not None:
+        return ([course], [course]) if is_loose and event.value in states else sure(event.value in states, course)
+    kind = event.part.kind
+    if is_loose or event.part.name != CHANGES or not all(isinstance(s, str) and state_name(kind, s) for s in states):
+        return [course], [course]
+    others = [state for state in states_of(kind) if state not in states] if len(states_of(kind)) == 2 else []
+    held, failed = ([course.learn(event, event.in_state(state)) for state in each] for each in (states, others))
+    return held, failed if len(states_of(kind)) == 2 else [course]
+
+
+def _at_sun(event: Event | None, after: Any, before: Any, course: Course) -> Split:
+    """Return the split by the time of day, which only a rise or set of the sun decides."""
+    if event is None or event.value is None:
+        return [course], [course]
+    rises = event.value == HORIZONS["sunrise"]
+    if after:
+        return sure((after == "sunrise" and (rises or not before)) or (after == "sunset" and not rises), course)
+    return sure(before == "sunset" and rises, course)
+
+
+def _in_range(event: Event | None, low: float | None, high: float | None, course: Course) -> Split:
+    """Return the split by the number of an event's device."""
+    least, most = -math.inf if low is None else low, math.inf if high is None else high
+    if event is None or least == -most == -math.inf:
+        return [course], [course]
+    if event.low >= least and event.high <= most:
+        return sure(True, course)
+    if event.low >= most or event.high <= least:
+        return sure(False, course)
+    if event.part.name != CHANGES:
+        return [course], [course]
+    name = RANGES if low is not None and high is not None else RISES if high is None else FALLS
+    within = replace(event, part=replace(event.part, name=name), low=least, high=most)
+    if name == RANGES:
+        return [course.learn(event, within)], [course]
+    outside = replace(event, part=replace(event.part, name=FALLS if name == RISES else RISES))
+    outside = replace(outside, high=least) if name == RISES else replace(outside, low=most)
+    return [course.learn(event, within)], [course.learn(event, outside)]
+
+
+def _template(text: Any, view: View) -> Callable[[Course], Split] | None:
+    form = EXPRESSION.fullmatch(text.strip()) if isinstance(text, str) else None
+    if form is None or not _is_decided(form[1], view):
+        return None
+    expression = form[1]
+    return lambda course: _decide(expression, course, view)
+
+
+def _is_decided(text: str, view: View) -> bool:
+    """Return True if each part of an expression has a form that is read."""
+    operands = [part for half in _operands(text, "or") for part in _operands(half, "and")]
+    if operands != [text]:
+        return all(_is_decided(part, view) for part in operands)
+    plain = _bare(text)
+    return _is_decided(plain, view) if plain != text else _atom(text) is not None
+
+
+def _bare(text: str) -> str:
+    """Return an expression without a leading `not` and without brackets around it."""
+    text = text.strip()
+    if re.match(r"not\s", text):
+        return text[3:].strip()
+    return text[1:-1].strip() if text.startswith("(") and text.endswith(")") and _closes(text) else text
+
+
+def _closes(text: str) -> bool:
+    """Return True if the first bracket of a text closes with its last character."""
+    depth = 0
+    for found in re.finditer(rf"{QUOTED}|[()]", text):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if depth == 0 and found[0] == ")":
+            return found.end() == len(text)
+    return False
+
+
+def _operands(text: str, word: str) -> list[str]:
+    """Return the operands of `and` or `or` in an expression, outside of brackets and texts."""
+    depth, start, found = 0, 0, []
+    for token in re.finditer(rf"{QUOTED}|[()\[\]]|\b{word}\b", text):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(token[0], 0)
+        if token[0] == word and depth == 0:
+            found.append(text[start : token.start()].strip())
+            start = token.end()
+    return [*found, text[start:].strip()]
+
+
+def _decide(text: str, course: Course, view: View) -> Split:
+    for word, way in (("or", True), ("and", False)):
+        operands = _operands(text, word)
+        if len(operands) > 1:
+            held, left = [], [course]
+            for part in operands:
+                splits = [_decide(part, one, view) for one in left]
+                held += [c for one in splits for c in one[not way]]
+                left = unique(c for one in splits for c in one[way])
+            return (unique(held), left) if way else (left, unique(held))
+    plain = _bare(text)
+    if plain != text:
+        holds, fails = _decide(plain, course, view)
+        return (fails, holds) if re.match(r"not\s", text) else (holds, fails)
+    return _compare(text, course, view)
+
+
+Atom = tuple[str, str, list[str]]
+"""Side that is compared, operator, and texts or numbers to compare with."""
+
+
+def _atom(text: str) -> Atom | None:
+    """Return a comparison that is read; None for others."""
+    if text.casefold() in ("true", "false", "wait.completed"):
+        return text.casefold(), "", []
+    if form := IS_STATE.fullmatch(text):
+        wanted = _literals(form[2])
+        return None if wanted is None else (f"states({form[1]})", "in", wanted)
+    form = COMPARED.fullmatch(FILTERS.sub("", text).strip())
+    wanted = _literals(form[3]) if form else None
+    if form is None or wanted is None:
+        return None
+    left = form[1].strip()
+    left = left[1:-1].strip() if left.startswith("(") and left.endswith(")") else left
+    is_read = STATES.fullmatch(left) or re.fullmatch(r"[A-Za-z_]\w*(\.\w+)*", left)
+    return (left, " ".join(form[2].split()), wanted) if is_read else None
+
+
+def _literals(text: str) -> list[str] | None:
+    """Return the texts or numbers of a literal or a list of them; None for other expressions."""
+    text = text.strip()
+    form = re.fullmatch(r"[\[(](.*)[\])]", text, re.DOTALL)
+    items = [item.strip() for item in (form[1] if form else text).split(",") if item.strip()]
+    is_literal = (re.fullmatch(rf"{QUOTED}|none|None", item) or number_of(item) is not None for item in items)
+    return [item.strip("'\"") for item in items] if all(is_literal) else None
+
+
+def _compare(text: str, course: Course, view: View) -> Split:
+    """Return the split by one comparison; an unknown one can hold and fail."""
+    left, how, wanted = _atom(text) or ("", "", [])
+    swap = how in ("!=", "not in", "is not")
+    if left in ("true", "false"):
+        found = sure(left == "true", course)
+    elif left == "wait.completed" or (left == "wait.trigger" and wanted[:1] in (["none"], ["None"])):
+        is_done = course.waited if left == "wait.completed" or course.waited is None else not course.waited
+        found = ([course], [course]) if is_done is None else sure(is_done, course)
+    elif (text_now := text_of(left, course, view)) is not None:
+        found = sure(text_now in wanted, course)
+    elif left == "trigger.to_state.state" or STATES.fullmatch(left):
+        form = STATES.fullmatch(left)
+        event = _seen(course, [(form[1] or form[2]).strip("'\"")]) if form else course.trigger
+        if how in (">", ">=", "<", "<="):
+            bound, above = number_of(wanted[0]) if wanted else None, how in (">", ">=")
+            found = _in_range(event, bound if above else None, None if above else bound, course)
+        else:
+            found = _in_states(event, wanted, course)
+    else:
+        found = [course], [course]
+    return found[::-1] if swap else found
+
+
+def text_of(name: str, course: Course, view: View) -> str | None:
+    """Return the text of a variable; None if it is open."""
+    match name:
+        case "trigger.id":
+            return course.trigger.id
+        case "trigger.platform":
+            return course.trigger.platform
+        case "trigger.event":
+            return course.trigger.about or None
+        case "trigger.entity_id" | "trigger.to_state.entity_id":
+            return course.trigger.part.entity
+        case "wait.trigger.id":
+            return course.start.id if course.waited else None
+    found = view.scope.get(name)
+    return found if isinstance(found, str) and "{" not in found else None
+
+
+LONGEST = 2000
+"""Characters of a template that is read."""
+
+CHOICE = re.compile(r"\{%-?\s*if\s+(.+?)\s*-?%\}(.*?)\{%-?\s*else\s*-?%\}(.*?)\{%-?\s*endif\s*-?%\}", re.DOTALL)
+
+
+def render(text: Any, course: Course, view: View) -> list[tuple[Course, str | None]]:
+    """Return the texts that a template can become, each with its course; None if one is open."""
+    if not isinstance(text, str) or "{" not in text or len(text) > LONGEST:
+        return [(course, text if isinstance(text, str) and len(text) <= LONGEST else None)]
+    if form := CHOICE.fullmatch(text.strip()):
+        return _either(form[1], form[2].strip(), form[3].strip(), course, view)
+    found: list[tuple[Course, str | None]] = [(course, "")]
+    end = 0
+    for expression in EXPRESSION.finditer(text):
+        before, end = text[end : expression.start()], expression.end()
+        found = [
+            (after, None if head is None or tail is None else head + before + tail)
+            for one, head in found
+            for after, tail in _value(expression[1], one, view)
+        ]
+    rest = text[end:]
+    is_open = any(mark in text for mark in ("{%", "{#")) or "{{" in rest
+    return [(one, None if head is None or is_open else head + rest) for one, head in found]
+
+
+def _either(condition: str, first: str, second: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
+    if not _is_decided(condition, view):
+        return [(course, None)]
+    held, failed = _decide(condition, course, view)
+    return [
+        pair
+        for text, courses in ((first, held), (second, failed))
+        for one in courses
+        for pair in render(text, one, view)
+    ]
+
+
+def _value(expression: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
+    text = expression.strip()
+    if form := re.fullmatch(r"(.+?)\s+if\s+(.+?)\s+else\s+(.+)", text, re.DOTALL):
+        return _either(form[2], f"{{{{ {form[1]} }}}}", f"{{{{ {form[3]} }}}}", course, view)
+    if re.fullmatch(QUOTED, text):
+        return [(course, text[1:-1])]
+    if text != "trigger.to_state.state":
+        return [(course, text_of(text, course, view))]
+    event = course.trigger
+    if event.part.name == CHANGES and len(states := states_of(event.part.kind)) == 2:
+        return [(course.learn(event, event.in_state(state)), state) for state in states]
+    return [(course, event.value)]

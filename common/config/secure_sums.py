@@ -1,0 +1,48 @@
+"""Options of the section `[secure-sums]`: helpers, groups and time limits of sums."""
+
+from pydantic import Field, field_validator
+
+from common.options import Options
+
+MOST_GROUPS = 30
+"""Maximum number of groups; a helper has the boxes of 128 sums in memory."""
+
+
+class SecureSumsOptions(Options):
+    """Options of sums of which the server learns the total alone, `[secure-sums]`."""
+
+    helpers: int = Field(2, ge=2, le=5)
+    """Number of helpers of a run. Each adds the full noise of its claim."""
+
+    min_sum: int = Field(5, ge=2, le=100_000)
+    """Minimum number of clients in a sum; a round with fewer is asked again or stops the run."""
+
+    wait: float = Field(10.0, gt=0, allow_inf_nan=False)
+    """Seconds to wait for helpers, before clients are invited."""
+
+    deadline: float = Field(60.0, gt=0, allow_inf_nan=False)
+    """Time limit in seconds for an answer of a helper; it is asked four times, then the run stops."""
+
+    renew: bool = False
+    """True to replace the helpers of a resumed run by those that are online (`--new-helpers`)."""
+
+    most_examples: int = Field(1000, ge=1)
+    """Number of records of a client with the full weight; runs with noise have equal weights."""
+
+    groups: int = Field(1, ge=1, le=MOST_GROUPS)
+    """Number of groups of clients with a sum each; the model takes the median of the groups' means.
+
+    Groups are drawn anew in each round.     From three on, liars in fewer than half of them cannot decide it. Noise
+    grows by about 1.2·√G, since each sum has G times fewer clients. A round needs `min-sum` clients in each."""
+
+    @field_validator("groups")
+    @classmethod
+    def _check_groups(cls, value: int) -> int:
+        if value == 2:
+            raise ValueError("the median of two groups is their mean; say 1, or at least 3")
+        return value
+
+    @property
+    def fewest(self) -> int:
+        """Minimum number of clients in a round."""
+        return self.min_sum * self.groups

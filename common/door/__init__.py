@@ -1,0 +1,1 @@
+"""Service of the door, through which clients reach the server: its frames, limits and certificates."""

@@ -1,0 +1,81 @@
+"""Training in this process, for `fedloom simulate` and its Python counterpart."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from client.device import choose_device, describe_device, require_processor
+from client.training.comparison import Measured
+from common.config.parse import is_comparable
+from common.errors import ConfigError
+from deploy.cli.options import RunRequest, TrainingData
+from deploy.cli.output import console
+from deploy.federation.compare import with_alone
+from deploy.federation.local_clients import prepare_simulation
+from deploy.federation.runs import removed_unless_started, runs_folder
+from deploy.federation.watch import watch_here
+from deploy.pages.tracker import tracked
+from deploy.simulation.state import KeptState, simulate_measured
+from deploy.simulation.workers import choose_workers
+from server.record.events import Event
+from server.record.folder import RunDirectory
+from server.record.result import Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Here:
+    """Options of training in one process, as `fedloom simulate` has them."""
+
+    test: str = ""
+    clients: int | None = None
+    catalogue: Path | None = None
+    together: int = 0
+    workers: int = 0
+    alone: bool = True
+    forget_state: bool = False
+    keep_state: bool = False
+    snapshot_every: int | None = None
+    state_on_disk: bool = False
+    device: str = "cpu"
+
+
+def train_here(
+    request: RunRequest, source: TrainingData, how: Here, on_event: Callable[[Event], object] | None = None
+) -> Result:
+    """Train in this process, show each round, and write result and report.
+
+    Args:
+        request: Options of the run.
+        source: Data.
+        how: Options of one process.
+        on_event: Receiver of each event, in another thread.
+
+    Raises:
+        ConfigError: An option is unknown, mistyped or contradicts another, or this machine has no such device.
+        DataError: The data cannot be read.
+    """
+    if how.forget_state and not request.resume:
+        raise ConfigError("--forget-state belongs to --resume")
+    device = choose_device(how.device)
+    if how.workers > 1:
+        require_processor(device)
+    config, partitions = prepare_simulation(request, source, how.test, how.clients, how.catalogue)
+    runs = runs_folder()
+    state = KeptState(how.forget_state, how.keep_state, how.snapshot_every, how.state_on_disk)
+    measured_here: dict[str, Measured] = {}
+
+    def work() -> Result:
+        workers = how.workers or (choose_workers() if device == "cpu" else 1)
+        result, measured = simulate_measured(
+            config, partitions, runs, together=how.together, state=state, workers=workers, device=device
+        )
+        measured_here.update(measured)
+        return result
+
+    def compare(result: Result) -> Result:
+        wanted, solves = how.alone and is_comparable(config), config.capabilities.closed_form
+        result = replace(result, device=describe_device(device, solves=solves))
+        return with_alone(result, config, partitions, measured_here, device) if wanted else result
+
+    with removed_unless_started(config.run_id), tracked(config.run_id, request.track):
+        return watch_here(work, RunDirectory(runs, config.run_id), console, on_event or (lambda event: None), compare)

@@ -1,0 +1,120 @@
+"""Keyword arguments in the words of the command line, and data frames in place of files."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+from common.errors import ConfigError, DataError
+from common.options import Scalar
+from common.text import hint
+from deploy.cli.options import LOCAL
+from deploy.files import write_file
+
+Words = Mapping[str, Any]
+"""Option of the command line, with underscores for hyphens -> its value."""
+
+RENAMED = {"settings": "sets", "column": "columns", "set": "sets"}
+"""Name of the command line, or of an earlier release -> name of the field."""
+
+RequestT = TypeVar("RequestT")
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """Table of pandas, polars or Arrow, by Arrow's PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return a stream of record batches."""
+
+
+Data = str | Path | Frame
+"""File or folder of data, `demo`, or a table in memory."""
+
+
+@contextmanager
+def stored(data: Data, *, trains: bool = False) -> Iterator[str]:
+    """Yield the path of data; a table in memory is a private Parquet file inside the block.
+
+    With `trains` the file stays in .fedloom/tables, named by its content: privacy ledgers, resumed runs and queries belong
+    to it. An index of pandas that is not the row number becomes a column.
+
+    Raises:
+        DataError: The table has types that Parquet cannot hold.
+    """
+    if not isinstance(data, Frame):
+        yield str(data)
+        return
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if hasattr(data, "reset_index"):  # pandas
+        data = data.reset_index(drop=not any(getattr(getattr(data, "index", None), "names", [])))
+    with TemporaryDirectory(prefix="fedloom-") as folder:  # only this user may read it
+        path = Path(folder) / "table.parquet"
+        try:
+            parquet.write_table(pa.table(data), path)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise DataError(f"the table cannot be read: {error}; convert the column") from None
+        if trains:
+            content = path.read_bytes()
+            path = LOCAL.resolve() / "tables" / f"{hashlib.sha256(content).hexdigest()[:16]}.parquet"
+            if not path.exists():
+                write_file(path, content, mode=0o600)
+        yield str(path)
+
+
+def pick(kind: Callable[..., RequestT], options: Words) -> tuple[RequestT, dict[str, Any]]:
+    """Return the request with those of the options that it has, and the others."""
+    named = {RENAMED.get(name, name): value for name, value in options.items()}
+    names = {field.name for field in fields(cast("Any", kind))}
+    given = {name: as_option(name, value) for name, value in named.items() if name in names}
+    return kind(**given), {name: value for name, value in named.items() if name not in names}
+
+
+REPEATED = {"track", "columns", "sets", "ignore", "drop_empty", "where", "missing"}
+"""Options that the command line repeats."""
+
+
+def as_option(name: str, value: Any) -> Any:
+    """Return a value as the command line has it: assignments as `key=value`, and lists where it repeats an option."""
+    if isinstance(value, Mapping):
+        return [f"{key}={as_word(one)}" for key, one in value.items()]
+    if name in REPEATED and isinstance(value, str):
+        return [value]
+    return value
+
+
+def as_word(value: Scalar | Path) -> str:
+    """Return a value as a word of the command line."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+COMMAND_WORDS = {"settings": "set", "sets": "set", "columns": "column", "names": "name"}
+"""Name of an argument -> name of the command line, which repeats the option."""
+
+
+def as_words(options: Words) -> list[str]:
+    """Return options as words of the command line; an option that is None or empty has none."""
+    words = []
+    for name, value in options.items():
+        flag = f"--{COMMAND_WORDS.get(name, name).replace('_', '-')}"
+        if isinstance(value, bool):
+            words += [flag if value else f"--no-{flag[2:]}"]
+        elif value is not None and value != "":
+            found = as_option(COMMAND_WORDS.get(name, name), value)
+            words += [f"{flag}={as_word(one)}" for one in (found if isinstance(found, list | tuple) else [found])]
+    return words
+
+
+def refuse_further(options: Words, command: str, known: Sequence[str]) -> None:
+    """Refuse options that nothing has taken.
+
+    Raises:
+        ConfigError: There are some.
+    """
+    for name in options:
+        raise ConfigError(f"{command} has no option '{name}'{hint(name, known) or '; see its help'}")

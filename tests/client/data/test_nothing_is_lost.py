@@ -1,0 +1,209 @@
+"""Tables as people have them: every row is accounted for, and what is not read is said."""
+
+import bz2
+import json
+import lzma
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from client.data.read import read_all
+from client.data.tables.schema import Dialect
+from common.errors import DataError
+from common.tasks.ratings.vocabulary import ProductCatalogue
+from deploy.cli.app import app
+from deploy.data.check import check_data
+
+HEADER = "user,item,rating"
+RATINGS = [f"u{k % 9},i{k % 13},{k % 5 + 1}" for k in range(60)]
+DAY = datetime(2024, 1, 1)
+
+
+def written(folder: Path, *lines: str, name: str = "a.csv") -> Path:
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def hours(folder: Path, head: str, *rows: str) -> Path:
+    return written(folder, head, *rows, name="road.csv")
+
+
+def reading_of(path: Path, task: str = "ratings", **options: Any) -> tuple[int, int, list[str]]:
+    """Return rows read and kept, and the sentences on the others."""
+    report = check_data(task, str(path), dialect=Dialect.of(**options))
+    assert report.reading is not None
+    return report.reading.rows, report.reading.records, [*map(str, report.reading.dropped), *report.notes]
+
+
+@pytest.mark.parametrize(
+    ("above", "row", "below", "left_out"),
+    [
+        (["sep=,"], "{}", [], 0),
+        (["# made on a Monday", ""], "{}", [], 0),
+        (["Ratings of all shops"], "{}", [], 0),
+        ([], "{},", [], 0),
+        ([], "{}", ["Total rows: 60"], 1),
+        ([], "{}", ["Total,,180", "(60 rows)"], 2),
+    ],
+)
+def test_lines_around_a_table_are_no_rows(
+    above: list[str], row: str, below: list[str], left_out: int, tmp_path: Path
+) -> None:
+    path = written(tmp_path, *above, HEADER, *map(row.format, RATINGS), *below)
+    assert reading_of(path)[:2] == (60 + left_out, 60)
+    assert len(read_all("ratings", str(path)).units) == 9
+
+
+@pytest.mark.parametrize("suffix", ["bz2", "xz", "zst"])
+def test_further_compressions_are_read(suffix: str, tmp_path: Path) -> None:
+    text = "\n".join([HEADER, *RATINGS]).encode()
+    pack: dict[str, Callable[[bytes], bytes]] = {"bz2": bz2.compress, "xz": lzma.compress}
+    path = tmp_path / f"a.csv.{suffix}"
+    path.write_bytes(pack[suffix](text) if suffix in pack else pyarrow.Codec("zstd").compress(text, asbytes=True))
+    assert reading_of(path)[:2] == (60, 60)
+
+
+def test_an_array_of_json_and_identifiers_of_parquet_are_read(tmp_path: Path) -> None:
+    records = [dict(zip(HEADER.split(","), row.split(","), strict=True)) for row in RATINGS]
+    assert reading_of(written(tmp_path, json.dumps(records, indent=1), name="a.json"))[:2] == (60, 60)
+    columns = {name: [record[name] for record in records] for name in ("item", "rating")}
+    users = [UUID(int=k % 9).bytes for k in range(60)]
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({**columns, "user": pyarrow.array(users, pyarrow.binary(16))}), path)
+    assert {unit.name for unit in read_all("ratings", str(path)).units} == {str(UUID(int=k)) for k in range(9)}
+
+
+def test_headers_of_recbole_in_upper_case_or_with_blanks(tmp_path: Path) -> None:
+    rows = [row.replace(",", "\t") for row in RATINGS]
+    assert reading_of(written(tmp_path, "User_ID : Token\tItem_ID:TOKEN\tRating:float", *rows, name="a.inter"))[1] == 60
+
+
+def test_one_thing_has_one_name(tmp_path: Path) -> None:
+    path = written(tmp_path, HEADER, "u,Café,1", "v,Cafe\u0301,2", "w,\u200bCafé\ufeff,3", "x, Café ,4")
+    assert read_all("ratings", str(path)).vocabulary.items == ("Café",)
+    assert ProductCatalogue.from_json('{"items":["Cafe\u0301"],"low":0,"high":5}').items == ("Café",)
+
+
+def test_every_rating_is_kept_merged_or_left_out(tmp_path: Path) -> None:
+    path = written(tmp_path, HEADER, "u,a,1", "u,a,2", ",,", "v,,", "u,(not set),3", "v,b,4")
+    rows, kept, said = reading_of(path)
+    assert (rows, kept) == (6, 3)
+    assert said == [
+        "1 row without any text skipped",
+        "1 row with '(not set)' left out",
+        "1 rating replaced by a later one of the same person and product",
+    ]
+
+
+def test_an_order_without_dates_is_never_cut_by_pauses(tmp_path: Path) -> None:
+    path = written(tmp_path, "user,item,timestamp", *(f"u{k % 3},i{k % 7},{k * 5000}" for k in range(60)))
+    assert [len(unit.sessions) for unit in read_all("sessions", str(path)).units] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("finer_first", [True, False])
+def test_readings_whose_interval_changes_come_to_one_grid(finer_first: bool, tmp_path: Path) -> None:
+    quarters = [f"{DAY + timedelta(minutes=15 * k) + (not finer_first) * timedelta(hours=400)},a,2" for k in range(800)]
+    whole = [f"{DAY + timedelta(hours=k + 200 * finer_first)},a,8" for k in range(400)]
+    path = hours(tmp_path, "timestamp,site,volume", *(quarters + whole if finer_first else whole + quarters))
+    assert reading_of(path, "traffic")[:2] == (1200, 600)
+    [series] = read_all("traffic", str(path)).units
+    assert series.observed.all()
+    assert set(series.values[:, 0].tolist()) == {8.0}
+
+
+@pytest.mark.parametrize("minutes", [15, 60])
+def test_a_clock_that_jitters_fills_every_step(minutes: int, tmp_path: Path) -> None:
+    times = (DAY + timedelta(minutes=minutes * k, seconds=30 if k % 3 else -30) for k in range(960))
+    path = hours(tmp_path, "timestamp,site,speed", *(f"{time},a,{k % 24}" for k, time in enumerate(times)))
+    [series] = read_all("traffic", str(path)).units
+    assert series.observed.all()
+    assert (str(series.start), len(series.values)) == ("2024-01-01T00:00", 960 * minutes // 60)
+
+
+def test_a_mistyped_year_is_named_and_left_out(tmp_path: Path) -> None:
+    rows = [f"{DAY + timedelta(hours=k)},a,{k % 24}" for k in range(200)]
+    path = hours(tmp_path, "timestamp,site,volume", *rows, "2042-01-01 00:00:00,a,5")
+    assert reading_of(path, "traffic") == (
+        201,
+        200,
+        ["1 reading far from all others of their sensor left out (is a year mistyped?)"],
+    )
+    assert check_data("traffic", str(path)).last == "2024-01-09 07:00:00"
+
+
+def test_row_numbers_and_words_are_no_variables(tmp_path: Path) -> None:
+    rows = [f"{k},{DAY + timedelta(hours=k)},{k + 1},{k % 24},ok" for k in range(200)]
+    for title in ("Unnamed: 0", ""):
+        path = hours(tmp_path, f"{title},timestamp,row,volume,quality", *rows)
+        assert read_all("traffic", str(path)).vocabulary.variables == ("volume",)
+    said = reading_of(path, "traffic")[2]
+    assert "column 'row' numbers the rows and is not read" in said
+    assert "column 'quality' holds no number and is not read" in said
+
+
+@pytest.mark.parametrize("stand_in", ["-999", "9999", "65535", "1e20", "-1"])
+def test_numbers_that_stand_for_missing_ones_are_asked_about(stand_in: str, tmp_path: Path) -> None:
+    rows = [f"{DAY + timedelta(hours=k)},{stand_in if k % 40 == 3 else k % 24}" for k in range(200)]
+    path = hours(tmp_path, "timestamp,volume", *rows)
+    with pytest.raises(
+        DataError, match=f"recurs far outside .*--missing {float(stand_in):.12g} if it".replace("+", r"\+")
+    ):
+        read_all("traffic", str(path))
+    assert reading_of(path, "traffic", missing=[stand_in])[:2] == (200, 195)
+    assert reading_of(path, "traffic", missing=["none"])[1] == 200
+
+
+@pytest.mark.parametrize("head", ["date,time", "time,date", "date,hour"])
+def test_dates_and_clock_times_in_two_columns(head: str, tmp_path: Path) -> None:
+    whole = [DAY + timedelta(hours=k) for k in range(200)]
+    cells = [(f"{one:%Y-%m-%d}", f"{one:%H}" if "hour" in head else f"{one:%H:%M}") for one in whole]
+    rows = (",".join([*(pair if head.startswith("date") else pair[::-1]), str(k % 24)]) for k, pair in enumerate(cells))
+    path = hours(tmp_path, f"{head},volume", *rows)
+    assert reading_of(path, "traffic")[:2] == (200, 200)
+    assert len(read_all("traffic", str(path)).units[0].values) == 200
+
+
+def test_a_column_a_sensor(tmp_path: Path) -> None:
+    path = hours(tmp_path, ",s1,s2", *(f"{DAY + timedelta(hours=k)},{k % 24},{k % 12}" for k in range(200)))
+    dataset = read_all("traffic", str(path), dialect=Dialect(wide=True))
+    assert ([unit.name for unit in dataset.units], dataset.vocabulary.variables) == (["s1", "s2"], ("value",))
+
+
+def command(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (f"{HEADER}\nu,a,1\nv,b,\n", ["--drop-empty", "rating"]),
+        (f"{HEADER}\nu,a,1\nv,b,n.d.\n", ["--missing", "n.d.", "--drop-empty", "rating"]),
+    ],
+)
+def test_a_refusal_ends_in_an_option_that_works(text: str, remedy: list[str], tmp_path: Path) -> None:
+    path = written(tmp_path, text)
+    done = command("check", path, "--task", "ratings")
+    assert isinstance(done.exception, DataError)
+    assert " ".join(remedy) in str(done.exception)
+    assert command("check", path, "--task", "ratings", *remedy).exception is None
+
+
+def test_rows_columns_and_encodings_are_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("user,item,rating,event\nu,Müsli,1,view\nu,tea,2,buy\nv,tea,3,View\n".encode("cp1252"))
+    with pytest.raises(DataError, match="say --encoding, such as cp1252"):
+        read_all("ratings", str(path))
+    words = ["--encoding", "cp1252", "--where", "event=view", "--where", "event=View", "--ignore", "event"]
+    output = command("check", path, "--task", "ratings", *words[:-2], "--json").output
+    assert json.loads(output)["reading"]["records"] == 2
+    with pytest.raises(DataError, match="no column 'evnt' for --ignore; the titles are user, item, rating, event"):
+        reading_of(path, encoding="cp1252", ignore=["evnt"])
