@@ -61,6 +61,11 @@ def test_a_study_without_results_has_a_page(name: str, tmp_path: Path) -> None:
     assert Study(name, tmp_path).write_page().read_text("utf-8").startswith("# ")
 
 
+@pytest.mark.parametrize("name", ["sessions", "traffic", "ratings", "markets"])
+def test_a_page_without_homes_says_nothing_of_their_generator(name: str) -> None:
+    assert "generated homes" not in Study(name, RESULTS).pages()[f"{name}.md"]
+
+
 def test_every_results_file_is_small() -> None:
     sizes = {path: path.stat().st_size for path in (ROOT / "docs").rglob("*") if path.is_file()}
     assert {path.name: size for path, size in sizes.items() if size > MOST_BYTES} == {}
