@@ -111,9 +111,7 @@ class Study:
 
     def _older_homes(self, results: Results) -> str:
         """Return a sentence on rows of homes that are generated otherwise now; empty without such rows."""
-        rows = [
-            row for key, row in results.rows.items() if "rules" in (self.name, *key) and key.set not in ("A", "B")
-        ]
+        rows = [row for key, row in results.rows.items() if "rules" in (self.name, *key) and key.set not in ("A", "B")]
         days = results.days_before(HOMES_CHANGED, rows)
         text = " Rows on generated homes are of {}, by the generator of their day; homes have other devices and rules since."
         return text.format(", ".join(days)) if days else ""
