@@ -1,5 +1,6 @@
 """The `fedloom` command as a process in its own folder, observed by its output and its files."""
 
+import io
 import json
 import os
 import signal
@@ -7,14 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import chdir, suppress
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psutil
+import pytest
 from typer.testing import CliRunner
 
+from deploy.cli import main
 from deploy.cli.app import app
 from deploy.federation.fork_server import flower_environment
 from deploy.superlink.superlink import free_port, require_free_port
@@ -97,6 +101,14 @@ def is_client(pid: int) -> bool:
     return psutil.Process(pid).name().startswith("client-")
 
 
+@dataclass(frozen=True)
+class Printed:
+    """What a finished command has printed."""
+
+    out: str
+    error: str
+
+
 class Desk:
     """Folder and ports of one test."""
 
@@ -108,6 +120,27 @@ class Desk:
     def start(self, *arguments: str | Path, prefix: tuple[str, ...] = (), folder: Path | None = None) -> Command:
         """Run `fedloom` with these arguments."""
         return self.program([*prefix, sys.executable, "-m", "deploy.cli", *map(str, arguments)], folder or self.folder)
+
+    def finish(self, *words: str | Path, folder: Path | None = None, code: int = 0) -> Printed:
+        """Run a short command in the process of the test; check its exit code."""
+        out, err, where = io.StringIO(), io.StringIO(), folder or self.folder
+        where.mkdir(parents=True, exist_ok=True)
+        environment = {key: value for key, value in os.environ.items() if key != "FEDLOOM_RUNS"} | {"COLUMNS": "200"}
+        mask = os.umask(0o022)  # as in a shell; the command closes its files itself
+        try:
+            with (
+                chdir(where),
+                patch.dict(os.environ, environment, clear=True),
+                patch.object(sys, "argv", ["fedloom", *map(str, words)]),
+                redirect_stdout(out),
+                redirect_stderr(err),
+                pytest.raises(SystemExit) as ended,
+            ):
+                main()
+        finally:
+            os.umask(mask)
+        assert int(ended.value.code or 0) == code, err.getvalue()
+        return Printed(out.getvalue(), err.getvalue())
 
     def program(self, words: list[str], folder: Path) -> Command:
         """Run a program."""

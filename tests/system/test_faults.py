@@ -72,14 +72,3 @@ def test_a_dead_client_costs_seconds_and_is_started_again(desk: Desk, homes: Pat
     until(lambda: desk.rounds("run")[-1]["answered"] == 3, up.error, seconds=20)
     assert up.end(signal.SIGTERM) == 128 + signal.SIGTERM
     desk.require_clean(up)
-
-
-def test_a_home_serves_one_command_at_a_time(desk: Desk) -> None:
-    ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
-    first = desk.start("serve", "--home", "home", "--run-id", "first", *ports)
-    until(lambda: (desk.folder / "home" / "server.lock").exists(), first.error)
-    second = desk.start("serve", "--home", "home", "--run-id", "second", *ports)
-    assert second.end() == 2
-    assert f"home is in use by process {first.process.pid}; end it with fedloom stop" in second.error()
-    assert not (desk.folder / "runs" / "second").exists()
-    assert first.end(signal.SIGTERM) == 128 + signal.SIGTERM

@@ -15,17 +15,17 @@ HOME = ("--home", "home")
 
 
 def test_clients_join_by_invitation_and_a_revoked_key_stays_refused_after_a_restart(desk: Desk) -> None:
-    finish(desk, "keys", "server", *HOME)
+    desk.finish("keys", "server", *HOME)
     served = serve(desk, "one", rounds=2)
     served.wait_for("0 registered keys")
     address = f"127.0.0.1:{desk.port}"
-    finish(desk, "invite", *HOME, "--server", address, "--out", "i.fedloom")
-    finish(desk, "invite", *HOME, "--server", address, "--out", "shop-1.fedloom", "--client", "shop-1")
+    desk.finish("invite", *HOME, "--server", address, "--out", "i.fedloom")
+    desk.finish("invite", *HOME, "--server", address, "--out", "shop-1.fedloom", "--client", "shop-1")
 
     eve = join(desk, "eve", shard=2)
     admit(desk, eve)
     eve.wait_for("connected to")
-    finish(desk, "nodes", "revoke", "eve", *HOME)
+    desk.finish("nodes", "revoke", "eve", *HOME)
     served.wait_for("removed eve: its key was revoked")
     eve.wait_for("does not admit this node's key")
 
@@ -63,12 +63,7 @@ def admit(desk: Desk, client: Command) -> None:
     """Run the command that a client prints for the server's owner."""
     until(lambda: "fedloom nodes add" in client.error(), client.error)
     [line] = [line for line in client.error().splitlines() if "fedloom nodes add" in line]
-    finish(desk, *shlex.split(line)[1:], *HOME)
-
-
-def finish(desk: Desk, *words: str) -> None:
-    command = desk.start(*words, folder=desk.folder)
-    assert command.end() == 0, command.error()
+    desk.finish(*shlex.split(line)[1:], *HOME)
 
 
 def require_closed(folder: Path) -> None:

@@ -24,14 +24,11 @@ def test_four_markets_train_and_a_fifth_adapts_their_model(desk: Desk) -> None:
     assert (result["task"], result["method"], result["status"]) == ("markets", "fedavg", "completed")
     assert {"mrr20", "ndcg20", "walk_mrr20", "degree_mrr20"} <= result["metrics"].keys()
 
-    late = desk.start(
-        "join", "--adapt", "shops", "--task", "markets", "--data", "demo:4-5", "--name", "late", "--state-dir", "state"
-    )
-    assert late.end() == 0, late.error()
+    late = ("--task", "markets", "--data", "demo:4-5", "--name", "late", "--state-dir", "state")
+    desk.finish("join", "--adapt", "shops", *late)
 
     query = ("--data", "demo", "--market", "isles", "--item", "P0007", "--top", "3")
-    answered = desk.start("recommend", *query, "--json")
-    assert answered.end() == 0, answered.error()
-    items: list[dict[str, object]] = json.loads(answered.out.read_text().splitlines()[-1])
+    answered = desk.finish("recommend", *query, "--json")
+    items: list[dict[str, object]] = json.loads(answered.out.splitlines()[-1])
     assert len(items) == 3
     assert all(entry["title"] for entry in items)

@@ -1,4 +1,4 @@
-"""Machines that change: a server moved with its files, disks that are new or restored, clocks that are wrong.
+"""Machines that change: a server moved with its files, a disk that is new, clocks that are wrong.
 
 As root, each side and the server's next machine have network namespaces of their own.
 """
@@ -41,7 +41,8 @@ def test_a_moved_server_ends_with_the_same_model_beside_wrong_clocks_and_a_new_d
         assert [each.end(signal.SIGTERM) for each in (served, right, wrong)] == [128 + signal.SIGTERM, 0, 0]
 
         shutil.move(before, after)
-        _finish(desk, after, "keys", "server", "--home", "home", "--renew", "--name", machines.spare_address)
+        renewal = ("--home", "home", "--renew", "--name", machines.spare_address)
+        desk.finish("keys", "server", *renewal, folder=after)
         shutil.rmtree(desk.folder / "client-1" / "state")
         resumed = _serve(desk, after, machines.spare, "--resume", "moved")
         for shard, name in enumerate(clients):
@@ -51,39 +52,29 @@ def test_a_moved_server_ends_with_the_same_model_beside_wrong_clocks_and_a_new_d
     assert desk.simulate("--data", DATA, *options)["model_sha256"] == resumed.result()["model_sha256"]
 
 
-def test_a_restored_backup_and_a_disk_without_the_ledger_of_its_key_wait_for_the_owner_of_the_server(
-    desk: Desk,
-) -> None:
+def test_a_disk_without_the_ledger_of_its_key_waits_for_the_owner_of_the_server(desk: Desk) -> None:
+    """Restored copies and other accidents of ledgers are in tests/contracts/test_ledger_accidents.py."""
     at_server, machines = desk.folder / "server", Machines()
-    state, backup = desk.folder / "ann" / "state", desk.folder / "backup"
     ensure_certificates(at_server / "home", [machines.address])
     _new_client(desk, at_server, "ann")
     options = ("--method", "fedavg", "--clients", "1", "--rounds", "1", "--epsilon", "8")
     options = (*options, "--set", "privacy.accept-noise=true")
-    for run in ("one", "two"):
-        joined = _join(desk, machines, "ann", "0/2", machines.address)
-        served = _serve(desk, at_server, (), *options, "--run-id", run)
-        assert served.end() == 0, served.error()
-        assert joined.end(signal.SIGTERM) == 0
-        if run == "one":
-            shutil.copytree(state, backup)
+    joined = _join(desk, machines, "ann", "0/2", machines.address)
+    served = _serve(desk, at_server, (), *options, "--run-id", "one")
+    assert served.end() == 0, served.error()
+    assert joined.end(signal.SIGTERM) == 0
 
-    again = _serve(desk, at_server, (), *options, "--run-id", "three")
-    for is_restored, reason in (
-        (True, r"the privacy ledger \w{8} has 1 rows and had 2; it is an older copy"),
-        (False, r"the privacy ledger (\w{8}) is new, and this key had ledger (?!\1)\w{8} with 2 rows"),
-    ):
-        shutil.rmtree(state)
-        if is_restored:
-            shutil.copytree(backup, state)
-        refused = _join(desk, machines, "ann", "0/2", machines.address)
-        refused.wait_for("refused: the server does not admit this client: the privacy ledger")
-        until(lambda line=f"refused ann: {reason}": bool(re.search(line, again.error())), again.error)
-        assert re.search(f"admit this client: {reason}", refused.error())
-        assert "restore the newest ledger, or ask the server's owner" in refused.error()
-        assert refused.end(signal.SIGTERM) == 0
-    assert desk.rounds("three", at_server) == []
-    _finish(desk, at_server, "nodes", "accept-ledger", "ann", "--home", "home")
+    again = _serve(desk, at_server, (), *options, "--run-id", "two")
+    shutil.rmtree(desk.folder / "ann" / "state")
+    refused = _join(desk, machines, "ann", "0/2", machines.address)
+    refused.wait_for("refused: the server does not admit this client: the privacy ledger")
+    reason = r"the privacy ledger (\w{8}) is new, and this key had ledger (?!\1)\w{8} with 1 rows"
+    until(lambda: bool(re.search(f"refused ann: {reason}", again.error())), again.error)
+    assert re.search(f"admit this client: {reason}", refused.error())
+    assert "restore the newest ledger, or ask the server's owner" in refused.error()
+    assert refused.end(signal.SIGTERM) == 0
+    assert desk.rounds("two", at_server) == []
+    desk.finish("nodes", "accept-ledger", "ann", "--home", "home", folder=at_server)
     _join(desk, machines, "ann", "0/2", machines.address)  # at once; a client that stays is invited after a minute
     assert again.end() == 0, again.error()
     assert list(again.result()["clients"]) == ["ann"]
@@ -93,7 +84,8 @@ def _new_client(desk: Desk, at_server: Path, name: str) -> None:
     folder = desk.folder / name
     make_node_key(folder / "node.key")
     shutil.copy(at_server / "home" / "ca.pem", folder)
-    _finish(desk, at_server, "nodes", "add", folder / "node.key.pub", "--name", name, "--home", "home")
+    words = ("nodes", "add", folder / "node.key.pub", "--name", name, "--home", "home")
+    desk.finish(*words, folder=at_server)
     _set_clock(desk, name, 0)
 
 
@@ -112,8 +104,3 @@ def _join(desk: Desk, machines: Machines, name: str, shard: str, address: str) -
     keys = ("--server", f"{address}:{desk.port}", "--ca", "ca.pem", "--key", "node.key", "--patience", "170")
     words = ["join", *keys, "--name", name, "--data", DATA, "--shard", shard, "--state-dir", "state"]
     return desk.program([*machines.clients, sys.executable, WRONG_CLOCK, "clock", *words], desk.folder / name)
-
-
-def _finish(desk: Desk, folder: Path, *words: str | Path) -> None:
-    command = desk.start(*words, folder=folder)
-    assert command.end() == 0, command.error()

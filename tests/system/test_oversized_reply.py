@@ -1,4 +1,7 @@
-"""A client with a valid key whose replies have hundreds of megabytes: the server's memory stays bounded."""
+"""Clients that a server puts up with no more while rounds run, and the others go on.
+
+One has a valid key and replies of hundreds of megabytes: the server's memory stays bounded. Another's key is revoked.
+"""
 
 import re
 import shutil
@@ -11,6 +14,7 @@ import pytest
 
 from deploy.keys.certificates import ensure_certificates
 from deploy.keys.nodes import make_node_key
+from server.clients.presence import REVOKED
 from server.record.process import FOLDER, read_records
 from tests.system.desk import NETWORK, Command, Desk, until
 
@@ -41,7 +45,12 @@ def join(desk: Desk, name: str, ca: Path) -> Command:
     return desk.program([sys.executable, *program, "join", *words], folder)
 
 
-def test_an_oversized_reply_costs_its_sender_the_place_and_the_server_no_memory(desk: Desk) -> None:
+def await_rounds(desk: Desk, served: Command, number: int) -> None:
+    until(lambda: len(desk.rounds("large")) >= number or served.process.poll() is not None, served.error)
+    assert served.process.poll() is None, served.error()
+
+
+def test_a_client_with_oversized_replies_and_one_that_is_revoked_lose_their_places(desk: Desk) -> None:
     home = desk.folder / "home"
     ca = ensure_certificates(home, ["127.0.0.1"]).ca
     (home / "nodes").mkdir()
@@ -64,3 +73,24 @@ def test_an_oversized_reply_costs_its_sender_the_place_and_the_server_no_memory(
     assert all("liar" in {*event["missing"], *event["refused"]} for event in events)
     served.wait_for("3/4 clients (liar")
     assert all(client.process.poll() is None for client in (served, *others))
+    revoke(desk, served)
+    *others, revoked = others
+    revoked.wait_for("does not admit this node's key")
+    assert served.end(signal.SIGTERM) == 128 + signal.SIGTERM
+    assert [command.end(signal.SIGTERM) for command in others] == [0, 0]
+
+
+def revoke(desk: Desk, served: Command) -> None:
+    """Revoke the key of the third client; it is out within a round."""
+    desk.finish("nodes", "revoke", "cyd", "--home", "home")
+    last = len(desk.rounds("large"))
+    served.wait_for("removed ")
+    await_rounds(desk, served, last + 4)
+    later = desk.rounds("large")[last + 1 :]  # the round under way may still have its reply
+    assert {(event["answered"], event["asked"]) for event in later} == {(2, 4)}
+    assert {event["clients"]["cyd"]["state"] for event in later} == {"revoked"}
+    assert all(REVOKED in event["refused"]["cyd"] for event in later)
+    assert all("cyd" not in {*event["missing"], *event["gone"]} for event in later)
+    assert max(event["seconds"] for event in desk.rounds("large")[last : last + 2]) < 30
+    assert re.search(r"2/4 clients \(.*cyd: revoked", served.error())
+    assert "cyd gone since" not in served.error()

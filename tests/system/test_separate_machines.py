@@ -38,7 +38,7 @@ def test_a_stock_supernode_trains_beside_a_client_whose_key_is_registered_later(
     joined.wait_for("does not admit this node's key")
 
     for folder in (at_client, at_stock):  # only public halves are sent
-        _fedloom(desk, at_server, "nodes", "add", str(folder / "node.key.pub"), "--home", "home")
+        desk.finish("nodes", "add", folder / "node.key.pub", "--home", "home", folder=at_server)
     until(lambda: served.error().count("admitted ") == 2, served.error)  # the stock client does not wait for it
     supernode = _supernode(desk, machines, at_stock, f"{machines.address}:{desk.control_port}")
     joined.wait_for("connected to")
@@ -82,7 +82,7 @@ def test_clients_of_two_doors_end_in_the_model_of_one_although_a_door_is_killed(
     port = str(free_port())
     door = _open_door(desk, machines, at_door, port)
     [command] = re.findall(r"fedloom (nodes add \S+ --door) HOST", door.error())
-    _fedloom(desk, at_server, *command.split(), "127.0.0.1", "--home", "home")
+    desk.finish(*command.split(), "127.0.0.1", "--home", "home", folder=at_server)
     door.wait_for("the door is open")
     _join_three(desk, machines, at_server / "home" / "nodes", near, port)
     until(lambda: len(desk.rounds("doors", at_server)) >= 1, served.error)
@@ -113,9 +113,9 @@ def _join_three(desk: Desk, machines: Machines, nodes: Path, folder: Path, port:
 
 def _create_keys(desk: Desk, machines: Machines, at_server: Path, at_clients: tuple[Path, ...]) -> None:
     names = ("--name", machines.address, "--name", machines.others_address)
-    _fedloom(desk, at_server, "keys", "server", "--home", "home", *names)
+    desk.finish("keys", "server", "--home", "home", *names, folder=at_server)
     for folder in at_clients:
-        _fedloom(desk, folder, "keys", "node", "node.key")
+        desk.finish("keys", "node", "node.key", folder=folder)
         shutil.copy(at_server / "home" / "ca.pem", folder)  # the owner distributes it
 
 
@@ -140,8 +140,3 @@ def _supernode(desk: Desk, machines: Machines, folder: Path, address: str) -> Co
     command = [str(program), "--superlink", address, "--root-certificates", "ca.pem", *key]
     command += ["--port", str(free_port()), "--node-config", config]  # of its own local API
     return desk.program([*machines.clients, *command], folder)
-
-
-def _fedloom(desk: Desk, folder: Path, *arguments: str) -> None:
-    command = desk.start(*arguments, folder=folder)
-    assert command.end() == 0, command.error()

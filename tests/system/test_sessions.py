@@ -29,12 +29,10 @@ def test_a_federation_of_visitors_trains_the_model_of_a_simulation(desk: Desk) -
     assert desk.simulate(*options)["model_sha256"] == result["model_sha256"]
 
     items = json.loads((desk.folder / "runs" / "shop" / "catalogue.json").read_text())["items"]
-    query = desk.start("recommend", "--run", "shop", "--session", f"{items[0]}, {items[3]}", "--top", "4", "--json")
-    assert query.end() == 0, query.error()
-    recommended = json.loads(query.out.read_text())
+    clicks = f"{items[0]}, {items[3]}"
+    recommended = json.loads(desk.finish("recommend", "--run", "shop", "--session", clicks, "--top", "4", "--json").out)
     assert len(recommended) == 4
     assert {entry["item"] for entry in recommended} <= set(items)
 
-    typo = desk.start("recommend", "--run", "shop", "--session", items[0] + "x")
-    assert typo.end() == 3
-    assert f"did you mean '{items[0]}'" in typo.error()
+    typo = desk.finish("recommend", "--run", "shop", "--session", items[0] + "x", code=3)
+    assert f"did you mean '{items[0]}'" in typo.error

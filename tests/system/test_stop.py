@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.superlink.superlink import free_port
 from server.record.process import FOLDER, read_records
 from tests.system.desk import NETWORK, Command, Desk, until
 
@@ -24,23 +25,19 @@ def _names(home: Path) -> set[str]:
     return {record.name for record in read_records(home / FOLDER)}
 
 
-def _fedloom(desk: Desk, *words: str) -> str:
-    command = desk.start(*words)
-    assert command.end() == 0, command.error()
-    return command.out.read_text()
-
-
-def test_a_running_server_is_shown_and_stopped(desk: Desk) -> None:
+def test_a_running_server_is_shown_has_its_home_alone_and_is_stopped(desk: Desk) -> None:
     served = _serve(desk)
-    until(lambda: "waits for clients" in _fedloom(desk, "status"), served.error)
-    assert "0 connected, 2 required" in _fedloom(desk, "status")
-    stopped = _fedloom(desk, "stop")
+    until(lambda: "waits for clients" in desk.finish("status").out, served.error)
+    assert "0 connected, 2 required" in desk.finish("status").out
+    second = desk.start("serve", "--run-id", "second", "--port", str(free_port()), "--control-port", str(free_port()))
+    assert second.end() == 2
+    assert f"server is in use by process {served.process.pid}; end it with fedloom stop" in second.error()
+    assert not (desk.folder / "runs" / "second").exists()
+    stopped = desk.finish("stop").out
     assert stopped.startswith(f"stopped the federation in .fedloom/server: fedloom (process {served.process.pid}), the")
     assert served.end() == 128 + signal.SIGTERM
     desk.require_clean(served)
-    again = desk.start("stop")
-    assert again.end() == 2
-    assert "no federation of this folder is running" in again.error()
+    assert "no federation of this folder is running" in desk.finish("stop", code=2).error
 
 
 def _kill_and_stop(desk: Desk, command: Command) -> None:
@@ -60,12 +57,11 @@ def test_a_running_up_is_shown_and_stopped_with_its_clients(desk: Desk) -> None:
     up = desk.up("--data", "demo:0-8", "--clients", "2", *NETWORK, "--rounds", "500", "--run-id", "r1", "--no-alone")
     until(lambda: bool(desk.rounds("r1")), up.error)
     up.family()
-    text = _fedloom(desk, "status")
+    text = desk.finish("status").out
     assert "run r1 (fedrule on rules): trains; " in text
     assert "client-0 (process " in text
-    stopped = desk.start("stop")
-    assert stopped.end() == 0
-    assert "client-1 (process " in stopped.out.read_text()
-    assert "continue the run with fedloom up --resume r1" in stopped.error()
+    stopped = desk.finish("stop")
+    assert "client-1 (process " in stopped.out
+    assert "continue the run with fedloom up --resume r1" in stopped.error
     assert up.end() == 128 + signal.SIGTERM
     desk.require_clean(up)
