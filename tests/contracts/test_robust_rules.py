@@ -49,14 +49,14 @@ def test_one_liar_among_four_equal_replies_has_no_effect(variant: str, rule: str
 def model_of(method: str, rule: str, *, lies: bool) -> np.ndarray:
     """Return the model of clients of which the last one lies, or is not there, under a rule."""
     sessions = toy_sessions([MemoryStore() for _ in range(CLIENTS)])
-    honest = InProcessGrid({node: session for node, session in sessions.items() if node != LIAR}, 1)
+    honest = InProcessGrid({node: session for node, session in sessions.items() if node != LIAR}, CLIENTS)
     lie = trained(update=scaled(-8), gradient=scaled(-8))
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "catalogue.json").write_text(CATALOGUE.to_json())
         options: dict[str, Scalar] = {"federation__min_replies": 5, "catalogue": str(folder / "catalogue.json")}
         options |= {"local_steps": 12, "lr": 0.05, "federation__robust": rule}
-        grid = LyingGrid(sessions, LIAR, TRAIN, lie) if lies else honest
+        grid = LyingGrid(sessions, LIAR, TRAIN, lie, CLIENTS) if lies else honest
         run(grid, configured(method, rounds=3, **options), folder)
         model, _ = RunDirectory(folder, "toy").load_model()
     return np.concatenate([model[name].ravel() for name in sorted(model)])
