@@ -140,7 +140,7 @@ class DiskStore:
 
     def save(self, run: str, memory: ClientMemory) -> None:
         """Replace the state of a run, as in `Store`."""
-        flat = {f"{group}/{n}": t.contiguous() for group, named in memory.groups.items() for n, t in named.items()}
+        flat = {f"{g}/{n}": t.contiguous().clone() for g, named in memory.groups.items() for n, t in named.items()}
         about = {FORMAT: "1", "memory": json.dumps({"round": memory.round})}
         self.write(run, "memory.safetensors", save(flat, about))
 

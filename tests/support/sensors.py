@@ -102,7 +102,9 @@ class Listening(InProcessGrid):
 
 def road_grid(stores: Sequence[Store], kind: type[G], policy: Policy | None = None) -> G:
     """Return a federation with one client per store; client k has sensor k."""
-    return kind({k + 1: session(f"client-{k}", (sensor(k),), store, policy) for k, store in enumerate(stores)}, 1)
+    return kind(
+        {k + 1: session(f"client-{k}", (sensor(k),), store, policy) for k, store in enumerate(stores)}, len(stores)
+    )
 
 
 def heard(grid: Listening, kind: type[P]) -> list[tuple[str, P]]:
