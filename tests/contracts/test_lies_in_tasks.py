@@ -82,7 +82,7 @@ def honest(method: str) -> tuple[int, float, float]:
     for seed in SEEDS:
         sessions, _ = open_sessions(parts(TASKS[method])[:-1], seed)
         with TemporaryDirectory() as folder:
-            results.append(run(InProcessGrid(sessions, 1), configuration(method, seed), Path(folder)))
+            results.append(run(InProcessGrid(sessions, CLIENTS), configuration(method, seed), Path(folder)))
     found = [quality(method, result) for result in results]
     return results[0].rounds_done, found[0], max(found) - min(found)
 
@@ -92,7 +92,7 @@ def honest(method: str) -> tuple[int, float, float]:
 def test_a_liar_harms_nobody_and_is_named(method: str, name: str, tmp_path: Path) -> None:
     sessions, _ = open_sessions(parts(TASKS[method]), 0)
     kind, lie = lies(METRICS[TASKS[method]], STEPS)[name]
-    result = run(LyingGrid(sessions, CLIENTS, kind, lie), configuration(method), tmp_path)
+    result = run(LyingGrid(sessions, CLIENTS, kind, lie, CLIENTS), configuration(method), tmp_path)
     rounds, expected, spread = honest(method)
     lines = rounds_of(tmp_path)
     refusals = "\n".join(f"{who}: {why}" for line in lines for who, why in line.refused.items())
