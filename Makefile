@@ -28,8 +28,8 @@ flower: .venv/dev  ## train in Flower's own simulation; fails if the run fails
 flower-stop:  ## stop the SuperLink that `flwr run` leaves on this machine
 	pkill -f 'flower-superlink --insecure --simulation'
 
-test: .venv/dev  ## all tests; those that need a Docker engine or the real data say why they skip
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=30
+test: .venv/dev  ## all tests, three at a time, since some wait; those that need a Docker engine or the real data say why they skip
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=30
 
 studies-test: .venv/dev  ## all tests of the studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests

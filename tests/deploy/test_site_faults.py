@@ -20,7 +20,7 @@ def trained(tmp_path: Path, data: str, repair: str = "auto", *, alone: bool = Tr
     options |= {"tasks.traffic.repair": repair, "tasks.traffic.history": 30, "tasks.traffic.hidden": 8}
     config = parse({"task": "traffic", "method": "fedstl", "rounds": 2, "run-id": "r1", **options})
     parts = partition(read_all("traffic", data), 0)
-    result, own = simulate_measured(config, parts, tmp_path)
+    result, own = simulate_measured(config, parts, tmp_path, together=len(parts))
     return with_alone(result, config, parts, own) if alone else result
 
 

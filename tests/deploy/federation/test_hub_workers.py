@@ -43,28 +43,25 @@ def train(folder: Path, config: RunConfig, together: int, count: int) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("method", "together", "options"),
+    ("method", "together", "processes", "options"),
     [
-        ("fedrule", 2, {}),
-        ("fedrule", 1, {}),
-        ("fedrule", 3, {"federation__cohort": 0.6, "federation__min_replies": 2}),
-        ("fedrule", 2, {"federation__answer": "replies"}),
-        ("ditto", 2, {}),
-        ("ifca", 2, {"clusters": 2}),
+        ("fedrule", 2, 2, {}),
+        ("fedrule", 1, 3, {}),
+        ("fedrule", 3, 2, {"federation__cohort": 0.6, "federation__min_replies": 2}),
+        ("fedrule", 2, 3, {"federation__answer": "replies"}),
+        ("ditto", 2, 3, {}),
+        ("ifca", 2, 2, {"clusters": 2}),
     ],
 )
 def test_the_number_of_processes_changes_no_bit(
-    method: str, together: int, options: dict[str, Scalar], tmp_path: Path
+    method: str, together: int, processes: int, options: dict[str, Scalar], tmp_path: Path
 ) -> None:
     config = settings(tmp_path, method, **options)
-    results = [train(tmp_path / str(count), config, together, count) for count in (1, 2, 3)]
-    assert {(one.model_sha256, one.status, one.rounds_done) for one in results} == {
-        (results[0].model_sha256, "completed", 3)
-    }
-    assert results[1].metrics == results[2].metrics == results[0].metrics
-    for count in (2, 3):
-        pairs = zip(rounds_of(tmp_path / str(count) / "runs"), rounds_of(tmp_path / "1" / "runs"), strict=True)
-        assert all((a.answered, a.loss, a.bytes_up) == (b.answered, b.loss, b.bytes_up) for a, b in pairs)
+    single, shared = (train(tmp_path / str(count), config, together, count) for count in (1, processes))
+    assert (shared.model_sha256, shared.status, shared.rounds_done) == (single.model_sha256, "completed", 3)
+    assert shared.metrics == single.metrics
+    pairs = zip(rounds_of(tmp_path / str(processes) / "runs"), rounds_of(tmp_path / "1" / "runs"), strict=True)
+    assert all((a.answered, a.loss, a.bytes_up) == (b.answered, b.loss, b.bytes_up) for a, b in pairs)
 
 
 def test_a_hub_that_is_started_again_goes_on_with_its_states(tmp_path: Path) -> None:

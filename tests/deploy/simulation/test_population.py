@@ -106,20 +106,25 @@ def test_a_client_that_diverges_is_left_out_of_its_block(
 
 
 @pytest.mark.parametrize(
-    ("method", "options"), [("fedrule", {}), ("fedrep", {"federation__cohort": 0.6}), ("fedga", {})]
+    ("method", "workers", "options"),
+    [("fedrule", 2, {}), ("fedrep", 3, {"federation__cohort": 0.6}), ("fedga", 3, {})],
 )
 def test_the_number_of_workers_changes_no_bit(
-    method: str, options: dict[str, float], settings: Settings, tmp_path: Path, folds: Callable[[bool], None]
+    method: str,
+    workers: int,
+    options: dict[str, float],
+    settings: Settings,
+    tmp_path: Path,
+    folds: Callable[[bool], None],
 ) -> None:
     """Of eleven homes in blocks of four; one home's update is too long for the bound, so that its state is kept alone."""
     folds(True)
     config = settings(method, rounds=4, federation__norm_bound=1.2, **options)
-    results = [
-        simulate(config, toy_dataset(11), tmp_path / str(count), together=4, workers=count) for count in (1, 2, 3)
-    ]
-    assert len({result.model_sha256 for result in results}) == 1
-    assert results[0].metrics == results[1].metrics == results[2].metrics
-    first, second = ([(e.loss, e.refused, e.bytes_up) for e in rounds_of(tmp_path / str(k))] for k in (1, 2))
+    single, shared = (
+        simulate(config, toy_dataset(11), tmp_path / str(count), together=4, workers=count) for count in (1, workers)
+    )
+    assert (single.model_sha256, single.metrics) == (shared.model_sha256, shared.metrics)
+    first, second = ([(e.loss, e.refused, e.bytes_up) for e in rounds_of(tmp_path / str(k))] for k in (1, workers))
     assert first == second
 
 
@@ -140,9 +145,9 @@ def test_large_sums_are_shared_by_blocks_with_any_number_of_workers(
     monkeypatch.setattr(population, "_sum_bytes", lambda job: population.SUMS_BYTES // 3)
     shared = [
         simulate(settings("fedrule"), toy_dataset(11), tmp_path / str(count), together=2, workers=count)
-        for count in (1, 2, 3)
+        for count in (1, 3)
     ]
-    assert seen == [6] * 3 + [3] * 9
+    assert seen == [6] * 3 + [3] * 6
     assert len({result.model_sha256 for result in shared}) == 1
     models = [RunDirectory(tmp_path / name, "toy").load_model()[0] for name in ("apart", "1")]
     assert norm(models[0]) == pytest.approx(norm(models[1]), rel=1e-6)
