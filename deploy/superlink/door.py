@@ -42,8 +42,7 @@ from common.door.frames import (
     Assembly,
     DoorLimits,
     Rate,
-    first_bytes,
-    further_chunks,
+    chunks_of,
 )
 from common.errors import WireError
 from common.wire.messages import FAILED
@@ -80,11 +79,11 @@ MISSING = 3
 
 
 class TaskContent:
-    """Content of one or more tasks; its frames are encoded once for all streams."""
+    """Content of one or more tasks; its frames are encoded once, and all streams write the same bytes."""
 
     def __init__(self, content: bytes) -> None:
-        self.size, self.first = len(content), first_bytes(content)
-        self.chunks = [ServerFrame(chunk=chunk).SerializeToString() for chunk in further_chunks(content)]
+        self.size = len(content)
+        self.chunks = [ServerFrame(chunk=chunk).SerializeToString() for chunk in chunks_of(content)]
 
 
 @dataclass
@@ -121,7 +120,7 @@ class OpenTask:
         if content is None:
             return
         task = Task(id=about.id, run=self.run, kind=about.kind, group=about.group, created=about.created, ttl=about.ttl)
-        task.size, task.data = content.size, content.first
+        task.size = content.size
         yield ServerFrame(task=task).SerializeToString()
         yield from content.chunks
 

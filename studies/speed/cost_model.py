@@ -70,7 +70,7 @@ def section(population: Mapping[str, Any], direct: Mapping[str, Any]) -> str:
     small, large = rows[-2:]
     error = _error(model, largest)
     return f"""A round takes t = a + b·nodes + c·clients/W seconds, with W processes that each have a core. A node is a client
-or a hub that the server asks. Fitted values: a = {model.start:.3f} s, b = {1000 * model.node:.1f} ms, c = {1000 * model.client:.3f} ms.
+or a hub that the server asks. Fitted values: a = {model.start:.3f} s, b = {model.node:.4f} s, c = {1000 * model.client:.3f} ms.
 `python -m studies speed cost_model` makes this section from [population.json](../results/population.json) and
 [round_latency.json](../results/round_latency.json). a and c are fitted to the first {len(rows)} rows.
 
