@@ -14,7 +14,7 @@ SERVE, ADMIT = "/fedloom.door.v1.Door/Serve", "/fedloom.door.v1.Door/Admit"
 FORWARDED, FORWARDED_PEER = "fedloom-certificate-bin", "fedloom-peer"
 """Metadata of a call that another door passes on: certificate and address of its client."""
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Version of the frames."""
 
 ORDERS = "/fedloom/door/orders"
@@ -147,9 +147,14 @@ def first_bytes(content: bytes) -> bytes:
 
 
 def further_chunks(content: bytes) -> Iterator[Chunk]:
-    """Yield the chunks that follow the first frame."""
-    for start in range(CHUNK_BYTES, len(content), CHUNK_BYTES):
-        yield Chunk(data=content[start : start + CHUNK_BYTES])
+    """Yield the chunks that follow a first frame with bytes."""
+    return chunks_of(content, CHUNK_BYTES)
+
+
+def chunks_of(content: bytes, start: int = 0) -> Iterator[Chunk]:
+    """Yield a content from a position on in chunks."""
+    for at in range(start, len(content), CHUNK_BYTES):
+        yield Chunk(data=content[at : at + CHUNK_BYTES])
 
 
 class Assembly:
@@ -157,7 +162,7 @@ class Assembly:
 
     Args:
         size: Announced bytes.
-        first: Bytes of the first frame.
+        first: Bytes of the first frame; none if all of them follow in chunks.
         wanted: False for a content that is dropped.
 
     Raises:
@@ -167,7 +172,8 @@ class Assembly:
     def __init__(self, size: int, first: bytes, *, wanted: bool = True) -> None:
         self._size, self._received, self._wanted = size, 0, wanted
         self._chunks: list[bytes] = []
-        self._take(first)
+        if first or not size:
+            self._take(first)
 
     def add(self, chunk: Chunk) -> None:
         """Add the next chunk.

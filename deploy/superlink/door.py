@@ -42,8 +42,7 @@ from common.door.frames import (
     Assembly,
     DoorLimits,
     Rate,
-    first_bytes,
-    further_chunks,
+    chunks_of,
 )
 from common.errors import WireError
 from common.wire.messages import FAILED
@@ -80,11 +79,11 @@ MISSING = 3
 
 
 class TaskContent:
-    """Content of one or more tasks; its frames are encoded once for all streams."""
+    """Content of one or more tasks; its frames are encoded once, and all streams write the same bytes."""
 
     def __init__(self, content: bytes) -> None:
-        self.size, self.first = len(content), first_bytes(content)
-        self.chunks = [ServerFrame(chunk=chunk).SerializeToString() for chunk in further_chunks(content)]
+        self.size = len(content)
+        self.chunks = [ServerFrame(chunk=chunk).SerializeToString() for chunk in chunks_of(content)]
 
 
 @dataclass
@@ -121,7 +120,7 @@ class OpenTask:
         if content is None:
             return
         task = Task(id=about.id, run=self.run, kind=about.kind, group=about.group, created=about.created, ttl=about.ttl)
-        task.size, task.data = content.size, content.first
+        task.size = content.size
         yield ServerFrame(task=task).SerializeToString()
         yield from content.chunks
 
@@ -217,6 +216,7 @@ class ClientStream:
         """End the stream soon, and tell the client why."""
         if not self.end.done():
             self.end.set_result(StreamEndError(kind, text))
+            self.put((b"",))  # wakes the writer, which ends
 
     def renew(self, admission: Admission) -> None:
         """Send another certificate if it is time."""
@@ -225,9 +225,11 @@ class ClientStream:
             self.put_frame(ServerFrame(certificate=Certificate(pem=pem)))
 
     async def write(self) -> None:
-        """Write queued frames until the stream ends."""
+        """Write queued frames until the stream ends; a frame in flight then is written whole."""
         while True:
             for frame in await self._frames.get():
+                if self.end.done():
+                    return
                 await self._context.write(frame)
 
 
@@ -325,21 +327,24 @@ class Door:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if reader.done() and isinstance(error := reader.exception(), StreamEndError):
                 stream.close(error.kind, str(error))
-            await cancel_all(writer, reader)
-            if stream.end.done():
-                await self._refuse(context, stream.end.result(), count)
+            await cancel_all(reader)
+            if stream.end.done():  # gRPC takes one write at a time; a second one would leave the call open
+                await asyncio.wait({writer}, timeout=NOTICE_SECONDS)
+                await self._refuse(context, stream.end.result(), count, hears=writer.done())
+            await cancel_all(writer)
         finally:
             leaving = asyncio.ensure_future(self._leave(stream, writer, reader))  # this call may be cancelled
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
 
-    async def _refuse(self, context: Any, end: NoticeError, count: Count) -> None:
+    async def _refuse(self, context: Any, end: NoticeError, count: Count, *, hears: bool = True) -> None:
         """Log the end of a stream, and tell the client if it listens."""
         if end.kind != Notice.UNSPECIFIED:
             count(end)
         notice = ServerFrame(notice=end.notice).SerializeToString()
         with suppress(grpc.RpcError, TimeoutError):
-            await asyncio.wait_for(context.write(notice), NOTICE_SECONDS)
+            if hears:
+                await asyncio.wait_for(context.write(notice), NOTICE_SECONDS)
 
     async def _welcome(self, hello: Hello, context: Any) -> ClientStream:
         """Return the stream of a client that is let in.

@@ -2,9 +2,8 @@
 
 `python -m studies speed cost_model` remakes the section of docs/explanation/scale.md. The runs are those of
 `python -m studies speed population --clients 10 100 1000 10000 --rounds 8 --replies auto --under sizes`, and for the speed
-of the machine in that hour `--clients 2000 --rounds 8 --under sizes_again`. Those of `round_latency` are in
-`direct_clients.json`. a and c are fitted to the processor time of rounds in one process. b is the slope over clients
-with nodes of their own.
+of the machine in that hour `--clients 2000 --rounds 8 --under sizes_again`. a and c are fitted to the processor time of
+rounds in one process. b is the slope over clients with streams of their own, which `round_latency` measures.
 """
 
 import json
@@ -62,18 +61,18 @@ def section(population: Mapping[str, Any], direct: Mapping[str, Any]) -> str:
     Args:
         population: Content of `population.json`, with the fitted runs under `sizes` and a run of 2,000 homes in the same hour
             under `sizes_again`.
-        direct: Content of `direct_clients.json`.
+        direct: Content of `round_latency.json`.
     """
-    rows, [node] = population["sizes"]["rows"], direct["per_client"].values()
+    rows, node = population["sizes"]["rows"], direct["per_client"]["resident, memory"]
     model, (slowness, largest) = fit(rows, node), _check(population)
     table = "\n".join(_row(model, row) for row in (*rows, largest))
     errors = [abs(_error(model, row)) for row in rows]
     small, large = rows[-2:]
     error = _error(model, largest)
     return f"""A round takes t = a + b·nodes + c·clients/W seconds, with W processes that each have a core. A node is a client
-or a hub that the server asks. Fitted values: a = {model.start:.3f} s, b = {model.node:.3f} s, c = {1000 * model.client:.3f} ms.
+or a hub that the server asks. Fitted values: a = {model.start:.3f} s, b = {model.node:.4f} s, c = {1000 * model.client:.3f} ms.
 `python -m studies speed cost_model` makes this section from [population.json](../results/population.json) and
-[direct_clients.json](../results/direct_clients.json). a and c are fitted to the first {len(rows)} rows.
+[round_latency.json](../results/round_latency.json). a and c are fitted to the first {len(rows)} rows.
 
 | homes | of them train | processor time of a round | by the model | error |
 |---|---|---|---|---|
@@ -132,8 +131,8 @@ def main() -> None:
 
 
 def stored(folder: Path = RESULTS) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the contents of `population.json` and `direct_clients.json`."""
+    """Return the contents of `population.json` and `round_latency.json`."""
     population, direct = (
-        json.loads((folder / f"{name}.json").read_text("utf-8")) for name in ("population", "direct_clients")
+        json.loads((folder / f"{name}.json").read_text("utf-8")) for name in ("population", "round_latency")
     )
     return population, direct

@@ -13,9 +13,10 @@ from random import Random
 from typing import Any
 
 import grpc
+import numpy as np
 import psutil
 import pytest
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
 
 from client.node.failures import Server
 from common.door.door_pb2 import (
@@ -217,6 +218,20 @@ def test_a_reply_has_none_of_the_codes_of_the_door(door: FakeNode, home: DoorHom
     raw.send(ClientFrame(reply=Reply(task=task, code=ELSEWHERE)))
     assert raw.notice().kind == Notice.MALFORMED
     assert door.answers == []
+
+
+def test_a_client_hears_why_while_a_frame_to_it_is_in_flight(
+    door: FakeNode, home: DoorHome, connect: Callable[..., Raw]
+) -> None:
+    """gRPC takes one write at a time: a notice beside another frame would leave the call open forever."""
+    raw = connect(home.make_key("busy"))
+    node = raw.hello()
+    for _ in range(8):
+        door.post(RecordDict({"large": ArrayRecord([np.zeros(CHUNK_BYTES)])}), nodes=[node])
+    time.sleep(0.2)  # the client reads nothing, so the connection is full
+    raw.send(ClientFrame(reply=Reply(task="none", code=ELSEWHERE)))
+    time.sleep(0.2)
+    assert raw.notice().kind == Notice.MALFORMED
 
 
 def test_replies_beyond_the_limit_of_their_request_leave_memory_as_it_is_and_are_logged(
