@@ -14,6 +14,7 @@ SAME, OPEN, FLOOR, OTHER = 1.0, 0.5, 0.25, 0.0
 """Nearness of two devices: one room or thing, undecided, other rooms of one floor, other rooms."""
 
 
+@lru_cache(maxsize=4096)
 def words(text: str) -> frozenset[str]:
     """Return the words of a name in lower case, without accents; of an entity id, those behind the point."""
     plain = unicodedata.normalize("NFKD", text.rpartition(".")[2].casefold().replace("ß", "ss"))
@@ -71,7 +72,10 @@ def nearness_of(a: Device, b: Device) -> float:
 @lru_cache(maxsize=16)
 def nearness(home: Home) -> Floats:
     """Return the nearness of each two devices of a home, N × N."""
-    return np.array([[nearness_of(a, b) for b in home.devices] for a in home.devices]).reshape((len(home.devices),) * 2)
+    near, devices = np.zeros((len(home.devices),) * 2), home.devices
+    for k, device in enumerate(devices):
+        near[k, : k + 1] = near[: k + 1, k] = [nearness_of(device, other) for other in devices[: k + 1]]
+    return near
 
 
 def lacks_evidence(home: Home, rules: Edges, relations: int) -> Flags:
