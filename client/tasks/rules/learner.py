@@ -266,8 +266,8 @@ class RulesLearner(HasModule):
         possible = self._triples(home)
         logits = ease.logits(solved, possible, possible[tuple(home.train.positives.T)])
         types = np.array([device.entity for device in home.home.devices], np.int64)
-        triggers, actions = (mask[types] for mask in self._catalogue.possible())
-        able = triggers[:, None] & actions[None]
+        abilities = shared_abilities(self._catalogue)
+        able = abilities.triggers[types][:, None] & abilities.actions[types][None]
         logits[~able] = logits.min(initial=0.0) + ease.OUTSIDE  # what no device of these types can do comes last
         return logits
 
