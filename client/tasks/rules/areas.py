@@ -72,10 +72,7 @@ def nearness_of(a: Device, b: Device) -> float:
 @lru_cache(maxsize=16)
 def nearness(home: Home) -> Floats:
     """Return the nearness of each two devices of a home, N × N."""
-    near, devices = np.zeros((len(home.devices),) * 2), home.devices
-    for k, device in enumerate(devices):
-        near[k, : k + 1] = near[: k + 1, k] = [nearness_of(device, other) for other in devices[: k + 1]]
-    return near
+    return np.array([[nearness_of(a, b) for b in home.devices] for a in home.devices]).reshape((len(home.devices),) * 2)
 
 
 def lacks_evidence(home: Home, rules: Edges, relations: int) -> Flags:

@@ -116,18 +116,13 @@ def shown_metrics(logits: NDArray[np.floating[Any]], shown: Mapping[int, Edges],
         positives: Test rules.
     """
     lists = {top: shown[max(top, SHORT)][:top] for top in SHOWN_TOPS}
-    is_finite = not np.isnan(logits).any()
-    hits = {top: _hits_of(rules, positives) if is_finite else np.full(1, np.nan) for top, rules in lists.items()}
-    return {f"hr{top}_shown": float(each.mean()) for top, each in hits.items()}
+    return {f"hr{top}_shown": float(shown_hits(logits, rules, positives).mean()) for top, rules in lists.items()}
 
 
 def shown_hits(logits: NDArray[np.floating[Any]], shown: Edges, positives: Edges) -> Floats:
     """Return 1 for each test rule that is shown to the home, else 0; NaN if a logit is NaN."""
-    return np.where(np.isnan(logits).any(), np.nan, _hits_of(shown, positives))
-
-
-def _hits_of(shown: Edges, positives: Edges) -> Flags:
-    return np.asarray((shown[:, None] == positives[None]).all(axis=2).any(axis=0))
+    hits = (shown[:, None] == positives[None]).all(axis=2).any(axis=0)
+    return np.where(np.isnan(logits).any(), np.nan, hits)
 
 
 def _ranks(logits: Scores, train: Edges, positives: Edges) -> dict[str, float]:

@@ -57,11 +57,8 @@ def hashed_texts(texts: Sequence[str], width: int) -> Floats32:
     return _unit(np.concatenate(blocks))
 
 
-WORD = re.compile(r"\b\w\w+\b")
-
-
 def _words(text: str) -> list[str]:
-    words: list[str] = WORD.findall(text)
+    words: list[str] = re.findall(r"\b\w\w+\b", text)
     return [*words, *(f"{first} {second}" for first, second in pairwise(words))]
 
 
@@ -158,9 +155,8 @@ def _projection(width: int) -> Sparse:
             drawn = np.append(column, rng.randint(size, size=count - len(column)))
             column = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
         columns.append(column)
-    signs = rng.binomial(1, 0.5, sum(map(len, columns))) * 2 - 1
-    values = (np.sqrt(1 / density) / np.sqrt(width) * signs).astype(np.float32)
     ends = np.cumsum([0, *map(len, columns)])
+    values = (np.sqrt(1 / density) / np.sqrt(width) * (rng.binomial(1, 0.5, ends[-1]) * 2 - 1)).astype(np.float32)
     return csr_array(csr_array((values, np.concatenate(columns), ends), shape=(width, size)).T)
 
 
