@@ -49,7 +49,7 @@ def hashed_texts(texts: Sequence[str], width: int) -> Floats32:
 
     The bits are those of scikit-learn's `HashingVectorizer` and `SparseRandomProjection`.
     """
-    projection, blocks = _projection(width), []
+    projection, blocks = _projection(width), list[Floats32]()
     for first in range(0, len(texts), AT_ONCE):
         some = [text.lower() for text in texts[first : first + AT_ONCE]]
         hashed = hstack([_hashed(map(_words, some)), _hashed(map(_letters, some))], format="csr")
@@ -148,7 +148,7 @@ def weighted_words(goods: MarketCatalogue, width: int) -> Floats32:
 def _projection(width: int) -> Sparse:
     """Return sparse signs, 2·`BUCKETS` × width, as in Very Sparse Random Projections (Li et al. 2006)."""
     rng, size = np.random.RandomState(SEED), 2 * BUCKETS
-    density, columns = 1 / np.sqrt(size), []
+    density, columns = 1 / np.sqrt(size), list[Ints]()
     for _ in range(width):
         count, column = rng.binomial(size, density), np.zeros(0, np.int64)
         while len(column) < count:  # those drawn twice are drawn again
