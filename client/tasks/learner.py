@@ -112,6 +112,18 @@ class HasRecurrentNetwork(Protocol):
     """True."""
 
 
+StackedLoss = Callable[[Tensors, Tensors], "Tensor"]
+"""(parameters, inputs of one step), all K × … -> L_k of K clients, (K,)."""
+
+
+@runtime_checkable
+class FastLoss(Protocol):
+    """Learner whose `loss` of stacked clients has parts that no step changes, which are computed once."""
+
+    def stacked_loss(self, params: Tensors, batch: Tensors) -> StackedLoss:
+        """Return `loss` of K clients, equal up to rounding. The shapes of parameters count alone, batch is K × …."""
+
+
 @runtime_checkable
 class HasProperty(Protocol):
     """Learner that infers an STL property of its data."""

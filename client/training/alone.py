@@ -126,7 +126,7 @@ def measure_alone(
         members = [replace(c, request=replace(adapt, statics=c.request.statics), steps=most) for c in clients]
         with foreseen(q for member in members for q in foresee_evaluation(config, member, split, final=True)):
             for member in members:
-                evaluate_models(config, member, split, final=True)
+                evaluate_models(config, member, split, final=True, with_baselines=False)
                 measured[member.client] = from_document(member.store.read(member.run, MEASURED))
     return measured
 

@@ -35,13 +35,15 @@ TIE_WEIGHT = 1e-6
 """Weight of the training loss in scores by L_p: it decides between models of equal violation."""
 
 
-def evaluate_models(config: RunConfig, participant: Participant, split: str, *, final: bool) -> EvaluateReply:
+def evaluate_models(
+    config: RunConfig, participant: Participant, split: str, *, final: bool, with_baselines: bool = True
+) -> EvaluateReply:
     """Return metrics of the baselines and of every model the client has, with their weights.
 
     Of the finished model, also the metrics of what the client uses, chosen on validation data, and the sums of its
     differences to the simple baseline; the client stores all of them. If a network has trained on top of a closed form, this
     is one of the choices. The request of the participant has the shared model and what is solved, and its steps are those of
-    `ADAPT`.
+    `ADAPT`. Without `with_baselines`, baselines have metrics only where the client uses one.
     """
     options, learner, request = config.method_options, participant.learner, participant.request
     stored = participant.store.load(participant.run)
@@ -52,16 +54,25 @@ def evaluate_models(config: RunConfig, participant: Participant, split: str, *, 
         participant.store.save(participant.run, state)
     models = _models_of(config, participant, state, final=final)
     with foreseen(_questions(config, learner, models, request.statics, split, final=final)):
-        return _measure(config, participant, models, split, final=final)
+        return _measure(config, participant, models, split, final=final, with_baselines=with_baselines)
 
 
 def _measure(
-    config: RunConfig, participant: Participant, models: dict[str, Arrays], split: str, *, final: bool
+    config: RunConfig,
+    participant: Participant,
+    models: dict[str, Arrays],
+    split: str,
+    *,
+    final: bool,
+    with_baselines: bool,
 ) -> EvaluateReply:
     learner, request = participant.learner, participant.request
+    choice, uses = next(iter(models)), dict[str, bool]()
+    if final and _chooses(config):
+        choice = choose(config, learner, models, request.statics, "validation")
     metrics: Metrics = {}
     weights: Metrics = {}
-    if isinstance(learner, HasBaselines):
+    if isinstance(learner, HasBaselines) and (with_baselines or choice not in models):
         metrics, weights = map(dict, learner.baselines(split, request.statics))
     for prefix, model in models.items():
         means, counts = learner.evaluate(model, request.statics, split)
@@ -69,9 +80,7 @@ def _measure(
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}
     if not final:
         return EvaluateReply(request.round, metrics, weights)
-    choice, uses = next(iter(models)), dict[str, bool]()
     if _chooses(config):
-        choice = choose(config, learner, models, request.statics, "validation")
         means, counts = measure_used(config, choice, models, (metrics, weights))
         metrics, weights, is_personal = metrics | means, weights | counts, has_own_parameters(config, request.model)
         uses = uses_of(config.task, choice, tuple(models), is_personal=is_personal)

@@ -117,7 +117,8 @@ def _are_equal(first: Arrays, other: Arrays) -> bool:
 
 def _answer(cohort: Sequence[Question]) -> list[list[Foresight]]:
     """Return the answers of each client's models."""
-    answers = [[Foresight(torch.zeros(0)) for _ in question.models] for question in cohort]
+    empty = torch.zeros(0)
+    answers = [[Foresight(empty) for _ in question.models] for question in cohort]
     is_loss, inputs = cohort[0].kind == LOSS, dict[int, Tensors]()
     if isinstance(cohort[0].learner, AnswersTogether) and not is_loss:
         found = (cast(AnswersTogether, q.learner).questions(q.kind, q.statics) for q in cohort)

@@ -17,7 +17,7 @@ from torch._functorch import eager_transforms
 from torch.func import grad_and_value as grad_and_value
 from torch.func import vmap
 
-from client.tasks.learner import HasRecurrentNetwork, Learner
+from client.tasks.learner import FastLoss, HasRecurrentNetwork, Learner, StackedLoss
 from client.training.stacks import Tensors, device_of, new_tensors_on
 from common.methods.base import LocalTraining
 
@@ -179,16 +179,24 @@ class Descent:
     """L_k before the first step, (K,)."""
 
 
-def differentiate(loss: Loss) -> GradientAndLoss:
+def differentiate(loss: Loss, fast: FastLoss | None = None) -> GradientAndLoss:
     """Return the gradients of all clients' losses, computed as the gradient of their sum.
 
     No client's loss depends on another's parameters. The result equals `vmap(grad_and_value(loss))` bit for bit,
-    takes less time and needs no import of PyTorch's compiler.
+    takes less time and needs no import of PyTorch's compiler. With `fast` it is equal up to rounding.
     """
+    prepared: list[tuple[Tensors, StackedLoss]] = []
+
+    def stacked(params: Tensors, batch: Tensors) -> StackedLoss:
+        if fast is None:
+            return lambda params, inputs: vmap(loss)(params, batch, inputs)
+        if not prepared or prepared[0][0] is not batch:  # steps of a round have one batch
+            prepared[:] = [(batch, fast.stacked_loss(params, batch))]
+        return prepared[0][1]
 
     def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
         leaves = {n: p.detach().requires_grad_() for n, p in params.items()}
-        losses: Tensor = vmap(loss)(leaves, batch, inputs)
+        losses = stacked(leaves, batch)(leaves, inputs)
         if not losses.requires_grad:
             return {n: torch.zeros_like(p) for n, p in params.items()}, losses
         gradients = torch.autograd.grad(losses.sum(), [*leaves.values()], materialize_grads=True)
@@ -202,7 +210,7 @@ def plain_gradient(learner: Learner) -> GradientAndLoss:
     """Return ∇L_k and L_k of clients whose data have the form of this learner's."""
     if isinstance(learner, HasRecurrentNetwork):
         return vmap(grad_and_value(learner.loss))
-    return differentiate(learner.loss)
+    return differentiate(learner.loss, learner if isinstance(learner, FastLoss) else None)
 
 
 def descend(

@@ -14,6 +14,7 @@ SAME, OPEN, FLOOR, OTHER = 1.0, 0.5, 0.25, 0.0
 """Nearness of two devices: one room or thing, undecided, other rooms of one floor, other rooms."""
 
 
+@lru_cache(maxsize=4096)
 def words(text: str) -> frozenset[str]:
     """Return the words of a name in lower case, without accents; of an entity id, those behind the point."""
     plain = unicodedata.normalize("NFKD", text.rpartition(".")[2].casefold().replace("ß", "ss"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from client.tasks.learner import HasModule, means
+from client.tasks.learner import HasModule, StackedLoss, means
 from client.tasks.rules.data.homes import Examples, Homes, SplitHome, split_homes
 from client.tasks.rules.lists import Candidates, ListOptions, shared_abilities
 from client.training.foresight import ask
@@ -113,7 +113,7 @@ class RulesLearner(HasModule):
 
     def __init__(self, run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> None:
         self._options, self._catalogue = run.options, run.vocabulary
-        self._noised = run.privacy.unit != "none"
+        self._noised, self._paper = run.privacy.unit != "none", run.model == "paper"
         self.splits = split_homes(dataset.units, len(run.vocabulary.relations), self._options, run.seed)
         super().__init__(TASK, run)
         self.examples = sum(len(split.train.positives) > 0 for split in self.splits)
@@ -169,6 +169,25 @@ class RulesLearner(HasModule):
         each = torch.nn.functional.binary_cross_entropy_with_logits(logits, batch["labels"], reduction="none")
         per_home = (batch["weights"] * each).sum(-1)
         return (batch["home_mask"] * per_home).sum() / batch["home_mask"].sum().clamp(min=1)
+
+    def stacked_loss(self, params: Tensors, batch: Tensors) -> StackedLoss:
+        """Return L_k of K clients by `stacked_logits`, or by `loss` for the paper's network."""
+        if self._paper:
+            return lambda params, inputs: torch.func.vmap(self.loss)(params, batch, inputs)
+        from common.tasks.rules.model import stacked_logits  # it imports PyTorch, which sums do without
+
+        relations = params["predictor.trigger.weight"].shape[1]
+        logits = stacked_logits(batch["x"], batch["adj"], batch["edges"], relations)
+        homes = batch["home_mask"].sum(-1).clamp(min=1).view(-1, 1, 1)
+        labels, weights = batch["labels"].flatten(1), (batch["weights"] / homes).flatten(1)
+        closed = batch[CLOSED].flatten(1) if CLOSED in batch else torch.zeros(())
+
+        def losses(params: Tensors, inputs: Tensors) -> Tensor:
+            found = logits(params, inputs["keep"]) + closed
+            each = torch.nn.functional.binary_cross_entropy_with_logits(found, labels, reduction="none")
+            return (weights * each).sum(-1)
+
+        return losses
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return the mean of each metric over homes with held-out rules, and its number of homes."""
@@ -266,8 +285,8 @@ class RulesLearner(HasModule):
         possible = self._triples(home)
         logits = ease.logits(solved, possible, possible[tuple(home.train.positives.T)])
         types = np.array([device.entity for device in home.home.devices], np.int64)
-        triggers, actions = (mask[types] for mask in self._catalogue.possible())
-        able = triggers[:, None] & actions[None]
+        abilities = shared_abilities(self._catalogue)
+        able = abilities.triggers[types][:, None] & abilities.actions[types][None]
         logits[~able] = logits.min(initial=0.0) + ease.OUTSIDE  # what no device of these types can do comes last
         return logits
 

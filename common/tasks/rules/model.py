@@ -4,7 +4,7 @@ Graphs are dense and padded: H homes, N devices each, F device types, R trigger-
 probabilities are their sigmoid (Eq 1).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 import torch
@@ -155,6 +155,45 @@ class RuleRecommender(nn.Module):
         """
         logits: Tensor = self.predictor(self.encoder(x, adj, keep), x, triples)
         return logits
+
+
+def stacked_logits(
+    x: Tensor, adj: Tensor, triples: Tensor, relations: int
+) -> Callable[[Mapping[str, Tensor], Tensor], Tensor]:
+    """Return the logits of K clients' triples under `AdditivePredictor`, as a function of parameters and dropout masks.
+
+    They equal `RuleRecommender.forward` up to rounding. The means of neighbours' types, degrees and places of triples are
+    computed once, since no step changes them. Results are K × (H·E), parameters K × ….
+
+    Args:
+        x: One-hot device types, K × H × N × F.
+        adj: In-edges of the training graphs, K × H × N × N.
+        triples: Rules (trigger device, action device, relation), K × H × E × 3.
+        relations: Number of relations in the parameters.
+    """
+    homes, nodes = x.shape[1:3]
+    means = (adj / adj.sum(-1, keepdim=True).clamp(min=1)).flatten(0, 1)
+    types, devices = x.flatten(1, 2), torch.arange(homes, device=x.device)[:, None] * nodes
+    trigger, action = (((devices + triples[..., side]) * relations + triples[..., 2]).flatten(1) for side in (0, 1))
+
+    def mean(rows: Tensor) -> Tensor:
+        return torch.bmm(means, rows.reshape(len(means), nodes, -1)).reshape_as(rows)
+
+    neighbours = mean(types)
+
+    def logits(params: Mapping[str, Tensor], keep: Tensor) -> Tensor:
+        def linear(layer: str, rows: Tensor) -> Tensor:
+            weight, bias = params[f"{layer}.weight"].mT, params.get(f"{layer}.bias")
+            return torch.bmm(rows, weight) if bias is None else torch.baddbmm(bias.unsqueeze(1), rows, weight)
+
+        first = linear("encoder.first.lin_rel", neighbours) + linear("encoder.first.lin_root", types)
+        hidden = torch.relu(first * keep.flatten(1, 2))
+        z = linear("encoder.second.lin_rel", mean(hidden)) + linear("encoder.second.lin_root", hidden)
+        as_trigger = linear("predictor.trigger", z) + linear("predictor.trigger_type", types)
+        as_action = linear("predictor.action", z) + linear("predictor.action_type", types)
+        return as_trigger.flatten(1).gather(1, trigger) + as_action.flatten(1).gather(1, action)
+
+    return logits
 
 
 def _combine(as_trigger: Tensor, as_action: Tensor, triples: Tensor | None) -> Tensor:

@@ -8,8 +8,17 @@ import pytest
 import torch
 from torch.func import vmap
 
+from client.tasks.learner import FastLoss
+from client.tasks.rules.learner import CLOSED
 from client.training.stacks import stack
-from client.training.steps import build_step, descend, differentiate, grad_and_value, initialize_moments
+from client.training.steps import (
+    build_step,
+    descend,
+    differentiate,
+    grad_and_value,
+    initialize_moments,
+    plain_gradient,
+)
 from common.methods.fedavg import FedAvg
 from common.models import parameters, tensors
 from common.wire.messages import TrainRequest
@@ -44,6 +53,28 @@ def test_gradients_equal_those_of_each_client_bit_for_bit(clients: int) -> None:
     assert torch.equal(loss, expected_loss)
     assert all(torch.equal(gradient[n], expected[n]) for n in expected)
     assert all(g.is_contiguous() and not g.requires_grad for g in gradient.values())
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("model", ["default", "paper"])
+def test_a_fast_loss_equals_the_loss(model: str, closed: bool) -> None:
+    a, b, c = toy_homes(3)
+    config = configured().model_copy(update={"model": model})
+    learners = [learner_of(config, CATALOGUE, homes) for homes in ([a, b], [c])]
+    generator, request = torch.Generator().manual_seed(0), TrainRequest(1, "", parameters(learners[0].module))
+    start = stack([{n: torch.randn(t.shape, generator=generator) for n, t in tensors(request.model).items()}] * 2)
+    batch = stack([learner.batch(request) for learner in learners])
+    batch |= {CLOSED: torch.randn(batch["labels"].shape, generator=generator)} if closed else {}
+    steps = stack([learner.step_inputs(2, generator) for learner in learners])
+    fast, plain = plain_gradient(learners[0]), differentiate(learners[0].loss)
+    assert isinstance(learners[0], FastLoss)
+    for t in range(2):
+        inputs = {n: masks[:, t] for n, masks in steps.items()}
+        (gradient, loss), (expected, expected_loss) = (one(start, batch, inputs) for one in (fast, plain))
+        torch.testing.assert_close(loss, expected_loss, rtol=1e-6, atol=1e-6)
+        for name, g in expected.items():
+            torch.testing.assert_close(gradient[name], g, rtol=1e-5, atol=1e-6)
+            assert g.any()
 
 
 @pytest.mark.parametrize("rule", ["sgd", "adam"])

@@ -145,27 +145,35 @@ def _rows(home: Home, catalogue: RuleCatalogue) -> Iterator[tuple[str, ...]]:
         yield (home.name, *names[idle], "", "", "", "", areas[idle], "")
 
 
-def sample_pool(home: Home, relations: int, rng: np.random.Generator) -> Edges:
-    """Sample one pool of negatives: distinct triples that are no rules of the home; none without rules.
+def sample_pools(home: Home, relations: int, rng: np.random.Generator) -> Iterator[Edges]:
+    """Sample pools of negatives without end: distinct triples that are no rules of the home; none without rules.
 
     (a) Every ordered pair of different nodes without a rule, with a random relation; (b) for every rule, its pair with
     a random relation not on that pair. A pair that holds all relations adds nothing.
     """
-    if not len(home.rules):
-        return home.rules.copy()
-    nodes, rules = range(len(home.devices)), home.rules.tolist()
-    relations_of: dict[tuple[int, int], set[int]] = {}
-    for u, v, r in rules:
-        relations_of.setdefault((u, v), set()).add(r)
+    nodes, relations_of = len(home.devices), dict[int, set[int]]()
+    pairs = [u * nodes + v for u, v, _ in home.rules.tolist()]
+    for pair, relation in zip(pairs, home.rules[:, 2].tolist(), strict=True):
+        relations_of.setdefault(pair, set()).add(relation)
+    present = {pair: sorted(those) for pair, those in relations_of.items() if len(those) < relations}
+    is_empty = ~np.eye(nodes, dtype=bool) & bool(pairs)
+    is_empty.ravel()[pairs] = False
+    empty = np.flatnonzero(is_empty) * relations
+    while True:
+        drawn = rng.integers(relations, size=len(empty))
+        absent = (
+            (p, _absent(present[p], int(rng.integers(relations - len(present[p]))))) for p in pairs if p in present
+        )
+        triples = np.unique([*(empty + drawn).tolist(), *(pair * relations + r for pair, r in absent)]).astype(np.int64)
+        edges = np.stack(np.unravel_index(triples, (max(nodes, 1), max(nodes, 1), relations)), axis=1)
+        yield rng.permutation(edges.astype(np.int64))
 
-    empty = [(u, v) for u in nodes for v in nodes if u != v and (u, v) not in relations_of]
-    relation = rng.integers(relations, size=len(empty)).tolist()
-    unlike = [(u, v, r) for (u, v), r in zip(empty, relation, strict=True)]
-    for u, v, _ in rules:
-        absent = [r for r in range(relations) if r not in relations_of[u, v]]
-        if absent:
-            unlike.append((u, v, absent[rng.integers(len(absent))]))
-    return rng.permutation(as_edges(unlike))
+
+def _absent(present: list[int], k: int) -> int:
+    """Return the k-th number, from 0, that is not among these, which ascend."""
+    for number in present:
+        k += number <= k
+    return k
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,11 +212,12 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
     validation share is drawn: a home's test examples are the same whatever these are.
     """
     rng = own_rng(seed, home.name)
-    rules, pool = rng.permutation(home.rules), sample_pool(home, relations, rng)[: len(home.rules)]
+    rules, pools = rng.permutation(home.rules), sample_pools(home, relations, rng)
+    pool = next(pools)[: len(rules)]
     test = floor_share(options.test_share, len(rules))
     held = test + floor_share(options.validation_share, len(rules) - test)
 
-    more = [_another_pool(home, relations, pool[:held], len(rules) - held, rng) for _ in range(options.negatives - 1)]
+    more = [_unlike(next(pools), pool[:held], len(rules) - held) for _ in range(options.negatives - 1)]
     return SplitHome(
         home,
         train=Examples(rules[held:], np.concatenate([pool[held:], *more])),
@@ -217,13 +226,10 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
     )
 
 
-def _another_pool(home: Home, relations: int, held_out: Edges, size: int, rng: np.random.Generator) -> Edges:
+def _unlike(pool: Edges, held_out: Edges, size: int) -> Edges:
     """Return up to `size` further training negatives, none of them held out."""
-    pool = sample_pool(home, relations, rng)
-    reserved = set(map(tuple, held_out.tolist()))
-    fresh = np.array([tuple(edge) not in reserved for edge in pool.tolist()], dtype=bool)
-    chosen: Edges = pool[fresh][:size]
-    return chosen
+    is_held = (pool[:, None] == held_out).all(axis=2).any(axis=1)
+    return np.asarray(pool[~is_held][:size])
 
 
 def _is_complete(split: SplitHome) -> bool:

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import hstack
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.random_projection import SparseRandomProjection
 
-from client.tasks.markets.data.features import hashed_ids, item_features, weighted_words
+from client.tasks.markets.data.features import BUCKETS, SEED, hashed_ids, hashed_texts, item_features, weighted_words
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue, set_size
 
@@ -32,6 +35,24 @@ def test_hashing_gives_unit_vectors_that_are_alike_where_texts_are() -> None:
     np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1, rtol=1e-5)
     np.testing.assert_array_equal(X[0], X[4])
     assert X[0] @ X[1] > 0.5 > 0.3 > abs(X[0] @ X[2])
+
+
+def test_hashing_has_the_bits_of_scikit_learn() -> None:
+    texts = [
+        "Steel cup set, x-ray don't",
+        "Ünïcödé 日本語 テキスト",
+        "a",
+        "ab",
+        "...",
+        "\u00a0 tab\tnew\nline_under",
+        "İstanbul ǅ",
+    ]
+    words = HashingVectorizer(n_features=BUCKETS, ngram_range=(1, 2), dtype=np.float32)
+    letters = HashingVectorizer(n_features=BUCKETS, ngram_range=(3, 5), analyzer="char_wb", dtype=np.float32)
+    projection = SparseRandomProjection(24, random_state=SEED).fit(np.zeros((1, 2 * BUCKETS), np.float32))
+    X = projection.transform(hstack([words.transform(texts), letters.transform(texts)], format="csr")).toarray()
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    np.testing.assert_array_equal(hashed_texts(texts, 24), X / np.where(lengths, lengths, 1)[:, None])
 
 
 def test_an_item_without_text_is_its_id() -> None:
