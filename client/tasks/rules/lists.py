@@ -40,7 +40,7 @@ UNDOES = (
 
 CLASHES = (
     *(("toggle", action) for action in ("turn on", "turn off", "open", "close", "lock", "unlock")),
-    ("turn off", "brighten"),
+    *(("turn off", action) for action in ("brighten", "dim")),
 )
 """Further actions that no list gives one device at one event."""
 
@@ -375,8 +375,8 @@ def is_possible(home: Home, rules: Edges, abilities: Abilities) -> Flags:
 def contradicts_own(home: Home, rules: Edges, abilities: Abilities) -> Flags:
     """Return the mask of rules that contradict a rule of the home, N × N × R.
 
-    They have the same event and action device, and an opposite action. Or they mirror a rule: its action device would act on its
-    trigger device, which no rule of the home does.
+    They have the same event and action device, and an opposite action. Or they mirror a rule: its action device would act on
+    its trigger device, which no rule of the home does.
     """
     contradictions = np.zeros((len(home.devices),) * 2 + (len(abilities.state),), bool)
     directions = {(i, j) for i, j, _ in rules.tolist()}
