@@ -67,7 +67,7 @@ class Delimited(Cells):
             return cls(content, schema.positions[: len(titles)], delimiter=delimiter, footers=footers)
         body = file.tell()
         titles = _as_wide_as_rows(titles, [cells for _, cells in islice(_records(file, delimiter), BELOW)])
-        of_rows = {"delimiter": delimiter, "footers": footers}
+        of_rows: dict[str, Any] = {"delimiter": delimiter, "footers": footers}
         return cls(content, titles, body, dialect.account, header_line=line, lists=lists, **of_rows)
 
     def take(self, places: Sequence[int]) -> list[Any]:
