@@ -216,7 +216,8 @@ def load(path: Path, encoding: str = "", skip_lines: int = 0) -> Content:
         data = _text(path, chain([first], rest), encoding or UTF_16.get(first[:2], "utf-8-sig"))
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise DataError("NUL bytes are no text; save the file as text in UTF-8", path, line)
+        wide = "utf-16-be" if data.startswith(b"\0") else "utf-16-le"
+        raise DataError(f"NUL bytes are no text; save the file as UTF-8, or say --encoding {wide}", path, line)
     if not data or data.isspace():
         raise DataError("the file is empty", path)
     return Content(path, data).below(skip_lines)
@@ -286,7 +287,7 @@ def _text(path: Path, chunks: Iterator[bytes], charset: str) -> bytes:
             text = decoder.decode(chunk, final=not chunk).encode()
         except UnicodeDecodeError as error:
             line = 1 + sum(text.count(b"\n") for text in texts) + error.object.count(b"\n", 0, error.start)
-            remedy = "save the file as UTF-8, or say --encoding, such as cp1252 for Windows"
+            remedy = "save the file as UTF-8, or say --encoding cp1252, if Windows wrote it"
             named = "UTF-8" if charset in ("utf-8-sig", "utf-16") else charset
             raise DataError(f"not text in {named}; {remedy}", path, line) from None
         end = text.find(b"\n")

@@ -106,6 +106,8 @@ MOST_COLUMNS, LONGEST_CELL = 1_000, 10**6
 """Columns of a table, and bytes of a cell."""
 NOT_SET = "(not set)"
 """Cell of Google Analytics for a name that is unknown."""
+MOST_NAMED = 4
+"""Texts without a value that an error names as options."""
 FEWEST, RECURS = 10, 3
 """Rows of a table whose row numbers, and equal numbers of a column whose stand-ins, are recognised."""
 NINES, LIMITS = re.compile(r"9{2,}(\.9+)?|9\.?9*e\+\d+"), (32767.0, 32768.0, 65535.0, 2.0**31 - 1, 2.0**31, 2.0**32 - 1)
@@ -284,9 +286,12 @@ def _remedy(error: CellError, column: Column, text: Any, title: str) -> str:
     if not error.problem:
         return f"{remedy}, or say --drop-empty {quoted(title)}"
     if error.problem in ("is not a number", "is not a time", "is an infinite number"):
-        cell = str(text[error.row].as_py()).strip()
+        wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
         drop = "" if not column.required else f" --drop-empty {quoted(title)}"
-        remedy += f", or say --missing {quoted(cell, CELL_LENGTH)}{drop}"
+        if len(wrong) > MOST_NAMED:  # more than an owner would name
+            return remedy + (f", or say --ignore {quoted(title)}" if not drop else "")
+        options = " ".join(f"--missing {quoted(cell, CELL_LENGTH)}" for cell in wrong)
+        remedy += f", or say {options}{drop}"
     return remedy
 
 
@@ -349,7 +354,7 @@ def _check_sentinels(values: Floats) -> None:
         low, high = rest.min(), rest.max()
         apart, wide = max(low - extreme, extreme - high), high - low
         usual = NINES.fullmatch(f"{abs(extreme):g}") is not None or abs(extreme) in LIMITS
-        is_sole = extreme == -1 and low >= 0
+        is_sole = extreme in (-1, -9) and low >= 0
         if wide > 0 and extreme != 0 and (apart > 10 * wide or (usual and 2 * apart > wide) or is_sole):
             shown = f"{extreme:.12g}"
             remedy = f"say --missing {shown} if it stands for a missing value, else --missing none"

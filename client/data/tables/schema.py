@@ -8,7 +8,7 @@ import difflib
 import re
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_args
 
@@ -363,6 +363,8 @@ IGNORED = re.compile(r"[\s_\-\"'\ufeff]")
 """Characters of a title that do not count, nor does its case."""
 HOURS = ("hour", "hr", "hourofday", "timeofday", "clock")
 """Titles of the hours of a day, beside a column of days."""
+DATED = re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
+"""Begin of a date."""
 NEAR = 0.7
 """Least similarity of a title that may be meant."""
 
@@ -463,7 +465,9 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
     titles = [title for k, title in cells.titled() if k not in places.values() and title]
     free = {normalize_title(title): title for title in titles}
     near = [title for text in _spellings(column) for title in difflib.get_close_matches(text, free, n=1, cutoff=NEAR)]
-    if near:
+    if column.kind == "time" and (found := _dated(cells, {*places.values()})):
+        remedy = f"'{escape(found)}' holds times: say --column {name}={quoted(found)}"
+    elif near:
         title = free[near[0]]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
     else:
@@ -471,6 +475,17 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         if cells.header_line:
             remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
+
+
+def _dated(cells: Cells, used: Collection[int]) -> str:
+    """Return the title of the first free column of dates, with that of the hours beside it; empty without one."""
+    free = [k for k, title in cells.titled() if k not in used and title]
+    hours = [f"+{cells.titles[k]}" for k in free if normalize_title(cells.titles[k]) in HOURS]
+    for k, column in zip(free, cells.take(free), strict=True) if free else ():
+        first = str(column[0].as_py() if len(column) else "").strip()
+        if DATED.match(first):
+            return cells.titles[k] + ("" if ":" in first else "".join(hours[:1]))
+    return ""
 
 
 def _check_single(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:

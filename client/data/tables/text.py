@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import IO, Any, ClassVar, Literal
 
@@ -36,9 +36,11 @@ class Delimited(Cells):
 
     Args:
         body: Bytes before the first row.
+        account: RowAccount of the rows; None for none.
     """
 
     body: int = 0
+    account: Any = field(default=None, compare=False, repr=False)
 
     unit: ClassVar[Literal["line", "row"]] = "line"
 
@@ -65,7 +67,8 @@ class Delimited(Cells):
             return cls(content, schema.positions[: len(titles)], delimiter=delimiter, footers=footers)
         body = file.tell()
         titles = _as_wide_as_rows(titles, [cells for _, cells in islice(_records(file, delimiter), BELOW)])
-        return cls(content, titles, body, header_line=line, delimiter=delimiter, lists=lists, footers=footers)
+        of_rows: dict[str, Any] = {"delimiter": delimiter, "footers": footers}
+        return cls(content, titles, body, dialect.account, header_line=line, lists=lists, **of_rows)
 
     def take(self, places: Sequence[int]) -> list[Any]:
         """Return the columns at these places as text.
@@ -76,6 +79,20 @@ class Delimited(Cells):
         body = pyarrow.py_buffer(self.content.data)[self.body :]
         if not len(body):
             return [pyarrow.array([], pyarrow.string())] * len(places)
+        table, ragged = self._parsed(body, places)
+        if ragged and (even := self._evened(ragged)):
+            table, left = self._parsed(even, places)
+            if not left and self.account:
+                self.account.notes.append(
+                    f"{count(len(ragged), 'row')} with empty cells more, or some less, than the first line"
+                )
+            ragged = left and ragged
+        if ragged:
+            raise self._error(ragged, table.num_rows)
+        return [column.combine_chunks() for column in table.columns]
+
+    def _parsed(self, body: Any, places: Sequence[int]) -> tuple[Any, list[Any]]:
+        """Return the columns at these places as a table of Arrow, and the rows that have more or fewer cells."""
         names, ragged = [str(k) for k in range(len(self.titles))], list[Any]()
 
         def skip(row: Any) -> str:
@@ -98,9 +115,25 @@ class Delimited(Cells):
         except pyarrow.ArrowException as error:
             message = f"cannot be read as delimited text ({type(error).__name__}); save it again as CSV"
             raise DataError(message, self.content.path) from None
-        if ragged:
-            raise self._error(ragged, table.num_rows)
-        return [column.combine_chunks() for column in table.columns]
+        return table, ragged
+
+    def _evened(self, ragged: Sequence[Any]) -> Any:
+        """Return the rows without empty cells behind the last title, and with empty ones for a few that lack; else nothing."""
+        width, even = len(self.titles), dict[bytes, bytes]()
+        for text in {row.text for row in ragged}:
+            cells = _split(text, self.delimiter)
+            more, filled = len(cells) - width, sum(bool(cell.strip()) for cell in cells)
+            repaired = text.rsplit(self.delimiter, more)[0] if more > 0 else text + self.delimiter * -more
+            is_few = more > 0 or (filled > 1 and -2 * more < width)
+            if not is_few or [*_split(repaired, self.delimiter), *cells[width:]] != [*cells, *[""] * -more]:
+                return None
+            if any(cell.strip() for cell in cells[width:]):
+                return None
+            even[text.encode()] = repaired.encode()
+        lines = self.content.data[self.body :].split(b"\n")
+        if sum(line in even for line in lines) != len(ragged):
+            return None
+        return pyarrow.py_buffer(b"\n".join(even.get(line, line) for line in lines))
 
     def place_of(self, row: int) -> int:
         """Return the one-based line of a row counted from 0; lines of blanks alone are no rows."""

@@ -30,7 +30,7 @@ ORDERED = 2.0**-40
 ISO = r"^\d{4}-\d\d-\d\d([T ]([01]\d|2[0-3])(:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?)?$"
 OFFSET = r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d(?::?\d\d)?)$"
 SLASHED = r"^(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<third>\d{4}|\d\d)\b"
-HALF_DAY, MIDNIGHT = r"(?i)(\d) *([ap])\.?m\.?(\W|$)", r"([T ])24:00(?::00(?:\.0+)?)?"
+HALF_DAY, MIDNIGHT = r"(?i)(\d) *([ap])\.?m\.?(\W|$)", r"([T ])24(?::00(?::00(?:\.0+)?)?|$)"
 REGION = r" *\[?([A-Z][A-Za-z]+/[A-Za-z_/+-]+)\]?$"
 SPELLINGS = (
     (r"(?i)(\d) *(?:z|utc|gmt)$", r"\1Z"),
@@ -57,13 +57,13 @@ DAYS = "mon|tue|wed|thu|fri|sat|sun"
 MONTHS = "jan feb mar|mär|mrz apr|avr may|mai jun|juin jul|juil aug|ago|août sep|set oct|okt nov dec|dez|dic|déc"
 LAYOUTS = (
     (rf"^(?:{DAYS})[a-z]*\.?,? +", ""),
-    (r"^(\d{1,2})(?:st|nd|rd|th|\.)?[ /-]*@(\d\d)@[ ,/-]*(\d{4})\b:?", r"\3-\2-\1 "),
+    (r"^(\d{1,2})(?:st|nd|rd|th|\.)?[ /-]*@(\d\d)@[ ,/-]*(\d{4})\b[:,]?", r"\3-\2-\1 "),
     (r"^(\d{1,2})[ ./-]*@(\d\d)@[ ,/-]*([0-6]\d)\b", r"20\3-\2-\1"),
     (r"^(\d{1,2})[ ./-]*@(\d\d)@[ ,/-]*(\d\d)\b", r"19\3-\2-\1"),
     (r"^@(\d\d)@[ -]*(\d{1,2}) +(\d{1,2}:\S+) +((?:[a-z]+ +)?)(\d{4})$", r"\5-\1-\2 \3 \4"),
     (r"^@(\d\d)@[ /-]*(\d{1,2})(?:st|nd|rd|th)?[ ,/-]+(\d{4})\b,?", r"\3-\1-\2"),
     (r"^(\d{4})[ /-]*@(\d\d)@[ /-]*(\d{1,2})\b", r"\1-\2-\3"),
-    (r" +at +", " "),
+    (r" +at +| *uhr$", " "),
     (r" +$", ""),
 )
 """Dates with the name of a month, whose number stands between @."""

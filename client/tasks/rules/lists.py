@@ -38,6 +38,15 @@ UNDOES = (
 )
 """Actions that undo each other, beside the opposites of a vocabulary."""
 
+CLASHES = (
+    *(("toggle", action) for action in ("turn on", "turn off", "open", "close", "lock", "unlock")),
+    *(("turn off", action) for action in ("brighten", "dim")),
+)
+"""Further actions that no list gives one device at one event."""
+
+SENSED = re.compile(r"(detects|sees|hears|feels|gets|is pressed|rises|falls|stays|reaches)\b")
+"""States that no action on their device brings about."""
+
 STRAIGHT = frozenset(
     {"turns on", "turns off", "detects motion", "sees no motion", "detects presence", "detects absence"}
 )
@@ -57,7 +66,7 @@ class Abilities:
         actions: True for types that can execute a relation, F × R.
         state: Number of each relation's trigger state, R.
         action: Number of each relation's action, R.
-        opposites: Number of an action -> numbers of its opposites.
+        opposites: Number of an action -> numbers of those that contradict it at one event.
         ends: Number of a state -> numbers of the states that end it.
         undoes: Number of an action -> numbers of its opposites and of those that undo it.
         catalogue: The vocabulary.
@@ -81,7 +90,7 @@ class Abilities:
             *catalogue.possible(),
             np.array([states[state] for state, _ in pairs], np.int64),
             np.array([actions[action] for _, action in pairs], np.int64),
-            _opposites(actions, catalogue.opposites),
+            _opposites(actions, (*catalogue.opposites, *UNDOES, *CLASHES)),
             _opposites(states, ENDS),
             _opposites(actions, (*catalogue.opposites, *UNDOES)),
             catalogue,
@@ -110,6 +119,11 @@ class Abilities:
         state, action = self.state[relation], self.action[relation]
         against = (self.state == state) & np.isin(self.action, list(self.opposites[action]))
         return np.asarray(against | ((self.action == action) & np.isin(self.state, list(self.ends[state]))))
+
+    @cached_property
+    def mirrors(self) -> Flags:
+        """Return the mask of relations whose event an action on their trigger device may bring about, R."""
+        return np.array([not SENSED.match(name) for name in self.catalogue.relations], bool)
 
     def counterparts(self, relation: int) -> Ints:
         """Return the relations that undo a relation: a state that ends its own, and an undoing action."""
@@ -182,8 +196,8 @@ def shown(scores: Array, home: Home, rules: Edges, abilities: Abilities, options
 
     They are possible, harmless, new to the home and free of contradictions. A rule between two rooms needs a rule of the home
     of its kind. Of each event (trigger device, trigger state, action device) the best action is shown. The rule that undoes a
-    rule follows it, if both are the usual pair, and is part of its suggestion; no other rule stands beside its opposite. In a
-    list of up to `SHORT` rules, at most `MOST_ALIKE` suggestions have one trigger or act on one device.
+    rule follows it, if both are the usual pair, and is part of its suggestion; no other rule stands beside its opposite or its
+    mirror. In a list of up to `SHORT` rules, at most `MOST_ALIKE` suggestions have one trigger or act on one device.
 
     Args:
         scores: Scores of rules (trigger device, action device, relation), N × N × R; NaN is not shown.
@@ -295,6 +309,7 @@ def _suggestions(
         found.append([(i, j, one) for one in (r, *_undoing(r, np.where(taboo, -np.inf, scores[i, j]), abilities))])
         for *_, one in found[-1]:
             taboo |= _beside(abilities, one)
+        beside.setdefault((j, i), np.zeros(len(abilities.state), bool))[abilities.mirrors] = True
         listed += len(found[-1])
         triggers[i] += 1
         targets[j] += 1
@@ -360,11 +375,14 @@ def is_possible(home: Home, rules: Edges, abilities: Abilities) -> Flags:
 def contradicts_own(home: Home, rules: Edges, abilities: Abilities) -> Flags:
     """Return the mask of rules that contradict a rule of the home, N × N × R.
 
-    They have the same event and action device, and an opposite action.
+    They have the same event and action device, and an opposite action. Or they mirror a rule: its action device would act on
+    its trigger device, which no rule of the home does.
     """
     contradictions = np.zeros((len(home.devices),) * 2 + (len(abilities.state),), bool)
+    directions = {(i, j) for i, j, _ in rules.tolist()}
     for i, j, r in rules.tolist():
         contradictions[i, j] |= abilities.contradicts(r)
+        contradictions[j, i] |= abilities.mirrors & ((j, i) not in directions)
     return contradictions
 
 

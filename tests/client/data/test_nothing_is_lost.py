@@ -16,7 +16,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.data.read import read_all
+from client.data.tables.reader import read_table
 from client.data.tables.schema import Dialect
+from client.tasks.ratings.data.raters import SCHEMA
 from common.errors import DataError
 from common.tasks.ratings.vocabulary import ProductCatalogue
 from deploy.cli.app import app
@@ -207,3 +209,13 @@ def test_rows_columns_and_encodings_are_chosen(tmp_path: Path) -> None:
     assert json.loads(output)["reading"]["records"] == 2
     with pytest.raises(DataError, match="no column 'evnt' for --ignore; the titles are user, item, rating, event"):
         reading_of(path, encoding="cp1252", ignore=["evnt"])
+
+
+def test_separators_after_the_last_cell_of_some_rows_are_no_cells(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item,rating\na,x,1,\na,y,2\nb,x,3,,\nb,y,4\n")
+    table = read_table(path, SCHEMA)
+    assert table.numbers("rating").tolist() == [1, 2, 3, 4]
+    path.write_text("user,item,rating\na,x,1,9\na,y,2\n")
+    with pytest.raises(DataError, match="line 2: 4 cells, but the first line has 3"):
+        read_table(path, SCHEMA)

@@ -23,7 +23,7 @@ SCHEMA = TableSchema(
     columns=(
         Column(MARKET, "text", required=False),
         Column(USER, "text", ("userid",), required=False, blank="missing"),
-        Column(ITEM, "text", ("itemid", "asin"), required=False, blank="missing"),
+        Column(ITEM, "text", ("itemid", "asin", "product", "productid"), required=False, blank="missing"),
         Column(RATING, "number", ("rate",), required=False, blank="missing"),
         Column(FIRST, "text", ("item1", "source"), required=False, blank="missing"),
         Column(SECOND, "text", ("item2", "target"), required=False, blank="missing"),

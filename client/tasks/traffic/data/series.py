@@ -28,7 +28,12 @@ TIME, SITE = "timestamp", "site"
 SCHEMA = TableSchema(
     columns=(
         Column(TIME, "time", ("time", "datetime", "date")),
-        Column(SITE, "text", ("siteid", "sensor", "sensorid", "station", "stationid", "detector"), required=False),
+        Column(
+            SITE,
+            "text",
+            ("siteid", "sensor", "sensorid", "station", "stationid", "detector", "series", "entityid"),
+            required=False,
+        ),
     ),
     rest="numbers",
     clock="wall",

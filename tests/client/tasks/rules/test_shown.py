@@ -190,7 +190,11 @@ def test_a_home_s_own_rule_widens_the_abilities_of_its_types_there_alone() -> No
         ("unlock", "lock", True),
         ("lock", "lock the cat flap", False),
         ("turn on", "dim", False),
-        ("toggle", "turn on", False),
+        ("toggle", "turn on", True),
+        ("turn off", "toggle", True),
+        ("toggle", "dim", False),
+        ("turn up", "turn down", True),
+        ("turn off", "brighten", True),
         ("heat", "cool", False),
     ],
 )
@@ -198,7 +202,30 @@ def test_the_opposite_of_an_own_rule_is_dropped(own: str, other: str, dropped: b
     catalogue = RuleCatalogue(entities=("Door", "Lamp"), relations=(f"opens → {own}", f"opens → {other}"))
     home = Home("h", (Device("d", 0), Device("l", 1)), as_edges([(0, 1, 0)]))
     assert ((0, 1, 1) not in set(map(tuple, listed(home, catalogue).tolist()))) == dropped
-    assert (1, 0) in {(i, j) for i, j, _ in listed(home, catalogue).tolist()}  # another event stays free
+
+
+@pytest.mark.parametrize(
+    ("own", "mirror", "dropped"),
+    [
+        ("is pressed twice → turn off", "turns on → turn on", True),
+        ("turns on → turn on", "turns off → turn off", True),
+        ("locks → start", "starts → lock", True),
+        ("detects a sound → start recording on", "detects a sound → start recording on", False),
+        ("gets too cold → turn up", "gets too cold → turn up", False),
+    ],
+)
+def test_no_rule_mirrors_one_of_the_home_or_of_the_list(own: str, mirror: str, dropped: bool) -> None:
+    names = tuple(dict.fromkeys((own, mirror)))
+    catalogue, back = RuleCatalogue(entities=("Switch", "Lamp"), relations=names), len(names) - 1
+    devices = (Device("hall a", 0), Device("hall b", 1))
+    home, bare = (Home("h", devices, as_edges(rules)) for rules in ([(0, 1, 0)], []))
+    assert ((1, 0, back) not in set(map(tuple, listed(home, catalogue).tolist()))) == dropped
+    scores = np.full((2, 2, len(names)), np.nan)
+    scores[0, 1, 0], scores[1, 0, back] = 2.0, 1.0
+    assert len(shown(scores, bare, bare.rules, Abilities.of(catalogue), ListOptions())) == (1 if dropped else 2)
+    again = Home("h", devices, as_edges([(0, 1, 0), (1, 0, 0)]))
+    if own != mirror:
+        assert (1, 0, back) in set(map(tuple, listed(again, catalogue).tolist()))  # the home acts both ways
 
 
 def test_a_catalogue_may_name_further_opposites() -> None:
