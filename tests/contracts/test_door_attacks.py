@@ -223,7 +223,7 @@ def test_a_reply_has_none_of_the_codes_of_the_door(door: FakeNode, home: DoorHom
 def test_a_client_hears_why_while_a_frame_to_it_is_in_flight(
     door: FakeNode, home: DoorHome, connect: Callable[..., Raw]
 ) -> None:
-    """gRPC takes one write at a time: a notice beside another frame would leave the call open forever."""
+    """A stream takes one write at a time: a notice beside another frame would leave the call open forever."""
     raw = connect(home.make_key("busy"))
     node = raw.hello()
     for _ in range(8):
