@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import (
     Field,
@@ -26,7 +26,8 @@ from common.privacy.options import PrivacyOptions
 from common.privacy.vectors import Sign
 from common.tasks.closed_form import AnyClosedForm
 from common.tasks.names import NameNoise
-from common.tasks.options import Capabilities, TaskOptions
+from common.tasks.networks import NETWORKS, describe_unknown_model, label, model_names
+from common.tasks.options import VARIANTS, Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.tasks.vocabulary import FEDERATED, Vocabulary
@@ -83,6 +84,8 @@ def _find_obstacle(config: "RunConfig") -> str:
         return f"{options.name} needs whole tables of single clients"
     if options.optimizer == "adam" and options.moments == "persist":
         return "Adam's persistent moments move rows that a round does not gather; set training.moments=reset"
+    if config.model not in VARIANTS:
+        return f"{label(config.model)} has no table whose rows are known"
     if federation.robust != "none":
         return f"federation.robust={federation.robust} would take rows that were not gathered for zeros"
     if federation.updates == "dense":
@@ -221,8 +224,8 @@ class RunConfig(Options):
     task: str = FIRST_TASK
     """Name of the learning task."""
 
-    model: Literal["default", "paper"] = "default"
-    """Model variant: `default` is the most accurate model here; `paper` is the model of the task's paper."""
+    model: str = "default"
+    """Model: `default` is the most accurate one here; `paper` is that of the task's paper; or a network of a package."""
 
     rounds: int = Field(30, ge=1)
     """Number of training rounds."""
@@ -388,6 +391,13 @@ class RunConfig(Options):
             raise ValueError(TASKS.describe_unknown(name))
         return name
 
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, name: str) -> str:
+        if name not in model_names():
+            raise ValueError(describe_unknown_model(name))
+        return name
+
     @field_validator("first")
     @classmethod
     def _check_first_name(cls, name: str) -> str:
@@ -457,11 +467,29 @@ class RunConfig(Options):
                 "half-life is the decay of earlier sums; set start-from=RUN and a method in closed form, such as method=ridge"
             )
         self._check_vocabulary()
+        if self.model in NETWORKS:
+            self._check_network()
         check_rows(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
             raise ValueError(f"{obstacle}; set privacy.trust=local")
+
+    def _check_network(self) -> None:
+        """Check that task and method train the network of a package."""
+        network, method = NETWORKS[self.model], self.method_options.name
+        if network.task != self.task or not TASKS[self.task].takes_networks:
+            able = [task for task in TASKS if TASKS[task].takes_networks]
+            remedy = (
+                f"set task={network.task}" if network.task in able else f"tasks with such networks: {', '.join(able)}"
+            )
+            raise ValueError(f"{label(self.model)} does not apply to task '{self.task}'; {remedy}")
+        if self.capabilities.closed_form or self.first:
+            raise ValueError(
+                f"a closed form trains no {label(self.model)}; set method=fedavg and first=, or model=default"
+            )
+        if self.capabilities.tasks:
+            raise ValueError(f"method {method} trains networks of its own; set method=fedavg, or model=paper")
 
     def _check_first(self) -> None:
         """Check that a training follows the sums of `first`, and that their method supports the run's options."""
@@ -548,7 +576,7 @@ class RunConfig(Options):
     def _check_records(self) -> None:
         """Check that DP-SGD applies to the task, the method and the mechanism."""
         models = sorted(TASKS[self.task].record_dp)
-        if self.model not in models:
+        if (self.model if self.model in VARIANTS else "paper") not in models:
             remedy = f"model={models[0]} or privacy.unit=client" if models else "privacy.unit=client"
             raise ValueError(
                 f"privacy.unit=record needs batches of separate records, which task '{self.task}' with"

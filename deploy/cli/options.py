@@ -24,6 +24,13 @@ def list_tasks() -> list[str]:
     return list(TASKS)
 
 
+def list_models() -> list[str]:
+    """Return the names of networks."""
+    from common.tasks.networks import model_names
+
+    return list(model_names())
+
+
 def list_runs() -> list[str]:
     """Return the names of the stored runs, newest first."""
     from deploy.federation.runs import runs_folder
@@ -91,6 +98,14 @@ Task = Annotated[
     str,
     typer.Option(
         autocompletion=list_tasks, help="Train this task (see `fedloom tasks`); default: the method's own, or rules."
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        autocompletion=list_models,
+        help="Train this network: paper, with the method and the options of the task's paper, or one of a package (see"
+        " `fedloom methods`); default: the most accurate one.",
     ),
 ]
 Rounds = Annotated[
@@ -284,6 +299,7 @@ class RunRequest:
 
     method: Method = ""
     task: Task = ""
+    model: Model = ""
     rounds: Rounds = None
     seed: Annotated[
         int | None,
