@@ -182,7 +182,7 @@ def opacus_gradient(record_gradient: RecordGradient, shared: Collection[str] = (
             expected_batch_size=float(inputs[EXPECTED]),
         )
         losses = [torch.zeros(0)]
-        for chunk in inputs[JOINS].nonzero().flatten().split(CHUNK):
+        for chunk in torch.split(inputs[JOINS].nonzero().flatten(), CHUNK):
             found = [record_gradient(params, *_record(k, batch, inputs, shared)) for k in chunk.tolist()]
             _set_samples_(sums, [list(each.values()) for each, _ in found])
             losses += [loss.reshape(1) for _, loss in found]
@@ -221,5 +221,5 @@ def _set_noisy_(sums: nn.Module, inputs: Tensors) -> None:
     scale = math.ceil(multiplier * (bound * (1 + _SUMMING) + math.sqrt(flat.size)))
     noise = discrete_gaussian(scale, flat.size, Stream(inputs[KEY].cpu().numpy().tobytes()))
     noisy = torch.from_numpy((np.rint(flat * (bound / largest)) + noise) * (largest / bound))
-    for total, part in zip(totals, noisy.split([total.numel() for total in totals]), strict=True):
+    for total, part in zip(totals, torch.split(noisy, [total.numel() for total in totals]), strict=True):
         total.grad = part.view_as(total).to(total.device)

@@ -485,9 +485,7 @@ class RunConfig(Options):
             )
             raise ValueError(f"{label(self.model)} does not apply to task '{self.task}'; {remedy}")
         if self.capabilities.closed_form or self.first:
-            raise ValueError(
-                f"a closed form trains no {label(self.model)}; set method=fedavg and first=, or model=default"
-            )
+            raise ValueError(f"a closed form trains no {label(self.model)}; name a method that trains, such as fedavg")
         if self.capabilities.tasks:
             raise ValueError(f"method {method} trains networks of its own; set method=fedavg, or model=paper")
 

@@ -120,6 +120,7 @@ TASK = TaskSpec(
         "training.local-steps": 1,
         "algorithm.fedadam.server-lr": 0.05,
         "privacy.normalise": True,
+        "privacy.accept-noise": True,
         "tasks.ratings.embedding-std": 0.3,
     },
     loss_is_error=lambda model: model == "paper",
