@@ -204,7 +204,8 @@ def _record(k: int, batch: Tensors, inputs: Tensors, shared: Collection[str]) ->
 def _set_samples_(sums: nn.Module, records: Sequence[Sequence[Tensor]]) -> None:
     """Set the gradients of records, which count as zero if one of their numbers is not finite."""
     counts = [all(bool(g.isfinite().all()) for g in record) for record in records]
-    for j, total in enumerate(sums.parameters()):
+    totals: list[Any] = [*sums.parameters()]
+    for j, total in enumerate(totals):
         each = [record[j].double() if c else torch.zeros_like(total) for record, c in zip(records, counts, strict=True)]
         total.grad_sample = torch.stack(each) if each else total.new_zeros((0, *total.shape))
 

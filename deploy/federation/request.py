@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from client.data.dataset import is_demo
+from client.data.schemes import Scheme, scheme_of
 from common.config.keys import current_key, overlay, update_keys
 from common.config.parse import flatten, option_keys, parse, read_overrides
 from common.config.run import RunConfig
@@ -261,6 +262,19 @@ def run_partition(folder: RunDirectory, data: str, clients: int | None) -> tuple
     if not origin.data and is_demo(data):
         raise ConfigError(f"run '{run}' continues with its own data, whose path is not stored; name them with --data")
     return origin.data or data, origin.clients
+
+
+def stored_scheme(folder: RunDirectory, named: Scheme | None) -> Scheme | None:
+    """Return the scheme by which the data of a resumed simulation are partitioned.
+
+    Raises:
+        ConfigError: The command names another one.
+    """
+    origin = origin_of(folder.path)
+    scheme = origin.scheme if origin else ""
+    if named and str(named) != scheme:
+        raise refusal(folder.path.name, f"--partition {named}", f"its own partition {scheme}".rstrip())
+    return scheme_of(scheme)
 
 
 def option(key: str) -> str:
