@@ -1,6 +1,6 @@
 """Partitions of units among clients by the schemes that studies of drift name.
 
-Names are those of flwr-datasets, whose partitioners deal rows of a `datasets.Dataset`; these deal units, which stay whole. A
+Names are those of flwr-datasets, whose partitioners deal rows of a `datasets.Dataset`; these assign units, which stay whole. A
 unit's class is its tenth in the order of labels, such as raters by their mean rating.
 """
 
@@ -36,7 +36,9 @@ NAMES = (*SIZES, *BY_LABEL)
 
 @dataclass(frozen=True)
 class Scheme:
-    """Partition by name: by sizes alone, Dir(α) by class (Hsu et al. 2019), or shards (McMahan et al. 2017).
+    """Partition by name: by sizes, by Dir(α), or by shards.
+
+    Dir(α) is that of Hsu et al. 2019, shards are those of McMahan et al. 2017.
 
     Args:
         name: Name of the scheme.
@@ -66,24 +68,24 @@ class Scheme:
             parts = self._draw(labels, clients, rng)
         else:
             shards = np.array_split(np.argsort(labels, kind="stable"), clients * int(self.number))
-            dealt = rng.permutation(len(shards)).reshape(clients, -1)
-            parts = [np.concatenate([shards[k] for k in row.tolist()]) for row in dealt]
+            rows = rng.permutation(len(shards)).reshape(clients, -1)
+            parts = [np.concatenate([shards[k] for k in row.tolist()]) for row in rows]
         if empty := sum(not len(part) for part in parts):
             raise DataError(f"--partition {self} leaves {empty} of {clients} clients without data; lower --clients")
         return [np.sort(part) for part in parts]
 
     def _draw(self, labels: Floats, clients: int, rng: np.random.Generator) -> list[Ints]:
-        """Deal the units of each class by proportions of Dir(α) (Hsu et al. 2019)."""
+        """Assign the units of each class by proportions of Dir(α) (Hsu et al. 2019)."""
         classes = np.array_split(np.argsort(labels, kind="stable"), CLASSES)
         parts: list[Ints] = []
         for _ in range(ATTEMPTS):
-            dealt: list[list[Ints]] = [[] for _ in range(clients)]
+            owned: list[list[Ints]] = [[] for _ in range(clients)]
             for members in classes:
                 shares = rng.dirichlet(np.full(clients, self.number))
                 ends = (np.cumsum(shares) * len(members)).astype(np.int64)
-                for one, part in zip(dealt, np.split(rng.permutation(members), ends[:-1]), strict=True):
+                for one, part in zip(owned, np.split(rng.permutation(members), ends[:-1]), strict=True):
                     one.append(part)
-            parts = [np.concatenate(one) for one in dealt]
+            parts = [np.concatenate(one) for one in owned]
             if all(map(len, parts)):
                 break
         return parts

@@ -85,7 +85,7 @@ def sample_private_inputs(
 def sample_exact_inputs(
     params: Mapping[str, Tensor], rows: int, records: int, steps: int, noise: DpSgdNoise
 ) -> Tensors:
-    """Sample the random inputs of `opacus_gradient`, as `sample_private_inputs` does: a key in place of noise."""
+    """Sample the inputs of `opacus_gradient`: as `sample_private_inputs`, with a key for the noise."""
     generator = noise.generator()
     keys = np.frombuffer(generator.bytes(KEY_BYTES * steps), np.uint8).reshape(steps, KEY_BYTES).copy()
     multipliers = torch.full((steps,), noise.multiplier, dtype=torch.float64)
@@ -157,7 +157,7 @@ RecordGradient = Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]
 
 
 def opacus_gradient(record_gradient: RecordGradient, shared: Collection[str] = ()) -> RecordGradient:
-    """Return the private gradient of any network: clipped and summed by Opacus' `DPOptimizer`, with exact noise.
+    """Return the private gradient of any network, by Opacus' `DPOptimizer` and exact noise.
 
     Opacus' hooks take the rows of a layer for records, and these rows are nodes of graphs. So each record has a pass of its
     own, and Opacus' module without hooks holds the gradients. Its secure noise needs torchcsprng, which has no release for

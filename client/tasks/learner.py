@@ -152,7 +152,7 @@ class HasItemRows(Protocol):
 
 
 def is_unstacked(learner: object) -> bool:
-    """Return True if a client of this learner trains and answers alone, without `vmap`: that of a package's network."""
+    """Return True if a client of this learner trains alone, without `vmap`: with a package's network."""
     return bool(getattr(learner, "unstacked", False))
 
 

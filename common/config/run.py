@@ -26,7 +26,7 @@ from common.privacy.options import PrivacyOptions
 from common.privacy.vectors import Sign
 from common.tasks.closed_form import AnyClosedForm
 from common.tasks.names import NameNoise
-from common.tasks.networks import NETWORKS, describe_unknown_model, label, model_names
+from common.tasks.networks import NETWORKS, check_network, describe_unknown_model, label, model_names
 from common.tasks.options import VARIANTS, Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
@@ -225,7 +225,7 @@ class RunConfig(Options):
     """Name of the learning task."""
 
     model: str = "default"
-    """Model: `default` is the most accurate one here; `paper` is that of the task's paper; or a network of a package."""
+    """Model: `default`, the most accurate one here, `paper`, that of the task's paper, or a package's."""
 
     rounds: int = Field(30, ge=1)
     """Number of training rounds."""
@@ -468,26 +468,12 @@ class RunConfig(Options):
             )
         self._check_vocabulary()
         if self.model in NETWORKS:
-            self._check_network()
+            check_network(self.model, self.task, method, capabilities, has_sums=bool(self.first))
         check_rows(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
         if self.privacy.trust == "helpers" and (obstacle := find_obstacle(self)):
             raise ValueError(f"{obstacle}; set privacy.trust=local")
-
-    def _check_network(self) -> None:
-        """Check that task and method train the network of a package."""
-        network, method = NETWORKS[self.model], self.method_options.name
-        if network.task != self.task or not TASKS[self.task].takes_networks:
-            able = [task for task in TASKS if TASKS[task].takes_networks]
-            remedy = (
-                f"set task={network.task}" if network.task in able else f"tasks with such networks: {', '.join(able)}"
-            )
-            raise ValueError(f"{label(self.model)} does not apply to task '{self.task}'; {remedy}")
-        if self.capabilities.closed_form or self.first:
-            raise ValueError(f"a closed form trains no {label(self.model)}; name a method that trains, such as fedavg")
-        if self.capabilities.tasks:
-            raise ValueError(f"method {method} trains networks of its own; set method=fedavg, or model=paper")
 
     def _check_first(self) -> None:
         """Check that a training follows the sums of `first`, and that their method supports the run's options."""
@@ -608,15 +594,3 @@ def keeps_rounds(config: "RunConfig") -> bool:
     capabilities = config.capabilities
     is_shared = capabilities.private_layers == "none" and capabilities.own_model == "none"
     return chooses_model(config) and config.planner.by_rewards and is_shared
-
-
-def reason_for_replies(config: RunConfig) -> str:
-    """Return why a run needs a reply of each client of a hub; empty if hubs may add them up."""
-    federation, task = config.federation, config.task_options
-    if federation.answer != "sums":
-        return f"federation.answer is {federation.answer}"
-    if federation.robust != "none":
-        return f"federation.robust={federation.robust} compares single updates"
-    if not config.capabilities.sum_only:
-        return f"{config.method} uses single updates"
-    return "updates name the rows that they change" if task.named_rows or task.gathers_rows else ""

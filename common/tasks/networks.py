@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from common.registry import Registry
-from common.tasks.options import VARIANTS
+from common.tasks.options import VARIANTS, Capabilities
+from common.tasks.registry import TASKS
 from common.text import hint
 
 if TYPE_CHECKING:
@@ -53,3 +54,27 @@ def describe_unknown_model(name: str) -> str:
 def label(name: str) -> str:
     """Return a network with the package that provides it, for messages."""
     return f"network '{name}' of {NETWORKS.origin(name)}"
+
+
+def check_network(model: str, task: str, method: str, capabilities: Capabilities, *, has_sums: bool) -> None:
+    """Check that task and method of a run train the network of a package.
+
+    Args:
+        model: Name of the network.
+        task: Task of the run.
+        method: Name of the training method.
+        capabilities: What the method supports.
+        has_sums: True if sums of a closed form come first.
+
+    Raises:
+        ConfigError: The package cannot be imported.
+        ValueError: They do not.
+    """
+    able = [name for name in TASKS if TASKS[name].takes_networks]
+    if (of := NETWORKS[model].task) != task or task not in able:
+        remedy = f"set task={of}" if of in able else f"tasks with such networks: {', '.join(able)}"
+        raise ValueError(f"{label(model)} does not apply to task '{task}'; {remedy}")
+    if capabilities.closed_form or has_sums:
+        raise ValueError(f"a closed form trains no {label(model)}; name a method that trains, such as fedavg")
+    if capabilities.tasks:
+        raise ValueError(f"method {method} trains networks of its own; set method=fedavg, or model=paper")

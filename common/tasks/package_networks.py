@@ -1,4 +1,4 @@
-"""Networks of packages behind the inputs of a task's own networks: they get PyTorch Geometric's `Data`.
+"""Networks of packages behind the inputs of a task's own: they get PyTorch Geometric's `Data`.
 
 A network trains one client at a time, in PyTorch's own autograd. Its buffers stay as they were built, since clients send
 parameters alone. BatchNorm takes the statistics of the nodes at hand, in training and in evaluation.
@@ -114,7 +114,7 @@ class RulesNetwork(PackageNetwork):
         self.check_on(data, 4)
 
     def forward(self, x: Tensor, adj: Tensor, keep: Tensor, triples: Tensor | None) -> Tensor:
-        """Compute logits of triples, or of every rule; see `RuleRecommender.forward`. Dropout masks are not used."""
+        """Compute logits of triples, or of every rule; see `RuleRecommender.forward`. `keep` is not used."""
         data, node = graph_of_homes(x, adj)
         if triples is not None:
             ends = node.unsqueeze(-1).gather(1, triples[..., :2].reshape(len(x), -1, 1)).reshape(*triples.shape[:2], 2)

@@ -407,9 +407,9 @@ def extended_vocabulary(config: RunConfig, given: Vocabulary) -> Vocabulary:
 
 
 def _with_model(request: RunRequest, others: Mapping[str, Scalar]) -> tuple[RunRequest, dict[str, Scalar]]:
-    """Return the request with the task and the method of its model, unless `others` name some, and the paper's options.
+    """Return the request with task and method of its model, and the paper's options.
 
-    Beside another method, the paper's are those of its network alone.
+    `others` may name task and method. Beside another method, the paper's are those of its network alone.
     """
     if request.model in ("", VARIANTS[0]):
         return request, {}

@@ -1,4 +1,4 @@
-"""Network: two layers of `SAGEConv`, and logits of pairs of devices from both embeddings and both types."""
+"""Network: two layers of `SAGEConv`, and logits of pairs of devices by embeddings and types."""
 
 import torch
 from torch import Tensor, nn

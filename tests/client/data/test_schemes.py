@@ -53,7 +53,7 @@ def test_people_of_a_task_have_labels(task: str) -> None:
         for _ in range(2)
     )
     assert first == again
-    assert sorted(sum(first, [])) == [unit.name for unit in read_all(task, "demo:0-30").units]
+    assert sorted(name for part in first for name in part) == [unit.name for unit in read_all(task, "demo:0-30").units]
 
 
 @pytest.mark.parametrize(

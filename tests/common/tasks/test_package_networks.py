@@ -1,6 +1,7 @@
 """Networks of packages: their data, what is refused, and training without stacks in three tasks."""
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from deploy.cli.options import RunRequest
 from deploy.federation.request import resolve
 from fedloom import simulate
 from tests.support.configurations import refusal
+from tools.pages import ROOT
 
 Build = Callable[[int, int], nn.Module]
 
@@ -221,3 +223,16 @@ def test_the_papers_model_is_one_option(task: str) -> None:
     assert (other.method, other.rounds) == ("fedavg", 30)
     key, _, value = setting.partition("=")
     assert str(flatten(config)[key]) == str(flatten(other)[key]) == value
+
+
+def test_the_example_is_short_and_names_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ROOT / "examples" / "sage-network"
+    files = [*folder.rglob("*.py")]
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) < 60
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(NETWORKS, "_added", set())
+    NETWORKS.add(import_module("sage_network").NETWORK)
+    network = RulesNetwork("sage", 5, 3, noised=True)
+    logits = network(torch.eye(5)[None, :4], torch.zeros(1, 4, 4), torch.ones(()), None)
+    assert logits.shape == (1, 4, 4, 3)
+    assert NETWORKS["sage"].task == "rules"
