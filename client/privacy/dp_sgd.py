@@ -1,6 +1,5 @@
 """DP-SGD, unit `record`: the noisy mean of clipped per-record gradients (Abadi et al. 2016, Alg 1)."""
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,7 @@ from torch.func import vmap
 
 from client.training.stacks import Tensors
 from client.training.steps import grad_and_value
-from common.privacy.grid import steps_of
-from common.secure.noise import Stream, discrete_gaussian
+from common.privacy.grid import add_gaussian
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,6 @@ KEY, MULTIPLIER, KEY_BYTES = "dp.key", "dp.multiplier", 32
 
 CHUNK = 64
 """Number of records whose gradients, each as large as the model, are in memory at once."""
-
-_SUMMING = 1e-9
-"""Relative excess of a sum's sensitivity, for the rounding of float64."""
 
 _INSIDE = 1 - 1e-5
 """Factor that keeps a clipped gradient inside the ball, whatever the rounding of float32."""
@@ -217,10 +212,7 @@ def _set_noisy_(sums: nn.Module, inputs: Tensors) -> None:
     """
     totals: list[Any] = [*sums.parameters()]
     flat = np.concatenate([total.summed_grad.flatten().cpu().numpy() for total in totals])
-    largest, multiplier = float(inputs[CLIP]), float(inputs[MULTIPLIER])
-    bound = steps_of(multiplier, flat.size)
-    scale = math.ceil(multiplier * (bound * (1 + _SUMMING) + math.sqrt(flat.size)))
-    noise = discrete_gaussian(scale, flat.size, Stream(inputs[KEY].cpu().numpy().tobytes()))
-    noisy = torch.from_numpy((np.rint(flat * (bound / largest)) + noise) * (largest / bound))
+    key = inputs[KEY].cpu().numpy().tobytes()
+    noisy = torch.from_numpy(add_gaussian(flat, float(inputs[CLIP]), float(inputs[MULTIPLIER]), key))
     for total, part in zip(totals, torch.split(noisy, [total.numel() for total in totals]), strict=True):
         total.grad = part.view_as(total).to(total.device)
