@@ -7,6 +7,7 @@ from common.methods.planners import ArmOptions, PlannerOptions, PlannerSpec
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, MetricSpec
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
+from common.tasks.networks import NetworkSpec
 from common.tasks.options import Capabilities, ModelVariant, NamedRows, TaskOptions
 from common.tasks.spec import Objective, TaskRun, TaskSpec
 from common.tasks.vocabulary import Vocabulary, check_names
@@ -33,6 +34,7 @@ __all__ = [
     "Metrics",
     "ModelVariant",
     "NamedRows",
+    "NetworkSpec",
     "Objective",
     "Options",
     "PlannerOptions",

@@ -13,8 +13,8 @@ from flwr.app import ArrayRecord
 from flwr.serverapp import Grid
 
 from common.arrays import group
-from common.config.parse import flatten, to_json
-from common.config.run import RunConfig, reason_for_replies, resolve_rows
+from common.config.parse import flatten, reason_for_replies, to_json
+from common.config.run import RunConfig, resolve_rows
 from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError
 from common.privacy.signal import DrownedError, check_signal
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary

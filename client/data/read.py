@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from client.data.dataset import (
     TEST_MARK,
     AnyDataset,
@@ -19,6 +21,7 @@ from client.data.dataset import (
     split_test_file,
     split_variant,
 )
+from client.data.schemes import Scheme
 from client.data.tables.account import Nouns
 from client.data.tables.files import (
     TEST,
@@ -157,9 +160,16 @@ def partition_units(units: Sequence[UnitT], clients: int, seed: int, noun: str) 
 
 
 def partition_read(
-    task: str, data: str, whole: AnyDataset, clients: int, dialect: Dialect = DEFAULT_DIALECT
+    task: str,
+    data: str,
+    whole: AnyDataset,
+    clients: int,
+    dialect: Dialect = DEFAULT_DIALECT,
+    scheme: Scheme | None = None,
 ) -> Sequence[AnyDataset]:
     """Return each client's partition of a source that was read whole.
+
+    A scheme applies to data of any form.
 
     A folder with as many tables as clients gives one table to each. Embedded data are cut in order, as clients generate their
     own ranges. All other data are partitioned by a hash of the names of their units.
@@ -169,6 +179,8 @@ def partition_read(
     Raises:
         DataError: The data have fewer units than clients.
     """
+    if scheme:
+        return partition_by(task, whole, clients, scheme)
     if whole.clients:
         return parts_by_column(whole, clients, CLIENT_TASKS[task].unit[1])
     tables = find_own_tables(task, data)
@@ -179,6 +191,29 @@ def partition_read(
         return partitions
     cuts = [len(whole.units) * k // len(partitions) for k in range(len(partitions) + 1)]
     return [replace(whole, units=whole.units[start:end]) for start, end in pairwise(cuts)]
+
+
+def partition_by(task: str, whole: AnyDataset, clients: int, scheme: Scheme) -> list[AnyDataset]:
+    """Return each client's partition of a data set by a scheme.
+
+    Raises:
+        ConfigError: The scheme needs labels of people, or a number of clients.
+        DataError: A client would have no unit.
+    """
+    kind, label = CLIENT_TASKS[task], CLIENT_TASKS[task].label
+    if label is None:
+        able = [name for name in CLIENT_TASKS if CLIENT_TASKS[name].label]
+        raise ConfigError(
+            f"--partition {scheme} groups people by labels, and {kind.unit[1]} of task '{task}' have none; use --clients, or"
+            f" a task of {', '.join(able)}"
+        )
+    if not clients:
+        raise ConfigError(f"--partition {scheme} needs a number of clients; add --clients")
+    labels = np.array([label(unit) for unit in whole.units], np.float64)
+    return [
+        replace(whole, units=tuple(whole.units[k] for k in numbers.tolist()))
+        for numbers in scheme.divide(labels, clients)
+    ]
 
 
 def with_clients(dataset: AnyDataset) -> AnyDataset:

@@ -20,7 +20,8 @@ from client.trainers.registry import build_trainer
 from client.training.local_round import train
 from client.training.participant import Participant, split_cohort
 from common.arrays import Arrays, norm
-from common.config.run import RunConfig, reason_for_replies
+from common.config.parse import reason_for_replies
+from common.config.run import RunConfig
 from common.contribution import (
     GRADIENT,
     UPDATE,

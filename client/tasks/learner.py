@@ -14,6 +14,7 @@ import torch
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
 from common.models import build_model
+from common.tasks.options import VARIANTS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.wire.messages import Metrics, TrainRequest
 
@@ -162,10 +163,16 @@ class HasItemRows(Protocol):
         """Return the rows of the items in this client's data by that round, ascending."""
 
 
+def is_unstacked(learner: object) -> bool:
+    """Return True if a client of this learner trains alone, without `vmap`: with a package's network."""
+    return bool(getattr(learner, "unstacked", False))
+
+
 class HasModule:
     """Learner with the task's module; that of a closed form is built at its first use."""
 
     def __init__(self, spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT]) -> None:
+        self.unstacked = run.model not in VARIANTS
         self._build = partial(shell, spec, run)
         if not run.method.capabilities().closed_form:
             self.module = self._build()

@@ -47,6 +47,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
         public_units: True if names of units are public and reports may show them.
         summarize: Summarize a data set under these options; None if the task cannot.
         variants: Name -> generator of further demo data, `demo:NAME` and `demo:NAME:START-STOP`.
+        label: Label of a unit for partitions such as `dirichlet:0.3`; None if its units are no people's.
         takes_splits: True if the task takes the splits of a folder as they are.
     """
 
@@ -68,6 +69,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     summarize: "Callable[[OptionsT, Dataset[VocabularyT, UnitT]], DataSummary] | None" = None
     variants: Mapping[str, Callable[[int, int, int], tuple[UnitT, ...]]] = field(default_factory=dict)
     takes_splits: bool = False
+    label: Callable[[UnitT], float] | None = None
 
     @property
     def name(self) -> str:

@@ -9,12 +9,28 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from client.privacy.dp_sgd import private_gradient, sample_private_inputs, secret_generator
-from client.tasks.learner import HasStepTargets, TouchesRows, targets_of
+from client.privacy.dp_sgd import (
+    opacus_gradient,
+    private_gradient,
+    sample_exact_inputs,
+    sample_private_inputs,
+    secret_generator,
+)
+from client.tasks.learner import HasStepTargets, TouchesRows, is_unstacked, targets_of
 from client.trainers.base import Cohort, CohortResult, Trainer
 from client.training.participant import Participant, build_generator
 from client.training.stacks import OwnRows, Tensors, at, device_of, move, row, stack
-from client.training.steps import Descent, GradientAndLoss, build_step, descend, initialize_moments, plain_gradient
+from client.training.steps import (
+    Descent,
+    GradientAndLoss,
+    alone,
+    build_step,
+    descend,
+    initialize_moments,
+    one_gradient,
+    plain_gradient,
+)
+from common.tasks.networks import SEED
 
 
 def stack_on_rows(
@@ -112,7 +128,11 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
 def _gradient_and_loss(participant: Participant) -> GradientAndLoss:
     """Return the gradient function of the cohort: plain, or the noisy gradient of DP-SGD."""
     learner = participant.learner
-    return vmap(private_gradient(learner.loss, learner.shared)) if participant.noise else plain_gradient(learner)
+    if participant.noise is None:
+        return plain_gradient(learner)
+    if is_unstacked(learner):
+        return alone(learner, opacus_gradient(one_gradient(learner.loss), learner.shared))
+    return vmap(private_gradient(learner.loss, learner.shared))
 
 
 def _with_targets(gradient_and_loss: GradientAndLoss, participants: Sequence[Participant]) -> GradientAndLoss:
@@ -136,10 +156,13 @@ def _sample_inputs(participant: Participant, start: Tensors, k: int, samples: in
     learner, steps, noise = participant.learner, participant.steps, participant.noise
     generator = build_generator(participant) if noise is None else secret_generator(noise)
     inputs = learner.step_inputs(samples * steps, generator)
+    if is_unstacked(learner):
+        inputs[SEED] = torch.randint(2**62, (samples * steps,), generator=generator)
     inputs = inputs if samples == 1 else {n: t.reshape(steps, samples, *t.shape[1:]) for n, t in inputs.items()}
     if noise is None:
         return inputs
-    return {**inputs, **sample_private_inputs(at(start, k), learner.rows, learner.examples, steps, noise)}
+    sample = sample_exact_inputs if is_unstacked(learner) else sample_private_inputs
+    return {**inputs, **sample(at(start, k), learner.rows, learner.examples, steps, noise)}
 
 
 def _train_personalized(

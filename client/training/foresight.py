@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import torch
 
-from client.tasks.learner import AnswersTogether, Learner, targets_of
+from client.tasks.learner import AnswersTogether, Learner, is_unstacked, targets_of
 from client.training.stacks import Tensors, at, stack
 from common.arrays import Arrays
 from common.models import tensors
@@ -71,10 +71,11 @@ def foreseen(questions: Iterable[Question]) -> Iterator[None]:
 
     A client meets an error when it asks itself.
     """
-    earlier, stacks = _foreseen.get() or {}, dict[tuple[str, int], list[Question]]()
+    earlier, stacks = _foreseen.get() or {}, dict[tuple[str, int, int], list[Question]]()
     for question in questions:
         if (id(question.learner), question.kind) not in earlier:
-            stacks.setdefault((question.kind, len(question.models)), []).append(question)
+            alone = id(question.learner) if is_unstacked(question.learner) else 0
+            stacks.setdefault((question.kind, len(question.models), alone), []).append(question)
     answers: Answers = {**earlier} if stacks else earlier
     for cohort in stacks.values():
         with suppress(Exception):
@@ -183,7 +184,10 @@ def _losses(cohort: Sequence[Question]) -> Output:
             if targets:
                 of_each = [{n: p if dims[n] is None else p[k] for n, p in params.items()} for k in targets]
                 step |= stack([targets[k](of_each[k], at(batch, k), at(step, k)) for k in targets])
-            losses.append(torch.func.vmap(loss, (dims, 0, 0))(params, batch, step))
+            if is_unstacked(cohort[0].learner):
+                losses.append(loss(params, at(batch, 0), at(step, 0)).unsqueeze(0))
+            else:
+                losses.append(torch.func.vmap(loss, (dims, 0, 0))(params, batch, step))
         return torch.stack(losses).mean(0)
 
     return output

@@ -11,7 +11,7 @@ from client.privacy.budget import Reservation
 from client.privacy.dp_sgd import DpSgdNoise
 from client.privacy.transforms import JoinedSum
 from client.state import Store
-from client.tasks.learner import GatheredBatch, Learner
+from client.tasks.learner import GatheredBatch, Learner, is_unstacked
 from client.training.stacks import Tensors
 from common.wire.messages import LOCAL, TrainRequest
 
@@ -107,7 +107,8 @@ def split_cohort(
     for member in members:
         learner = learner_of(member)
         row_bytes = 4 * learner.row_numbers if isinstance(learner, HasWideRows) else 0
-        if cohort and (len(cohort) == together or (len(cohort) + 1) * learner.size * row_bytes > STEP_BYTES):
+        is_full = len(cohort) == together or (len(cohort) + 1) * learner.size * row_bytes > STEP_BYTES
+        if cohort and (is_full or is_unstacked(learner)):
             yield cohort
             cohort = []
         cohort.append(member)

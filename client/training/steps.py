@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,9 +18,10 @@ from torch._functorch import eager_transforms
 from torch.func import grad_and_value as grad_and_value
 from torch.func import vmap
 
-from client.tasks.learner import FastLoss, HasRecurrentNetwork, Learner, StackedLoss
-from client.training.stacks import Tensors, device_of, new_tensors_on
+from client.tasks.learner import FastLoss, HasRecurrentNetwork, Learner, StackedLoss, is_unstacked
+from client.training.stacks import Tensors, at, device_of, new_tensors_on
 from common.methods.base import LocalTraining
+from common.tasks.networks import SEED
 
 _with_compiler = eager_transforms._autograd_grad
 
@@ -206,8 +208,39 @@ def differentiate(loss: Loss, fast: FastLoss | None = None) -> GradientAndLoss:
     return gradient_and_loss
 
 
+OneGradient = Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]
+"""(parameters, batch, inputs of one step) of one client -> ∇L_k, L_k."""
+
+
+def one_gradient(loss: Loss) -> OneGradient:
+    """Return the gradient of one client's loss by PyTorch's own autograd, which any network supports."""
+
+    def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
+        leaves = {n: p.detach().requires_grad_() for n, p in params.items()}
+        value = loss(leaves, batch, inputs)
+        gradients = torch.autograd.grad(value, [*leaves.values()], materialize_grads=True)
+        return dict(zip(leaves, gradients, strict=True)), value.detach()
+
+    return gradient_and_loss
+
+
+def alone(learner: Learner, gradient: OneGradient) -> GradientAndLoss:
+    """Return the gradient function of a stack of one client, whose network is a package's."""
+    module: Any = learner.module
+
+    def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
+        params, batch, inputs = at(params, 0), at(batch, 0), at(inputs, 0)
+        with module.step(inputs[SEED]):
+            found, value = gradient(params, batch, inputs)
+        return {n: g.unsqueeze(0) for n, g in found.items()}, value.unsqueeze(0)
+
+    return gradient_and_loss
+
+
 def plain_gradient(learner: Learner) -> GradientAndLoss:
     """Return ∇L_k and L_k of clients whose data have the form of this learner's."""
+    if is_unstacked(learner):
+        return alone(learner, one_gradient(learner.loss))
     if isinstance(learner, HasRecurrentNetwork):
         return vmap(grad_and_value(learner.loss))
     return differentiate(learner.loss, learner if isinstance(learner, FastLoss) else None)

@@ -162,3 +162,15 @@ def configure_alone(config: RunConfig, rounds: int) -> RunConfig:
     flat |= {"privacy.trust": "auto"} if config.privacy.resolved_trust == "helpers" else {}
     flat |= {f"tasks.{config.task}.{kebab(name)}": value for name, value in config.task_options.alone.items()}
     return parse(flat)
+
+
+def reason_for_replies(config: RunConfig) -> str:
+    """Return why a run needs a reply of each client of a hub; empty if hubs may add them up."""
+    federation, task = config.federation, config.task_options
+    if federation.answer != "sums":
+        return f"federation.answer is {federation.answer}"
+    if federation.robust != "none":
+        return f"federation.robust={federation.robust} compares single updates"
+    if not config.capabilities.sum_only:
+        return f"{config.method} uses single updates"
+    return "updates name the rows that they change" if task.named_rows or task.gathers_rows else ""

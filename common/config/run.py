@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import (
     Field,
@@ -26,7 +26,8 @@ from common.privacy.options import PrivacyOptions
 from common.privacy.vectors import Sign
 from common.tasks.closed_form import AnyClosedForm
 from common.tasks.names import NameNoise
-from common.tasks.options import Capabilities, TaskOptions
+from common.tasks.networks import NETWORKS, check_network, describe_unknown_model, label, model_names
+from common.tasks.options import VARIANTS, Capabilities, TaskOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.tasks.vocabulary import FEDERATED, Vocabulary
@@ -83,6 +84,8 @@ def _find_obstacle(config: "RunConfig") -> str:
         return f"{options.name} needs whole tables of single clients"
     if options.optimizer == "adam" and options.moments == "persist":
         return "Adam's persistent moments move rows that a round does not gather; set training.moments=reset"
+    if config.model not in VARIANTS:
+        return f"{label(config.model)} has no table whose rows are known"
     if federation.robust != "none":
         return f"federation.robust={federation.robust} would take rows that were not gathered for zeros"
     if federation.updates == "dense":
@@ -221,8 +224,8 @@ class RunConfig(Options):
     task: str = FIRST_TASK
     """Name of the learning task."""
 
-    model: Literal["default", "paper"] = "default"
-    """Model variant: `default` is the most accurate model here; `paper` is the model of the task's paper."""
+    model: str = "default"
+    """Model: `default`, the most accurate one here, `paper`, that of the task's paper, or a package's."""
 
     rounds: int = Field(30, ge=1)
     """Number of training rounds."""
@@ -388,6 +391,13 @@ class RunConfig(Options):
             raise ValueError(TASKS.describe_unknown(name))
         return name
 
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, name: str) -> str:
+        if name not in model_names():
+            raise ValueError(describe_unknown_model(name))
+        return name
+
     @field_validator("first")
     @classmethod
     def _check_first_name(cls, name: str) -> str:
@@ -457,6 +467,8 @@ class RunConfig(Options):
                 "half-life is the decay of earlier sums; set start-from=RUN and a method in closed form, such as method=ridge"
             )
         self._check_vocabulary()
+        if self.model in NETWORKS:
+            check_network(self.model, self.task, method, capabilities, has_sums=bool(self.first))
         check_rows(self)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
@@ -548,7 +560,7 @@ class RunConfig(Options):
     def _check_records(self) -> None:
         """Check that DP-SGD applies to the task, the method and the mechanism."""
         models = sorted(TASKS[self.task].record_dp)
-        if self.model not in models:
+        if (self.model if self.model in VARIANTS else "paper") not in models:
             remedy = f"model={models[0]} or privacy.unit=client" if models else "privacy.unit=client"
             raise ValueError(
                 f"privacy.unit=record needs batches of separate records, which task '{self.task}' with"
@@ -582,15 +594,3 @@ def keeps_rounds(config: "RunConfig") -> bool:
     capabilities = config.capabilities
     is_shared = capabilities.private_layers == "none" and capabilities.own_model == "none"
     return chooses_model(config) and config.planner.by_rewards and is_shared
-
-
-def reason_for_replies(config: RunConfig) -> str:
-    """Return why a run needs a reply of each client of a hub; empty if hubs may add them up."""
-    federation, task = config.federation, config.task_options
-    if federation.answer != "sums":
-        return f"federation.answer is {federation.answer}"
-    if federation.robust != "none":
-        return f"federation.robust={federation.robust} compares single updates"
-    if not config.capabilities.sum_only:
-        return f"{config.method} uses single updates"
-    return "updates name the rows that they change" if task.named_rows or task.gathers_rows else ""

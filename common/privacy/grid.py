@@ -27,6 +27,9 @@ DEVIATIONS = 2.5
 _MARGIN = Fraction(1, 10**12)
 """Relative excess of t, for the rounding of b."""
 
+_SUMMING = 1e-9
+"""Relative excess of a sum's norm, for the rounding of float64."""
+
 _DRAWS = 20
 """Attempts at a rounding of absolute sum c, before truncation."""
 
@@ -61,6 +64,26 @@ def release_gaussian(vector: Floats, largest: float, deviation: float, rng: np.r
     numbers = quantise(vector, largest, bound, "signed", rng)
     numbers += discrete_gaussian(scale, vector.size, Stream(rng.bytes(32)))
     return numbers.astype(np.float64) * (largest / bound)
+
+
+def add_gaussian(total: Floats, largest: float, multiplier: float, key: bytes) -> Floats:
+    """Return a sum of clipped vectors on the grid, with discrete Gaussian noise of at least zC.
+
+    One vector more moves the sum by at most C; rounding adds at most one step in each number.
+
+    Args:
+        total: Sum of vectors of norm at most C.
+        largest: C.
+        multiplier: z.
+        key: Key of the noise, 32 bytes.
+
+    Raises:
+        RefusedError: z is so large that no noise on the grid serves.
+    """
+    bound = steps_of(multiplier, total.size)
+    scale = math.ceil(multiplier * (bound * (1 + _SUMMING) + math.sqrt(total.size)))
+    numbers = np.rint(total * (bound / largest)) + discrete_gaussian(scale, total.size, Stream(key))
+    return np.asarray(numbers * (largest / bound), np.float64)
 
 
 def release_laplace(vector: Floats, largest: float, spread: float, rng: np.random.Generator) -> Floats:

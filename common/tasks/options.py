@@ -9,8 +9,11 @@ from pydantic import Field
 from common.options import Options, Scalar
 from common.tasks.vocabulary import Vocabulary
 
-ModelVariant = Literal["default", "paper"]
-"""`paper`: the paper's model; `default`: the best model measured under the same federation."""
+ModelVariant = str
+"""One of `VARIANTS`, or the name of a package's network (`common.tasks.networks`)."""
+
+VARIANTS = ("default", "paper")
+"""`default`: the best model measured under the same federation; `paper`: the paper's model."""
 
 PrivateLayers = Literal["none", "head", "all"]
 OwnModel = Literal["none", "trained", "beside", "adapted"]

@@ -105,12 +105,14 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         defaults: Options that `--task NAME` sets where no method is named; `method` among them.
         network: The same of the trained model of a task whose default is a closed form. They hold where its method is named,
             and where each client draws its own noise.
+        paper: Options that `--model paper` sets, `method` among them: those of the study's row of the paper's method.
         planner_validation_share: Validation split that a planner gets if the run sets none.
         loss_is_error: True if the training loss of a model variant is an error measure.
         simple: Metric key -> key of the same metric of the simple baseline.
         comparison: Comparison by units for the verdict; None if runs have no verdict.
         remark: Return a remark on a run with these options and number of clients, printed at its start; empty for none.
         weighs_noise: True if a model variant weighs what it learnt by the noise on it, and so loses nothing to noise.
+        takes_networks: True if a package may provide its network, which reads graphs.
         records_per_example: Largest mean number of records of the examples that a client enrols with.
     """
 
@@ -129,6 +131,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     closed_form: ClosedForm[VocabularyT] | None = None
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
     network: Mapping[str, Scalar] = field(default_factory=dict)
+    paper: Mapping[str, Scalar] = field(default_factory=dict)
     planner_validation_share: float = 0.1
     loss_is_error: Callable[[ModelVariant], bool] = lambda model: True
     simple: Mapping[str, str] = field(default_factory=dict)
@@ -136,6 +139,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     remark: Callable[[OptionsT, PrivacyOptions, int], str] = lambda options, privacy, clients: ""
     weighs_noise: Callable[[ModelVariant], bool] = lambda model: False
     records_per_example: int = 1
+    takes_networks: bool = False
 
     def __post_init__(self) -> None:
         """Check that the objective is a metric of the model with a direction, which its baseline shares.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from client.data.schemes import Scheme
     from client.data.tables.schema import Dialect
 
 
@@ -22,6 +23,13 @@ def list_tasks() -> list[str]:
     from common.tasks.registry import TASKS
 
     return list(TASKS)
+
+
+def list_models() -> list[str]:
+    """Return the names of networks."""
+    from common.tasks.networks import model_names
+
+    return list(model_names())
 
 
 def list_runs() -> list[str]:
@@ -91,6 +99,14 @@ Task = Annotated[
     str,
     typer.Option(
         autocompletion=list_tasks, help="Train this task (see `fedloom tasks`); default: the method's own, or rules."
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        autocompletion=list_models,
+        help="Train this network: paper, with the method and the options of the task's paper, or one of a package (see"
+        " `fedloom methods`); default: the most accurate one.",
     ),
 ]
 Rounds = Annotated[
@@ -200,7 +216,11 @@ StateDir = Annotated[
 ]
 Partition = Annotated[
     str,
-    typer.Option(metavar="COLUMN", help="Make each value of this column of your tables one client; default: none."),
+    typer.Option(
+        metavar="COLUMN|SCHEME",
+        help="Make each value of this column of your tables one client; or deal people among --clients by iid, linear, square,"
+        " exponential, dirichlet:ALPHA or pathological:SHARDS.",
+    ),
 ]
 
 
@@ -284,6 +304,7 @@ class RunRequest:
 
     method: Method = ""
     task: Task = ""
+    model: Model = ""
     rounds: Rounds = None
     seed: Annotated[
         int | None,
@@ -374,6 +395,17 @@ class DataRequest(TableRequest):
     ] = "demo"
 
     @property
+    def scheme(self) -> "Scheme | None":
+        """Scheme of a partition among clients; None for a column and for the default.
+
+        Raises:
+            ConfigError: The scheme has no such number.
+        """
+        from client.data.schemes import scheme_of
+
+        return scheme_of(str(getattr(self, "partition", "")))
+
+    @property
     def dialect(self) -> "Dialect":
         """Columns and forms of the owner's tables.
 
@@ -385,6 +417,8 @@ class DataRequest(TableRequest):
         from common.errors import ConfigError
 
         given = {name: value for name, value in vars(self).items() if name != "data"}
+        if self.scheme:
+            del given["partition"]
         partition = str(given.get("partition", ""))
         dialect = Dialect.of(**{**given, "columns": self.columns or ()})
         options = [*dialect.options, *["--partition"][: bool(partition)]]

@@ -32,6 +32,7 @@ def invite(
     home: Annotated[Path, typer.Option(help="Use the certificates and the run of this folder.")] = o.LOCAL / "server",
     method: o.Method = "",
     task: o.Task = "",
+    model: o.Model = "",
     rounds: o.Rounds = None,
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,
@@ -67,7 +68,9 @@ def invite(
     from deploy.keys.invitation import make_invitation
 
     order = stored_order(home)
-    config = _config(o.RunRequest(method, task, rounds, None, epsilon, delta, sets), order[0] if order else None, home)
+    config = _config(
+        o.RunRequest(method, task, model, rounds, None, epsilon, delta, sets), order[0] if order else None, home
+    )
     config, catalogue = name_vocabulary(config, catalogue)
     address = _address(home, server, order[1] if order else DEFAULT_PORT)
     authority = read_file(home / "ca.pem").decode("ascii", "replace")

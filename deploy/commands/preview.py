@@ -38,6 +38,7 @@ def preview(
     ] = None,
     task: o.Task = "",
     method: o.Method = "",
+    model: o.Model = "",
     rounds: o.Rounds = None,
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,
@@ -67,7 +68,7 @@ def preview(
 
     torch.set_num_threads(1)
     limits = read_policy(policy, is_generated=is_demo(source.data))
-    request = o.RunRequest(method=method, task=task, rounds=rounds, epsilon=epsilon, delta=delta, sets=sets)
+    request = o.RunRequest(method, task, model, rounds, None, epsilon, delta, sets)
     config, vocabulary, contract, lines = _configure(request, invite, catalogue)
     text = with_test(config.task, source.data, test)
     data = read_all(config.task, text, vocabulary=vocabulary, dialect=source.dialect)
@@ -113,7 +114,7 @@ def _configure(
         config, catalogue = name_vocabulary(resolve(request, decided), catalogue)
         asked = terms_of(config, is_started=False)
         return config, read_catalogue(config.task, catalogue), asked, asked.lines()
-    given = {name: getattr(request, name) for name in ("task", "method", "rounds", "epsilon", "delta")}
+    given = {name: getattr(request, name) for name in ("task", "method", "model", "rounds", "epsilon", "delta")}
     if named := next(
         (name for name, value in (given | {"catalogue": catalogue}).items() if value not in ("", None)), ""
     ):

@@ -71,15 +71,17 @@ def _of_deploy(name: str) -> Iterator[str]:
 
 
 def methods(json: o.AsJson = False) -> None:
-    """List the installed methods and planners.
+    """List the installed methods, planners and networks of packages.
 
     Shows name, summary, package and capabilities of each. A method whose package is broken is listed with the error.
     """
     from common.methods.planners import PLANNERS, method_names
     from common.methods.registry import METHODS
+    from common.tasks.networks import NETWORKS
     from deploy.cli.output import print_entries
 
     origins = {name: (PLANNERS if name in PLANNERS else METHODS).origin(name) for name in method_names()}
+    origins |= {f"--model {name}": NETWORKS.origin(name) for name in NETWORKS}
     print_entries(origins, describe_method, json=json)
 
 
@@ -91,15 +93,20 @@ def describe_method(name: str) -> dict[str, Any]:
     """
     from common.methods.planners import PLANNERS
     from common.methods.registry import METHODS
+    from common.tasks.networks import NETWORKS
+    from common.tasks.registry import TASKS
 
+    if (model := name.removeprefix("--model ")) != name:
+        return {"summary": NETWORKS[model].summary, "capabilities": [f"network of task {NETWORKS[model].task}"]}
+    papers = [f"--task {task} --model paper" for task in TASKS if TASKS[task].paper.get("method") == name]
     if name in PLANNERS:
         planner = PLANNERS[name]
-        return {"summary": planner.summary, "capabilities": list(_of_planner(planner.options()))}
+        return {"summary": planner.summary, "capabilities": [*_of_planner(planner.options()), *papers]}
     spec = METHODS[name]
     return {
         "summary": spec.summary,
         "paper": spec.paper,
-        "capabilities": list(_of_method(spec.options().capabilities())),
+        "capabilities": [*_of_method(spec.options().capabilities()), *papers],
     }
 
 

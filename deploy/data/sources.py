@@ -12,6 +12,7 @@ from typing import Any
 
 from client.data.dataset import AnyDataset, is_demo, resolve_source
 from client.data.read import demo_partition, find_own_tables, partition_read, read_all
+from client.data.schemes import Scheme
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig
@@ -55,6 +56,7 @@ def partition_source(
     dialect: Dialect = DEFAULT_DIALECT,
     *,
     fewest: int = DEFAULT_CLIENTS,
+    scheme: Scheme | None = None,
 ) -> Sequence[AnyDataset]:
     """Return each client's partition of a source; see `partition_read`.
 
@@ -65,6 +67,7 @@ def partition_source(
         clients: Number of clients; 0 for one a unit, None for the default number of processes.
         dialect: Columns and forms of the owner's tables.
         fewest: Number of processes if the data suggest none.
+        scheme: Scheme of the partition; None for the default one.
 
     Raises:
         DataError: The data cannot be read, or have fewer units than clients.
@@ -72,7 +75,7 @@ def partition_source(
     whole = read_all(task, data, vocabulary=vocabulary, dialect=dialect)
     if clients is None:
         clients = _default_clients(task, whole, len(find_own_tables(task, data)), fewest)
-    return partition_read(task, data, whole, clients, dialect)
+    return partition_read(task, data, whole, clients, dialect, scheme)
 
 
 def _default_clients(task: str, whole: AnyDataset, tables: int, fewest: int) -> int:

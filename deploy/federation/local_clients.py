@@ -7,7 +7,7 @@ from pathlib import Path
 
 from client.data.dataset import AnyDataset, is_demo
 from client.data.read import read_all, with_test
-from client.data.tables.schema import Dialect
+from client.data.schemes import Scheme
 from client.device import describe_device
 from client.owner.policy import read_policy
 from client.tasks.registry import build_learner
@@ -43,6 +43,7 @@ from deploy.federation.request import (
     run_partition,
     run_vocabulary,
     stop_of_up,
+    stored_scheme,
     with_catalogue,
     without_effect,
 )
@@ -186,13 +187,18 @@ def prepare_clients(
         with_catalogue(config, catalogue)
     else:
         data, clients = repeat_partition(request.config, "up", data, clients)
-        partitions = _partition(config, request, dialect, data, clients, catalogue)
+        if source.scheme and is_demo(data):
+            raise ConfigError(
+                f"--partition {source.scheme} deals data that were read, and demo clients of `fedloom up` generate their own;"
+                " use fedloom simulate, or --data"
+            )
+        partitions = _partition(config, request, source, data, clients, catalogue)
         decided = {**decided, "federation.min-clients": len(partitions)}
         resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=True)
         config = resolved.model_copy(update={"run_id": config.run_id, "catalogue": config.catalogue})
         require_one_budget(config, limits, data, len(partitions), root)
         specs = write_clients(config.task, data, partitions, home, root, dialect)
-        config = _record(config, request, "up", data, partitions, len(partitions), home)
+        config = _record(config, request, "up", data, partitions, len(partitions), home, source.scheme)
         remember_source(home, replace(source, data=data))
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
@@ -216,14 +222,15 @@ def prepare_simulation(
         given = read_catalogue(config.task, catalogue)
         vocabulary = run_vocabulary(folder, config.task, given) if given or config.catalogue != FEDERATED else None
         data, clients = run_partition(folder, data, clients)
-        partitions = partition_source(config.task, data, vocabulary, clients or 0, dialect)
+        scheme = stored_scheme(folder, source.scheme)
+        partitions = partition_source(config.task, data, vocabulary, clients or 0, dialect, scheme=scheme)
     else:
         data, clients = repeat_partition(request.config, "simulate", data, clients)
-        partitions = _partition(config, request, dialect, data, clients or 0, catalogue)
+        partitions = _partition(config, request, source, data, clients or 0, catalogue)
         resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=has_noise)
         config = resolved.model_copy(update={"run_id": config.run_id, "catalogue": config.catalogue})
         home = (LOCAL / "simulate" / config.run_id).resolve()
-        config = _record(config, request, "simulate", data, partitions, clients or 0, home)
+        config = _record(config, request, "simulate", data, partitions, clients or 0, home, source.scheme)
         remember_source(home, replace(source, data=data))
     console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)
     return config, partitions
@@ -236,17 +243,18 @@ def _of_few(config: RunConfig, request: RunRequest, clients: int) -> dict[str, S
 
 
 def _partition(
-    config: RunConfig, request: RunRequest, dialect: Dialect, data: str, clients: int | None, catalogue: Path | None
+    config: RunConfig, request: RunRequest, source: DataRequest, data: str, clients: int | None, catalogue: Path | None
 ) -> Sequence[AnyDataset]:
     """Return each client's partition of a new run's data, read under the vocabulary that the options name."""
     if config.catalogue == FEDERATED and is_demo(data):
         raise ConfigError("--catalogue federated does not apply to demo data, whose names are public; set --data")
     named = Path(config.catalogue) if request.config and config.catalogue not in ("demo", FEDERATED) else None
     fewest = max(DEFAULT_CLIENTS, config.secure_sums.fewest if config.privacy.trust == "helpers" else 0)
-    vocabulary = read_catalogue(config.task, catalogue or named)
+    vocabulary, dialect = read_catalogue(config.task, catalogue or named), source.dialect
     if config.start_from:
         vocabulary = extended_vocabulary(config, vocabulary or read_all(config.task, data, dialect=dialect).vocabulary)
-    return partition_source(config.task, data, vocabulary, clients, dialect, fewest=fewest)
+    scheme = source.scheme
+    return partition_source(config.task, data, vocabulary, clients, dialect, fewest=fewest, scheme=scheme)
 
 
 def _record(
@@ -257,6 +265,7 @@ def _record(
     partitions: Sequence[AnyDataset],
     clients: int,
     home: Path,
+    scheme: Scheme | None,
 ) -> RunConfig:
     """Store the origin of a new run and, below `home`, its vocabulary; print notes and warnings.
 
@@ -282,5 +291,6 @@ def _record(
         vocabulary = home / "catalogue.json"
         write_file(vocabulary, partitions[0].vocabulary.to_json().encode(), overwrite=True)
         config = config.model_copy(update={"catalogue": str(vocabulary)})
-    remember(runs_folder() / config.run_id, command, data, clients, unit_names(config.task, partitions))
+    markets, name = unit_names(config.task, partitions), str(scheme or "")
+    remember(runs_folder() / config.run_id, command, data, clients, markets, name)
     return config

@@ -3,10 +3,12 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 from client.data.dataset import is_demo
+from client.data.schemes import Scheme, scheme_of
 from common.config.keys import current_key, overlay, update_keys
 from common.config.parse import flatten, option_keys, parse, read_overrides
 from common.config.run import RunConfig
@@ -14,6 +16,8 @@ from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS
 from common.options import Scalar, leaves
+from common.tasks.networks import NETWORKS
+from common.tasks.options import VARIANTS
 from common.tasks.registry import FIRST_TASK, TASKS, read_vocabulary
 from common.tasks.vocabulary import FEDERATED, Vocabulary
 from common.text import count, hint
@@ -260,6 +264,19 @@ def run_partition(folder: RunDirectory, data: str, clients: int | None) -> tuple
     return origin.data or data, origin.clients
 
 
+def stored_scheme(folder: RunDirectory, named: Scheme | None) -> Scheme | None:
+    """Return the scheme by which the data of a resumed simulation are partitioned.
+
+    Raises:
+        ConfigError: The command names another one.
+    """
+    origin = origin_of(folder.path)
+    scheme = origin.scheme if origin else ""
+    if named and str(named) != scheme:
+        raise refusal(folder.path.name, f"--partition {named}", f"its own partition {scheme}".rstrip())
+    return scheme_of(scheme)
+
+
 def option(key: str) -> str:
     """Return the option of the command line that sets a key."""
     return OPTIONS.get(key, f"--{key}")
@@ -339,12 +356,14 @@ def resolve(
     named = str(sets.get("method", request.method))
     path = request.config or (find_parent(request.start_from).path / "config.toml" if request.start_from else None)
     file = _suited(read_config_file(path), named) if path else {}
+    request, of_model = _with_model(request, {**file, **sets})
+    given |= {key: value for key, value in _keys(request).items() if value is not None and key not in decided}
     if request.start_from:
         file["catalogue"] = "demo"  # names of the parent are not those of a file
     method = request.method or str(file.get("method", ""))
     task = request.task or str(file.get("task", "")) or _task_of(method)
     chosen = overlay(_noise(method, file), file, _noise(request.method, given), given, sets)
-    defaults = _defaults(task, chosen, helpers)
+    defaults = of_model or _defaults(task, chosen, helpers)
     config = parse(overlay({"task": task, **(fallback or {})}, defaults, chosen))
     _require_noise(config, given, sets)
     config = config.model_copy(update={"run_id": request.run_id or make_run_id(config.method, config.task)})
@@ -387,6 +406,26 @@ def extended_vocabulary(config: RunConfig, given: Vocabulary) -> Vocabulary:
     return ParentRun.find(find_parent(config.start_from), config).extend(given)
 
 
+def _with_model(request: RunRequest, others: Mapping[str, Scalar]) -> tuple[RunRequest, dict[str, Scalar]]:
+    """Return the request with task and method of its model, and the paper's options.
+
+    `others` may name task and method. Beside another method, the paper's are those of its network alone.
+    """
+    if request.model in ("", VARIANTS[0]):
+        return request, {}
+    method = request.method or str(others.get("method", ""))
+    of_package = NETWORKS[request.model].task if request.model in NETWORKS else ""
+    task = request.task or str(others.get("task", "")) or of_package or _task_of(method)
+    if task not in TASKS:
+        return request, {}
+    spec, is_paper = TASKS[task], request.model == PAPER[1]
+    options = dict(spec.paper) if is_paper else {}
+    default = str((options or spec.trained).get("method", ""))
+    if method and method != default:
+        options = {key: value for key, value in options.items() if key.startswith("tasks.")}
+    return replace(request, task=task, method=request.method or ("" if method else default)), options
+
+
 def _suited(options: Mapping[str, Scalar], method: str) -> dict[str, Scalar]:
     """Return options of a source; those of its own method are left out if the command names another one."""
     if not method or options.get("method", method) == method:
@@ -406,6 +445,7 @@ def _keys(request: RunRequest) -> dict[str, Scalar | None]:
     return {
         "method": request.method or None,
         "task": request.task or None,
+        "model": request.model or None,
         "rounds": request.rounds,
         "seed": request.seed,
         "start-from": request.start_from or None,
@@ -437,7 +477,8 @@ def stop_of_up(request: RunRequest) -> int | None:
     ):
         return None
     config = resolve(request, {}, helpers=True)
-    return STOP_ROUNDS if config.rounds > 1 and not config.capabilities.closed_form else None
+    is_long = config.rounds > 1 and not config.capabilities.closed_form
+    return STOP_ROUNDS if is_long and config.privacy.unit == "none" else None
 
 
 def without_effect(request: RunRequest, config: RunConfig) -> list[str]:

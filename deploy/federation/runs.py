@@ -89,6 +89,7 @@ class Origin:
         command: Command of the command line.
         data: Name of generated data; empty for read data, whose path is private, and for data of joining clients.
         clients: Value of `--clients`; 0 in a simulation is one client per unit.
+        scheme: Scheme of the partition, such as `dirichlet:0.3`; empty for the default one.
         markets: Client -> markets of its shard, as its display name; empty in other tasks, whose units are private.
     """
 
@@ -96,11 +97,14 @@ class Origin:
     data: str
     clients: int
     markets: Mapping[str, str] = field(default_factory=dict)
+    scheme: str = ""
 
 
-def remember(run: Path, command: Command, data: str, clients: int, markets: Mapping[str, str] | None = None) -> None:
+def remember(
+    run: Path, command: Command, data: str, clients: int, markets: Mapping[str, str] | None = None, scheme: str = ""
+) -> None:
     """Write the origin of a run to its folder runs/<id>, which may not exist yet."""
-    origin = Origin(command, data if is_demo(data) else "", clients, markets or {})
+    origin = Origin(command, data if is_demo(data) else "", clients, markets or {}, scheme)
     write_file(run / FILE, origin_to_json(origin), overwrite=True)
 
 

@@ -65,6 +65,7 @@ def command(history: RunRecord) -> str:
         words += [f"--{key}", str(config[key])] if key in config else []
     words += _source(history, origin)
     words += ["--clients", str(origin.clients)] if origin.clients else []
+    words += ["--partition", origin.scheme] if origin.scheme else []
     noisy = config.get("privacy.unit") == "client" and "privacy.epsilon" in config
     words += ["--epsilon", f"{config['privacy.epsilon']:g}"] if noisy else []
     words += _patience(config, origin)

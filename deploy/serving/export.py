@@ -12,6 +12,8 @@ from client.data.dataset import AnyDataset
 from client.tasks.registry import CLIENT_TASKS
 from common.arrays import sha256
 from common.errors import ConfigError, DataError
+from common.tasks.networks import label
+from common.tasks.options import VARIANTS
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import count
@@ -49,6 +51,9 @@ def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, un
     """
     if task.serving is None:
         raise ConfigError(f"run '{run.name}' is of task {task.name}, which declares no export; export another run")
+    if run.config.model not in VARIANTS:
+        answers = f"fedloom recommend --run {run.name}"
+        raise ConfigError(f"{label(run.config.model)} reads graphs, which ONNX export does not cover; use {answers}")
     if onnx.exists():
         raise ConfigError(f"{onnx} exists; remove it or choose another path")
     serving, option = task.serving.load(), task.serving.unit.name

@@ -3,13 +3,12 @@
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import get_args
 
 from common.arrays import Arrays, check_like
 from common.contribution import MAX_PLAUSIBLE, BlockReply
 from common.errors import WireError
 from common.metrics import MetricSpec
-from common.tasks.options import ModelVariant
+from common.tasks.options import VARIANTS
 from common.tasks.spec import ALONE_PREFIX, AnyTask
 from common.text import printable
 from common.wire.encodings import unpack_reply
@@ -49,7 +48,7 @@ def limit_reply(upload: Arrays, *, has_gradient: bool) -> int:
 
 def lowest_loss(task: AnyTask) -> float:
     """Return the lowest possible training loss: that of the metric if the task's loss is an error."""
-    is_error = all(task.loss_is_error(model) for model in get_args(ModelVariant))
+    is_error = all(task.loss_is_error(model) for model in VARIANTS)
     spec = _find(LOSS, task) if is_error else None
     return -MAX_PLAUSIBLE if spec is None else max(spec.low, -MAX_PLAUSIBLE)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.system.desk import NETWORK, ROOT, Desk
 
-EXAMPLES = ("weather-task", "trimmed-mean-method")
+EXAMPLES = ("weather-task", "trimmed-mean-method", "sage-network")
 
 pytestmark = pytest.mark.system
 
@@ -35,6 +35,7 @@ def test_examples_are_listed_with_their_package(packaged: Desk) -> None:
     for kind, name, package in (
         ("tasks", "weather", "fedloom-weather"),
         ("methods", "trimmedmean", "fedloom-trimmed-mean"),
+        ("methods", "--model sage", "fedloom-sage"),
     ):
         listing = packaged.start(kind)
         assert listing.end() == 0, listing.error()

@@ -30,6 +30,7 @@ from common.tasks.markets.pairs import (
 )
 from common.tasks.markets.task import TASK
 from common.tasks.markets.vocabulary import MarketCatalogue
+from common.tasks.options import VARIANTS
 from common.text import hint
 
 SUMS = (KEYS, VALUES, DEGREES)
@@ -154,7 +155,7 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
         weights = trained[blend.WEIGHTS] + (trained["scorer.weight"][0] if "scorer.weight" in trained else 0)
         blended: Floats32 = solved.weighted_scores(np.array([query]), weights)[0]
         return blended
-    if config.model == "paper":
+    if config.model != "default":
         return _network_scores(config, goods, trained, graph, query)
     weight = trained["scorer.weight"][0]
     if len(weight) != len(FEATURES):
@@ -170,7 +171,8 @@ def _network_scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, 
     from common.models import build_model, tensors
 
     x = torch.from_numpy(smooth_features(config, goods, graph))
-    shown, every = network_inputs(x, [graph], config.options_of(TASK)), torch.arange(len(x))
+    has_edges, every = config.model not in VARIANTS, torch.arange(len(x))
+    shown = network_inputs(x, [graph], config.options_of(TASK), has_edges=has_edges)
     with torch.no_grad():
         z = embed(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
     alike: Floats32 = similarity(z, np.array([query]), trained)[0]
@@ -178,10 +180,14 @@ def _network_scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, 
 
 
 def smooth_features(config: RunConfig, goods: MarketCatalogue, graph: Graph) -> Floats32:
-    """Return the propagated features of a graph's items, the input of the paper's networks, n × width."""
+    """Return the propagated features of a graph's items, the input of the paper's networks, n × width.
+
+    Networks of packages get the features themselves.
+    """
     options = config.options_of(TASK)
     weights = graph.weights if options.adjacency == "counts" else graph.weights.sign()
-    return propagated(weights, item_features(goods, graph.items, options), options.smoothing)
+    hops = options.smoothing if config.model in VARIANTS else 0
+    return propagated(weights, item_features(goods, graph.items, options), hops)
 
 
 def market_baseline(config: RunConfig, goods: MarketCatalogue, statics: Arrays, graph: Graph) -> MarketBaseline:

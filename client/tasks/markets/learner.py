@@ -221,16 +221,21 @@ class MarketsLearner(HasModule):
         self.options = run.options
         super().__init__(TASK, run)
         self.markets = [prepare(market, run.vocabulary, self.options, run.seed) for market in dataset.units]
-        self._paper = run.model == "paper"
+        self._paper = run.model != "default"
         graphs = [market.graph for market in self.markets]
         self._source = TripleSource.of(graphs, [m.vectors for m in self.markets], self.options) if self._paper else None
-        self._inputs = network_inputs(self.triple_source.propagated, graphs, self.options) if self._paper else {}
+        self._inputs = self._network_inputs(graphs) if self._paper else {}
         self.examples = sum(len(graph.edges) for graph in graphs)
         self.size = len(self.triple_source.features) if self._paper else min(self.examples, self.options.fit_most)
         self._queries: Tensors = {}
         self._catalogue, self._noised = run.vocabulary, run.privacy.unit != "none"
         self._baselines: dict[tuple[str, int], list[list[Rows]]] = {}
         self._blended: dict[tuple[int, int, bool], MarketBaseline] = {}
+
+    def _network_inputs(self, graphs: Sequence[Graph]) -> Tensors:
+        source = self.triple_source
+        x = source.features if self.unstacked else source.propagated
+        return network_inputs(x, graphs, self.options, has_edges=self.unstacked)
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return the network's inputs of all items, or the scorer's E queries with 1 + R candidates each."""

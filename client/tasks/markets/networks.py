@@ -18,21 +18,26 @@ from common.tasks.markets.options import MarketsOptions
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-ITEMS, DEGREES = "items", "degrees"
-INPUTS = ("propagated", ITEMS, DEGREES)
+ITEMS, DEGREES, EDGES, EDGE_WEIGHTS = "items", "degrees", "edge_index", "edge_weight"
+INPUTS = ("propagated", ITEMS, DEGREES, EDGES, EDGE_WEIGHTS)
 """Names of a network's inputs, in the order of its arguments."""
 
 
-def network_inputs(propagated: Tensor, graphs: Sequence[Graph], options: MarketsOptions) -> Tensors:
+def network_inputs(
+    propagated: Tensor, graphs: Sequence[Graph], options: MarketsOptions, *, has_edges: bool = False
+) -> Tensors:
     """Return the inputs of all items of some graphs, n rows each.
 
     Without items they have one row of zeros, as stacked clients need.
 
     Args:
-        propagated: Propagated features S^m X, n × width.
+        propagated: Propagated features S^m X, n × width; the features themselves for networks of packages.
         graphs: Graphs of the items, in this order.
         options: Options of the task.
+        has_edges: True for networks of packages, which propagate features themselves.
     """
+    if has_edges:
+        return _with_edges(propagated, graphs, options)
     inputs = {INPUTS[0]: propagated}
     if options.network == "spe":
         degrees = [np.diff(graph.weights.indptr).astype(np.float32) for graph in graphs]
@@ -41,13 +46,22 @@ def network_inputs(propagated: Tensor, graphs: Sequence[Graph], options: Markets
     return inputs if len(propagated) else {n: t.new_zeros((1, *t.shape[1:])) for n, t in inputs.items()}
 
 
+def _with_edges(x: Tensor, graphs: Sequence[Graph], options: MarketsOptions) -> Tensors:
+    """Return features n × width, with the edges of all graphs, 2 × E, and their weights, E."""
+    weights = [graph.weights if options.adjacency == "counts" else graph.weights.sign() for graph in graphs]
+    whole = block_diag(weights, format="coo") if weights else csr_array((0, 0)).tocoo()
+    edges = torch.from_numpy(np.stack([whole.row, whole.col]).astype(np.int64))
+    x = x if len(x) else x.new_zeros((1, x.shape[1]))
+    return {INPUTS[0]: x, EDGES: edges, EDGE_WEIGHTS: torch.from_numpy(whole.data.astype(np.float32))}
+
+
 def embed(module: nn.Module, params: Tensors, inputs: Tensors, places: Tensor) -> Tensor:
     """Compute Z of the items at those places, … -> … × k.
 
     If there are at most as many items as places, each item is embedded once.
     """
     arguments = tuple(inputs[name] for name in INPUTS if name in inputs)
-    if len(arguments[0]) <= places.numel():
+    if EDGES in inputs or len(arguments[0]) <= places.numel():
         all_items: Tensor = torch.func.functional_call(module, params, arguments)
         return all_items[places]
     z: Tensor = torch.func.functional_call(module, params, tuple(rows[places] for rows in arguments))
@@ -74,7 +88,8 @@ def triple_loss(options: MarketsOptions, params: Tensors, z: Tensor) -> Tensor:
     anchor, neighbor, negative = z.unbind(-2)
     match options.network:
         case "sgc" | "spe":
-            return bpr(logits(params["theta"], anchor, neighbor), logits(params["theta"], anchor, negative))
+            theta = params["theta"] if "theta" in params else torch.tensor([1.0, 0.0])
+            return bpr(logits(theta, anchor, neighbor), logits(theta, anchor, negative))
         case "siamese":
             return contrastive(anchor, neighbor, negative, options.margin)
         case _:

@@ -26,6 +26,7 @@ TASK = ClientTask(
     learner=imported("client.tasks.ratings.learner:RatingsLearner"),
     published=is_published,
     takes_splits=True,
+    label=lambda rater: float(rater.ratings.mean()) if len(rater.ratings) else 0.0,
     generate=imported("client.tasks.ratings.data.generator:demo_raters"),
     summarize=imported("client.tasks.ratings.data.reader:summarize"),
 )

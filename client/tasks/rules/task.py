@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from client.data.dataset import Source
+from client.data.schemes import most_frequent
 from client.tasks.registry import ClientTask
 from client.tasks.rules.data.homes import SCHEMA, Homes, write_homes
 from common.registry import imported
@@ -36,5 +37,6 @@ TASK = ClientTask(
     learner=imported("client.tasks.rules.learner:RulesLearner"),
     generate=imported("client.tasks.rules.data.generator:demo_homes"),
     published=published,
+    label=lambda home: most_frequent(home.rules[:, 2]),
     summarize=imported("client.tasks.rules.data.reader:summarize"),
 )

@@ -132,7 +132,7 @@ def network_inputs(
     The closed form has these features, too.
     """
     graph = graph_arrays([clicks], config.options_of(TASK).max_length)
-    if config.model == "paper" and not slist.is_solved(statics):
+    if config.model != "default" and not slist.is_solved(statics):
         return graph
     scores = scores_of(statics)
     index, value = FeatureRows.of([history_features(clicks, VisitHistory.of(history), scores)]).pad()

@@ -30,7 +30,7 @@ from client.tasks.sessions.baseline import (
 )
 from client.tasks.sessions.data.visitors import GRAPH, Case, SplitVisitor, Visits, cases_of, graph_arrays, split_visitor
 from client.training.foresight import derive
-from client.training.stacks import Tensors, cross_entropies, stack
+from client.training.stacks import Tensors, at, cross_entropies, stack
 from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.sessions import slist
@@ -276,7 +276,11 @@ class SessionsLearner(HasModule):
         if not self._separates_records:
             return self._mean_loss(params, batch)
         real = (batch["weights"].sum(-1) > 0).to(batch["weights"].dtype)
-        return (torch.func.vmap(self._mean_loss, (None, 0))(params, batch) * real).sum() / real.sum().clamp(min=1)
+        if self.unstacked:
+            each = torch.stack([self._mean_loss(params, at(batch, k)) for k in range(len(real))])
+        else:
+            each = torch.func.vmap(self._mean_loss, (None, 0))(params, batch)
+        return (each * real).sum() / real.sum().clamp(min=1)
 
     def _mean_loss(self, params: Tensors, batch: Tensors) -> Tensor:
         target, weights = batch["target"], batch["weights"]

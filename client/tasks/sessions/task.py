@@ -1,6 +1,7 @@
 """Client task of the sessions task."""
 
 from client.data.dataset import Source
+from client.data.schemes import most_frequent
 from client.tasks.registry import ClientTask
 from client.tasks.sessions.data.visitors import SCHEMA, Visits, write_visitors
 from common.registry import imported
@@ -27,6 +28,7 @@ TASK = ClientTask(
     generate=imported("client.tasks.sessions.data.generator:demo_visitors"),
     published=imported("client.tasks.sessions.data.reader:is_published"),
     test_file=True,
+    label=lambda visitor: most_frequent(*visitor.sessions, *(case.prefix for case in visitor.test)),
     takes_splits=True,
     summarize=imported("client.tasks.sessions.data.reader:summarize"),
 )

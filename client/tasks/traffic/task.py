@@ -26,7 +26,10 @@ TASK = ClientTask(
     learner=imported("client.tasks.traffic.learner:TrafficLearner"),
     published=is_published,
     generate=imported("client.tasks.traffic.data.generator:demo_series"),
-    variants={"breaking": imported("client.tasks.traffic.data.generator:breaking_series")},
+    variants={
+        "breaking": imported("client.tasks.traffic.data.generator:breaking_series"),
+        "streets": imported("client.tasks.traffic.data.generator:street_series"),
+    },
     suffixes=SUFFIXES,
     summarize=imported("client.tasks.traffic.data.reader:summarize"),
 )

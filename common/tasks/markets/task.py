@@ -9,6 +9,7 @@ from common.tasks.closed_form import ClosedForm
 from common.tasks.markets import blend
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue
+from common.tasks.options import VARIANTS
 from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
 
 if TYPE_CHECKING:
@@ -21,6 +22,11 @@ TOPS = (10, 20)
 
 def build_model(run: TaskRun[MarketsOptions, MarketCatalogue]) -> "nn.Module":
     """Return the paper's network of the options, or the default pair scorer."""
+    if run.model not in VARIANTS:
+        from common.tasks.package_networks import MarketsNetwork
+
+        sizes = run.options.width, run.options.embedding
+        return MarketsNetwork(run.model, *sizes, noised=run.privacy.unit != "none")
     from common.tasks.markets.model import PairScorer, build_market_model
 
     if run.model == "default":
@@ -71,6 +77,15 @@ TASK = TaskSpec(
         "training.lr": 0.05,
         "training.local-steps": 10,
     },
+    paper={
+        "method": "pfgnn",
+        "rounds": 10,
+        "training.optimizer": "adam",
+        "training.lr": 0.32,
+        "algorithm.pfgnn.beta": 1.0,
+        "tasks.markets.adjacency": "counts",
+    },
     simple={"ndcg20": "walk_ndcg20", "mrr20": "walk_mrr20"},
+    takes_networks=True,
     comparison=Comparison("markets", "random walk"),
 )

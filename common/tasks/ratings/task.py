@@ -112,6 +112,17 @@ TASK = TaskSpec(
     defaults={"method": "ridge"},  # docs/results/ratings.md
     # One report per client holds all training data of the default model, and it gets the whole budget.
     network={"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
+    paper={
+        "method": "bgtplanner",
+        "rounds": 20,
+        "planner.inner": "fedadam",
+        "training.lr": 0.5,
+        "training.local-steps": 1,
+        "algorithm.fedadam.server-lr": 0.05,
+        "privacy.normalise": True,
+        "privacy.accept-noise": True,
+        "tasks.ratings.embedding-std": 0.3,
+    },
     loss_is_error=lambda model: model == "paper",
     weighs_noise=lambda model: model == "default",  # slope and slope-noise
     simple={"rmse": "rmse_local_mean", "f1": "f1_all_liked"},

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, error, share
 from common.tasks.closed_form import ClosedForm
+from common.tasks.options import VARIANTS
 from common.tasks.rules import ease
 from common.tasks.rules.metrics import SHOWN_TOPS, TOPS
 from common.tasks.rules.options import RulesOptions
@@ -21,9 +22,13 @@ MOST_RELATIONS = 1000.0
 
 def build_model(run: TaskRun[RulesOptions, RuleCatalogue]) -> "nn.Module":
     """Return the rule recommender."""
+    sizes = len(run.vocabulary.entities), len(run.vocabulary.relations)
+    if run.model not in VARIANTS:
+        from common.tasks.package_networks import RulesNetwork
+
+        return RulesNetwork(run.model, *sizes, noised=run.privacy.unit != "none")
     from common.tasks.rules.model import RuleRecommender
 
-    sizes = len(run.vocabulary.entities), len(run.vocabulary.relations)
     return RuleRecommender(*sizes, run.options, paper=run.model == "paper", on_top=run.on_top)
 
 
@@ -125,8 +130,10 @@ TASK = TaskSpec(
     ),
     defaults={"method": "ridge"},  # docs/results/rules.md
     network={"method": "fedrule"},
+    paper={"method": "fedrule", "rounds": 100, "training.lr": 0.003, "tasks.rules.negatives": 1},
     planner_validation_share=0.3,  # a home has few rules
     simple={"hr20": "hr20_frequency", "hr20_shown": "hr20_shown_frequency"},
+    takes_networks=True,
     comparison=Comparison(
         "homes",
         "relation frequency",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from common.arrays import Ints
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, share
 from common.tasks.closed_form import ClosedForm
+from common.tasks.options import VARIANTS
 from common.tasks.sessions import slist
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Items, demo_items
@@ -58,6 +59,10 @@ def _mean_within(places: Floats, top: int, values: Floats) -> float:
 
 def build_model(run: TaskRun[SessionsOptions, Items]) -> "nn.Module":
     """Return the session network; by default blended with features of the visitor's history."""
+    if run.model not in VARIANTS:
+        from common.tasks.package_networks import SessionsNetwork
+
+        return SessionsNetwork(run.model, len(run.vocabulary.items), noised=run.privacy.unit != "none")
     from common.tasks.sessions.model import LocalBlend, build_session_model
 
     network = build_session_model(len(run.vocabulary.items), run.options)
@@ -111,6 +116,14 @@ TASK = TaskSpec(
     ),
     defaults={"method": "ridge"},  # docs/results/sessions.md
     network={"method": "fedga"},
+    paper={
+        "method": "fedga",
+        "rounds": 100,
+        "training.weighting": "examples",
+        "algorithm.fedga.server-lr": 0.02,
+        "tasks.sessions.loss": "full",
+    },
     simple={"hr20": "hr20_history"},
+    takes_networks=True,
     comparison=Comparison("visitors", "own history", {"recency": {"hr20": "hr20_recency"}}),
 )

@@ -138,6 +138,15 @@ TASK = TaskSpec(
         lasting=shared_ridge.LASTING,
     ),
     defaults={"method": "ridge"},  # docs/explanation/methods/ridge.md
+    paper={
+        "method": "fedstl",
+        "rounds": 40,
+        "training.optimizer": "adam",
+        "training.lr": 0.01,
+        "training.local-steps": 12,
+        "algorithm.fedstl.cluster-steps": 4,
+        "tasks.traffic.property": "paper",
+    },
     network={"method": "fedstl"},
     simple={"mse": "ridge_mse"},
     comparison=Comparison("sensors", "own ridge regression", {"weekly profile": {"mse": "profile_mse"}}),

@@ -13,9 +13,18 @@ from scipy.stats import beta
 from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 
-from client.privacy.dp_sgd import JOINS, DpSgdNoise, private_gradient, sample_private_inputs
+from client.privacy.dp_sgd import (
+    JOINS,
+    DpSgdNoise,
+    opacus_gradient,
+    private_gradient,
+    sample_exact_inputs,
+    sample_private_inputs,
+)
 from client.training.stacks import Tensors
+from client.training.steps import one_gradient
 from common.models import parameters, tensors
+from common.privacy.grid import steps_of
 from common.wire.messages import TrainRequest
 from tests.support.accountants import epsilon_rdp
 from tests.support.build import learner_of
@@ -167,3 +176,41 @@ def test_an_audit_does_not_refute_the_claim_and_refutes_a_step_without_its_noise
     claimed = epsilon_rdp(2.0, 1.0, 1, 1e-5)
     assert not refuted(2.0, claimed)
     assert refuted(0.05, claimed)
+
+
+def exact(x: Tensor, multiplier: float, steps: int = 1, sample: float = 1.0) -> Tensors:
+    rng = np.random.default_rng(0)
+    return sample_exact_inputs({}, len(x), len(x), steps, DpSgdNoise(0.7, multiplier, sample, lambda: rng))
+
+
+OPACUS = opacus_gradient(one_gradient(lambda params, batch, inputs: squares(params, batch, inputs)), {"scale"})
+
+
+@pytest.mark.parametrize("joined", [0, 1, 150])
+def test_a_networks_gradient_by_opacus_is_that_of_our_own_steps(joined: int) -> None:
+    x = torch.randn(150, 3, generator=torch.Generator().manual_seed(1))
+    params, batch, plain = asked(x, clip=0.7, multiplier=1e-12)
+    params["w"] += 0.1
+    joins = torch.arange(150) < joined
+    ours, loss = GRADIENT(params, batch, {**step(plain, 0), JOINS: joins})
+    theirs, value = OPACUS(params, batch, {**step(exact(x, 1e-12), 0), JOINS: joins})
+    torch.testing.assert_close(theirs["w"], ours["w"], rtol=2e-5, atol=1e-7)
+    assert joined < 150 or float(value) == pytest.approx(float(loss))
+
+
+def test_a_record_that_is_not_finite_counts_as_zero_for_opacus_too() -> None:
+    x = torch.tensor([[1.0, 2.0], [math.nan, 0.0]])
+    params, batch, _ = asked(x)
+    alone, _ = OPACUS(params, batch, {**step(exact(x, 1e-12), 0), JOINS: torch.tensor([True, False])})
+    both, _ = OPACUS(params, batch, step(exact(x, 1e-12), 0))
+    torch.testing.assert_close(both["w"], alone["w"])
+
+
+def test_exact_noise_is_on_a_grid_with_at_least_the_standard_deviation_zc() -> None:
+    x = torch.zeros(10, 50)
+    params, batch, noise = asked(x)[0], asked(x)[1], exact(x, 3.0, steps=200, sample=0.4)
+    gradients = torch.stack([OPACUS(params, batch, step(noise, t))[0]["w"] for t in range(200)])
+    assert float(gradients.std()) == pytest.approx(3.0 * 0.7 / (0.4 * 10), rel=0.03)
+    steps = gradients.double() * (0.4 * 10) / (0.7 / steps_of(3.0, 50))
+    torch.testing.assert_close(steps, steps.round(), rtol=1e-6, atol=0.0)
+    assert len(noise["dp.key"].unique(dim=0)) == 200

@@ -109,6 +109,35 @@ def _incidents(rng: np.random.Generator) -> Floats:
     return share
 
 
+GREEN_HOURS = 2
+"""Hours of a street's cycle, in one of which its light lets most vehicles through."""
+
+GREEN_SHARE = 0.85
+"""Share of a cycle's vehicles in that hour."""
+
+GREEN_STREAM = 8
+"""Stream of random numbers of the lights, apart from those of the sites."""
+
+
+def street_series(start: int, stop: int, seed: int) -> tuple[Series, ...]:
+    """Generate streets number start … stop−1, on which vehicles pass in platoons.
+
+    The hour of a platoon is random, so every cycle has a peak, and the mean of a forecast has none: accurate forecasts
+    violate the property that readings reach a level in each cycle (Fig 3 of the paper, on simulated streets). Street k depends
+    on (seed, k) only.
+    """
+    sites = enumerate(demo_series(start, stop, seed), start)
+    return tuple(_with_lights(site, np.random.default_rng([seed, k, GREEN_STREAM])) for k, site in sites)
+
+
+def _with_lights(site: Series, rng: np.random.Generator) -> Series:
+    cycles = site.values.reshape(-1, GREEN_HOURS).sum(axis=1)
+    green = rng.integers(GREEN_HOURS, size=len(cycles))
+    share = np.full((len(cycles), GREEN_HOURS), (1 - GREEN_SHARE) / (GREEN_HOURS - 1))
+    share[np.arange(len(cycles)), green] = GREEN_SHARE
+    return replace(site, values=np.rint(cycles[:, None] * share).reshape(-1, 1))
+
+
 SOUND, INTERRUPTED, FAULTY = range(3)
 """Fault of site k, by k modulo 3: none, most of the training part lost, wrong readings afterwards."""
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from client.tasks.traffic.data.generator import DAYS, HOURS, demo_series
+from client.tasks.traffic.data.generator import DAYS, HOURS, demo_series, street_series
 
 SITES = demo_series(0, 24, seed=0)
 VOLUMES = np.stack([one.values[:, 0] for one in SITES])
@@ -60,3 +60,14 @@ def test_the_weather_is_shared() -> None:
     deviation = (days - np.median(days, axis=1, keepdims=True)).reshape(8, DAYS).clip(-0.3, 0.3)
     together = np.corrcoef(deviation)[np.triu_indices(8, 1)]
     assert together.mean() > 0.3
+
+
+def test_streets_have_a_platoon_in_each_cycle_at_a_random_hour() -> None:
+    sites, streets = demo_series(0, 2, 0), street_series(0, 2, 0)
+    for site, street in zip(sites, streets, strict=True):
+        usual, cycles = site.values.reshape(-1, 2), street.values.reshape(-1, 2)
+        np.testing.assert_allclose(cycles.sum(1), usual.sum(1), atol=1)
+        busy = usual.sum(1) > 100
+        assert (cycles.max(1) / usual.sum(1))[busy] == pytest.approx(0.85, abs=0.01)
+        assert cycles[busy].argmax(1).mean() == pytest.approx(0.5, abs=0.1)
+    assert (street_series(1, 2, 0)[0].values == streets[1].values).all()

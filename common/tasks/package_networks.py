@@ -1,0 +1,202 @@
+"""Networks of packages behind the inputs of a task's own: they get PyTorch Geometric's `Data`.
+
+A network trains one client at a time, in PyTorch's own autograd. Its buffers stay as they were built, since clients send
+parameters alone. BatchNorm takes the statistics of the nodes at hand, in training and in evaluation.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch_geometric.data import Data
+
+from common.errors import ConfigError
+from common.tasks.networks import NETWORKS, label
+
+REMEDY = "correct the package, or remove --model"
+
+
+class PackageNetwork(nn.Module):
+    """Network of a package; a task's adapter makes its `Data` from the inputs of the task's own networks.
+
+    Args:
+        name: Name of the network.
+        inputs: Number of inputs, for the network.
+        outputs: Number of outputs of each row, for the network.
+        noised: True if the run adds noise.
+
+    Raises:
+        ConfigError: The package fails, or its network cannot be trained in this run.
+    """
+
+    def __init__(self, name: str, inputs: int, outputs: int, *, noised: bool) -> None:
+        super().__init__()
+        self.label, self.outputs = label(name), outputs
+        try:
+            self.network = NETWORKS[name].build(inputs, outputs)
+        except Exception as error:
+            self._refuse(f"cannot be built ({type(error).__name__}: {error})", error)
+        for norm, module in self.network.named_modules():
+            if isinstance(module, _BatchNorm):
+                self._settle_(norm, module, noised)
+        self.network.eval()
+
+    def check_on(self, data: Data, rows: int) -> None:
+        """Check shape and gradients on an example.
+
+        Raises:
+            ConfigError: The output is of another shape, no parameter has a gradient, or a buffer changes.
+        """
+        before = {name: buffer.clone() for name, buffer in self.network.named_buffers()}
+        with self.step(torch.zeros((), dtype=torch.int64)):
+            output = self.compute(data, rows)
+        parameters = [p for p in self.network.parameters() if p.requires_grad]
+        found = output.requires_grad and torch.autograd.grad(output.sum(), parameters, allow_unused=True)
+        if not found or all(gradient is None for gradient in found):
+            self._refuse("gives no parameter a gradient; return what the parameters compute, without detach or no_grad")
+        for name, buffer in self.network.named_buffers():
+            if not torch.equal(buffer, before[name]):
+                self._refuse(f"changes the buffer '{name}' in training, and clients send parameters alone; remove it")
+
+    def compute(self, data: Data, rows: int) -> Tensor:
+        """Return the network's output, rows × outputs.
+
+        Raises:
+            ConfigError: It fails, or the output is of another shape.
+        """
+        try:
+            output: Any = self.network(data)
+        except Exception as error:  # its text may hold data: it is in the log alone
+            self._refuse(f"fails in forward ({type(error).__name__})", error)
+        shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        if shape != (rows, self.outputs) or not output.is_floating_point():
+            self._refuse(f"returns {shape} for {rows} rows; return float logits of shape ({rows}, {self.outputs})")
+        checked: Tensor = output
+        return checked
+
+    @contextmanager
+    def step(self, seed: Tensor) -> Iterator[None]:
+        """Let the network train inside the block, with random numbers of this seed."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(seed))
+            self.network.train()
+            try:
+                yield
+            finally:
+                self.network.eval()
+
+    def _settle_(self, name: str, norm: "_BatchNorm", noised: bool) -> None:
+        if noised:
+            self._refuse(f"has BatchNorm in '{name}', which mixes records and noise does not cover; use LayerNorm")
+        norm.track_running_stats = False
+        norm.running_mean = norm.running_var = norm.num_batches_tracked = None
+
+    def _refuse(self, fault: str, error: Exception | None = None) -> NoReturn:
+        raise ConfigError(f"{self.label} {fault}; {REMEDY}") from error
+
+
+class RulesNetwork(PackageNetwork):
+    """Network of task `rules`: logits of every relation for pairs of devices of homes.
+
+    Its data are homes as one graph. `x`: one-hot device types, nodes × F. `edge_index`: training rules from trigger to action,
+    with their number in `edge_weight`. `batch`: home of each node. `edge_label_index`: pairs of devices whose rules it scores.
+    """
+
+    def __init__(self, name: str, entities: int, relations: int, *, noised: bool) -> None:
+        super().__init__(name, entities, relations, noised=noised)
+        x, adj = torch.eye(entities)[torch.arange(3) % entities].unsqueeze(0), torch.zeros(1, 3, 3)
+        adj[0, 1, 0] = adj[0, 2, 1] = 1
+        data, _ = graph_of_homes(x, adj)
+        data.edge_label_index = torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]])
+        self.check_on(data, 4)
+
+    def forward(self, x: Tensor, adj: Tensor, keep: Tensor, triples: Tensor | None) -> Tensor:
+        """Compute logits of triples, or of every rule; see `RuleRecommender.forward`. `keep` is not used."""
+        data, node = graph_of_homes(x, adj)
+        if triples is not None:
+            ends = node.unsqueeze(-1).gather(1, triples[..., :2].reshape(len(x), -1, 1)).reshape(*triples.shape[:2], 2)
+            data.edge_label_index = ends.reshape(-1, 2).T.clamp(min=0)
+            logits = self.compute(data, data.edge_label_index.shape[1])
+            return logits.gather(1, triples[..., 2].reshape(-1, 1)).reshape(triples.shape[:2])
+        is_node = node >= 0
+        home, first, second = (is_node.unsqueeze(2) & is_node.unsqueeze(1)).nonzero().unbind(1)
+        data.edge_label_index = torch.stack([node[home, first], node[home, second]])
+        logits = self.compute(data, len(home))
+        every = logits.new_zeros(*adj.shape, self.outputs)
+        return every.index_put((home, first, second), logits)
+
+
+def graph_of_homes(x: Tensor, adj: Tensor) -> tuple[Data, Tensor]:
+    """Return padded homes as one graph, and the node of each place, H × N; −1 for padding.
+
+    Args:
+        x: One-hot device types, H × N × F; zeros for padding.
+        adj: Number of rules u → v as `adj[h, v, u]`, H × N × N.
+    """
+    is_node = x.any(-1)
+    node = torch.where(is_node, (is_node.flatten().cumsum(0) - 1).view_as(is_node), -1)
+    home, action, trigger = adj.nonzero().unbind(1)
+    edges = torch.stack([node[home, trigger], node[home, action]])
+    weights = adj[home, action, trigger]
+    return Data(x[is_node], edges, edge_weight=weights, batch=is_node.nonzero()[:, 0]), node
+
+
+class SessionsNetwork(PackageNetwork):
+    """Network of task `sessions`: logits of all items for each session.
+
+    Its data are sessions as one graph. `x`: item of each node, nodes × 1, from 0. `edge_index`: from click to next click;
+    `edge_weight`: 1 over the number of edges into the node. `batch`: session of each node. `click` and `click_batch`: node and
+    session of each click, in order; `last`: node of each session's last click.
+    """
+
+    def __init__(self, name: str, items: int, *, noised: bool) -> None:
+        super().__init__(name, items, items, noised=noised)
+        nodes = torch.tensor([0, 1, min(2, items), 1])  # sessions of two items and of one
+        clicks = torch.tensor([1, 2, 1, 3]), torch.tensor([1, 1, 1, 2])
+        edges = torch.tensor([[1, 2], [2, 1]])
+        self.check_on(graph_of_sessions(nodes, edges, torch.ones(2), *clicks, torch.tensor([1, 3])), 2)
+
+    def forward(
+        self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, clicks: Tensor, owner: Tensor, last: Tensor
+    ) -> Tensor:
+        """Compute logits of all items; see `SRGNN.forward`."""
+        return self.compute(graph_of_sessions(nodes, edges, w_in, clicks, owner, last), len(last))
+
+
+def graph_of_sessions(
+    nodes: Tensor, edges: Tensor, weights: Tensor, clicks: Tensor, owner: Tensor, last: Tensor
+) -> Data:
+    """Return sessions as one graph without the padding of `SRGNN.forward`."""
+    place = (nodes > 0).cumsum(0) - 1
+    is_click, is_edge = owner > 0, (nodes[edges] > 0).all(0)
+    clicked, session = place[clicks[is_click]], owner[is_click] - 1
+    batch = torch.zeros(int((nodes > 0).sum()), dtype=torch.int64).scatter(0, clicked, session)
+    return Data(
+        (nodes[nodes > 0] - 1).unsqueeze(1),
+        place[edges[:, is_edge]],
+        edge_weight=weights[is_edge],
+        batch=batch,
+        click=clicked,
+        click_batch=session,
+        last=place[last].clamp(min=0),
+    )
+
+
+class MarketsNetwork(PackageNetwork):
+    """Network of task `markets`: embeddings of items, whose inner products rank related items.
+
+    Its data are a market. `x`: item features, n × width. `edge_index`: related items, in both directions, with the number of
+    users in `edge_weight` if `adjacency=counts`, else 1.
+    """
+
+    def __init__(self, name: str, width: int, embedding: int, *, noised: bool) -> None:
+        super().__init__(name, width, embedding, noised=noised)
+        edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        self.check_on(Data(torch.eye(3, width), edges, edge_weight=torch.ones(4)), 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        """Embed all items, n × width -> n × k; edges 2 × E."""
+        return self.compute(Data(x, edge_index, edge_weight=edge_weight), len(x))

@@ -1,0 +1,238 @@
+"""Networks of packages: their data, what is refused, and training without stacks in three tasks."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import SGConv, global_add_pool
+from torch_geometric.utils import to_dense_adj
+
+from common.config.parse import flatten, parse
+from common.errors import ConfigError
+from common.options import Scalar
+from common.tasks.networks import NETWORKS, NetworkSpec
+from common.tasks.package_networks import RulesNetwork, SessionsNetwork, graph_of_sessions
+from deploy.cli.options import RunRequest
+from deploy.federation.request import resolve
+from fedloom import simulate
+from tests.support.configurations import refusal
+from tools.pages import ROOT
+
+Build = Callable[[int, int], nn.Module]
+
+
+class Pairs(nn.Module):
+    """Linear scores of pairs of devices."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.layer, self.drop = nn.Linear(2 * inputs, outputs), nn.Dropout(0.5)
+
+    def forward(self, data: Data) -> Tensor:
+        assert data.edge_label_index is not None
+        i, j = data.edge_label_index
+        scores: Tensor = self.layer(self.drop(torch.cat([data.x[i], data.x[j]], dim=-1)))
+        return scores
+
+
+class Sessions(nn.Module):
+    """Sum of the embeddings of a session's items."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.items = nn.Embedding(inputs, 8)
+
+    def forward(self, data: Data) -> Tensor:
+        pooled = global_add_pool(self.items(data.x[:, 0]), data.batch, len(data.last))
+        scores: Tensor = pooled @ self.items.weight.T
+        return scores
+
+
+class Market(nn.Module):
+    """SGC of PyTorch Geometric."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.layer = SGConv(inputs, outputs, K=2, bias=False)
+
+    def forward(self, data: Data) -> Tensor:
+        z: Tensor = self.layer(data.x, data.edge_index, data.edge_weight)
+        return z
+
+
+class Changed(Pairs):
+    """Pairs whose output or state a fault changes."""
+
+    def __init__(self, inputs: int, outputs: int, change: Callable[[Any, Tensor], Tensor]) -> None:
+        super().__init__(inputs, outputs)
+        self.register_buffer("seen", torch.zeros(()))
+        self.change = change
+
+    def forward(self, data: Data) -> Tensor:
+        return self.change(self, super().forward(data))
+
+
+def failing(*_: Any) -> Any:
+    raise RuntimeError("a value of the data")
+
+
+def count_up(network: Any, scores: Tensor) -> Tensor:
+    network.seen += 1
+    return scores
+
+
+FAULTS: dict[str, tuple[Build, str]] = {
+    "build": (failing, r"cannot be built \(RuntimeError: a value of the data\)"),
+    "forward": (lambda f, r: Changed(f, r, failing), r"fails in forward \(RuntimeError\);"),
+    "shape": (
+        lambda f, r: Changed(f, r, lambda network, scores: scores[:, 1:]),
+        r"returns \(4, 2\) for 4 rows; return float logits of shape \(4, 3\)",
+    ),
+    "no tensor": (lambda f, r: Changed(f, r, lambda network, scores: 1), "returns int for 4 rows"),
+    "no gradient": (
+        lambda f, r: Changed(f, r, lambda network, scores: scores.detach()),
+        "gives no parameter a gradient; return what the parameters compute",
+    ),
+    "buffer": (lambda f, r: Changed(f, r, count_up), "changes the buffer 'seen' in training"),
+    "noise": (
+        lambda f, r: nn.Sequential(Pairs(f, r), nn.BatchNorm1d(r)),
+        "has BatchNorm in '1', which mixes records and noise does not cover; use LayerNorm",
+    ),
+}
+
+
+Add = Callable[[str, str, Build], None]
+
+
+@pytest.fixture
+def add(monkeypatch: pytest.MonkeyPatch) -> Add:
+    """Return the function that adds a network for one test."""
+    monkeypatch.setattr(NETWORKS, "_added", set())
+    return lambda name, task, build: NETWORKS.add(NetworkSpec(name, task, "Toy", build))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_names_the_package_and_the_remedy(add: Add, fault: str) -> None:
+    build, message = FAULTS[fault]
+    add("faulty", "rules", build)
+    with pytest.raises(ConfigError, match=f"network 'faulty' of this process {message}") as raised:
+        RulesNetwork("faulty", 5, 3, noised=fault == "noise")
+    assert str(raised.value).endswith("; correct the package, or remove --model")
+
+
+def test_batch_norm_takes_the_statistics_at_hand_without_noise(add: Add) -> None:
+    add("norm", "rules", lambda f, r: nn.Sequential(Pairs(f, r), nn.BatchNorm1d(r)))
+    network = RulesNetwork("norm", 5, 3, noised=False)
+    assert [*network.buffers()] == []
+
+
+def test_triples_are_entries_of_all_rules_and_padding_has_none(add: Add) -> None:
+    add("pairs", "rules", Pairs)
+    network = RulesNetwork("pairs", 3, 4, noised=True)
+    x = torch.eye(3)[torch.tensor([[0, 1, 2], [2, 2, 0]])]
+    x[1, 2] = 0
+    adj = torch.zeros(2, 3, 3)
+    adj[0, 1, 0], adj[1, 0, 1] = 1, 2
+    every = network(x, adj, torch.ones(()), None)
+    triples = torch.tensor([[[0, 1, 3], [2, 0, 1]], [[1, 0, 2], [0, 0, 0]]])
+    found = network(x, adj, torch.ones(()), triples)
+    assert torch.equal(found, torch.stack([every[h][tuple(triples[h].T)] for h in range(2)]))
+    assert not every[1, 2].any()
+    assert not every[1, :, 2].any()
+
+
+def test_sessions_are_graphs_without_padding(add: Add) -> None:
+    nodes, edges = torch.tensor([0, 4, 9, 4, 0]), torch.tensor([[1, 2, 0], [2, 1, 0]])
+    clicks, owner = torch.tensor([1, 2, 1, 3, 0]), torch.tensor([1, 1, 1, 2, 0])
+    data = graph_of_sessions(nodes, edges, torch.tensor([0.5, 1.0, 0.0]), clicks, owner, torch.tensor([1, 3]))
+    assert data.x.tolist() == [[3], [8], [3]]
+    assert to_dense_adj(data.edge_index, edge_attr=data.edge_weight, max_num_nodes=3).tolist() == [
+        [[0, 0.5, 0], [1, 0, 0], [0, 0, 0]]
+    ]
+    assert (data.batch.tolist(), data.last.tolist()) == ([0, 0, 1], [0, 2])
+    assert (data.click.tolist(), data.click_batch.tolist()) == ([0, 1, 0, 2], [0, 0, 0, 1])
+    add("sum", "sessions", Sessions)
+    SessionsNetwork("sum", 9, noised=True)
+
+
+NARROW = {"tasks.markets.width": 16, "tasks.markets.embedding": 8}
+NOISE = {"privacy.unit": "record", "privacy.epsilon": 1e6}
+
+
+@pytest.mark.parametrize(
+    ("task", "build", "metric", "settings"),
+    [("rules", Pairs, "auc", {}), ("sessions", Sessions, "hr20", NOISE), ("markets", Market, "mrr20", NARROW)],
+)
+def test_a_network_trains_in_each_task(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    add: Add,
+    task: str,
+    build: Build,
+    metric: str,
+    settings: dict[str, Scalar],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    add("toy", task, build)
+    options = {"method": "fedavg", "rounds": 2, "alone": False, "settings": settings}
+    data = {"rules": "demo:0-20", "sessions": "demo:0-4", "markets": "demo:0-2"}[task]  # few homes have held-out rules
+    run = simulate(task, data=data, model="toy", **options)
+    assert run.result.model == "toy"
+    assert 0 <= run.metrics[metric] <= 1
+    if task == "rules":
+        again = simulate(task, data=data, model="toy", together=1, **options)
+        assert again.result.model_sha256 == run.result.model_sha256, "dropout has the run's seed"
+
+
+def test_a_network_is_for_its_task_and_for_methods_that_train_it(add: Add) -> None:
+    add("toy", "rules", Pairs)
+    assert (resolve(RunRequest(model="toy"), {}).task, resolve(RunRequest(model="toy"), {}).method) == (
+        "rules",
+        "fedrule",
+    )
+    assert "network 'toy' of this process does not apply to task 'sessions'; set task=rules" in refusal(
+        {"task": "sessions", "method": "fedavg", "model": "toy"}
+    )
+    assert "name a method that trains, such as fedavg" in refusal({"method": "ridge", "model": "toy"})
+    assert "unknown model 'toi'; did you mean 'toy'?" in refusal({"model": "toi"})
+    assert parse({"model": "toy", "privacy.unit": "record"}).privacy.unit == "record"
+
+
+PAPERS = {
+    "rules": ("fedrule", "tasks.rules.negatives=1"),
+    "sessions": ("fedga", "tasks.sessions.loss=full"),
+    "traffic": ("fedstl", "tasks.traffic.property=paper"),
+    "ratings": ("bgtplanner", "tasks.ratings.embedding-std=0.3"),
+    "markets": ("pfgnn", "tasks.markets.adjacency=counts"),
+}
+
+
+@pytest.mark.parametrize("task", PAPERS)
+def test_the_papers_model_is_one_option(task: str) -> None:
+    method, setting = PAPERS[task]
+    config = resolve(RunRequest(task=task, model="paper"), {}, helpers=True)
+    assert (config.method, config.model) == (method, "paper")
+    named = resolve(RunRequest(task=task, method=method, model="paper", rounds=7), {})
+    assert named.model_copy(update={"run_id": "", "rounds": config.rounds}) == config.model_copy(update={"run_id": ""})
+    other = resolve(RunRequest(task=task, method="fedavg", model="paper"), {})
+    assert (other.method, other.rounds) == ("fedavg", 30)
+    key, _, value = setting.partition("=")
+    assert str(flatten(config)[key]) == str(flatten(other)[key]) == value
+
+
+def test_the_example_is_short_and_names_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ROOT / "examples" / "sage-network"
+    files = [*folder.rglob("*.py")]
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) < 60
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(NETWORKS, "_added", set())
+    NETWORKS.add(import_module("sage_network").NETWORK)
+    network = RulesNetwork("sage", 5, 3, noised=True)
+    logits = network(torch.eye(5)[None, :4], torch.zeros(1, 4, 4), torch.ones(()), None)
+    assert logits.shape == (1, 4, 4, 3)
+    assert NETWORKS["sage"].task == "rules"
