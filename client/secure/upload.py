@@ -269,7 +269,7 @@ def _channel(run: EnrolledRun, store: Store, request: TrainRequest) -> str:
         RefusedError: The client is in another group of the round.
     """
     groups = run.config.secure_sums.groups
-    if groups == 1 or not request.terms:
+    if groups <= 1 or not request.terms:
         return TRAIN
     channel = SumTerms.from_json(request.terms).channel
     if channel not in {f"{TRAIN}/{g}" for g in range(groups)}:

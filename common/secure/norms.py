@@ -87,7 +87,7 @@ def mask_bounded(numbers: Ints, bound: int, seeds: Sequence[bytes]) -> tuple[Uns
     """
     completed = complete(numbers, bound)
     masked = completed.astype(MASKED) + total_mask(seeds, completed.size, NOISED_BITS)
-    proof = masked[numbers.size :].tobytes() + _prove(completed, seeds) + b"".join(map(_commit, seeds))
+    proof = masked[numbers.size :].tobytes() + _prove(completed, seeds) + b"".join(map(commit_seed, seeds))
     return masked[: numbers.size], proof
 
 
@@ -123,7 +123,7 @@ def read_commitment(text: str, seed: bytes) -> bytes:
     """
     content = read_base64(text, "a commitment")
     seeds = [content[k : k + SEED] for k in range(SEED, len(content), SEED)]
-    if len(content) % SEED or len(seeds) > MOST_SEEDS or _commit(seed) not in seeds:
+    if len(content) % SEED or len(seeds) > MOST_SEEDS or commit_seed(seed) not in seeds:
         raise WireError("a commitment is malformed, or of other seeds")
     return content
 
@@ -161,7 +161,8 @@ def holds(masked: Unsigned, proof: bytes, bound: int, shares: Sequence[bytes]) -
     return (total - sum(map(int.__mul__, sides[::2], sides[1::2]))) % _Q == 0
 
 
-def _commit(seed: bytes) -> bytes:
+def commit_seed(seed: bytes) -> bytes:
+    """Return the commitment to a seed, of 32 bytes."""
     return hashlib.sha256(_SEED + seed).digest()
 
 

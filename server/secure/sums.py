@@ -85,9 +85,6 @@ class Total:
     rejected: Mapping[str, str] = field(default_factory=dict)
 
 
-FEWEST_GROUPS = 3
-"""Number of groups from which on one of them cannot decide the median."""
-
 STREAM = 0x6720
 """Mark of the random stream of groups, beside those of other choices of a round."""
 
@@ -405,7 +402,7 @@ class HelperSums:
     def assign(self, number: int, clients: Sequence[str]) -> dict[str, int]:
         """Return client -> group for a round; who was asked before stays in its group."""
         groups = self._config.secure_sums.groups
-        if groups == 1:
+        if groups <= 1:
             return dict.fromkeys(clients, 0)
         found = assign(clients, groups, self._config.seed, number, self._store.groups(number))
         self._store.write_groups(number, found)
