@@ -51,7 +51,11 @@ class Case:
         return round(self.clients * (1 - self.lost))
 
 
-CASES = (*(Case(clients, 10**4, lost) for clients, lost in ((8, 0.1), (64, 0.3))), Case(8, 10**5, 0.1), Case(8, 10**6, 0.1))
+CASES = (
+    *(Case(clients, 10**4, lost) for clients, lost in ((8, 0.1), (64, 0.3))),
+    Case(8, 10**5, 0.1),
+    Case(8, 10**6, 0.1),
+)
 
 
 @dataclass

@@ -79,7 +79,8 @@ with two helpers.
 
 {proofs}
 
-Times of shared bits and of projections are lower bounds: masks of the bits alone, and signs and products alone. Projections
+Times are those of masks and proof, without quantising. Those of shared bits and of projections are lower bounds: masks of
+the bits alone, and signs and products alone. Projections
 bound the norm up to a factor, and a further proof must hide their products. The third way needs four more numbers and 3·√d
 coefficients. Masks add up as integers there, so that one equation over the integers is all there is to prove.
 
