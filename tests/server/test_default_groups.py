@@ -51,7 +51,7 @@ def test_a_liar_hardly_turns_the_step_of_default_groups(tmp_path: Path) -> None:
         return message
 
     for name in ("honest", "lied"):
-        federation = SumFederation(tmp_path / name, 12)
+        federation = SumFederation(tmp_path / name, 30)
         if name == "lied":
             federation.grid.after = lie
         federation.run(config)
