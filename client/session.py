@@ -13,7 +13,7 @@ from client.enrolment import BuildLearner, EnrolledRun, Enrolments, ReadNames, f
 from client.privacy.budget import check_remainder
 from client.privacy.release import Releaser, passes_unchanged
 from client.privacy.transforms import run_or_zeros
-from client.secure.members import Party, known_members, show_members
+from client.secure.members import Party, find_party, show_members
 from client.secure.terms import Pins
 from client.secure.upload import join_training, upload_metrics, upload_names
 from client.state import Store
@@ -216,7 +216,7 @@ class Session:
 
     def _party(self, run: str) -> Party:
         """Return this client as a member of a run's sums."""
-        return Party(self.client, self._member_key(), known_members(self.store, run))
+        return find_party(self.store, run, self.client, self._member_key())
 
     def _evaluated(self, run: EnrolledRun, request: EvaluateRequest) -> Participant:
         adapt = TrainRequest(request.round, request.enrolment, request.model, statics=request.statics, phase=ADAPT)

@@ -6,8 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.errors import RefusedError
+from common.errors import RefusedError, WireError
 from common.secure.members import MemberKey, MemberList, SumMember, read_lines, read_members
+from common.secure.terms import read_base64
 from common.text import count, printable
 from common.wire.messages import MembersReply, MembersRequest
 
@@ -18,6 +19,9 @@ log = logging.getLogger("fedloom.client")
 
 MEMBERS = "members.txt"
 """Name of the document in a run's state: a line for each member, in the order in which they joined."""
+
+CHECK = "sum-check"
+"""Name of the document with the key of the checks of helpers' sums."""
 
 NAMED = 8
 """Maximum number of new members that a line of the log names."""
@@ -30,11 +34,25 @@ class Party:
     client: str
     key: MemberKey
     members: MemberList
+    check: bytes = bytes(32)
+    """Key of the checks of helpers' sums (`masking.check_sums`)."""
 
 
 def known_members(store: "Store", run: str) -> MemberList:
     """Return the members of a run's sums that this client was shown."""
     return _read(store.read(run, MEMBERS))
+
+
+def find_party(store: "Store", run: str, client: str, key: MemberKey) -> Party:
+    """Return a client as a member of a run's sums.
+
+    Raises:
+        RefusedError: It was not shown the members.
+    """
+    check = store.read(run, CHECK)
+    if not check:
+        raise RefusedError("this client was not shown the members of the run's secure sums; nothing was sent")
+    return Party(client, key, known_members(store, run), check)
 
 
 def members_in(state: Path, run: str) -> dict[str, tuple[SumMember, ...]]:
@@ -50,6 +68,10 @@ def show_members(run: str, store: "Store", request: MembersRequest) -> MembersRe
         WireError: A card is malformed, not signed by its identity, or of another run.
         RefusedError: A name has another key than before, a key another name, or the list another order.
     """
+    if len(check := read_base64(request.check, "members: check")) != 32:
+        raise WireError("members: check is no key of 32 bytes")
+    if store.read(run, CHECK) != check:
+        store.write(run, CHECK, check)
     shown, newcomers = known_members(store, run), read_members(request.cards, run)
     if request.start <= len(shown.members):
         before = shown.members[request.start :]

@@ -1,5 +1,6 @@
 """Uploads to secure sums: masked integers, with the masks' seeds sealed to the helpers."""
 
+import base64
 import logging
 import secrets
 from collections.abc import Callable
@@ -18,15 +19,16 @@ from client.secure.terms import AcceptedRoster, ExpectedSum
 from client.state import Store
 from client.tasks.names import check_names, names_part
 from client.training.local_round import zero_reply
-from common.arrays import Arrays, Floats, Ints, add_prefix, group
+from common.arrays import Array, Arrays, Floats, Ints, add_prefix, group
 from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.privacy.accounts import AccountedMechanism
 from common.privacy.vectors import clip, from_vector, to_vector
 from common.secure.cards import HelperRoster
 from common.secure.layout import WEIGHT, SumLayout, to_clusters, update_clip
-from common.secure.masking import SEED, box_context, dtype_of, seal, total_mask
+from common.secure.masking import CHECKS, MASKED, SEED, box_context, check_sums, expand, seal
 from common.secure.noise import DiscreteGaussian
+from common.secure.norms import commitment, mask_bounded
 from common.secure.quantisation import LARGEST, decode, exact_integers, quantise
 from common.secure.terms import SumTerms
 from common.tasks.names import NameSum
@@ -71,16 +73,24 @@ class SumPart:
         return ForSum(self, reservation, generator, internal)
 
     def mask(self, numbers: Ints) -> bytes:
-        """Return the numbers under fresh masks, the sealed seeds and the terms' digest, for the replay cache.
+        """Return the numbers under fresh masks, the sealed seeds, a proof and the terms' digest, for the replay cache.
 
         The numbers without masks are beside them, for the client's own state.
         """
         terms, seeds = self.terms, [secrets.token_bytes(SEED) for _ in self.roster.cards]
-        exact = numbers.astype(dtype_of(terms.bits))
-        boxes = [self._seal(seed, n) for n, seed in enumerate(seeds)]
-        masked = exact + total_mask(seeds, terms.size, terms.bits)
+        exact, bound_by = numbers.astype(MASKED), b""
+        if terms.has_noise:
+            masked, content = mask_bounded(numbers, terms.bound, seeds)
+            proof: Array = np.frombuffer(content, np.uint8)
+            bound_by = base64.b64decode(commitment(masked, content, len(seeds)))
+        else:
+            masks = [expand(seed, terms.size + CHECKS, terms.bits) for seed in seeds]
+            masked = exact + np.sum([mask[: terms.size] for mask in masks], axis=0, dtype=MASKED)
+            proof = np.stack([check_sums(self.party.check, mask) for mask in masks])
+        boxes = [self._seal(seed, bound_by, n) for n, seed in enumerate(seeds)]
         about = {"sealed": "\n".join(boxes), "terms": terms.digest}
-        return save({"sum": masked, "own": exact, **{n: np.frombuffer(t.encode(), np.uint8) for n, t in about.items()}})
+        texts = {name: np.frombuffer(text.encode(), np.uint8) for name, text in about.items()}
+        return save({"sum": masked, "proof": proof, "own": exact, **texts})
 
     def read(self, content: bytes) -> Released:
         """Return the upload in the bytes of `mask`.
@@ -93,13 +103,14 @@ class SumPart:
             raise RefusedError("this round was already answered on other terms, which stand")
         client_part = SumLayout.of(self.template).arrays(decode(arrays["own"], self.terms), self.template)
         sealed = arrays["sealed"].tobytes().decode().split()
-        return Released({}, masked={"sum": arrays["sum"]}, sealed=sealed, client_part=client_part)
+        masked = {name: arrays[name] for name in ("sum", "proof")}
+        return Released({}, masked=masked, sealed=sealed, client_part=client_part)
 
-    def _seal(self, seed: bytes, number: int) -> str:
+    def _seal(self, seed: bytes, bound_by: bytes, number: int) -> str:
         terms, card = self.terms, self.roster.cards[number]
         about = (terms.run, terms.round, terms.channel, self.party.client, card.name, terms.digest, self.roster.digest)
         context = box_context(*about)
-        return seal(seed + self.party.key.sign(terms.run, context, seed), card.raw_key, context)
+        return seal(seed + self.party.key.sign(terms.run, context, seed + bound_by), card.raw_key, context)
 
 
 @dataclass(frozen=True)
@@ -258,7 +269,7 @@ def _channel(run: EnrolledRun, store: Store, request: TrainRequest) -> str:
         RefusedError: The client is in another group of the round.
     """
     groups = run.config.secure_sums.groups
-    if groups == 1 or not request.terms:
+    if groups <= 1 or not request.terms:
         return TRAIN
     channel = SumTerms.from_json(request.terms).channel
     if channel not in {f"{TRAIN}/{g}" for g in range(groups)}:

@@ -4,6 +4,9 @@ from pydantic import Field, field_validator
 
 from common.options import Options
 
+FEWEST_GROUPS = 3
+"""Number of groups from which on one of them cannot decide the median."""
+
 MOST_GROUPS = 30
 """Maximum number of groups; a helper has the boxes of 128 sums in memory."""
 
@@ -29,11 +32,12 @@ class SecureSumsOptions(Options):
     most_examples: int = Field(1000, ge=1)
     """Number of records of a client with the full weight; runs with noise have equal weights."""
 
-    groups: int = Field(1, ge=1, le=MOST_GROUPS)
+    groups: int = Field(0, ge=0, le=MOST_GROUPS)
     """Number of groups of clients with a sum each; the model takes the median of the groups' means.
 
     Groups are drawn anew in each round.     From three on, liars in fewer than half of them cannot decide it. Noise
-    grows by about 1.2·√G, since each sum has G times fewer clients. A round needs `min-sum` clients in each."""
+    grows by about 1.2·√G, since each sum has G times fewer clients. A round needs `min-sum` clients in each.
+    0 chooses: three without noise where a round has four times `min-sum` clients, else one. With noise, norms are proven."""
 
     @field_validator("groups")
     @classmethod
@@ -45,4 +49,8 @@ class SecureSumsOptions(Options):
     @property
     def fewest(self) -> int:
         """Minimum number of clients in a round."""
-        return self.min_sum * self.groups
+        return self.min_sum * max(self.groups, 1)
+
+    def groups_of(self, clients: int) -> int:
+        """Return the number of groups that 0 chooses, in rounds of so many clients whose sums nothing bounds."""
+        return self.groups or (FEWEST_GROUPS if clients >= (FEWEST_GROUPS + 1) * self.min_sum else 1)

@@ -32,15 +32,11 @@ _NONCE = bytes(12)
 """Zero nonce: every key of AES-GCM is used once."""
 
 
-def dtype_of(bits: int) -> np.dtype[np.unsignedinteger[Any]]:
-    """Return the little-endian dtype of masked numbers of k = 32 or 64 bits.
+MASKED = np.dtype("<u8")
+"""Dtype of masked numbers, which add up mod 2⁶⁴."""
 
-    Raises:
-        WireError: k is another number.
-    """
-    if bits not in (32, 64):
-        raise WireError(f"masked numbers have 32 or 64 bits, not {bits}")
-    return np.dtype(f"<u{bits // 8}")
+CHECKS = 4
+"""Checks of the sum of one helper's masks, in sums without noise: numbers of each client, and blinds beside the sum."""
 
 
 def keystream(key: bytes, size: int) -> bytes:
@@ -52,23 +48,35 @@ def expand(seed: bytes, size: int, bits: int) -> Unsigned:
     """Return the mask G(σ): numbers of k bits from the keystream of the seed.
 
     Raises:
-        WireError: The seed does not have 32 bytes, or k is neither 32 nor 64.
+        WireError: The seed does not have 32 bytes.
     """
     if len(seed) != SEED:
         raise WireError(f"a seed has {SEED} bytes, not {len(seed)}")
-    return np.frombuffer(keystream(seed, size * bits // 8), dtype_of(bits))
+    return np.frombuffer(keystream(seed, size * MASKED.itemsize), MASKED) >> np.uint64(64 - bits)
 
 
 def total_mask(seeds: Iterable[bytes], size: int, bits: int) -> Unsigned:
-    """Return Σ G(σ) mod 2ᵏ over seeds.
+    """Return Σ G(σ) mod 2⁶⁴ over seeds.
 
     Raises:
-        WireError: A seed does not have 32 bytes, or k is neither 32 nor 64.
+        WireError: A seed does not have 32 bytes.
     """
-    total: Unsigned = np.zeros(size, dtype_of(bits))
+    total: Unsigned = np.zeros(size, MASKED)
     for seed in seeds:
         total += expand(seed, size, bits)
     return total
+
+
+def check_sums(key: bytes, mask: Unsigned) -> Unsigned:
+    """Return `CHECKS` sums over a helper's mask, of which the last numbers are blinds: ⟨w, m⟩ + blind mod 2⁶⁴ for each row w.
+
+    Clients and server have the key of w, and no helper has it. So a helper that changes its sum of masks by e passes with the
+    probability of ⟨w, e⟩ = 0: 2⁻²⁵⁶ if e has an odd number, and 16 times more for each factor of two in all its numbers.
+    """
+    size = mask.size - CHECKS
+    stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+    rows = (np.frombuffer(stream.update(bytes(size * MASKED.itemsize)), MASKED) for _ in range(CHECKS))
+    return mask[size:] + np.array([(row * mask[:size]).sum(dtype=MASKED) for row in rows], MASKED)
 
 
 def box_context(

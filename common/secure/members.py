@@ -45,7 +45,7 @@ class MemberKey:
         return SumMember(name, fingerprint(self._node_key.public_key()), base64.b64encode(key).decode())
 
     def sign(self, run: str, context: bytes, seed: bytes) -> bytes:
-        """Return the signature of a seed that is sealed in a context, of 64 bytes."""
+        """Return the signature of a seed and its upload's commitment, sealed in a context, of 64 bytes."""
         return _run_key(self._node_key, run).sign(_UPLOAD + context + seed)
 
 

@@ -83,7 +83,7 @@ def _exact(content: Any) -> Any:
             return content
 
 
-VERSION = 2
+VERSION = 3
 """Version of masks, boxes and noise streams."""
 
 MOST_NUMBERS = 4_000_000
@@ -95,8 +95,12 @@ MOST_CLIENTS = 100_000
 MOST_NOISE = 1 << 24
 """Standard deviations of noise are below this number of integer units."""
 
-NOISED_BITS, EXACT_BITS = 32, 64
-"""Bits of a masked number with noise, and without."""
+NOISED_BITS, EXACT_BITS = 61, 64
+"""Bits of a mask's number with noise, and without.
+
+Five masks of 61 bits and a number below 2²⁰ stay below 2⁶⁴, so that they add up as integers. They hide a vector x but for a
+probability of |x|₁·2⁻⁶¹: 2⁻⁴⁴ of 10⁴ numbers, 2⁻³⁹ of 10⁶.
+"""
 
 LONGEST_RUN = 200
 """Maximum number of characters of a run's name."""
@@ -121,7 +125,7 @@ class SumTerms:
     size: int
     """d, number of numbers in a vector."""
     bits: int
-    """k, bits of a masked number: 32 with noise, 64 without."""
+    """k, bits of a mask's number: 61 with noise, 64 without."""
     bound: int
     """c, largest L2 norm of a vector in integers, with noise."""
     clip: float

@@ -30,7 +30,9 @@ class SumReply:
     """Reply that can be an upload to a secure sum; its other arrays and metrics are then empty."""
 
     masked: Arrays = field(default_factory=dict)
-    """The masked vector, `sum`, of uint32 with noise and uint64 without; empty without terms."""
+    """The masked vector, `sum`, of uint64, and its `proof`; empty without terms.
+
+    With noise the proof are bytes (`common.secure.norms`), without the checks of each helper's masks, uint64."""
     sealed: list[str] = field(default_factory=list)
     """One sealed seed for each helper, in the order of the roster, as base64."""
 
@@ -74,6 +76,8 @@ class PrepareRequest:
     """One sealed seed for each client, as base64."""
     members: list[str]
     """Members of the run's sums, as lines, in the order that the digest of the terms covers."""
+    commitments: list[str] = field(default_factory=list)
+    """What binds each client's upload and its seeds (`common.secure.norms`), as base64; empty without noise."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class PrepareReply:
     """Channel of the sum, as in its terms; a reply repeats that of its request."""
     bad: list[str]
     """Names of the clients whose sealed seed does not open here, or is not signed by a member."""
+    shares: Arrays = field(default_factory=dict)
+    """Bytes of a share in the check of each client's norm, `shares`, (clients, bytes); with noise only."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +112,13 @@ class OpenReply:
     missing: bool
     """True if the seeds are no longer in memory; the server must send `PrepareRequest` again."""
     opened: Arrays = field(default_factory=dict)
-    """The sum of masks minus noise, `sum`, in the type of the masked vectors; empty if `missing`."""
+    """The sum of masks minus noise, `sum`, uint64, without noise with the sums of blinds behind it; empty if `missing`."""
 
 
 HelperPayload = HelperRequest | HelperReply | PrepareRequest | PrepareReply | OpenRequest | OpenReply
 
 
-SCHEMA = 17
+SCHEMA = 18
 """Version of the schema, checked when a message is decoded."""
 
 # Rhythm of the clients' heartbeats, by which the server separates slow clients from lost ones.
@@ -191,6 +197,8 @@ class MembersRequest:
     """Number of members before these in the list."""
     cards: list[str]
     """Their signed cards as canonical JSON, in the order of the list."""
+    check: str
+    """Key of the checks of helpers' sums, base64, which no helper is sent."""
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,15 @@ from flwr.serverapp import Grid
 
 from common.errors import QuorumError, RefusedError, WireError
 from common.secure.cards import NodeCard
+from common.secure.masking import MASKED
+from common.secure.norms import share_size
 from common.secure.terms import SumTerms
 from common.text import printable
 from common.wire.codec import decode, encode
-from common.wire.messages import HELPER, REFUSED, HelperReply, HelperRequest, OpenRequest, Payload
+from common.wire.messages import HELPER, REFUSED, HelperReply, HelperRequest, OpenRequest, Payload, PrepareRequest
 from server.exchange.grid import Exchange, Liveness, PollingGrid, RoundLimits, limit_to
 from server.round.checks import SMALL_REPLY
+from server.secure.store import opened_size
 
 log = logging.getLogger("fedloom.server")
 
@@ -131,8 +134,12 @@ class HelperExchange:
 def _limit(request: Payload) -> int:
     """Return the largest size of a helper's answer in bytes: names of clients, or the sum of their masks."""
     names = sum(len(name) + NAME_BYTES for name in getattr(request, "clients", ()))
-    terms = SumTerms.from_json(request.terms) if isinstance(request, OpenRequest) else None
-    return SMALL_REPLY + names + (terms.size * terms.bits // 8 if terms else 0)
+    numbers = 0
+    if isinstance(request, OpenRequest):
+        numbers = opened_size(SumTerms.from_json(request.terms)) * MASKED.itemsize
+    if isinstance(request, PrepareRequest) and any(request.commitments):
+        numbers = len(request.clients) * share_size(SumTerms.from_json(request.terms).size)
+    return SMALL_REPLY + names + numbers
 
 
 def _card_of(message: Message, run: str) -> NodeCard | None:

@@ -11,6 +11,7 @@ from flwr.app import Message
 
 from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
+from common.config.secure_sums import FEWEST_GROUPS
 from common.contribution import GRADIENT, MAGNITUDE, UPDATE, Contribution, Member
 from common.errors import ConfigError, WireError
 from common.secure.layout import WEIGHT, SumLayout, to_clusters
@@ -25,7 +26,6 @@ from server.round.method import Method, RoundContext
 from server.round.spool import Spool
 from server.secure.store import FixedSum
 from server.secure.sums import (
-    FEWEST_GROUPS,
     ClusterSums,
     HelperSums,
     Release,

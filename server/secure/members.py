@@ -1,5 +1,6 @@
 """Members of a run's secure sums, whom the server shows to every client before it asks for an upload."""
 
+import base64
 import logging
 from collections.abc import Iterable, Sequence
 
@@ -33,7 +34,8 @@ class Membership:
 
     def __init__(self, run: str, exchange: HelperExchange, store: SumStore, roster: Roster) -> None:
         self._run, self._exchange, self._store, self._roster = run, exchange, store, roster
-        self._cards = store.members()
+        self._cards, self.check = store.members(), store.check_key()
+        """Key of the checks of helpers' sums, which clients are told and helpers are not."""
         self.members = MemberList().grow(read_members(self._cards, run))
         self._seen: set[tuple[str, str]] = set()
         self._known: dict[int, int] = {}
@@ -79,8 +81,10 @@ class Membership:
         starts = {node: self._known.get(node, 0) for node in nodes}
         payloads = {start: self._cards[start : start + TOGETHER] for start in {*starts.values()}}
         enrolments = {node: self._roster.clients[node].enrolment for node in nodes}
+        check = base64.b64encode(self.check).decode()
         requests = {
-            key: MembersRequest(*key, payloads[key[1]]) for key in {(enrolments[node], starts[node]) for node in nodes}
+            key: MembersRequest(*key, payloads[key[1]], check)
+            for key in {(enrolments[node], starts[node]) for node in nodes}
         }
         asked = {node: requests[enrolments[node], starts[node]] for node in nodes}
         return [node for node in self._take(self._exchange.send(asked, MEMBERS)) if self._known[node] != starts[node]]

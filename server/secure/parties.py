@@ -1,6 +1,7 @@
 """Trust of a run: its helpers, the sizes of its sums, and its privacy statement."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -49,6 +50,18 @@ def with_trust(config: RunConfig, trust: ResolvedTrust) -> RunConfig:
     quorum = {"min_clients": max(federation.min_clients, fewest), "min_replies": max(federation.min_replies, fewest)}
     update = {"privacy": privacy, "federation": federation.model_copy(update=quorum)}
     return config.model_copy(update={**update, "secure_sums": config.secure_sums.model_copy(update={"renew": False})})
+
+
+def with_groups(config: RunConfig, clients: int) -> RunConfig:
+    """Return the configuration with its number of groups, where so many clients are online.
+
+    Proven norms need none, and no median is the sum of a closed form or of clusters.
+    """
+    capabilities = config.capabilities
+    is_sum = config.first or capabilities.closed_form or capabilities.clusters
+    has_median = config.privacy.unit == "none" and not is_sum
+    groups = config.secure_sums.groups_of(math.floor(config.federation.cohort * clients) if has_median else 0)
+    return config.model_copy(update={"secure_sums": config.secure_sums.model_copy(update={"groups": groups})})
 
 
 log = logging.getLogger("fedloom.server")
@@ -148,6 +161,9 @@ def find_parties(
         raise ConfigError(f"{reason}; set privacy.trust=local")
     if roster is None and config.privacy.trust == "helpers":
         roster = _await_helpers(exchange, config)
+    if roster:
+        online = len(exchange.online - exchange.helping)
+        config = with_groups(config, max(online, config.federation.min_clients))
     return Parties(with_trust(config, "helpers" if roster else "local"), exchange, store, roster, local, renews)
 
 
@@ -164,8 +180,10 @@ def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:
         for name, alone in options.alone.items()
         if getattr(options, name) == "auto"
     }
-    privacy = config.privacy.model_copy(update={"trust": began})
-    return config.model_copy(update={"privacy": privacy, "task_options": options.model_copy(update=resolved)})
+    privacy, groups = config.privacy.model_copy(update={"trust": began}), config.secure_sums.groups
+    secure = {"groups": groups or stored.get("secure-sums.groups", 1)}
+    found = {"privacy": privacy, "secure_sums": config.secure_sums.model_copy(update=secure)}
+    return config.model_copy(update={**found, "task_options": options.model_copy(update=resolved)})
 
 
 def _await_helpers(exchange: HelperExchange, config: RunConfig) -> HelperRoster:

@@ -1,6 +1,7 @@
 """Folder `secure/` of a run: its roster, and the sum that is being opened, for `--resume`."""
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 from common.errors import DataError, StateError, WireError
 from common.files import write_atomically
 from common.secure.cards import HelperRoster
-from common.secure.masking import Unsigned
+from common.secure.masking import CHECKS, Unsigned
 from common.secure.terms import SumTerms
 from server.record import folder as tensor_file
 from server.round.spool import Spool
@@ -26,20 +27,27 @@ class FixedSum:
 
     Args:
         terms: Terms of the sum.
-        boxes: Client -> its boxes in the order of the roster; names ascend.
+        boxes: Client -> its boxes in the order of the roster, and its commitment behind them; names ascend.
         steps: Client -> number of its local steps; empty for sums of other values.
         total: Sum of the masked uploads.
+        checks: Sum of the clients' checks of each helper, without noise; else empty.
     """
 
     terms: SumTerms
     boxes: Mapping[str, tuple[str, ...]]
     steps: Mapping[str, int]
     total: Unsigned
+    checks: Unsigned
 
     @property
     def clients(self) -> list[str]:
         """Names of the set S, ascending."""
         return sorted(self.boxes)
+
+
+def opened_size(terms: SumTerms) -> int:
+    """Return how many numbers a helper's answer has: without noise the sums of the blinds of checks follow the masks'."""
+    return terms.size + (0 if terms.has_noise else CHECKS)
 
 
 class SumStore:
@@ -85,6 +93,13 @@ class SumStore:
         except (OSError, ValueError, TypeError) as error:
             raise StateError(f"{path} is damaged ({error}); start a new run") from None
 
+    def check_key(self) -> bytes:
+        """Return the key of the checks of helpers' sums, drawn once for a run."""
+        path = self._folder / "check.key"
+        if not path.exists():
+            self._write(path.name, secrets.token_bytes(32))
+        return path.read_bytes()
+
     def announce(self, terms: SumTerms, clients: Sequence[str]) -> None:
         """Write the terms of a sum, and the clients that may pay for it."""
         content = {"terms": terms.to_json(), "clients": sorted(clients)}
@@ -113,7 +128,7 @@ class SumStore:
     def fix(self, fixed: FixedSum) -> None:
         """Write a sum whose set is final; the JSON file is the last one."""
         name = _name(fixed.terms.round, fixed.terms.channel)
-        self._write(f"{name}.safetensors", tensor_file.dump_tensors({"sum": fixed.total}, {}))
+        self._write(f"{name}.safetensors", tensor_file.dump_tensors({"sum": fixed.total, "checks": fixed.checks}, {}))
         content = {"terms": fixed.terms.to_json(), "boxes": fixed.boxes, "steps": fixed.steps}
         self._write(f"{name}.json", json.dumps(content).encode())
 
@@ -122,9 +137,11 @@ class SumStore:
         name = _name(round_, channel)
         try:
             content = json.loads((self._folder / f"{name}.json").read_text("utf-8"))
-            total = tensor_file.load_tensors(self._folder / f"{name}.safetensors")[0]["sum"]
+            arrays = tensor_file.load_tensors(self._folder / f"{name}.safetensors")[0]
             boxes = {client: tuple(sealed) for client, sealed in content["boxes"].items()}
-            return FixedSum(SumTerms.from_json(content["terms"]), boxes, content["steps"], total)
+            return FixedSum(
+                SumTerms.from_json(content["terms"]), boxes, content["steps"], arrays["sum"], arrays["checks"]
+            )
         except (OSError, ValueError, KeyError, StateError, WireError, DataError):
             return None
 
@@ -143,7 +160,7 @@ class SumStore:
                 numbers = tensor_file.load_tensors(path)[0]["sum"]
             except (StateError, KeyError):
                 continue
-            if numbers.shape == (terms.size,):
+            if numbers.shape == (opened_size(terms),):
                 found[k] = numbers
         return found
 

@@ -15,17 +15,18 @@ from common.errors import ConfigError, QuorumError, RefusedError, WireError
 from common.privacy.vectors import Sign, from_vector, to_vector
 from common.secure.cards import HelperRoster
 from common.secure.layout import CLUSTER, WEIGHT, SumLayout, mark, update_clip
-from common.secure.masking import BOX, Unsigned, dtype_of
+from common.secure.masking import BOX, CHECKS, MASKED, Unsigned, check_sums
 from common.secure.members import MemberList
+from common.secure.norms import commitment, holds, proof_size, share_size
 from common.secure.quantisation import LARGEST, centre, decode, fixed_scale, integer_clip, noise_scale
-from common.secure.terms import MOST_CLIENTS, SumTerms
+from common.secure.terms import EXACT_BITS, MOST_CLIENTS, NOISED_BITS, SumTerms
 from common.wire.messages import OPEN, PREPARE, OpenReply, OpenRequest, Payload, PrepareReply, PrepareRequest, SumReply
 from server.aggregation.replies import Load
 from server.record.events import Sum
 from server.round.spool import Spool
 from server.secure.helpers import HelperExchange, ReplyT
 from server.secure.members import Membership
-from server.secure.store import FixedSum, SumStore
+from server.secure.store import FixedSum, SumStore, opened_size
 
 BOX_TEXT = (BOX + 2) // 3 * 4
 """Number of characters of a sealed box."""
@@ -41,6 +42,9 @@ class Upload:
     load: Load
     """Return the vector as array `sum`, from memory or from disk."""
     boxes: tuple[str, ...]
+    """Boxes in the order of the roster; with noise, the commitment that binds them and the vector is behind them."""
+    proof: Array
+    """Proof of the vector's norm; without noise, checks of each helper's masks."""
     steps: int = 0
     """Number of local steps; 0 in sums of other values than updates."""
 
@@ -80,9 +84,6 @@ class Total:
     spread: float = 0.0
     rejected: Mapping[str, str] = field(default_factory=dict)
 
-
-FEWEST_GROUPS = 3
-"""Number of groups from which on one of them cannot decide the median."""
 
 STREAM = 0x6720
 """Mark of the random stream of groups, beside those of other choices of a round."""
@@ -126,6 +127,9 @@ def median_of(groups: Sequence[Contribution]) -> Contribution:
     return total
 
 
+TOGETHER = 1_000
+"""Maximum number of clients in a request to a helper, which answers each with a share."""
+
 REPEATS = 5
 """Number of times that a helper may forget its boxes while one sum is opened."""
 
@@ -148,15 +152,22 @@ class Opening:
         terms: Terms of the sum.
         roster: Helpers of the run.
         members: Members that the terms name.
+        check: Key of the checks of helpers' sums.
         exchange: Exchange with the helpers.
         store: Files of the sum.
     """
 
     def __init__(
-        self, terms: SumTerms, roster: HelperRoster, members: MemberList, exchange: HelperExchange, store: SumStore
+        self,
+        terms: SumTerms,
+        roster: HelperRoster,
+        members: MemberList,
+        check: bytes,
+        exchange: HelperExchange,
+        store: SumStore,
     ) -> None:
         self.terms, self._roster, self._exchange, self._store = terms, roster, exchange, store
-        self._members = [member.line for member in members.members]
+        self._members, self._check = [member.line for member in members.members], check
 
     def close(self, uploads: Mapping[str, Upload], failed: Mapping[str, str]) -> tuple[FixedSum, dict[str, str]]:
         """Return the sum over clients whose boxes all helpers open, and client -> reason for the others.
@@ -168,15 +179,25 @@ class Opening:
             SumLostError: A helper refuses.
         """
         self._require(len(uploads), failed)
-        rejected = self._prepare({name: upload.boxes for name, upload in uploads.items()}) if uploads else {}
-        chosen = {name: upload for name, upload in sorted(uploads.items()) if name not in rejected}
+        rejected, chosen = dict[str, str](), dict[str, Upload]()
+        total: Unsigned = np.zeros(self.terms.size, MASKED)
+        names = sorted(uploads)
+        for start in range(0, len(names), TOGETHER):
+            asked = {name: uploads[name] for name in names[start : start + TOGETHER]}
+            bad, shares = self._prepare({name: upload.boxes for name, upload in asked.items()})
+            rejected |= bad
+            for name in sorted(asked.keys() - bad.keys()):
+                masked, proof = asked[name].load()["sum"], asked[name].proof
+                if not self.terms.has_noise or holds(masked, proof.tobytes(), self.terms.bound, shares[name]):
+                    chosen[name] = asked[name]
+                    total += masked
+                else:
+                    rejected[name] = "its proof fails: the vector is longer than the terms allow"
         self._require(len(chosen), {**failed, **rejected})
-        total: Unsigned = np.zeros(self.terms.size, dtype_of(self.terms.bits))
-        for upload in chosen.values():
-            total += upload.load()["sum"]
         boxes = {name: upload.boxes for name, upload in chosen.items()}
         steps = {name: upload.steps for name, upload in chosen.items() if upload.steps}
-        fixed = FixedSum(self.terms, boxes, steps, total)
+        proofs = [] if self.terms.has_noise else [upload.proof for upload in chosen.values()]
+        fixed = FixedSum(self.terms, boxes, steps, total, np.sum(proofs, axis=0, dtype=MASKED))
         self._store.fix(fixed)
         return fixed, rejected
 
@@ -187,27 +208,40 @@ class Opening:
             QuorumError: A helper does not answer.
             SumLostError: A helper refuses, or the sum is not of its clients.
         """
-        answers = self._store.answers(self.terms, len(self._roster.cards))
-        total = fixed.total.copy()
-        for answer in (answers | self._ask(fixed, answers)).values():
-            total -= answer
+        stored = self._store.answers(self.terms, len(self._roster.cards))
+        answers, total = stored | self._ask(fixed, stored), fixed.total.copy()
+        self._check_masks(fixed, answers)
+        for answer in answers.values():
+            total -= answer[: self.terms.size]
         numbers = centre(total)
         if max(int(numbers.max()), -int(numbers.min())) > self._largest(len(fixed.boxes)):
             raise SumLostError(f"round {self.terms.round}: the sum is beyond what its clients can make together")
         return total
 
-    def _prepare(self, boxes: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-        """Let the helpers open the boxes; return client -> reason for boxes that do not open."""
+    def _prepare(self, boxes: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, str], dict[str, list[bytes]]]:
+        """Let the helpers open boxes; return client -> reason if one does not open, and client -> shares of its check."""
         names, text = sorted(boxes), self.terms.to_json()
+        commitments = [boxes[name][-1] for name in names] if self.terms.has_noise else []
         requests = {
-            helper: PrepareRequest(text, names, [boxes[name][k] for name in names], self._members)
+            helper: PrepareRequest(text, names, [boxes[name][k] for name in names], self._members, commitments)
             for k, helper in enumerate(self._roster.names)
         }
-        rejected: dict[str, str] = {}
+        rejected, shares = dict[str, str](), dict[str, list[bytes]]()
         for helper, reply in self._answers(requests, PREPARE, PrepareReply).items():
             self._check_place(helper, reply.round, reply.channel)
             rejected |= {name: f"helper '{helper}' cannot open its box" for name in reply.bad if name in boxes}
-        return rejected
+            for name, one in self._read_shares(helper, [n for n in names if n not in reply.bad], reply).items():
+                shares.setdefault(name, []).append(one)
+        return rejected, shares
+
+    def _read_shares(self, helper: str, names: Sequence[str], reply: PrepareReply) -> dict[str, bytes]:
+        """Return client -> a helper's share in the check of its norm; none without noise."""
+        if not self.terms.has_noise or not names:
+            return {}
+        content = reply.shares.get("shares")
+        if content is None or content.dtype != np.uint8 or content.shape != (len(names), share_size(self.terms.size)):
+            raise SumLostError(f"round {self.terms.round}: helper '{helper}' sent shares of another size")
+        return {name: row.tobytes() for name, row in zip(names, content, strict=True)}
 
     def _ask(self, fixed: FixedSum, stored: Mapping[int, Unsigned]) -> dict[int, Unsigned]:
         """Return the answers of the helpers that have none yet, and store them."""
@@ -223,16 +257,35 @@ class Opening:
                 if not reply.missing:
                     answers[places[name]] = self._accept(name, reply)
                     self._store.write_answer(self.terms, places[name], answers[places[name]])
-            if any(reply.missing for reply in replies.values()) and self._prepare(fixed.boxes):
+            if any(reply.missing for reply in replies.values()) and self._prepare_again(fixed):
                 raise SumLostError(f"round {self.terms.round}: a helper cannot open the boxes any more")
         if len(answers) < len(places):
             raise SumLostError(f"round {self.terms.round}: a helper forgets the boxes it has opened")
         return answers
 
+    def _prepare_again(self, fixed: FixedSum) -> bool:
+        """Return True if a box of a final set does not open any more."""
+        names = fixed.clients
+        together = [names[start : start + TOGETHER] for start in range(0, len(names), TOGETHER)]
+        return any(self._prepare({name: fixed.boxes[name] for name in part})[0] for part in together)
+
+    def _check_masks(self, fixed: FixedSum, answers: Mapping[int, Unsigned]) -> None:
+        """Compare each helper's sum with the checks of the clients, without noise.
+
+        Raises:
+            SumLostError: A sum of masks is not that of the clients; names the helper.
+        """
+        for k, answer in () if self.terms.has_noise else sorted(answers.items()):
+            if (check_sums(self._check, answer) != fixed.checks[k]).any():
+                helper = self._roster.names[k]
+                raise SumLostError(
+                    f"round {self.terms.round}: the sum of helper '{helper}' is not that of the clients' masks"
+                )
+
     def _accept(self, helper: str, reply: OpenReply) -> Unsigned:
         self._check_place(helper, reply.round, reply.channel)
         numbers = reply.opened.get("sum")
-        if numbers is None or numbers.dtype != dtype_of(self.terms.bits) or numbers.shape != (self.terms.size,):
+        if numbers is None or numbers.dtype != MASKED or numbers.shape != (opened_size(self.terms),):
             raise SumLostError(f"round {self.terms.round}: helper '{helper}' sent numbers of another size")
         return numbers
 
@@ -319,7 +372,7 @@ class HelperSums:
             round=number,
             channel=channel,
             size=layout.size,
-            bits=32 if has_noise else 64,
+            bits=NOISED_BITS if has_noise else EXACT_BITS,
             bound=bound,
             clip=release.clip if has_noise else 0.0,
             sign=release.sign,
@@ -331,7 +384,6 @@ class HelperSums:
             roster=self._roster.digest,
             members=self._membership.introduce().digest,
         )
-        self._require_room(terms)
         announced, _ = self._store.announced(number, channel)
         if announced and replace(announced, most=terms.most, members=terms.members) == terms:
             return announced
@@ -350,7 +402,7 @@ class HelperSums:
     def assign(self, number: int, clients: Sequence[str]) -> dict[str, int]:
         """Return client -> group for a round; who was asked before stays in its group."""
         groups = self._config.secure_sums.groups
-        if groups == 1:
+        if groups <= 1:
             return dict.fromkeys(clients, 0)
         found = assign(clients, groups, self._config.seed, number, self._store.groups(number))
         self._store.write_groups(number, found)
@@ -363,7 +415,8 @@ class HelperSums:
 
     def limit(self, terms: SumTerms) -> int:
         """Return the largest size of an upload in bytes."""
-        return terms.size * terms.bits // 8 + len(self._roster.cards) * 2 * BOX_TEXT + BESIDE
+        helpers = len(self._roster.cards)
+        return terms.size * MASKED.itemsize + self._proof_shape(terms)[0] + helpers * 2 * BOX_TEXT + BESIDE
 
     def upload(self, reply: SumReply, terms: SumTerms) -> Upload:
         """Return the upload of a reply.
@@ -371,16 +424,25 @@ class HelperSums:
         Raises:
             WireError: The numbers are missing, of another dtype or size, or the boxes are of another number or size.
         """
-        numbers, helpers = reply.masked.get("sum"), len(self._roster.cards)
-        if numbers is None or reply.masked.keys() != {"sum"}:
-            raise WireError("reply has no masked numbers")
-        if numbers.dtype != dtype_of(terms.bits) or numbers.shape != (terms.size,):
+        helpers = len(self._roster.cards)
+        if reply.masked.keys() != {"sum", "proof"}:
+            raise WireError("reply has no masked numbers with a proof")
+        numbers, proof = reply.masked["sum"], reply.masked["proof"]
+        if numbers.dtype != MASKED or numbers.shape != (terms.size,):
             found = f"{numbers.dtype}{list(numbers.shape)}"
-            raise WireError(f"masked numbers are {found}, expected uint{terms.bits}[{terms.size}]")
+            raise WireError(f"masked numbers are {found}, expected uint64[{terms.size}]")
+        if proof.shape != self._proof_shape(terms) or proof.dtype != (np.uint8 if terms.has_noise else MASKED):
+            raise WireError(f"the proof is {proof.dtype}{list(proof.shape)}, expected {list(self._proof_shape(terms))}")
         if len(reply.sealed) != helpers or any(not isinstance(b, str) or len(b) != BOX_TEXT for b in reply.sealed):
             raise WireError(f"reply has no box of {BOX_TEXT} characters for each of {helpers} helpers")
-        masked = {"sum": numbers}
-        return Upload(lambda: masked, tuple(reply.sealed))
+        masked, bound_by = {"sum": numbers}, list[str]()
+        if terms.has_noise:
+            bound_by.append(commitment(numbers, proof.tobytes(), helpers))
+        return Upload(lambda: masked, (*reply.sealed, *bound_by), proof)
+
+    def _proof_shape(self, terms: SumTerms) -> tuple[int, ...]:
+        helpers = len(self._roster.cards)
+        return (proof_size(terms.size, helpers),) if terms.has_noise else (helpers, CHECKS)
 
     def total(self, terms: SumTerms, uploads: Mapping[str, Upload], failed: Mapping[str, str]) -> Total:
         """Return the sum over the uploads, or over those of the pending sum; `failed` is for the error.
@@ -398,7 +460,7 @@ class HelperSums:
         terms_of_it = fixed.terms if fixed else terms
         try:
             members = self._membership.members.at(terms_of_it.members)
-            opening = Opening(terms_of_it, self._roster, members, self._exchange, self._store)
+            opening = Opening(terms_of_it, self._roster, members, self._membership.check, self._exchange, self._store)
             if fixed is None:
                 fixed, rejected = opening.close(uploads, failed)
             vector = decode(opening.open(fixed), fixed.terms)
@@ -431,15 +493,6 @@ class HelperSums:
             return noise_scale(release.rho, bound, release.sign)
         except RefusedError as error:
             raise ConfigError(f"a secure sum of {size:,} numbers is not possible: {error}") from None
-
-    def _require_room(self, terms: SumTerms) -> None:
-        """Check that no sum of the terms can exceed the range of its integers."""
-        room = (1 << (terms.bits - 1)) - DEVIATIONS * len(self._roster.cards) * terms.noise
-        if terms.has_noise and terms.most * terms.bound >= room:
-            raise ConfigError(
-                f"a secure sum of {terms.most:,} clients and {terms.size:,} numbers at ρ = {terms.rho:.3g} exceeds"
-                f" 32 bits; at most {max(room // terms.bound - 1, 0):,} clients fit"
-            )
 
     def _longest(self, fixed: FixedSum) -> float:
         terms, clients = fixed.terms, len(fixed.boxes)

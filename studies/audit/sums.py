@@ -4,12 +4,12 @@ The server, a second client and all helpers but one collude against it.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from client.privacy.transforms import Update
+from client.privacy.transforms import Released, Update
 from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import book_in_memory
 from client.secure.members import Party
@@ -20,9 +20,10 @@ from common.secure.cards import HelperRoster
 from common.secure.layout import SumLayout
 from common.secure.members import MemberList, simulated_key
 from common.secure.noise import Stream, discrete_gaussian
+from common.secure.norms import commitment
 from common.secure.quantisation import decode, integer_clip, noise_scale
-from common.secure.terms import SumTerms
-from common.wire.messages import HelperRequest, OpenRequest, PrepareRequest
+from common.secure.terms import NOISED_BITS, SumTerms
+from common.wire.messages import HelperRequest, OpenRequest, PrepareRequest, TrainReply
 from studies.audit.releases import CLIP, NAME, SIZE, AuditedClient
 
 RUN, AUDITED, COLLUDING = "audit", "audited", "colluding"
@@ -68,7 +69,7 @@ class AuditedSum:
         other = part.read(colluding.mask(np.zeros(SIZE, np.int64)))
         total = reply.masked["sum"] + other.masked["sum"]
         for place, desk in enumerate(self._desks):
-            total = total - _opened(desk, part.terms, [reply.sealed[place], other.sealed[place]])
+            total = total - _opened(desk, part.terms, [reply, other], place)
         public = discrete_gaussian(part.terms.noise, SIZE, Stream(_PUBLIC_KEY))
         return [float(decode(total - public.astype(total.dtype), part.terms)[0]) / CLIP]
 
@@ -85,7 +86,7 @@ class AuditedSum:
             round=self._sums,
             channel=TRAIN,
             size=SIZE,
-            bits=32,
+            bits=NOISED_BITS,
             bound=bound,
             clip=CLIP,
             sign="signed",
@@ -105,9 +106,11 @@ def _party(name: str) -> Party:
     return Party(name, simulated_key(name), MEMBERS)
 
 
-def _opened(desk: HelperService, terms: SumTerms, sealed: list[str]) -> Array:
-    names, text = [AUDITED, COLLUDING], terms.to_json()
-    desk.prepare(PrepareRequest(text, names, sealed, [one.line for one in MEMBERS.members]))
+def _opened(desk: HelperService, terms: SumTerms, replies: Sequence[Released | TrainReply], place: int) -> Array:
+    names, text, sealed = [AUDITED, COLLUDING], terms.to_json(), [one.sealed[place] for one in replies]
+    masked = [one.masked for one in replies]
+    commitments = [commitment(one["sum"], one["proof"].tobytes(), len(replies[0].sealed)) for one in masked]
+    desk.prepare(PrepareRequest(text, names, sealed, [one.line for one in MEMBERS.members], commitments))
     return desk.open(OpenRequest(text, names)).opened["sum"]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from studies.secure import kills
 from studies.secure.cost import CASES, measure
 from studies.secure.memory import measure_peak
+from studies.secure.norms import compare_proofs
 from studies.secure.page import write_page
 from studies.secure.rounds import count_numbers, measure_rounds
 
@@ -19,7 +20,7 @@ RESULTS, PAGE = Path("docs/results/secure.json"), Path("docs/results/secure.md")
 SIZES = (10**5, LARGEST := 10**6)
 """Sizes of vectors at which the memory of a helper is measured."""
 
-TURNS = 5
+TURNS = 3
 """Number of turns of a case below `LARGEST`; the least times are kept, since other work slows a turn."""
 
 
@@ -62,7 +63,12 @@ def _time_rounds() -> dict[str, Any]:
     return {"rounds": measure_rounds(), "round_numbers": count_numbers()}
 
 
+def _compare_proofs() -> dict[str, Any]:
+    return {"proofs": compare_proofs()}
+
+
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "proofs": _compare_proofs,
     "cost": _measure_cost,
     "rounds": _time_rounds,
     "kills": _inflict_kills,

@@ -24,7 +24,7 @@ from tests.support.desks import CLIENTS, LINES, Helpers, Upload, open_sum, prepa
 from tests.support.helpers import card, cards_of, members, node_keys
 from tests.support.mutations import mutated
 from tests.support.sum_runs import SumFederation, summed
-from tests.support.summing import Summing
+from tests.support.summing import CHECK, Summing
 
 INVENTED = [f"zoe-{n}" for n in range(4)]
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
@@ -32,7 +32,7 @@ KEY = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
 
 def show(server: Summing, cards: list[str], start: int = 0) -> int:
     """Show a client cards as those of further members; return how many it knows."""
-    return server.first.members(MembersRequest(server.enrolled[0].enrolment, start, cards)).number
+    return server.first.members(MembersRequest(server.enrolled[0].enrolment, start, cards, CHECK)).number
 
 
 def test_a_helper_opens_no_sum_of_invented_clients() -> None:
@@ -60,7 +60,7 @@ def test_members_other_than_those_of_the_terms_are_refused() -> None:
     names = [*CLIENTS, *INVENTED]
     lines = [one.line for one in members(*names).members]
     with pytest.raises(RefusedError, match="members are not those of its terms"):
-        room.desks[0].prepare(PrepareRequest(about.to_json(), ["client-000"], [""], lines))
+        room.desks[0].prepare(PrepareRequest(about.to_json(), ["client-000"], [""], lines, [""]))
 
 
 def test_who_invents_members_must_show_their_keys() -> None:

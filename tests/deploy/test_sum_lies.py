@@ -3,6 +3,7 @@
 import math
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +11,17 @@ import numpy as np
 import pytest
 from flwr.app import Message
 
+from client.secure.upload import SumPart
+from common.arrays import Ints
 from common.config.run import RunConfig
 from common.models import parameters
-from common.secure.terms import SumTerms
+from common.secure import norms
 from common.wire.codec import decode, encode
-from common.wire.messages import OPEN, TRAIN, OpenReply, TrainReply, TrainRequest
+from common.wire.messages import OPEN, TRAIN, OpenReply, TrainReply
 from server.record.folder import RunDirectory
 from server.run import read_catalogue
 from tests.support.build import task_model
-from tests.support.sum_runs import SumFederation, noised, summed
+from tests.support.sum_runs import SumFederation, losing, noised, summed
 
 FIRST, FIRST_HELPER = 1, 5
 
@@ -40,9 +43,15 @@ def test_numbers_beyond_what_clients_can_make_drop_the_round(tmp_path: Path) -> 
     assert "beyond what its clients can make together" in federation.sums()[0].lost
 
 
-@pytest.mark.parametrize("configure", [noised, summed])
+@pytest.mark.parametrize(
+    ("configure", "reason"),
+    [
+        (noised, "beyond what its clients can make"),
+        (summed, "sum of helper 'helper-0' is not that of the clients' masks"),
+    ],
+)
 def test_random_numbers_of_a_helper_drop_the_round_and_leave_the_model(
-    configure: Callable[..., RunConfig], tmp_path: Path
+    configure: Callable[..., RunConfig], reason: str, tmp_path: Path
 ) -> None:
     federation, config = SumFederation(tmp_path), configure(rounds=2)
 
@@ -56,35 +65,68 @@ def test_random_numbers_of_a_helper_drop_the_round_and_leave_the_model(
 
     federation.grid.after = answer_at_random
     federation.run(config)
-    assert [(one.clients, "beyond what its clients can make" in one.lost) for one in federation.sums()] == [
-        (0, True)
-    ] * 2
+    assert [(one.clients, reason in one.lost) for one in federation.sums()] == [(0, True)] * 2
     assert distance(federation, config) == 0
 
 
-@pytest.mark.parametrize("share", [1, 4])
-def test_a_liar_moves_the_mean_by_no_more_than_its_clip_and_noise(share: int, tmp_path: Path) -> None:
-    """Each number of its vector is that share of the largest one of a client, or the largest that the sum's range allows."""
-    federation, config = SumFederation(tmp_path), noised(rounds=1)
-    seen: list[SumTerms] = []
+def test_a_helper_that_adds_one_to_one_number_is_named(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
 
-    def lie(message: Message) -> Message:
-        if message.metadata.message_type == TRAIN and message.metadata.src_node_id == FIRST:
-            reply = decode(TrainReply, message.content)
-            masked = reply.masked["sum"]
-            message.content = encode(replace(reply, masked={"sum": masked + masked.dtype.type(share * seen[0].bound)}))
+    def add_one(message: Message) -> Message:
+        if message.metadata.message_type == OPEN and message.metadata.src_node_id == FIRST_HELPER + 1:
+            reply = decode(OpenReply, message.content)
+            numbers = reply.opened["sum"].copy()
+            numbers[3] += np.uint64(1)
+            message.content = encode(replace(reply, opened={"sum": numbers}))
         return message
 
-    def look(message: Message) -> None:
-        if message.metadata.message_type == TRAIN:
-            seen.append(SumTerms.from_json(decode(TrainRequest, message.content).terms))
+    federation.grid.after = add_one
+    assert federation.run(summed(rounds=1)).privacy.sums == {"opened": 0, "lost": 2}
+    assert "the sum of helper 'helper-1' is not that" in federation.sums()[0].lost
 
-    federation.grid.before, federation.grid.after = look, lie
-    federation.run(config)
-    assert [(one.clients, one.lost) for one in federation.sums()] == [(4, "")]
-    terms, helpers, clients = seen[0], 2, 4
-    noise = terms.noise * math.sqrt(helpers * terms.size) * terms.clip / (terms.bound * clients)
-    assert 0.999 < distance(federation, config) / (terms.clip + 1.1 * noise) <= 1 + 1e-5
+
+def test_a_longer_vector_is_named_and_the_round_goes_on_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The liar adds the largest norm to its first number, and proves the rest by the protocol."""
+    exact, masked = norms.complete, SumPart.mask
+
+    def complete(numbers: Ints, bound: int) -> Ints:
+        with suppress(ValueError):
+            return exact(numbers, bound)
+        return np.concatenate([numbers, np.zeros(norms.SQUARES, np.int64)])
+
+    def mask(part: SumPart, numbers: Ints) -> bytes:
+        lie = part.terms.bound if part.party.client == "client-0" else 0
+        return masked(part, np.concatenate([numbers[:1] + lie, numbers[1:]]))
+
+    monkeypatch.setattr(norms, "complete", complete)
+    monkeypatch.setattr(SumPart, "mask", mask)
+    liar, honest = SumFederation(tmp_path / "liar"), SumFederation(tmp_path / "honest")
+    config = noised(rounds=1)
+    liar.run(config)
+    [found] = liar.sums()
+    assert (found.clients, found.lost) == (3, "")
+    assert found.rejected == {"client-0": "its proof fails: the vector is longer than the terms allow"}
+    monkeypatch.setattr(SumPart, "mask", masked)
+    honest.grid.after = losing(TRAIN, [FIRST])
+    honest.run(config)
+    assert distance(liar, config) == distance(honest, config) > 0
+
+
+def test_an_upload_that_is_changed_on_its_way_does_not_fit_its_seeds(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
+
+    def change(message: Message) -> Message:
+        if message.metadata.message_type == TRAIN and message.metadata.src_node_id == FIRST:
+            reply = decode(TrainReply, message.content)
+            changed = {**reply.masked, "sum": reply.masked["sum"] + np.uint64(1)}
+            message.content = encode(replace(reply, masked=changed))
+        return message
+
+    federation.grid.after = change
+    federation.run(noised(rounds=1))
+    assert [one.rejected for one in federation.sums()] == [{"client-0": "helper 'helper-1' cannot open its box"}]
 
 
 def distance(federation: SumFederation, config: RunConfig) -> float:

@@ -1,5 +1,6 @@
 """Helpers and uploads of secure sums, without clients and without a server."""
 
+import base64
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from client.secure.helper.helper_service import HelperService
 from client.secure.helper.helper_state import HelperState, book_in_memory, open_book
 from common.arrays import Array, Ints
 from common.secure.cards import HelperRoster, NodeCard
-from common.secure.masking import box_context, dtype_of, expand, seal
+from common.secure.masking import MASKED, box_context, seal, total_mask
 from common.secure.members import simulated_key
+from common.secure.norms import commitment, mask_bounded
 from common.secure.terms import SumTerms
 from common.wire.messages import HelperRequest, OpenReply, OpenRequest, PrepareReply, PrepareRequest
 from tests.support.helpers import members, node_keys, terms
@@ -31,17 +33,21 @@ class Upload:
 
     def __init__(self, client: str, vector: Ints, about: SumTerms, roster: HelperRoster, signer: str = "") -> None:
         self.client, self.vector = client, vector
-        masked = vector.astype(dtype_of(about.bits))
-        for card in roster.cards:
-            masked = masked + expand(seed_of(client, card.name), about.size, about.bits)
-        self.masked, self.sealed = masked, [box_of(client, card, about, signer) for card in roster.cards]
+        self.masked, self.commitment, seeds = vector.astype(MASKED), "", [seed_of(client, n) for n in roster.names]
+        if about.has_noise:
+            self.masked, proof = mask_bounded(vector, about.bound, seeds)
+            self.commitment = commitment(self.masked, proof, len(seeds))
+        else:
+            self.masked = self.masked + total_mask(seeds, about.size, about.bits)
+        self.sealed = [box_of(client, card, about, signer, self.commitment) for card in roster.cards]
 
 
-def box_of(client: str, card: NodeCard, about: SumTerms, signer: str = "") -> str:
+def box_of(client: str, card: NodeCard, about: SumTerms, signer: str = "", bound_by: str = "") -> str:
     """Return the sealed seed of a client for one helper."""
     place = (about.run, about.round, about.channel, client, card.name, about.digest, about.roster)
     context, seed = box_context(*place), seed_of(client, card.name)
-    return seal(seed + simulated_key(signer or client).sign(about.run, context, seed), card.raw_key, context)
+    signed = seed + base64.b64decode(bound_by)
+    return seal(seed + simulated_key(signer or client).sign(about.run, context, signed), card.raw_key, context)
 
 
 class Helpers:
@@ -80,7 +86,8 @@ class Helpers:
 
 def prepare(desk: HelperService, about: SumTerms, uploads: Sequence[Upload], number: int = 0) -> PrepareReply:
     sealed = [upload.sealed[number] for upload in uploads]
-    return desk.prepare(PrepareRequest(about.to_json(), [upload.client for upload in uploads], sealed, LINES))
+    names, commitments = [upload.client for upload in uploads], [upload.commitment for upload in uploads]
+    return desk.prepare(PrepareRequest(about.to_json(), names, sealed, LINES, commitments))
 
 
 def open_sum(desk: HelperService, about: SumTerms, uploads: Sequence[Upload]) -> OpenReply:
@@ -88,8 +95,8 @@ def open_sum(desk: HelperService, about: SumTerms, uploads: Sequence[Upload]) ->
 
 
 def total(uploads: Sequence[Upload], replies: Sequence[OpenReply]) -> Ints:
-    """Return Y = Σ y_i − Σ r_h mod 2ᵏ, centred."""
+    """Return Y = Σ y_i − Σ r_h mod 2⁶⁴, centred."""
     summed: Array = np.sum([upload.masked for upload in uploads], axis=0, dtype=uploads[0].masked.dtype)
     for reply in replies:
-        summed = summed - reply.opened["sum"]
+        summed = summed - reply.opened["sum"][: summed.size]
     return summed.view(summed.dtype.str.replace("u", "i")).astype(np.int64)

@@ -15,7 +15,7 @@ TERMS: dict[str, Any] = {
     "round": 1,
     "channel": "train",
     "size": 6,
-    "bits": 32,
+    "bits": 61,
     "bound": 1024,
     "clip": 1.0,
     "sign": "signed",

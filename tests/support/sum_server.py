@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from flwr.app import Message
 
-from common.secure.masking import BOX
+from common.secure.masking import BOX, CHECKS
 from common.secure.members import MemberList
 from common.wire.codec import encode
 from common.wire.messages import OpenReply, PrepareReply, TrainReply
@@ -77,17 +77,17 @@ class SumServer(Server):
     @property
     def opening(self) -> Opening:
         """A new opening of the sum."""
-        return Opening(self.terms, roster(), MEMBERS, self._helpers, self._store)
+        return Opening(self.terms, roster(), MEMBERS, bytes(32), self._helpers, self._store)
 
     def ask(self, requests: Mapping[str, Any], kind: str, reply: type[Any]) -> dict[str, Any]:
         """Return the answers of helpers."""
-        opened = {"sum": np.zeros(self.size, "<u8")}
+        opened = {"sum": np.zeros(self.size + CHECKS, "<u8")}
         good = PrepareReply(1, "train", []) if reply is PrepareReply else OpenReply(1, "train", False, opened)
         return {name: self.change(good) for name in requests}
 
     def reply(self, number: int) -> TrainReply:
         """Return a reply with this number in all places."""
-        masked = {"sum": np.full(self.size, number, "<u8")}
+        masked = {"sum": np.full(self.size, number, "<u8"), "proof": np.zeros((2, CHECKS), "<u8")}
         return replace(TrainReply(1, {}, {}, 0.0, 1, 1, masked=masked, sealed=BOXES))
 
     def take(self, node: int, reply: TrainReply) -> Message:

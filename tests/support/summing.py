@@ -1,5 +1,6 @@
 """Clients with homes and helpers under a server that forms secure sums of their replies."""
 
+import base64
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,9 @@ from common.config.run import RunConfig
 from common.models import parameters
 from common.node_names import simulated_node_key
 from common.secure.layout import SumLayout
+from common.secure.norms import commitment
 from common.secure.quantisation import integer_clip, noise_scale
-from common.secure.terms import SumTerms
+from common.secure.terms import NOISED_BITS, SumTerms
 from common.wire.messages import EnrolRequest, MembersRequest, SumReply, TrainReply, TrainRequest
 from tests.support.asked import learner
 from tests.support.build import task_model
@@ -27,11 +29,18 @@ from tests.support.toys import CATALOGUE
 POLICY = Policy(allow_counts="clear", min_sum=2, helpers_on_first_use=True)
 
 
+CHECK = base64.b64encode(bytes(32)).decode()
+"""Key of the checks of helpers' sums."""
+
+
 class Upload:
     """Masked reply of a client, as desks and sums of tests take it."""
 
     def __init__(self, client: str, reply: SumReply) -> None:
         self.client, self.masked, self.sealed = client, reply.masked["sum"], reply.sealed
+        proof = reply.masked["proof"]
+        is_noised = proof.dtype == np.uint8
+        self.commitment = commitment(self.masked, proof.tobytes(), len(self.sealed)) if is_noised else ""
 
 
 class Summing:
@@ -50,7 +59,7 @@ class Summing:
         self.sessions = {f"client-{k}": self._session(f"client-{k}", k, policy) for k in range(number)}
         self.enrolled = [session.enrol(invitation) for session in self.sessions.values()]
         for session in self.sessions.values():
-            session.members(MembersRequest(self.enrolled[0].enrolment, 0, cards_of(*CLIENTS)))
+            session.members(MembersRequest(self.enrolled[0].enrolment, 0, cards_of(*CLIENTS), CHECK))
 
     @property
     def first(self) -> Session:
@@ -63,7 +72,7 @@ class Summing:
     def terms(self, template: Arrays, rho: float = 0.0, **changed: Any) -> SumTerms:
         layout = SumLayout.of(template)
         noised = {
-            "bits": 32,
+            "bits": NOISED_BITS,
             "bound": integer_clip(layout.size),
             "clip": self.config.privacy.clip,
             "noise": noise_scale(rho, integer_clip(layout.size), "signed") if rho else 0,

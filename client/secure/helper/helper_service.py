@@ -9,6 +9,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import Literal
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -16,9 +17,10 @@ from client.secure.helper.helper_state import HelperState, RunKeys
 from common.arrays import Array
 from common.errors import RefusedError, WireError
 from common.secure.cards import make_card
-from common.secure.masking import SEED, box_context, total_mask, unseal
+from common.secure.masking import CHECKS, SEED, box_context, total_mask, unseal
 from common.secure.members import SumMember, read_lines
 from common.secure.noise import Stream, discrete_gaussian
+from common.secure.norms import read_commitment, share
 from common.secure.terms import LONGEST_RUN, MOST_NUMBERS, SumTerms, digest
 from common.text import count, printable
 from common.wire.messages import HelperReply, HelperRequest, OpenReply, OpenRequest, PrepareReply, PrepareRequest
@@ -58,10 +60,13 @@ class PreparedSums:
             return self._sums.get(_key(terms))
 
     def keep(self, terms: SumTerms, prepared: PreparedSum) -> None:
-        """Store a prepared sum."""
+        """Store a prepared sum, together with what was prepared on equal terms before."""
         sum_key = _key(terms)
         with self._lock:
-            self._sums.pop(sum_key, None)
+            before = self._sums.pop(sum_key, prepared)
+            if before.digest == prepared.digest and len(before.seeds.keys() | prepared.seeds.keys()) <= terms.most:
+                seeds, boxes = before.seeds | prepared.seeds, before.boxes | prepared.boxes
+                prepared = PreparedSum(prepared.digest, seeds, boxes)
             self._sums[sum_key] = prepared
             rounds = [key for key in self._sums if key[::2] == sum_key[::2]]
             runs = list(OrderedDict.fromkeys(run for run, _, _ in reversed(self._sums)))
@@ -127,17 +132,20 @@ class HelperService:
         """
         terms = self._terms(request.terms)
         names = _check_names(request.clients, terms, self.name)
-        if len(request.sealed) != len(names):
-            raise WireError(f"PrepareRequest.sealed: {len(request.sealed)} boxes of {count(len(names), 'client')}")
+        boxes = dict(zip(names, _pair_boxes(request, terms), strict=True))
         secret = X25519PrivateKey.from_private_bytes(self.state.find_keys(terms.run).secret)
         members = read_lines(request.members)
         if members.digest != terms.members:
             raise RefusedError(f"round {terms.round}: the members are not those of its terms")
-        boxes, keys = dict(zip(names, request.sealed, strict=True)), {one.name: one for one in members.members}
-        opened = {name: self._open_box(secret, terms, keys[name], box) for name, box in boxes.items() if name in keys}
-        seeds = {name: seed for name, seed in opened.items() if seed}  # of members alone
-        self._prepared.keep(terms, PreparedSum(terms.digest, seeds, boxes))
-        return PrepareReply(terms.round, terms.channel, [name for name in names if name not in seeds])
+        keys = {one.name: one for one in members.members}
+        opened = {name: self._open_box(secret, terms, keys[name], *boxes[name]) for name in names if name in keys}
+        seeds = {name: seed for name, (seed, _) in opened.items() if seed}  # of members alone
+        self._prepared.keep(terms, PreparedSum(terms.digest, seeds, {name: box for name, (box, _) in boxes.items()}))
+        bad, shares = [name for name in names if name not in seeds], dict[str, Array]()
+        if terms.has_noise and seeds:
+            content = b"".join(share(seeds[name], terms.size, opened[name][1]) for name in seeds)
+            shares["shares"] = np.frombuffer(content, np.uint8).reshape(len(seeds), -1)
+        return PrepareReply(terms.round, terms.channel, bad, shares)
 
     def open(self, request: OpenRequest) -> OpenReply:
         """Return the sum of the masks of a set of clients, minus noise; the set is booked first.
@@ -179,23 +187,43 @@ class HelperService:
             )
         return terms
 
-    def _open_box(self, secret: X25519PrivateKey, terms: SumTerms, member: SumMember, box: str) -> bytes:
-        """Return the seed of a box; empty if the box does not open, or the member has not signed the seed."""
+    def _open_box(
+        self, secret: X25519PrivateKey, terms: SumTerms, member: SumMember, box: str, bound_by: str
+    ) -> tuple[bytes, bytes]:
+        """Return the seed of a box and the commitment of its upload; empty if it does not open, or is not signed."""
         about = (terms.run, terms.round, terms.channel, member.name, self.name, terms.digest, terms.roster)
         context = box_context(*about)
         try:
             signed = unseal(secret, box, context)
+            committed = read_commitment(bound_by, signed[:SEED]) if terms.has_noise else b""
         except WireError:
-            return b""
-        return signed[:SEED] if member.has_signed(context, signed[:SEED], signed[SEED:]) else b""
+            return b"", b""
+        is_signed = member.has_signed(context, signed[:SEED] + committed, signed[SEED:])
+        return (signed[:SEED], committed) if is_signed else (b"", b"")
 
 
 def _noised_sum(terms: SumTerms, seeds: Sequence[bytes], key: bytes) -> Array:
-    """Return r = Σ G(σ) − z mod 2ᵏ; z is discrete Gaussian noise from the stream of `key`."""
-    total: Array = total_mask(seeds, terms.size, terms.bits)
+    """Return r = Σ G(σ) − z mod 2⁶⁴; z is discrete Gaussian noise from the stream of `key`.
+
+    Without noise, the sums of the blinds of checks follow.
+    """
+    total: Array = total_mask(seeds, terms.size + (0 if terms.has_noise else CHECKS), terms.bits)
     if terms.has_noise:
         total -= discrete_gaussian(terms.noise, terms.size, Stream(key)).astype(total.dtype)
     return total
+
+
+def _pair_boxes(request: PrepareRequest, terms: SumTerms) -> list[tuple[str, str]]:
+    """Return each client's box and the commitment of its upload, which is empty without noise.
+
+    Raises:
+        WireError: The boxes or commitments are of another number.
+    """
+    commitments = request.commitments if terms.has_noise else [""] * len(request.clients)
+    if not len(request.sealed) == len(commitments) == len(request.clients):
+        numbers = f"{len(request.sealed)} boxes and {len(commitments)} commitments"
+        raise WireError(f"PrepareRequest: {numbers} of {count(len(request.clients), 'client')}")
+    return list(zip(request.sealed, commitments, strict=True))
 
 
 def _check_names(names: list[str], terms: SumTerms, helper: str) -> list[str]:

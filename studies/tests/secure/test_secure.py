@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from common.secure.norms import proof_size
 from studies.secure import cost
 from studies.secure.__main__ import PAGE, RESULTS
 from studies.secure.cost import CASES, Case, Federation, measure
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_a_small_sum_is_measured() -> None:
     found = measure(Case(8, 300, 0.1))
-    assert found["bytes"] == 4 * 300 + 216
+    assert found["bytes"] == 8 * 300 + 216 + proof_size(300, 2)
     assert min(found.values()) >= 0
     assert Case(64, 300, 0.3).survivors == 45
 
@@ -40,10 +41,17 @@ def test_the_page_follows_from_the_stored_results() -> None:
 def test_a_row_beyond_its_limit_is_named() -> None:
     limits = LIMITS[8, 10**5, 0.1]
     names = ("quantise_ms", "mask_ms", "server_s", "helper_s", "noise_s")
-    row = {"clients": 8, "numbers": 10**5, "lost": 0.1, "bytes": 400_216, **dict(zip(names, limits, strict=True))}
+    row = {
+        "clients": 8,
+        "numbers": 10**5,
+        "lost": 0.1,
+        "bytes": 900_000,
+        "prove_ms": 1.0,
+        **dict(zip(names, limits, strict=True)),
+    }
     assert all(claim.holds for claim in claims([row], {"100000": 120.0}))
-    slow = claims([{**row, "mask_ms": 1.6, "bytes": 402_000}], {"100000": 121.0})
-    assert [claim.holds for claim in slow] == [True, False, True, True, True, False, False]
+    slow = claims([{**row, "mask_ms": 1.6, "bytes": 1_300_000}], {"100000": 121.0})
+    assert [claim.holds for claim in slow] == [True, False, True, True, True, False, True, False]
 
 
 def test_a_slow_round_with_helpers_is_stated() -> None:

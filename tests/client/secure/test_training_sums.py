@@ -82,7 +82,7 @@ def test_with_noise_uploads_are_clipped_integers_paid_once(method: str, monkeypa
     [entry] = server.first.releaser.budget.ledger(config.privacy).entries()
     assert entry.terms.trust == f"helpers:{server.helpers.roster.digest[:16]}"
     assert entry.terms.mechanism == "discrete-gaussian-sum"
-    assert {reply.masked["sum"].dtype for reply in replies.values()} == {np.dtype(np.uint32)}
+    assert {reply.masked["sum"].dtype for reply in replies.values()} == {np.dtype(np.uint64)}
 
 
 @pytest.mark.parametrize(("dra", "times"), [(True, math.sqrt(2)), (False, 1.0)])

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from common.errors import WireError
-from common.secure.masking import box_context, dtype_of, expand, seal, total_mask, unseal
+from common.secure.masking import CHECKS, MASKED, box_context, check_sums, expand, seal, total_mask, unseal
 from common.secure.noise import Stream, discrete_gaussian
 from common.secure.quantisation import centre
 
@@ -25,23 +25,24 @@ def _key(secret: X25519PrivateKey) -> bytes:
 def test_a_mask_is_the_keystream_of_its_seed() -> None:
     seed = secrets.token_bytes(32)
     keystream = Cipher(algorithms.AES256(seed), modes.CTR(bytes(16))).encryptor().update(bytes(40))
-    assert expand(seed, 10, 32).tolist() == [int.from_bytes(keystream[i : i + 4], "little") for i in range(0, 40, 4)]
-    assert expand(seed, 5, 64).tolist() == [int.from_bytes(keystream[i : i + 8], "little") for i in range(0, 40, 8)]
+    words = [int.from_bytes(keystream[i : i + 8], "little") for i in range(0, 40, 8)]
+    assert expand(seed, 5, 64).tolist() == words
+    assert expand(seed, 5, 61).tolist() == [word >> 3 for word in words]
 
 
 def test_seeds_that_differ_in_the_order_of_words_give_other_masks() -> None:
     seed = bytes(range(32))
-    assert (expand(seed, 100, 32) != expand(seed[16:] + seed[:16], 100, 32)).mean() > 0.9
+    assert (expand(seed, 100, 61) != expand(seed[16:] + seed[:16], 100, 61)).mean() > 0.9
 
 
-@pytest.mark.parametrize(("clients", "helpers", "bits"), [(2, 2, 32), (8, 3, 64), (64, 5, 32)])
+@pytest.mark.parametrize(("clients", "helpers", "bits"), [(2, 2, 61), (8, 3, 64), (64, 5, 61)])
 def test_the_opened_sum_is_the_sum_of_integers_and_noises_for_every_dropout(
     clients: int, helpers: int, bits: int
 ) -> None:
     generator = np.random.default_rng(1)
     numbers = generator.integers(-1000, 1000, (clients, SIZE))
     seeds = [[secrets.token_bytes(32) for _ in range(helpers)] for _ in range(clients)]
-    dtype = dtype_of(bits)
+    dtype = MASKED
     masked = [q.astype(dtype) + total_mask(of, SIZE, bits) for q, of in zip(numbers, seeds, strict=True)]
     noises = [discrete_gaussian(500, SIZE, Stream(secrets.token_bytes(32))) for _ in range(helpers)]
     for present in _subsets(clients, generator):
@@ -111,10 +112,16 @@ def test_points_of_low_order_are_refused_on_both_sides() -> None:
         seal(bytes(32), bytes(31), CONTEXT)
 
 
-@pytest.mark.parametrize("bits", [0, 16, 33])
-def test_other_widths_are_refused(bits: int) -> None:
-    with pytest.raises(WireError, match="32 or 64 bits"):
-        expand(bytes(32), 4, bits)
+def test_a_changed_sum_of_masks_does_not_fit_the_clients_checks() -> None:
+    key, seeds = secrets.token_bytes(32), [secrets.token_bytes(32) for _ in range(3)]
+    masks = [expand(seed, SIZE + CHECKS, 64) for seed in seeds]
+    checks = np.sum([check_sums(key, mask) for mask in masks], axis=0, dtype=MASKED)
+    total = total_mask(seeds, SIZE + CHECKS, 64)
+    assert (check_sums(key, total) == checks).all()
+    for place, error in [(0, 1), (SIZE - 1, 1 << 40), (SIZE, 1)]:
+        changed = total.copy()
+        changed[place] += np.uint64(error)
+        assert (check_sums(key, changed) != checks).any()
 
 
 def test_a_seed_of_another_length_is_refused() -> None:

@@ -25,7 +25,7 @@ def test_parsing_inverts_the_text(changed: dict[str, Any]) -> None:
 
 def test_the_text_is_canonical() -> None:
     assert canonical({"b": [1, 0.5], "a": True, "c": ("x",)}) == b'{"a":true,"b":[1,"0x1.0000000000000p-1"],"c":["x"]}'
-    assert terms().to_json().startswith('{"bits":32,"bound":1024,"channel":"train","clip":"0x1.0000000000000p+0"')
+    assert terms().to_json().startswith('{"bits":61,"bound":1024,"channel":"train","clip":"0x1.0000000000000p+0"')
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_text_is_canonical() -> None:
         ("layout", ()),
         ("roster", "0" * 63),
         ("roster", "G" * 64),
-        ("version", 3),
+        ("version", 4),
     ],
 )
 def test_a_bad_field_is_named(field: str, value: object) -> None:
@@ -79,7 +79,7 @@ def test_a_bad_field_is_named(field: str, value: object) -> None:
 
 def test_bits_without_noise_are_64() -> None:
     with pytest.raises(WireError, match="bits"):
-        terms(**{**EXACT, "bits": 32})
+        terms(**{**EXACT, "bits": 61})
 
 
 def _texts() -> list[str]:
@@ -90,7 +90,7 @@ def _texts() -> list[str]:
         "NaN",
         "[" * 100_000,
         "x" * 1_000_001,
-        json.dumps({**good, "version": 3}),
+        json.dumps({**good, "version": 4}),
         json.dumps({**good, "more": 1}),
         json.dumps({key: value for key, value in good.items() if key != "run"}),
         json.dumps({**good, "clip": 1.0}),

@@ -10,6 +10,7 @@ from flwr.app import Context, Message, RecordDict
 
 from client.secure.helper.app import HELPER_TYPES, make_app
 from common.secure.cards import NodeCard
+from common.secure.norms import share_size
 from common.wire.codec import decode, encode
 from common.wire.messages import (
     ENROL,
@@ -67,11 +68,15 @@ def test_a_helper_answers_its_three_messages() -> None:
     names, sealed = [upload.client for upload in uploads], [upload.sealed[0] for upload in uploads]
     card = decode(HelperReply, asked(room, HELPER, HelperRequest("toy", "{}")).content)
     assert NodeCard.from_json(card.card) == room.roster.cards[0]
-    prepared = asked(room, PREPARE, PrepareRequest(about.to_json(), names, sealed, LINES))
-    assert decode(PrepareReply, prepared.content) == PrepareReply(1, "train", [])
+    prepared = asked(
+        room, PREPARE, PrepareRequest(about.to_json(), names, sealed, LINES, [u.commitment for u in uploads])
+    )
+    reply = decode(PrepareReply, prepared.content)
+    assert (reply.round, reply.channel, reply.bad) == (1, "train", [])
+    assert reply.shares["shares"].shape == (2, share_size(6))
     opened = decode(OpenReply, asked(room, OPEN, OpenRequest(about.to_json(), names)).content)
     assert (opened.round, opened.channel, opened.missing) == (1, "train", False)
-    assert (opened.opened["sum"].dtype, opened.opened["sum"].shape) == (np.uint32, (6,))
+    assert (opened.opened["sum"].dtype, opened.opened["sum"].shape) == (np.uint64, (6,))
 
 
 @pytest.mark.parametrize("kind", [ENROL, NAMES, TRAIN, EVALUATE])

@@ -26,7 +26,11 @@ def requests(room: Helpers, about: SumTerms) -> list[Any]:
     uploads = room.upload(about, [np.arange(6) - n for n in range(4)])
     names, sealed = [upload.client for upload in uploads], [upload.sealed[0] for upload in uploads]
     text = about.to_json()
-    return [HelperRequest("toy", "{}"), PrepareRequest(text, names, sealed, LINES), OpenRequest(text, names)]
+    return [
+        HelperRequest("toy", "{}"),
+        PrepareRequest(text, names, sealed, LINES, [upload.commitment for upload in uploads]),
+        OpenRequest(text, names),
+    ]
 
 
 def test_mutated_payloads_are_typed_errors_and_open_one_sum_a_round() -> None:

@@ -59,36 +59,36 @@ def refused(room: Helpers, change: str) -> None:
     about = room.terms(min_sum=3)
     uploads = room.upload(about, vectors(4))
     names, sealed = [upload.client for upload in uploads], [upload.sealed[0] for upload in uploads]
-    text, desk = about.to_json(), room.desks[0]
+    text, desk, bound = about.to_json(), room.desks[0], [upload.commitment for upload in uploads]
     prepare(desk, about, uploads)
     match change:
         case "too few":
             desk.open(OpenRequest(text, names[:2]))
         case "too many":
-            desk.prepare(PrepareRequest(room.terms(most=3, min_sum=3).to_json(), names, sealed, LINES))
+            desk.prepare(PrepareRequest(room.terms(most=3, min_sum=3).to_json(), names, sealed, LINES, bound))
         case "not prepared":
             desk.open(OpenRequest(text, [*names, "zoe"]))
         case "twice":
             desk.open(OpenRequest(text, [names[0], names[0], names[1]]))
         case "unsorted":
-            desk.prepare(PrepareRequest(text, names[::-1], sealed[::-1], LINES))
+            desk.prepare(PrepareRequest(text, names[::-1], sealed[::-1], LINES, bound))
         case "empty name":
-            desk.prepare(PrepareRequest(text, ["", *names[1:]], sealed, LINES))
+            desk.prepare(PrepareRequest(text, ["", *names[1:]], sealed, LINES, bound))
         case "no clients":
             desk.open(OpenRequest(text, []))
         case "a box short":
-            desk.prepare(PrepareRequest(text, names, sealed[1:], LINES))
+            desk.prepare(PrepareRequest(text, names, sealed[1:], LINES, bound))
         case "helper as client":
-            desk.prepare(PrepareRequest(text, [*names, "helper-0"], [*sealed, sealed[0]], LINES))
+            desk.prepare(PrepareRequest(text, [*names, "helper-0"], [*sealed, sealed[0]], LINES, [*bound, bound[0]]))
         case "other run":
-            desk.prepare(PrepareRequest(room.terms(run="other").to_json(), names, sealed, LINES))
+            desk.prepare(PrepareRequest(room.terms(run="other").to_json(), names, sealed, LINES, bound))
         case "other terms":
             desk.open(OpenRequest(room.terms(min_sum=2).to_json(), names))
         case "terms":
             desk.open(OpenRequest("{}", names))
         case "large":
             HelperService("helper-0", desk._node_key, desk.state, most_numbers=5).prepare(
-                PrepareRequest(text, names, sealed, LINES)
+                PrepareRequest(text, names, sealed, LINES, bound)
             )
         case "run without a name":
             desk.card(HelperRequest("", "{}"))
@@ -104,7 +104,7 @@ def refused(room: Helpers, change: str) -> None:
         ("unsorted", WireError, "ascending"),
         ("empty name", WireError, "empty"),
         ("no clients", WireError, "0 clients"),
-        ("a box short", WireError, "3 boxes of 4 clients"),
+        ("a box short", WireError, "3 boxes and 4 commitments of 4 clients"),
         ("helper as client", WireError, "name of the helper"),
         ("other run", RefusedError, "no card of run 'other'"),
         ("other terms", RefusedError, "prepared on other terms"),
