@@ -144,13 +144,8 @@ VOTES = 0.05
 """Level of the sign test on the votes of clients."""
 
 
-def has_majority(pairs: Sequence[tuple[float, float]], *, higher: bool) -> bool:
-    """Return True if the second value is better for most clients, by a sign test; equal values are no votes.
-
-    Args:
-        pairs: Values of each client.
-        higher: True if larger values are better.
-    """
-    votes = [(second > first) == higher for first, second in pairs if first != second]
+def has_majority(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Return True if the second of two losses is lower for most clients, by a sign test; equal losses are no votes."""
+    votes = [second < first for first, second in pairs if first != second]
     at_least = sum(math.comb(len(votes), k) for k in range(sum(votes), len(votes) + 1))
     return at_least <= VOTES * 2 ** len(votes)

@@ -25,7 +25,7 @@ from common.wire.messages import EVALUATE, TRAIN, Payload, TrainRequest
 from common.wire.sparse_rows import expand
 from server.aggregation.alignment import has_majority
 from server.aggregation.lengths import find_outliers
-from server.aggregation.metrics import Evaluation
+from server.aggregation.metrics import LOSS, Evaluation
 from server.aggregation.replies import Reply, are_summed
 from server.clients.enrolment import Enrolment
 from server.clients.roster import EnrolledClient, cohort
@@ -375,22 +375,20 @@ class Round(Strategy):
     def _vote(self, step: Step, evaluation: Evaluation) -> Evaluation:
         """Return the evaluation of the step, or of that without the suspects if it is better for most clients.
 
-        Each client that measured both on its validation data has one vote; suspects have none.
+        Each client whose loss on its validation data differs has one vote; suspects have none.
         """
         suspects, with_all = step.results.suspects, self.state
         has_validation = self.config.task_options.validation_share > 0
         if not suspects or not has_validation or not self._can_spare(step, suspects):
             return evaluation
-        task = TASKS[self.config.task]
-        metric = task.objective.metric
         again = self._make_without(step, suspects, "most clients' validation data are against its update")
         without = self._evaluate_again()
         pairs = [
-            (found[metric], without.clients[client][metric])
+            (found[LOSS], without.clients[client][LOSS])
             for client, found in evaluation.clients.items()
-            if client not in suspects and metric in found.keys() & without.clients.get(client, {}).keys()
+            if client not in suspects and LOSS in found.keys() & without.clients.get(client, {}).keys()
         ]
-        if not has_majority(pairs, higher=task.higher_is_better):
+        if not has_majority(pairs):
             self.state = with_all
             return evaluation
         self._step = again
