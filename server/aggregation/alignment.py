@@ -21,7 +21,7 @@ import numpy as np
 from common.arrays import Arrays, Floats32
 
 LEVEL = 0.01
-"""Family-wise level α: the probability that a run names an honest client whose expected alignment is not negative."""
+"""Family-wise level α: probability that a run names a client whose expected alignment is at least 0."""
 
 SUSPICION = 0.1
 """Level of the suspicion in one round, by which a client is not named."""
@@ -63,7 +63,7 @@ class Alignment:
 
     @property
     def variance(self) -> float:
-        """Variance of the differences d over rounds, of two or more; the median of its estimate is that of a χ²."""
+        """Variance of the differences d over two or more rounds; the median of a χ² scales it."""
         degrees = self.rounds - 1
         spread = max(self.squares - self.difference**2 / self.rounds, 0.0) / degrees
         return spread / (1 - 2 / (9 * degrees)) ** 3
@@ -125,7 +125,7 @@ def outliers(means: Mapping[str, float], level: float) -> set[str]:
 
 
 def find_opposed(memory: Mapping[str, Alignment], clients: Sequence[str]) -> dict[str, str]:
-    """Return client -> reason for those whose alignment is persistently negative, among clients of a round."""
+    """Return client -> reason for clients of a round whose alignment is persistently negative."""
     judged = {client: one for client, one in memory.items() if one.rounds >= MIN_ROUNDS}
     if len(judged) < MIN_CLIENTS:
         return {}
@@ -145,7 +145,10 @@ VOTES = 0.05
 
 
 def has_majority(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Return True if the second of two losses is lower for most clients, by a sign test; equal losses are no votes."""
+    """Return True if the second of two losses is lower for most clients, by a sign test.
+
+    Equal losses are no votes.
+    """
     votes = [second < first for first, second in pairs if first != second]
     at_least = sum(math.comb(len(votes), k) for k in range(sum(votes), len(votes) + 1))
     return at_least <= VOTES * 2 ** len(votes)

@@ -231,7 +231,7 @@ class SingleIntake(Intake):
             take_reply(answer, lambda sent: self._store(at, sent, node, spool))
 
     def close(self, at: RoundContext, messages: Iterable[Message], phase: str = LOCAL) -> Intaken:
-        """Return usable replies, without those beyond `federation.norm-bound` and those of persistently opposed clients."""
+        """Return usable replies, without those beyond `federation.norm-bound` or of opposed clients."""
         self.spool = None
         if at is not self._at or phase != self._phase:
             self._expect(at, phase)
@@ -373,7 +373,7 @@ class SingleIntake(Intake):
     def _set_aside(
         self, at: RoundContext, results: Intaken, opposed: Mapping[str, str], suspects: Collection[str]
     ) -> Intaken:
-        """Return the results without these clients, if the others are a quorum; clients with validation data vote."""
+        """Return the results without these clients, if the others are a quorum; clients may vote."""
         most = len(results.replies) - at.config.federation.min_replies
         opposed = opposed if len(opposed) <= most else {}
         memory = results.reply_memory.exclude(opposed, at.rounds)

@@ -28,7 +28,7 @@ Plot = Callable[[Sequence[Arrays]], list[Arrays]]
 
 
 def together(combine: Callable[[Arrays, Arrays, Sequence[Arrays]], Arrays]) -> Plot:
-    """Return the plot by which all liars send one vector of the mean and standard deviation of their arrays."""
+    """Return the plot by which all send one vector of the mean and deviation of their arrays."""
 
     def plot(honest: Sequence[Arrays]) -> list[Arrays]:
         stacked = {n: np.stack([one[n] for one in honest]).astype(np.float64) for n in honest[0]}
@@ -44,7 +44,7 @@ def _less(mean: Arrays, std: Arrays, factor: float) -> Arrays:
 
 
 def min_max(mean: Arrays, std: Arrays, honest: Sequence[Arrays]) -> Arrays:
-    """Return mean − γ·std with the largest γ whose distance to each honest update is that of two honest ones at most.
+    """Return mean − γ·std with the largest γ that is no farther from honest updates than these are.
 
     Source: Shejwalkar and Houmansadr 2021, Algorithm 1, by bisection, with what the liars know.
     """
@@ -70,7 +70,7 @@ def drift(honest: Sequence[Arrays]) -> list[Arrays]:
 
 
 def misplace(honest: Sequence[Arrays]) -> list[Arrays]:
-    """Return statistics in the opposite order of rows, the same for all; each number is one that honest data can give."""
+    """Return statistics in the opposite order of rows, with numbers that honest data can give."""
 
     def moved(one: Arrays) -> Arrays:
         found = dict(one)
