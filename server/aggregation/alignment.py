@@ -151,4 +151,4 @@ def has_majority(pairs: Sequence[tuple[float, float]]) -> bool:
     """
     votes = [second < first for first, second in pairs if first != second]
     at_least = sum(math.comb(len(votes), k) for k in range(sum(votes), len(votes) + 1))
-    return at_least <= VOTES * 2 ** len(votes)
+    return at_least <= VOTES * float(2 ** len(votes))

@@ -31,7 +31,7 @@ from server.aggregation.lengths import (
     scale_update,
 )
 from server.aggregation.replies import Load, Reply, add_up, are_summed, average_by_row, select_whole, shorten
-from server.aggregation.robust import attackers, robust_replies
+from server.aggregation.robust import robust_replies
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import Weighed, content_of, content_size
 from server.round.checks import MAX_EXAMPLES, ExpectedReply, accept_reply, check_entries, limit_reply, lowest_loss
@@ -327,7 +327,7 @@ class SingleIntake(Intake):
         lengths = {r.client: scale_update(r.lengths, steps / r.train.steps if steps else 1.0) for r in results.replies}
         is_sum = self._capabilities.closed_form  # each of which has its own scale
         first = math.inf if at.cost or is_sum else FIRST_REFERENCE * max(1.0, norm(at.state.model))
-        weights, is_local = self._bound_weights(at, results.replies), phase == LOCAL
+        weights, is_local = {r.client: self._bound_weight(r) for r in results.replies}, phase == LOCAL
         past = self._past(at) if is_local and not is_sum else []
         judged = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound)
         excess, clipped = judged.excess, dict(judged.clipped)
@@ -394,17 +394,9 @@ class SingleIntake(Intake):
             groups.setdefault(self._method.assignment.group_of(at.state, reply.client), {})[reply.client] = load
         return groups.values()
 
-    def _bound_weights(self, at: RoundContext, replies: Sequence[Reply]) -> dict[str, float]:
-        """Return the weight of each client in the bound on its norm.
-
-        Statistics are sums that grow with records. Clients say how many they have; the largest share of them that may be
-        attackers counts as the largest of the others.
-        """
-        if not self._capabilities.closed_form or not replies:
-            return {reply.client: reply.weight for reply in replies}
-        examples = sorted(reply.train.examples for reply in replies)
-        most = examples[len(examples) - 1 - attackers(len(examples), at.config.federation.attackers)]
-        return {reply.client: min(reply.train.examples, most) ** -2.0 for reply in replies}
+    def _bound_weight(self, reply: Reply) -> float:
+        """Return the weight of a reply in the bound on its norm; statistics are sums that grow with records."""
+        return reply.train.examples**-2.0 if self._capabilities.closed_form else reply.weight
 
     def _find_needed(
         self, at: RoundContext, replies: list[Reply], excess: Mapping[str, Excess], past: Sequence[Lengths]
