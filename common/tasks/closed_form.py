@@ -67,6 +67,21 @@ class RowNames:
 
 
 @dataclass(frozen=True)
+class Entries:
+    """Range of each number of a statistic that honest data can give.
+
+    Args:
+        low: Smallest possible value.
+        high: Largest possible value.
+        per_record: True if the range is that of one record of a client, whose values add up.
+    """
+
+    low: float = 0.0
+    high: float = np.inf
+    per_record: bool = True
+
+
+@dataclass(frozen=True)
 class Effort:
     """Effort of a solve.
 
@@ -101,6 +116,7 @@ class ClosedForm(Generic[VocabularyT]):
         effort: What is solved so far -> effort of the next solve, if it is more than a few additions.
         noised_sign: `positive` if no number of a client's statistics is negative in runs with noise; the sensitivity is then
             smaller.
+        entries: Statistic -> range of its numbers in runs without noise; others can have any value.
         on_top: Model variants whose networks can train on top of the solution.
     """
 
@@ -113,6 +129,7 @@ class ClosedForm(Generic[VocabularyT]):
     lasting: Mapping[str, RowNames] = field(default_factory=dict)
     effort: Callable[[Arrays], Effort] = lambda solved: Effort()
     noised_sign: Sign = "signed"
+    entries: Mapping[str, Entries] = field(default_factory=dict)
     on_top: tuple[ModelVariant, ...] = ("default",)
 
     def name_sums(self, solved: Arrays, sums: Arrays) -> Arrays:

@@ -16,12 +16,12 @@ from client.training.local_round import train_together
 from client.training.participant import split_cohort
 from client.training.state import split_histories
 from common.config.run import RunConfig
-from common.contribution import Contribution, Lengths, find_doubtful, rows_of_lengths, typical
+from common.contribution import DOUBT, Contribution, Lengths, find_doubtful, rows_of_lengths, typical
 from common.wire.codec import decode
 from common.wire.messages import EVALUATE, LOCAL, EvaluateRequest
 from deploy.simulation.clients import Job, answer_all, answer_jobs, message_sizes
 from deploy.simulation.workers import TrainedBlock, Workers, can_copy, put_into, run_in_copies, share_sum
-from server.aggregation.lengths import allowances
+from server.aggregation.lengths import CLIP, allowances
 from server.exchange.flower import decode_record, encode_record
 
 FOLDED_BYTES = 192 * 2**20
@@ -76,7 +76,8 @@ class Population:
         def train_block(number: int) -> TrainedBlock:
             nonlocal running
             members = [job.participant for job in blocks[number]]
-            limits = config.federation.norm_bound * np.array([allowed[member.client] for member in members])
+            bound = min(config.federation.norm_bound, CLIP / DOUBT)  # who may be clipped is a single reply
+            limits = bound * np.array([allowed[member.client] for member in members])
             judge = partial(find_doubtful, self._reference, limits)
             trained = train_together(config.method_options, members, with_all=with_all)
             replies, block = trained.sum_up(number, judge)

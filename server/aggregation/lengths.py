@@ -12,6 +12,7 @@ from common.arrays import Array, Arrays, norm
 from common.contribution import BlockReply, Lengths, positive, typical
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS
+from server.aggregation.alignment import Alignment
 
 T = TypeVar("T")
 
@@ -20,6 +21,10 @@ LARGE_ROUND = 5
 
 FIRST_REFERENCE = 10.0
 """Reference of one or two exact updates without an earlier round, as a multiple of max(1, ‖θ‖)."""
+
+
+CLIP = 3.0
+"""Multiple of the typical length at which the longer updates of a round of five or more count."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +119,25 @@ def find_excess(
     return found
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Judgement on the lengths of a round.
+
+    Args:
+        excess: Clients beyond the bound.
+        clipped: Client below it -> factors on its arrays that are longer than `CLIP` times the typical ones.
+        usual: Typical lengths of the clients below the bound.
+    """
+
+    excess: dict[str, Excess]
+    clipped: dict[str, Lengths]
+    usual: Lengths
+
+
 def judge_lengths(
     lengths: Mapping[str, Lengths], weights: Mapping[str, float], past: Sequence[Lengths], first: float, bound: float
-) -> tuple[dict[str, Excess], Lengths]:
-    """Return the clients beyond the bound on lengths, and the typical lengths of the others.
+) -> Judged:
+    """Return the judgement on the lengths of a round.
 
     Args:
         lengths: Client -> lengths of its reply.
@@ -127,8 +147,16 @@ def judge_lengths(
         bound: The option `federation.norm-bound`.
     """
     limits = references([*lengths.values()], past, first)
-    excess = find_excess(lengths, limits, bound, allowances(weights))
-    return excess, typical([one for client, one in lengths.items() if client not in excess])
+    allowed = allowances(weights)
+    excess = find_excess(lengths, limits, bound, allowed)
+    others = {client: one for client, one in lengths.items() if client not in excess}
+    most = {client: {kind: CLIP * allowed[client] * limits[kind] for kind in one} for client, one in others.items()}
+    clipped = {
+        client: {kind: most[client][kind] / length for kind, length in one.items() if length > most[client][kind] > 0}
+        for client, one in others.items()
+    }
+    is_large = len(lengths) >= LARGE_ROUND
+    return Judged(excess, {c: f for c, f in clipped.items() if f and is_large}, typical([*others.values()]))
 
 
 FAR = 3.0
@@ -189,6 +217,8 @@ class ReplyMemory:
     """Client -> last round in which it sits out."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Client of a small federation -> number of replies in a row that were left out as too long."""
+    alignment: dict[str, dict[str, Alignment]] = field(default_factory=dict)
+    """`update` and `gradient` -> client -> alignment with the others, over its rounds."""
 
     def past(self, noise: str) -> list[Lengths]:
         """Return the lengths of the last rounds with equal noise, since noise decides on the length."""
@@ -202,6 +232,13 @@ class ReplyMemory:
         """Return the memory after replies of a small federation were left out as too long or accepted."""
         counts = {client: n for client, n in self.left_out.items() if client not in accepted}
         return replace(self, left_out=counts | {client: counts.get(client, 0) + 1 for client in left_out})
+
+    def align(self, kind: str, cosines: Mapping[str, float]) -> "ReplyMemory":
+        """Return the memory after these alignments of a round."""
+        earlier = self.alignment.get(kind, {})
+        middle = statistics.median(cosines.values()) if cosines else 0.0
+        added = {client: earlier.get(client, Alignment()).add(cosine, middle) for client, cosine in cosines.items()}
+        return replace(self, alignment={**self.alignment, kind: {**earlier, **added}})
 
     def exclude(self, clients: Collection[str], last_round: int) -> "ReplyMemory":
         """Return the memory after clients were excluded up to a round; a longer penalty stays."""

@@ -21,6 +21,7 @@ from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.text import printable
 from common.wire.messages import EVALUATE, TRAIN
+from server.aggregation.alignment import Alignment
 from server.aggregation.lengths import ReplyMemory, RoundLengths
 from server.aggregation.metrics import Evaluation
 from server.clients.enrolment import Enrolment
@@ -382,5 +383,9 @@ def restore(checkpoint: Checkpoint) -> RunState:
     plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
     stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
     recent = tuple(RoundLengths(**one) for one in stored.get("recent", ()))
-    memory = ReplyMemory(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})))
+    alignment = {
+        kind: {client: Alignment(**sums) for client, sums in clients.items()}
+        for kind, clients in stored.get("alignment", {}).items()
+    }
+    memory = ReplyMemory(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})), alignment)
     return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, memory)

@@ -2,18 +2,20 @@
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from common.arrays import Arrays, check_like
 from common.contribution import MAX_PLAUSIBLE, BlockReply
 from common.errors import WireError
 from common.metrics import MetricSpec
+from common.tasks.closed_form import Entries
 from common.tasks.options import VARIANTS
 from common.tasks.spec import ALONE_PREFIX, AnyTask
 from common.text import printable
 from common.wire.encodings import unpack_reply
 from common.wire.messages import AssignReply, EvaluateReply, TrainReply
-from common.wire.sparse_rows import check_rows, expand_reply, rows_of
+from common.wire.sparse_rows import VALUES, check_rows, expand_reply, rows_of
 from server.aggregation.metrics import LOSS, Evaluation, is_plausible
 from server.exchange.grid import MEGABYTE
 
@@ -188,6 +190,23 @@ def accept_reply(
     if reply.gradient or expected.needs_gradient:
         check_like(reply.gradient, model, "gradient")
     return reply, rows
+
+
+def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: int) -> None:
+    """Check that honest data can give the statistics of a client with this number of records.
+
+    Raises:
+        WireError: A number is out of its range.
+    """
+    for sent, numbers in statistics.items():
+        if (name := sent.removesuffix(VALUES)) not in entries:
+            continue
+        scale = records if entries[name].per_record else 1
+        low, high = entries[name].low * scale, entries[name].high * scale
+        least, most = float(numbers.min(initial=0)), float(numbers.max(initial=0))
+        if not (low - TOLERANCE * scale <= least and most <= high + TOLERANCE * scale):
+            far = least if least < low - TOLERANCE * scale else most
+            raise WireError(f"statistic '{name}' has {far:.3g}; data of {records} records give {low:.3g} to {high:.3g}")
 
 
 def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:

@@ -11,13 +11,15 @@ from flwr.app import Message, RecordDict
 
 from common.arrays import Arrays, norm
 from common.config.run import RunConfig
-from common.contribution import Contribution, Lengths
+from common.contribution import GRADIENT, UPDATE, BlockReply, Contribution, Lengths
 from common.errors import WireError
+from common.tasks.closed_form import Entries
 from common.tasks.registry import TASKS
 from common.wire.codec import Handed, decode
 from common.wire.encodings import unpack
 from common.wire.messages import LOCAL, TRAIN, TrainReply
 from common.wire.sparse_rows import expand
+from server.aggregation.alignment import MIN_CLIENTS, SUSPICION, cosines, directions, find_opposed, outliers
 from server.aggregation.lengths import (
     FIRST_REFERENCE,
     LARGE_ROUND,
@@ -32,7 +34,7 @@ from server.aggregation.replies import Load, Reply, add_up, are_summed, average_
 from server.aggregation.robust import robust_replies
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import Weighed, content_of, content_size
-from server.round.checks import MAX_EXAMPLES, ExpectedReply, accept_reply, limit_reply, lowest_loss
+from server.round.checks import MAX_EXAMPLES, ExpectedReply, accept_reply, check_entries, limit_reply, lowest_loss
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
 
@@ -52,6 +54,7 @@ class Intaken:
         total: Sums over the clients; None before `Intake.add_up`, or if the sum is lost.
         lost: Reason why a sum is lost; empty if none is.
         notes: Numbers on the results, for the journal.
+        suspects: Clients that are opposed to the others in this round, on whose replies the clients vote.
     """
 
     replies: list[Reply]
@@ -62,6 +65,7 @@ class Intaken:
     total: Contribution | None = None
     lost: str = ""
     notes: Mapping[str, float] = field(default_factory=dict)
+    suspects: Sequence[str] = ()
 
     def without(self, clients: Collection[str], rejected: Mapping[str, str]) -> "Intaken":
         """Return the results without the replies of these clients."""
@@ -198,6 +202,8 @@ class SingleIntake(Intake):
             self._names_rows,
             config.keeps_rows,
         )
+        form = TASKS[config.task].closed_form if self._capabilities.closed_form else None
+        self._entries: Mapping[str, Entries] = {} if form is None else form.entries
         self._at: RoundContext | None = None
         """Round whose replies are expected, in this phase."""
         self._phase = LOCAL
@@ -225,13 +231,16 @@ class SingleIntake(Intake):
             take_reply(answer, lambda sent: self._store(at, sent, node, spool))
 
     def close(self, at: RoundContext, messages: Iterable[Message], phase: str = LOCAL) -> Intaken:
-        """Return usable replies, without those beyond `federation.norm-bound`."""
+        """Return usable replies, without those beyond `federation.norm-bound` or of opposed clients."""
         self.spool = None
         if at is not self._at or phase != self._phase:
             self._expect(at, phase)
         usable, rejected = split_messages(messages, self._enrolment, partial(self._examine, at))
         results = Intaken([*usable.values()], rejected, at.state.reply_memory)
-        return self._bound(at, results, phase) if at.config.federation.norm_bound else results
+        if not at.config.federation.norm_bound:
+            return results
+        results = self._bound(at, results, phase)
+        return self._align(at, results) if phase == LOCAL else results
 
     def add_up(self, at: RoundContext, results: Intaken) -> Intaken:
         """Return the results with the total over whole blocks and single replies, made robust if configured."""
@@ -302,6 +311,8 @@ class SingleIntake(Intake):
         reply, rows = accept_reply(sent, self._expected, template, most)
         if at.cost:
             self._enrolment.ledgers.note(node, sent.ledger)
+        elif self._entries and not isinstance(reply, BlockReply):
+            check_entries(reply.update, self._entries, reply.examples)
         return Reply(name, at.config.method_options.weight(reply.examples), reply, rows, measure(reply))
 
     def _template(self, at: RoundContext, model: Arrays) -> Arrays:
@@ -318,25 +329,70 @@ class SingleIntake(Intake):
         first = math.inf if at.cost or is_sum else FIRST_REFERENCE * max(1.0, norm(at.state.model))
         weights, is_local = {r.client: self._bound_weight(r) for r in results.replies}, phase == LOCAL
         past = self._past(at) if is_local and not is_sum else []
-        excess, usual = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound)
+        judged = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound)
+        excess, clipped = judged.excess, dict(judged.clipped)
         needed, memory = (
             self._find_needed(at, results.replies, excess, past) if is_local else (set(), results.reply_memory)
         )
+        clipped |= {client: excess[client].factors for client in needed}
         left_out = {client: one.reason for client, one in excess.items() if client not in needed}
         counted = [reply for reply in results.replies if reply.client not in left_out]
         return replace(
             results,
             replies=[
-                shorten(r, excess[r.client].factors, counts_clients=self._capabilities.min_count > 0)
-                if r.client in needed
+                shorten(r, clipped[r.client], counts_clients=self._capabilities.min_count > 0)
+                if r.client in clipped and not isinstance(r.train, BlockReply)
                 else r
                 for r in counted
             ],
             rejected={**results.rejected, **left_out},
             reply_memory=memory,
-            lengths=usual if is_local else {},
+            lengths=judged.usual if is_local else {},
             shortened={client: f"{excess[client].reason}; counts at the typical norm" for client in sorted(needed)},
         )
+
+    def _align(self, at: RoundContext, results: Intaken) -> Intaken:
+        """Return the results without clients that are opposed to the others, if those are a quorum.
+
+        Who is persistently opposed is named. Who is opposed in this round alone is a suspect: clients with validation data
+        vote on it, and without such data it does not count in this round.
+        """
+        names = [reply.client for reply in results.replies]
+        if at.cost or self._capabilities.closed_form or are_summed(results.replies) or len(names) < MIN_CLIENTS:
+            return results
+        memory, opposed, suspects = results.reply_memory, dict[str, str](), set[str]()
+        for kind in (UPDATE, GRADIENT) if self._capabilities.needs_gradient else (UPDATE,):
+            found = dict[str, float]()
+            for loads in self._by_model(at, results.replies, kind):
+                found |= cosines(*directions(loads))
+            memory = memory.align(kind, found)
+            opposed |= find_opposed(memory.alignment[kind], names)
+            suspects |= outliers(found, SUSPICION)
+        return self._set_aside(at, replace(results, reply_memory=memory), opposed, suspects)
+
+    def _set_aside(
+        self, at: RoundContext, results: Intaken, opposed: Mapping[str, str], suspects: Collection[str]
+    ) -> Intaken:
+        """Return the results without these clients, if the others are a quorum; clients may vote."""
+        most = len(results.replies) - at.config.federation.min_replies
+        opposed = opposed if len(opposed) <= most else {}
+        memory = results.reply_memory.exclude(opposed, at.rounds)
+        results = replace(results.without(opposed, opposed), reply_memory=memory)
+        suspects = sorted({*suspects} - opposed.keys())
+        if at.config.task_options.validation_share > 0:
+            return replace(results, suspects=suspects)
+        if not suspects or len(opposed) + len(suspects) > most:
+            return results
+        return replace(results.without(suspects, {}), notes={**results.notes, "set_aside": float(len(suspects))})
+
+    def _by_model(self, at: RoundContext, replies: Sequence[Reply], kind: str) -> Iterable[Mapping[str, Load]]:
+        """Return the updates or gradients of the clients of each model."""
+        groups: dict[int, dict[str, Load]] = {}
+        for reply in replies:
+            template = self._template(at, self._method.assignment.model_for(at, reply.client))
+            load = partial(_read_whole, reply, kind, template)
+            groups.setdefault(self._method.assignment.group_of(at.state, reply.client), {})[reply.client] = load
+        return groups.values()
 
     def _bound_weight(self, reply: Reply) -> float:
         """Return the weight of a reply in the bound on its norm; statistics are sums that grow with records."""
@@ -367,3 +423,8 @@ class SingleIntake(Intake):
         """Return typical lengths of the last rounds; none if no other client ever took part."""
         is_alone = len({*self._enrolment.roster.by_name(), *at.state.counted}) == 1
         return [] if is_alone else at.state.reply_memory.past(at.noise)
+
+
+def _read_whole(reply: Reply, kind: str, template: Arrays) -> Arrays:
+    """Return the update or gradient of a reply with full tables."""
+    return expand(reply.update if kind == UPDATE else reply.gradient, template)

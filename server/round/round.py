@@ -6,7 +6,7 @@ of costs, and the evaluator. `server/compose.py` chooses them.
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,8 +23,9 @@ from common.tasks.registry import TASKS
 from common.wire.codec import encode
 from common.wire.messages import EVALUATE, TRAIN, Payload, TrainRequest
 from common.wire.sparse_rows import expand
+from server.aggregation.alignment import has_majority
 from server.aggregation.lengths import find_outliers
-from server.aggregation.metrics import Evaluation
+from server.aggregation.metrics import LOSS, Evaluation
 from server.aggregation.replies import Reply, are_summed
 from server.clients.enrolment import Enrolment
 from server.clients.roster import EnrolledClient, cohort
@@ -340,20 +341,15 @@ class Round(Strategy):
         if step is None or self._grid is None or step.at.cost or self._is_on_test:  # noise may ruin a model, too
             return evaluation
         if not (reason := find_explosion(evaluation)):
-            return evaluation
+            return self._vote(step, evaluation)
         number, after, before, results = step.at.number, self.state, step.at.state, step.results
         log.warning("round %d is taken back: %s", number, reason)
         single = [] if are_summed(results.replies) else results.replies
         outliers = find_outliers({r.client: partial(_expand, r, before.model) for r in single})
-        others = results.without(outliers, dict.fromkeys(outliers, self._blame(reason, number)))
-        if outliers and len(others.replies) >= self.config.federation.min_replies:
-            self.state = before
-            again = self._advance(step.at, others)
-            reply_memory = self.state.reply_memory.exclude(outliers, self._end_of_penalty(number))
-            self.state = replace(self.state, reply_memory=reply_memory)
-            self._step = replace(again, trained=replace(again.trained, state=self.state))
+        if outliers and self._can_spare(step, outliers):
+            self._step = self._make_without(step, outliers, reason)
             self.observer.on_trained(self._step.trained)
-            evaluation = self._evaluate_again(self._grid)
+            evaluation = self._evaluate_again()
             if not find_explosion(evaluation):
                 return evaluation
         self.state = replace(before, round=number, reply_memory=after.reply_memory)
@@ -361,7 +357,43 @@ class Round(Strategy):
         back = replace(step.trained, state=self.state, loss=math.nan, server=numbers, shortened={})
         self._step = replace(step, trained=back)
         self.observer.on_trained(back)
-        return self._evaluate_again(self._grid)
+        return self._evaluate_again()
+
+    def _can_spare(self, step: Step, clients: Collection[str]) -> bool:
+        return len(step.results.without(clients, {}).replies) >= self.config.federation.min_replies
+
+    def _make_without(self, step: Step, clients: Collection[str], reason: str) -> Step:
+        """Return the step anew without these clients, which sit out the penalty; its state is that of the run."""
+        number, self.state = step.at.number, step.at.state
+        again = self._advance(
+            step.at, step.results.without(clients, dict.fromkeys(clients, self._blame(reason, number)))
+        )
+        reply_memory = self.state.reply_memory.exclude(clients, self._end_of_penalty(number))
+        self.state = replace(self.state, reply_memory=reply_memory)
+        return replace(again, trained=replace(again.trained, state=self.state))
+
+    def _vote(self, step: Step, evaluation: Evaluation) -> Evaluation:
+        """Return the evaluation of the step, or of that without the suspects if it is better for most clients.
+
+        Each client whose loss on its validation data differs has one vote; suspects have none.
+        """
+        suspects, with_all = step.results.suspects, self.state
+        has_validation = self.config.task_options.validation_share > 0
+        if not suspects or not has_validation or not self._can_spare(step, suspects):
+            return evaluation
+        again = self._make_without(step, suspects, "most clients' validation data are against its update")
+        without = self._evaluate_again()
+        pairs = [
+            (found[LOSS], without.clients[client][LOSS])
+            for client, found in evaluation.clients.items()
+            if client not in suspects and LOSS in found.keys() & without.clients.get(client, {}).keys()
+        ]
+        if not has_majority(pairs):
+            self.state = with_all
+            return evaluation
+        self._step = again
+        self.observer.on_trained(again.trained)
+        return without
 
     def _end_of_penalty(self, number: int) -> int:
         return number + self.config.federation.penalty
@@ -436,9 +468,10 @@ class Round(Strategy):
         request = self._evaluator.requests(at, clients, split, final=final, model=model, number=number)
         return self._messages([client for _, client in sorted(clients.items())], EVALUATE, request)
 
-    def _evaluate_again(self, grid: Grid) -> Evaluation:
-        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
-        return self._evaluator.summarize(grid.send_and_receive(messages), self.state.round)
+    def _evaluate_again(self) -> Evaluation:
+        assert self._grid is not None  # that of the evaluation before
+        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), self._grid)
+        return self._evaluator.summarize(self._grid.send_and_receive(messages), self.state.round)
 
     # --- messages --------------------------------------------------------------------------------------------------
 

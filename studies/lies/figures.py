@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from studies.harness.results import Results
-from studies.harness.row import Metrics
+from studies.harness.row import Metrics, Row
 from studies.lies.cases import HONEST, SETTINGS, Case, all_cases
+from studies.lies.effect_cases import PREFIX
 
 
 class Outcome(NamedTuple):
@@ -102,10 +103,14 @@ class Figures:
     @property
     def runs(self) -> int:
         """Number of runs, with and without a liar."""
-        return sum(len(row.trials) + len(row.about.failures) for row in self.results.rows.values())
+        return sum(len(row.trials) + len(row.about.failures) for row in self._rows())
+
+    def _rows(self) -> Iterator[Row]:
+        """Yield the rows of this part of the study."""
+        yield from (row for key, row in self.results.rows.items() if not key.set.startswith(PREFIX))
 
     def _total(self, metric: str) -> float:
-        return sum(sum(row.values(metric).values()) for row in self.results.rows.values())
+        return sum(sum(row.values(metric).values()) for row in self._rows())
 
     def _quality(self, case: Case) -> dict[int, float]:
         return self.results.row(case.key).values("quality")

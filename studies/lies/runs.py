@@ -25,6 +25,7 @@ from studies.harness.bench import run_folder
 from studies.harness.row import Metrics, Trial, mean
 from studies.harness.store import Store
 from studies.harness.study import Selection
+from studies.lies import effect_runs
 from studies.lies.cases import CLIENTS, GRACE_SECONDS, HONEST, HONEST_SEEDS, LIAR, SETTINGS, Case, all_cases
 from studies.lies.liars import LyingGrid, lies
 
@@ -40,6 +41,7 @@ def compute(selection: Selection, store: Store) -> None:
         for case in (case for case in all_cases() if seed < case.seeds):
             if selection.has_set(case.task) and selection.has(case.key.row, case.method):
                 store.get_or_compute(case.key, seed, partial(measure, case, seed, store.folder), case.key.row)
+    effect_runs.compute(selection, store)
 
 
 def measure(case: Case, seed: int, runs: Path) -> Trial:

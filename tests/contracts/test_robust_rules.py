@@ -55,7 +55,7 @@ def model_of(method: str, rule: str, *, lies: bool) -> np.ndarray:
         folder = Path(name)
         (folder / "catalogue.json").write_text(CATALOGUE.to_json())
         options: dict[str, Scalar] = {"federation__min_replies": 5, "catalogue": str(folder / "catalogue.json")}
-        options |= {"local_steps": 12, "lr": 0.05, "federation__robust": rule}
+        options |= {"local_steps": 12, "lr": 0.05, "federation__robust": rule, "federation__norm_bound": 0.0}
         grid = LyingGrid(sessions, LIAR, TRAIN, lie, CLIENTS) if lies else honest
         run(grid, configured(method, rounds=3, **options), folder)
         model, _ = RunDirectory(folder, "toy").load_model()

@@ -21,7 +21,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import RowNames, choose_most, limit_pairs
+from common.tasks.closed_form import Entries, RowNames, choose_most, limit_pairs
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.pairs import (
     COLD_FEATURES,
@@ -102,6 +102,10 @@ def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
     """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
     most = limit_pairs(MOST_MASKED_ITEMS, 1, columns)
     return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], most])}
+
+
+ENTRIES = {USED: Entries(0, 1), PAIRS: Entries(), QUALITY: Entries()}
+"""Ranges of statistics; see `ClosedForm.entries`."""
 
 
 def is_solved(statics: Arrays) -> bool:

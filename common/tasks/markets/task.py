@@ -67,6 +67,7 @@ TASK = TaskSpec(
         solve=blend.solve,
         limit_masked=blend.limit_masked,
         lasting=blend.LASTING,
+        entries=blend.ENTRIES,
         noised_sign="positive",
     ),
     defaults={"method": "ridge"},  # docs/results/markets.md

@@ -17,7 +17,7 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, symmetric
+from common.tasks.closed_form import Effort, Entries, RowNames, choose_most, limit_pairs, symmetric
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.tasks.spec import TaskRun
@@ -96,6 +96,10 @@ def effort(solved: Arrays) -> Effort:
     """Return the effort of the next solve: a tridiagonal form of the covariance, or its products."""
     size = len(solved[ITEMS]) if ITEMS in solved and FACTORS not in solved else 0
     return Effort(40 * size**2, 8 * size**3) if size <= MOST_EXACT else Effort(24 * size**2, 6_000 * size**2)
+
+
+ENTRIES = {**dict.fromkeys((ITEM_SUMS, PAIR_SUMS), Entries(-1, 1)), ERRORS: Entries()}
+"""Ranges of statistics; see `ClosedForm.entries`."""
 
 
 def is_solved(statics: Arrays) -> bool:

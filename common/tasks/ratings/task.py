@@ -106,6 +106,7 @@ TASK = TaskSpec(
         limit_masked=neighbours.limit_masked,
         lasting=neighbours.LASTING,
         effort=neighbours.effort,
+        entries=neighbours.ENTRIES,
     ),
     head=("user",),
     client_only=("user",),

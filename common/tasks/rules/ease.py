@@ -18,7 +18,16 @@ import numpy as np
 
 from common.arrays import Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, symmetric
+from common.tasks.closed_form import (
+    Effort,
+    Entries,
+    RowNames,
+    choose_most,
+    limit_pairs,
+    pairs_of,
+    sum_entries,
+    symmetric,
+)
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.tasks.spec import TaskRun
@@ -95,6 +104,10 @@ LASTING = {
     OWNED: RowNames(lambda solved: _lists(solved)[:2], chosen=PAIRS),
 }
 """Sums that other runs continue."""
+
+
+ENTRIES = {**dict.fromkeys((USED, GRAM, OWNED), Entries(0, 1)), HITS: Entries()}
+"""Ranges of statistics; see `ClosedForm.entries`."""
 
 
 def sizes(catalogue: RuleCatalogue, noised: bool) -> Arrays:

@@ -126,6 +126,7 @@ TASK = TaskSpec(
         lasting=ease.LASTING,
         noised_sign="positive",
         effort=ease.effort,
+        entries=ease.ENTRIES,
         on_top=("default", "paper"),
     ),
     defaults={"method": "ridge"},  # docs/results/rules.md

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import Effort, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, upper
+from common.tasks.closed_form import Effort, Entries, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, upper
 from common.tasks.progress import Progress
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Clicks, Items
@@ -222,6 +222,10 @@ def _check_rows(solved: Arrays, items: int) -> None:
         raise WireError("the server's rows do not fit its items")
     if choice.shape != (len(DEFAULT),) or not np.isfinite(choice).all() or (choice < 0).any() or choice[2] == 0:
         raise WireError("the server's choice has negative or missing numbers")
+
+
+ENTRIES = {VISITED: Entries(0, 1), GRAM: Entries(), FOLLOWS: Entries()}
+"""Ranges of statistics; see `ClosedForm.entries`."""
 
 
 def template(solved: Arrays) -> Arrays:

@@ -113,6 +113,7 @@ TASK = TaskSpec(
         lasting=slist.LASTING,
         noised_sign="positive",
         effort=slist.effort,
+        entries=slist.ENTRIES,
     ),
     defaults={"method": "ridge"},  # docs/results/sessions.md
     network={"method": "fedga"},

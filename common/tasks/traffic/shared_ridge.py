@@ -15,7 +15,7 @@ import numpy as np
 
 from common.arrays import Arrays, Floats
 from common.errors import WireError
-from common.tasks.closed_form import RowNames
+from common.tasks.closed_form import Entries, RowNames
 from common.tasks.spec import TaskRun
 from common.tasks.traffic.autocovariances import (
     CLIENTS,
@@ -65,6 +65,14 @@ LASTING = {
     CLIENTS: RowNames(lambda solved: (1,)),
 }
 """Sums that other runs continue, by lag; see `ClosedForm.lasting`."""
+
+
+ENTRIES = {
+    COVARIANCES: Entries(-1, 1, per_record=False),
+    CLIENTS: Entries(0, 1, per_record=False),
+    ERRORS: Entries(0, MOST_ERROR, per_record=False),
+}
+"""Ranges of statistics; see `ClosedForm.entries`."""
 
 
 def best_choice(errors: Floats) -> tuple[float, float]:

@@ -136,6 +136,7 @@ TASK = TaskSpec(
         template=shared_ridge.template,
         solve=shared_ridge.solve,
         lasting=shared_ridge.LASTING,
+        entries=shared_ridge.ENTRIES,
     ),
     defaults={"method": "ridge"},  # docs/explanation/methods/ridge.md
     paper={

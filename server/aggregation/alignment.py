@@ -1,0 +1,154 @@
+"""Alignment of each client's updates with those of the others, over rounds. Pure, NumPy.
+
+The alignment c of a client in a round is the cosine of its update with the sum of the others' directions Δ_j/‖Δ_j‖, of those
+that are not opposed themselves. Two tests are made on means over rounds, at a family-wise level α by Bonferroni, with m
+clients and n rounds of a client:
+
+- The mean is below 0: c̄·√n/σ < Φ⁻¹(α/(m·n(n + 1))). σ is the clients' standard deviation of c over rounds, less the
+  round's median, of which the median over the clients counts. The
+  sum of 1/(n(n + 1)) over all rounds is 1.
+- It is an outlier: (c̄ − median)/(1.4826·MAD) < t⁻¹(α/m), median and MAD over the clients; the MAD of m clients is as certain as
+  a standard deviation of 0.37·m. Where a model has converged, honest updates cancel out, and many are a little opposed.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.arrays import Arrays, Floats32
+
+LEVEL = 0.01
+"""Family-wise level α: probability that a run names a client whose expected alignment is at least 0."""
+
+SUSPICION = 0.1
+"""Level of the suspicion in one round, by which a client is not named."""
+
+MIN_ROUNDS, MIN_CLIENTS = 2, 10
+"""Rounds of a client, and clients of a round, from which alignment is judged."""
+
+ROOM, MIN_BUCKETS = 1 << 17, 1024
+"""Numbers of all directions in memory, and numbers of one where that is more."""
+
+TINY = 1e-12
+"""Squared norm of a sum of directions that counts as 0."""
+
+NORMAL = statistics.NormalDist()
+DEVIATIONS, EFFICIENCY = 1 / NORMAL.inv_cdf(0.75), 0.37
+"""Standard deviation of a normal distribution in median absolute deviations, and efficiency of these."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Sums over the rounds of a client.
+
+    Args:
+        rounds: Number n of rounds.
+        total: Σc.
+        difference: Σd of the differences d to the round's median over clients, which all clients share.
+        squares: Σd².
+    """
+
+    rounds: int = 0
+    total: float = 0.0
+    difference: float = 0.0
+    squares: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Mean c̄ of the alignment."""
+        return self.total / self.rounds
+
+    @property
+    def variance(self) -> float:
+        """Variance of the differences d over two or more rounds; the median of a χ² scales it."""
+        degrees = self.rounds - 1
+        spread = max(self.squares - self.difference**2 / self.rounds, 0.0) / degrees
+        return spread / (1 - 2 / (9 * degrees)) ** 3
+
+    def add(self, cosine: float, median: float) -> "Alignment":
+        """Return the sums after one more round, in which the clients' median was this one."""
+        d = cosine - median
+        return Alignment(self.rounds + 1, self.total + cosine, self.difference + d, self.squares + d**2)
+
+
+def directions(updates: Mapping[str, Callable[[], Arrays]]) -> tuple[list[str], Floats32]:
+    """Return the clients with an update, and their directions Δ_k/‖Δ_k‖ as rows.
+
+    Updates are read one at a time. Where they do not fit into `ROOM`, their numbers are added up with random signs in as many
+    buckets as there is room for. Cosines are then true but for 1/√buckets (Charikar et al. 2002, count sketch).
+    """
+    most = max(ROOM // max(len(updates), 1), MIN_BUCKETS)
+    names, rows, signs = list[str](), list[Floats32](), np.zeros(0, np.int8)
+    for client, load in updates.items():
+        update = load()
+        vector = np.concatenate([update[name].ravel() for name in sorted(update)], dtype=np.float32)
+        if len(vector) > most:
+            if len(signs) != len(vector):
+                signs = np.random.default_rng(len(vector)).integers(0, 2, len(vector), np.int8) * 2 - 1
+            vector *= signs
+            whole = len(vector) // most * most
+            folded = vector[:whole].reshape(-1, most).sum(axis=0)
+            folded[: len(vector) - whole] += vector[whole:]
+            vector = folded
+        length = float(np.linalg.norm(vector))
+        if 0 < length < math.inf:
+            names.append(client)
+            rows.append(vector / np.float32(length))
+    return names, np.array(rows, np.float32)
+
+
+def cosines(names: Sequence[str], rows: Floats32) -> dict[str, float]:
+    """Return client -> alignment with the others: with all, then with those that are not opposed."""
+    found, is_in = np.zeros(len(names)), np.ones(len(names), bool)
+    for _ in range(2 if len(names) > 1 else 0):
+        total = rows[is_in].sum(axis=0, dtype=np.float64)
+        products = rows @ total
+        squares = total @ total - is_in * (2 * products - 1)
+        found = (products - is_in) / np.sqrt(np.maximum(squares, TINY))
+        is_in = found >= 0
+    return dict(zip(names, found.tolist(), strict=True))
+
+
+def outliers(means: Mapping[str, float], level: float) -> set[str]:
+    """Return the clients that are opposed to the others and an outlier among them; none of fewer than ten."""
+    if len(means) < MIN_CLIENTS:
+        return set()
+    from scipy.special import stdtrit
+
+    middle = statistics.median(means.values())
+    spread = DEVIATIONS * statistics.median(abs(mean - middle) for mean in means.values())
+    least = middle + float(stdtrit(EFFICIENCY * (len(means) - 1), level / len(means))) * spread
+    return {client for client, mean in means.items() if mean < min(0.0, least)}
+
+
+def find_opposed(memory: Mapping[str, Alignment], clients: Sequence[str]) -> dict[str, str]:
+    """Return client -> reason for clients of a round whose alignment is persistently negative."""
+    judged = {client: one for client, one in memory.items() if one.rounds >= MIN_ROUNDS}
+    if len(judged) < MIN_CLIENTS:
+        return {}
+    deviation = math.sqrt(statistics.median(one.variance for one in judged.values()))
+    middle, found = statistics.median(one.mean for one in judged.values()), {}
+    for client in sorted(outliers({client: one.mean for client, one in judged.items()}, LEVEL) & {*clients}):
+        one = judged[client]
+        share = LEVEL / (len(judged) * one.rounds * (one.rounds + 1))
+        if one.mean * math.sqrt(one.rounds) < NORMAL.inv_cdf(share) * deviation:
+            text = f"opposed to the others in {one.rounds} rounds: mean cosine {one.mean:.2f}, typical {middle:.2f}"
+            found[client] = text
+    return found
+
+
+VOTES = 0.05
+"""Level of the sign test on the votes of clients."""
+
+
+def has_majority(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Return True if the second of two losses is lower for most clients, by a sign test.
+
+    Equal losses are no votes.
+    """
+    votes = [second < first for first, second in pairs if first != second]
+    at_least = sum(math.comb(len(votes), k) for k in range(sum(votes), len(votes) + 1))
+    return at_least <= VOTES * float(2 ** len(votes))

@@ -1,0 +1,77 @@
+"""Clients whose replies are well formed and within the bound on norms, and harm: named, bounded, or voted down."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.data.read import partition, read_all
+from common.config.parse import parse
+from common.errors import WireError
+from common.tasks.closed_form import Entries
+from common.wire.messages import TRAIN
+from deploy.simulation.clients import open_sessions
+from server.record.events import RoundEvent
+from server.record.folder import RunDirectory
+from server.record.journal import restore
+from server.round.checks import check_entries
+from server.run import run
+from studies.lies.liars import LyingGrid, scaled, trained
+
+CLIENTS = LIAR = 20
+
+
+def refused(
+    folder: Path, *, method: str, factor: float, rounds: int = 4, validation: float = 0.0
+) -> list[dict[str, str]]:
+    """Return who is left out in each round of a federation, of which the last client multiplies its honest update."""
+    folder.mkdir(exist_ok=True)
+    flat = {"task": "rules", "method": method, "run-id": "toy", "tasks.rules.validation-share": validation}
+    if method != "ridge":
+        flat |= {"rounds": rounds, "training.lr": 0.05, "training.local-steps": 10}
+    sessions, _ = open_sessions(partition(read_all("rules", "demo:0-60"), CLIENTS))
+    lie = trained(update=scaled(factor), gradient=scaled(factor))
+    run(LyingGrid(sessions, LIAR, TRAIN, lie), parse(flat), folder)
+    events = RunDirectory(folder, "toy").events()
+    return [dict(event.refused) for event in events if isinstance(event, RoundEvent)]
+
+
+def test_a_sign_flip_is_named_and_stays_away_and_its_memory_is_in_the_checkpoint(tmp_path: Path) -> None:
+    found = refused(tmp_path, method="fedavg", factor=-1.0)
+    named = [number for number, clients in enumerate(found) if clients]
+    assert len(named) == 1
+    assert found[named[0]].keys() == {f"client-{LIAR - 1}"}
+    assert found[named[0]][f"client-{LIAR - 1}"].startswith("opposed to the others in")
+    checkpoint = RunDirectory(tmp_path, "toy").checkpoints.load_latest()
+    assert checkpoint is not None
+    memory = restore(checkpoint).reply_memory
+    assert memory.excluded[f"client-{LIAR - 1}"] == len(found)
+    assert len(memory.alignment["update"]) == CLIENTS
+    assert memory.alignment["update"][f"client-{LIAR - 1}"].mean < 0
+
+
+def test_no_honest_client_is_named(tmp_path: Path) -> None:
+    assert not any(refused(tmp_path, method="fedavg", factor=1.0))
+
+
+def test_clients_vote_on_a_suspect_where_they_have_validation_data(tmp_path: Path) -> None:
+    found = refused(tmp_path, method="fedavg", factor=-3.0, rounds=2, validation=0.5)
+    assert "most clients' validation data are against its update" in found[0][f"client-{LIAR - 1}"]
+    assert found[0].keys() == {f"client-{LIAR - 1}"}
+
+
+def test_statistics_that_no_data_have_are_left_out_and_named(tmp_path: Path) -> None:
+    for number, factor in enumerate((-1.0, 9.0)):
+        found = refused(tmp_path / str(number), method="ridge", factor=factor)
+        assert "statistic 'ease_used'" in found[0][f"client-{LIAR - 1}"]
+
+
+@pytest.mark.parametrize(("numbers", "valid"), [([0, 5], True), ([5.1], False), ([-1], False), ([np.nan], False)])
+def test_entries_add_up_over_records(numbers: list[float], valid: bool) -> None:
+    statistics = {"counts": np.array(numbers, np.float32)}
+    try:
+        check_entries(statistics, {"counts": Entries(0, 1)}, 5)
+    except WireError:
+        assert not valid
+    else:
+        assert valid
