@@ -12,7 +12,7 @@ VALIDATION_SHARE = 0.2
 SEEDS, CLAIMED_SEEDS = 3, 5
 """Seeds of a row, and of those that a claim of the paper names."""
 
-CLAIMED = ("fedga", "fedyogi", "fedadam", "fedadam-dra", "fedavg", "fedavgm", "fedprox", "fedgate")
+CLAIMED = ("fedga", "fedyogi", "fedadam", "fedadam-dra", "fedavg", "fedavg-steps-5", "fedavgm", "fedprox", "fedgate")
 
 CENTRAL_RATES, CENTRAL_EPOCHS = (0.001, 0.003), 6
 
@@ -94,6 +94,7 @@ RIDGE = Experiment(
 
 LOCAL_ROWS = (
     make_row("fedavg", "FedAvg", "fedavg", _grid(lr=(0.3, 1.0, 3.0), local_steps=(1, 5))),
+    make_row("fedavg-steps-5", "FedAvg, 5 local steps", "fedavg", _grid(lr=(0.3, 1.0), local_steps=(5,))),
     make_row("fedavgm", "FedAvgM, β .9", "fedavg", _grid(lr=(0.1, 0.3, 1.0), local_steps=(1, 5)), {"momentum": 0.9}),
     make_row(
         "fedprox", "FedProx, 5 local steps", "fedprox", _grid(lr=(0.3, 1.0), mu=(0.001, 0.01, 0.1)), {"local-steps": 5}
