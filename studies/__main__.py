@@ -94,7 +94,7 @@ def _plan(options: argparse.Namespace) -> str:
     from studies.harness.papers import CLAIMS  # it imports the studies
     from studies.harness.plan import missing_runs, plan_lines
 
-    contrasts = [one for claim in CLAIMS for one in claim.contrasts]
+    contrasts = [one for claim in CLAIMS for one in claim.needed]
     return "\n".join(plan_lines(missing_runs(contrasts, all_results(options.out)), options.budget))
 
 

@@ -9,12 +9,12 @@ from studies.harness.results import Results
 from studies.harness.row import RowKey
 from studies.harness.statistics import MOST_SEEDS, SEEDS, Paired, Verdict, seeds_needed, verdict_of
 
-HIGHER = {"auc", "hr20", "filtered_hr20", "mrr20", "ndcg20", "rho_point", "teacher_rho_point", "f1"}
+HIGHER = {"auc", "hr20", "filtered_hr20", "catalogue_hr20", "mrr20", "ndcg20", "rho_point", "teacher_rho_point", "f1"}
 """Metrics of which larger values are better."""
 
 SMALLEST: Mapping[str, Mapping[str, float]] = {
     "rules": {"loss": 0.005, "auc": 0.003, "mr0": 0.1, "hr20": 0.01, "filtered_hr20": 0.01, "rise": 0.01},
-    "sessions": {"hr20": 0.005, "mrr20": 0.005, "rate_spread": 0.1, "largest_fall": 0.01},
+    "sessions": {"hr20": 0.005, "mrr20": 0.005, "rate_spread": 0.1, "rate_width": 0.1, "largest_fall": 0.01},
     "traffic": {"mse": 0.02, "teacher_mse": 0.02, "rho_point": 0.005, "cluster_mse": 0.02},
     "ratings": {"rmse": 0.001},
     "markets": {"mrr20": 0.01, "ndcg20": 0.01},

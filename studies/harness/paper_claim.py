@@ -69,7 +69,7 @@ class Judged:
     @property
     def agreement(self) -> Agreement:
         """Verdict under the paper's protocol."""
-        return "not-testable" if self.claim.not_testable else agreement_of(one.agreement for one in self.compared)
+        return "not-testable" if self.claim.not_testable else agreement_of(self.compared)
 
     @property
     def verdict(self) -> Verdict:
@@ -138,8 +138,8 @@ def claims_page(judged: Sequence[Judged]) -> str:
     agreeing = sum(effect.agreement == "reproduced" for effect in effects)
     sections = [
         "# Claims of the papers",
-        f"""**Verdict.** Of {len(judged)} claims, as their papers state them: {shown}. Of {len(effects)} effects of their tables
-and figures, {agreeing} are reproduced.""",
+        f"""**Verdict.** Of {len(judged)} claims, as their papers state them: {shown}.
+Of {len(effects)} effects of their tables, figures and texts, {agreeing} are reproduced.""",
         f"""Made by `python -m studies claims` from the stored runs; the numbers are in [claims.csv](claims.csv).
 
 **Under the paper's protocol**: its data or the nearest that are here, its metric, its rivals as it ran them. Effects are shares
@@ -167,11 +167,19 @@ def _section(paper: str, judged: Sequence[Judged]) -> str:
     for one in own:
         beyond = one.verdict if one.findings else "–"
         counts = f" ({one.counts})" if one.agreement == "in part" else ""
-        lines.append(
-            f"| {one.claim.id}: {one.claim.text} | **{one.agreement}**{counts} | {beyond} | {one.reason} |"
-        )
+        lines.append(f"| {one.claim.id}: {one.claim.text} | **{one.agreement}**{counts} | {beyond} | {one.reason} |")
     effects = [_effect_cells(one.claim.id, effect) for one in own for effect in one.compared]
-    titles = ("claim", "paper: where", "here: rows", "sets and metric", "paper", "here", "90 % interval", "seeds", "verdict")
+    titles = (
+        "claim",
+        "paper: where",
+        "here: rows",
+        "sets and metric",
+        "paper",
+        "here",
+        "90 % interval",
+        "seeds",
+        "verdict",
+    )
     found = [_cells(one.claim.id, finding) for one in own for finding in one.findings]
     beyond_titles = ("claim", "rows", "where", "verdict", "effect", "90 % interval", "seeds")
     tables = [str(Table(titles, effects)) if effects else "", str(Table(beyond_titles, found)) if found else ""]

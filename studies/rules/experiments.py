@@ -10,10 +10,10 @@ from studies.harness.experiment import Experiment, Settings, method_options, tas
 Setup = Literal["A", "B"]
 
 SETS: dict[Setup, str] = {
-    "A": "whole names, trigger-action pairs used at least 8 times",
     "B": "the names' first words, pairs used at least 5 times",
+    "A": "whole names, trigger-action pairs used at least 8 times",
 }
-"""Setups of the IFTTT set."""
+"""Setups of the IFTTT set; the first has the pairs of the paper's Table 2."""
 
 ROUNDS, LOCAL_STEPS = 100, 3
 EVALUATE_EVERY = 10
