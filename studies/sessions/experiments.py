@@ -5,7 +5,14 @@ from dataclasses import replace
 from itertools import product
 
 from common.options import Scalar
-from studies.harness.experiment import Experiment, Settings, method_options, task_options
+from studies.harness.experiment import (
+    HELPED_EPSILONS,
+    Experiment,
+    Settings,
+    method_options,
+    task_options,
+    with_helpers,
+)
 
 VALIDATION_SHARE = 0.2
 
@@ -92,6 +99,8 @@ RIDGE = Experiment(
 )
 """Row of the closed form, which has as many rounds as sums, all clients in each, and no point to tune."""
 
+HELPED = tuple(with_helpers(RIDGE, epsilon) for epsilon in HELPED_EPSILONS)
+
 LOCAL_ROWS = (
     make_row("fedavg", "FedAvg", "fedavg", _grid(lr=(0.3, 1.0, 3.0), local_steps=(1, 5))),
     make_row("fedavg-steps-5", "FedAvg, 5 local steps", "fedavg", _grid(lr=(0.3, 1.0), local_steps=(5,))),
@@ -123,6 +132,7 @@ EXPERIMENTS = (
     make_row("fedadam", "FedAdam", "fedadam"),
     make_row("default", "default model: FedGA + own history", "fedga", model="default", tuned_as="fedga"),
     RIDGE,
+    *HELPED,
     *LOCAL_ROWS,
     *UNIFORM_ROWS,
     make_row("csme", "C-SME `saturated` without DRA", "fedga", ABLATION, {"dra": False}),

@@ -12,7 +12,6 @@ from studies.sessions.experiments import (
     EQUAL_BYTES,
     EXPERIMENTS,
     FINE,
-    RIDGE,
     SAMPLED,
     WITHOUT_SERVER_RATE,
     Points,
@@ -73,7 +72,7 @@ class Setting:
         return {one.PROTOCOL: tuple(map(self._adapt, one.ROWS)) for one in modules if self.key == one.SET}
 
     def _adapt(self, one: Experiment) -> Experiment:
-        if one is RIDGE:
+        if one.settings["method"] == "ridge":
             return one
         method = str(one.settings["method"])
         protocol = {

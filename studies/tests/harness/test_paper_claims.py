@@ -13,7 +13,7 @@ from studies.harness.papers import CLAIMS
 from studies.harness.reported import Reported
 from studies.harness.results import Results
 from studies.harness.row import RowKey
-from studies.harness.study import RESULTS, ROOT, write_claims
+from studies.harness.study import RESULTS, ROOT, STUDIES, write_claims, write_worth
 from tests.support.study_rows import row
 from tools.pages import pages, prose
 
@@ -42,6 +42,12 @@ def test_the_committed_claims_follow_from_the_stored_runs(tmp_path: Path) -> Non
     page = write_claims(tmp_path)
     assert page.read_text("utf-8") == (RESULTS / "claims.md").read_text("utf-8")
     assert (tmp_path / "claims.csv").read_bytes() == (RESULTS / "claims.csv").read_bytes()
+
+
+def test_the_committed_page_on_worth_follows_from_the_stored_runs(tmp_path: Path) -> None:
+    for study in STUDIES:
+        (tmp_path / study).symlink_to(RESULTS / study)
+    assert write_worth(tmp_path).read_text("utf-8") == (RESULTS / "worth.md").read_text("utf-8")
 
 
 def test_an_effect_is_the_mean_difference_of_runs_csv() -> None:
