@@ -2,6 +2,7 @@
 
 `python -m studies run STUDY` computes what the stored results lack, stores it and remakes the page.
 `python -m studies page STUDY` remakes the page from the stored results alone.
+`python -m studies worth` remakes the page on what federation is worth.
 `python -m studies claims` remakes the verdicts on the papers' claims, `claims.csv` and `claims.md`.
 `python -m studies plan` lists the runs that these claims still need, with their expected time.
 `python -m studies readme` remakes the table of results in README.md.
@@ -12,6 +13,7 @@ import argparse
 import logging
 import math
 import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from studies.harness.study import (
     all_results,
     write_claims,
     write_readme,
+    write_worth,
 )
 from studies.plugins import provide
 
@@ -43,8 +46,8 @@ def main() -> int:
         write_readme()
         return 0
     try:
-        if options.command in ("claims", "plan"):
-            print(write_claims(options.out) if options.command == "claims" else _plan(options))
+        if options.command in WHOLE:
+            print(WHOLE[options.command](options))
             return 0
         study = Study(options.study, options.out)
         if options.command == "run":
@@ -64,13 +67,14 @@ def _parser() -> argparse.ArgumentParser:
     page = commands.add_parser("page", help="remake a page from the stored results")
     run = commands.add_parser("run", help="compute what the stored results lack")
     claims = commands.add_parser("claims", help="remake the verdicts on the papers' claims")
+    worth = commands.add_parser("worth", help="remake the page on what federation is worth")
     plan = commands.add_parser("plan", help="list the runs that the papers' claims still need")
     plan.add_argument("--budget", type=float, default=math.inf, metavar="HOURS", help="hours of one core")
     commands.add_parser("readme", help="remake the table of results in README.md")
     commands.add_parser("speed", help="time one part of fedloom")
     for command in (page, run):
         command.add_argument("study", choices=STUDIES)
-    for command in (page, run, claims, plan):
+    for command in (page, run, claims, worth, plan):
         command.add_argument("--out", type=Path, default=RESULTS, help="folder of all results")
     run.add_argument("--only", nargs="+", default=(), metavar="ROW", help="short names of rows, or PROTOCOL/ROW")
     run.add_argument("--sets", nargs="+", default=(), metavar="SET", help="short names of data sets")
@@ -94,7 +98,7 @@ def _plan(options: argparse.Namespace) -> str:
     from studies.harness.papers import CLAIMS  # it imports the studies
     from studies.harness.plan import missing_runs, plan_lines
 
-    contrasts = [one for claim in CLAIMS for one in claim.contrasts]
+    contrasts = [one for claim in CLAIMS for one in claim.needed]
     return "\n".join(plan_lines(missing_runs(contrasts, all_results(options.out)), options.budget))
 
 
@@ -106,6 +110,13 @@ def _speed(arguments: list[str]) -> int:
     sys.argv = [f"python -m studies speed {arguments[0]}", *arguments[1:]]
     return int(import_module(f"studies.speed.{arguments[0]}").main() or 0)
 
+
+WHOLE: Mapping[str, Callable[[argparse.Namespace], Path | str]] = {
+    "claims": lambda options: write_claims(options.out),
+    "worth": lambda options: write_worth(options.out),
+    "plan": _plan,
+}
+"""Command on all studies -> its page, or what it prints."""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,8 +11,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "audit", "privacy", "secure", "claims")
-"""Result pages that `python -m studies page` and `claims` write."""
+GENERATED = (
+    "rules",
+    "sessions",
+    "traffic",
+    "ratings",
+    "markets",
+    "robustness",
+    "audit",
+    "privacy",
+    "secure",
+    "claims",
+    "worth",
+)
+"""Result pages that `python -m studies page`, `claims` and `worth` write."""
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(?P<marks>#{1,6}) (?P<text>.+)$", re.MULTILINE)

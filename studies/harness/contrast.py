@@ -9,12 +9,12 @@ from studies.harness.results import Results
 from studies.harness.row import RowKey
 from studies.harness.statistics import MOST_SEEDS, SEEDS, Paired, Verdict, seeds_needed, verdict_of
 
-HIGHER = {"auc", "hr20", "filtered_hr20", "mrr20", "ndcg20", "rho_point", "teacher_rho_point", "f1"}
+HIGHER = {"auc", "hr20", "filtered_hr20", "catalogue_hr20", "mrr20", "ndcg20", "rho_point", "teacher_rho_point", "f1"}
 """Metrics of which larger values are better."""
 
 SMALLEST: Mapping[str, Mapping[str, float]] = {
     "rules": {"loss": 0.005, "auc": 0.003, "mr0": 0.1, "hr20": 0.01, "filtered_hr20": 0.01, "rise": 0.01},
-    "sessions": {"hr20": 0.005, "mrr20": 0.005, "rate_spread": 0.1, "largest_fall": 0.01},
+    "sessions": {"hr20": 0.005, "mrr20": 0.005, "rate_spread": 0.1, "rate_width": 0.1, "largest_fall": 0.01},
     "traffic": {"mse": 0.02, "teacher_mse": 0.02, "rho_point": 0.005, "cluster_mse": 0.02},
     "ratings": {"rmse": 0.001},
     "markets": {"mrr20": 0.01, "ndcg20": 0.01},
@@ -79,22 +79,34 @@ class Contrast:
         return f"{self.study}: {self.first} − {second}"
 
     @property
+    def sign(self) -> int:
+        """1 if larger values are better, −1 if smaller ones are."""
+        return 1 if self.metric in HIGHER else -1
+
+    @property
+    def overlap(self) -> float:
+        """Size of the test over the training part; 0 if all seeds have one test part."""
+        return OVERLAP.get(self.part.partition("/")[0], 0.0)
+
+    @property
     def smallest(self) -> float:
         """Smallest effect of interest."""
         return SMALLEST[self.study][self.metric]
 
     def paired(self, results: Mapping[str, Results]) -> Paired | None:
         """Return the differences; None if the rows share no seed."""
+        if not (pairs := self.values(results)):
+            return None
+        unit = fmean(second for _, second in pairs.values()) if self.metric in RELATIVE else 1.0
+        return Paired([self.sign * (first - second) / unit for first, second in pairs.values()], self.overlap)
+
+    def values(self, results: Mapping[str, Results]) -> dict[int, tuple[float, float]]:
+        """Return seed -> values of both rows, of the seeds that both have."""
         ours, others = (
             self._values(results[self.study], key, metric)
             for key, metric in zip(self.keys, (self.metric, self.other or self.metric), strict=True)
         )
-        if not (seeds := sorted(ours.keys() & others.keys())):
-            return None
-        sign = 1 if self.metric in HIGHER else -1
-        unit = fmean(others[seed] for seed in seeds) if self.metric in RELATIVE else 1.0
-        differences = [sign * (ours[seed] - others[seed]) / unit for seed in seeds]
-        return Paired(differences, OVERLAP.get(self.part.partition("/")[0], 0.0))
+        return {seed: (ours[seed], others[seed]) for seed in sorted(ours.keys() & others.keys())}
 
     def seconds(self, results: Mapping[str, Results]) -> float:
         """Return the mean time of a seed, over both rows."""

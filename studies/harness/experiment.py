@@ -1,7 +1,7 @@
 """Experiment: one row of a study's tables, as the flat configuration of its runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from common.config.keys import current_key
 from common.options import Scalar
@@ -36,6 +36,17 @@ class Experiment:
     protocol: str = "default"
     tuned_as: str = ""
     central: bool = False
+
+
+HELPED_EPSILONS = (8.0, 2.0)
+"""ε of the closed form in one sum of two helpers, in every study."""
+
+
+def with_helpers(one: Experiment, epsilon: float) -> Experiment:
+    """Return a row in sums of two helpers with client-level noise."""
+    privacy = {"privacy.unit": "client", "privacy.epsilon": epsilon, "privacy.trust": "helpers"}
+    title = f"closed form, one sum of two helpers at ε = {epsilon:g}"
+    return replace(one, key=f"{one.key}-{epsilon:g}", title=title, settings={**one.settings, **privacy})
 
 
 def method_options(method: str, options: Settings) -> dict[str, Scalar]:

@@ -12,25 +12,25 @@ from studies.rules.figures import RulesHeadline
 from studies.sessions.figures import SessionsHeadline
 from studies.traffic.figures import TrafficHeadline
 
-_A, _G, _B, _ML, _X = "A/default", "gowalla/default", "boroondara/origin-0", "ml", "xmarket/pairs"
+_RULES, _G, _B, _ML, _X = "B/default", "gowalla/default", "boroondara/origin-0", "ml", "xmarket/pairs"
+
+
+def _rules(data: str, measure: str, part: str, metric: str) -> RulesHeadline:
+    """Return the headline of one setup and metric of rules."""
+    rows: tuple[tuple[str, str, Part], ...] = (
+        ("relation frequency", "counts-relation", ""),
+        ("FedAvg, paper's model", "fedgnn-server", ""),
+        ("FedRule, paper's model", "fedrule-adam", "paper"),
+        ("FedRule, default model", "default-fedrule", ""),
+        ("default", "ridge", "default"),
+        ("pooled counts", "counts-triple", "pooled"),
+    )
+    entries = tuple(Entry(label, f"{part}/{row}", metric, role) for label, row, role in rows)
+    return RulesHeadline("rules", data, f"{measure} in %", higher=True, digits=0, scale=100, entries=entries)
+
 
 HEADLINES = {
-    "rules": RulesHeadline(
-        "rules",
-        "IFTTT",
-        "HR@20 in %",
-        higher=True,
-        digits=0,
-        scale=100,
-        entries=(
-            Entry("relation frequency", f"{_A}/counts-relation", "hr20"),
-            Entry("FedAvg, paper's model", f"{_A}/fedgnn-server", "hr20"),
-            Entry("FedRule, paper's model", f"{_A}/fedrule-adam", "hr20", "paper"),
-            Entry("FedRule, default model", f"{_A}/default-fedrule", "hr20"),
-            Entry("default", f"{_A}/ridge", "hr20", "default"),
-            Entry("pooled counts", f"{_A}/counts-triple", "hr20", "pooled"),
-        ),
-    ),
+    "rules": _rules("IFTTT", "filtered HR@20", _RULES, "filtered_hr20"),
     "sessions": SessionsHeadline(
         "sessions",
         "Gowalla",
@@ -77,7 +77,7 @@ HEADLINES = {
     ),
     "markets": MarketsHeadline(
         "markets",
-        "five XMarket markets",
+        "XMarket",
         "MRR@20 in %",
         higher=True,
         digits=1,
@@ -93,8 +93,11 @@ HEADLINES = {
     ),
 }
 
+FURTHER = {"rules": _rules("IFTTT A", "HR@20", "A/default", "hr20")}
+"""Study -> second headline of it in README.md."""
+
 WITH_HELPERS = {
-    "rules": {"two helpers": f"{_A}/ridge-summed", "two helpers, ε = 8": f"{_A}/ridge-8"},
+    "rules": {"two helpers, ε = 8": f"{_RULES}/ridge-8"},
     "ratings": {"two helpers": f"{_ML}/once/helpers-10"},
 }
 """Study -> name and row of runs with two helpers."""
@@ -112,6 +115,8 @@ def _readme_rows() -> Iterator[tuple[Headline, tuple[Part, ...]]]:
     """Yield headline of each row of README.md, and the parts that its sentence compares it with."""
     for study, headline in HEADLINES.items():
         yield headline, ("alone", "pooled", "paper")
+        if study in FURTHER:
+            yield FURTHER[study], ("alone", "pooled", "paper")
         default = headline.of("default")
         if default is None:
             continue
@@ -131,9 +136,12 @@ def readme_table(results: dict[str, Results]) -> str:
         found = results[headline.task]
         cells = [headline.cell(found, part) for part in ("alone", "pooled", "paper", "default")]
         against = [(WORDS[part], entry) for part in compared if (entry := headline.of(part))]
-        judged = [f"{headline.judge(found, entry)} {words}" for words, entry in against]
+        judged: dict[str, list[str]] = {}
+        for words, entry in against:
+            judged.setdefault(headline.judge(found, entry), []).append(words)
+        sentence = "; ".join(f"{verdict} {', '.join(words)}" for verdict, words in judged.items())
         arrow = "↑" if headline.higher else "↓"
         lines.append(
-            f"| {headline.task}, {headline.data}, {headline.measure} {arrow} | {' | '.join(cells)} | {'; '.join(judged)} |"
+            f"| {headline.task}, {headline.data}, {headline.measure} {arrow} | {' | '.join(cells)} | {sentence} |"
         )
     return "\n".join(lines)

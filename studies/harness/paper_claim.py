@@ -1,4 +1,4 @@
-"""Claims of the papers, judged by the stored rows: `claims.csv` and `claims.md`."""
+"""Claims of the papers, judged by the stored rows under two protocols: `claims.csv` and `claims.md`."""
 
 import csv
 import io
@@ -9,11 +9,15 @@ from math import isfinite
 
 from studies.harness.contrast import Contrast, Finding
 from studies.harness.plan import missing_runs, price_of_seeds
+from studies.harness.reported import Agreement, Compared, Reported, agreement_of
 from studies.harness.results import Results
-from studies.harness.statistics import SEEDS, Verdict, combined, holm
+from studies.harness.statistics import SEEDS, Paired, Verdict, combined, holm
 from studies.harness.table import Table
 
-COLUMNS = ("paper", "id", "claim", "where", "verdict", "effect", "low", "high", "n", "evidence", "deviation")
+COLUMNS = (
+    *("paper", "id", "claim", "protocol", "where", "verdict", "reported", "effect", "low", "high", "n"),
+    *("evidence", "deviation"),
+)
 
 
 @dataclass(frozen=True)
@@ -24,42 +28,62 @@ class PaperClaim:
         paper: Short name of the paper's method.
         id: Letter of the paper and number.
         text: The claim.
-        contrasts: Comparisons that decide it; the claim needs all of them.
+        reported: Its effects in the paper, with our comparisons under the paper's protocol.
+        contrasts: Comparisons beyond it: other data, equal tuning, stronger rivals.
         deviation: In which respect our test differs.
-        lacks: What has to be measured before the claim can be confirmed.
+        lacks: What has to be measured before the claim can be judged.
         not_testable: Reason why it cannot be tested here.
     """
 
     paper: str
     id: str
     text: str
+    reported: Sequence[Reported] = ()
     contrasts: Sequence[Contrast] = ()
     deviation: str = ""
     lacks: str = ""
     not_testable: str = ""
 
+    @property
+    def needed(self) -> tuple[Contrast, ...]:
+        """All comparisons that need rows."""
+        return *(one for effect in self.reported for one in effect.contrasts), *self.contrasts
+
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its findings.
+    """A claim with what was found.
 
     Args:
         claim: The claim.
+        compared: One for each reported effect.
         findings: One for each contrast.
         price: What more seeds would cost.
     """
 
     claim: PaperClaim
+    compared: Sequence[Compared]
     findings: Sequence[Finding]
     price: str = ""
 
     @property
+    def agreement(self) -> Agreement:
+        """Verdict under the paper's protocol."""
+        return "not-testable" if self.claim.not_testable else agreement_of(self.compared)
+
+    @property
     def verdict(self) -> Verdict:
-        """Worst verdict of the findings; open while something has to be measured."""
+        """Verdict beyond it: the worst of the findings; open while something has to be measured."""
         if self.claim.not_testable:
             return "not-testable"
         missing: list[Verdict] = ["open"] if self.claim.lacks else []
         return combined([*(one.verdict for one in self.findings), *missing])
+
+    @property
+    def counts(self) -> str:
+        """Number of reported effects by agreement, where they differ: `2 reproduced, 1 larger`."""
+        counted = Counter(one.agreement for one in self.compared)
+        return ", ".join(f"{number} {name}" for name, number in counted.items()) if len(counted) > 1 else ""
 
     @property
     def reason(self) -> str:
@@ -68,12 +92,18 @@ class Judged:
         return claim.not_testable or "; ".join(filter(None, (claim.lacks, price, claim.deviation)))
 
     def lines(self) -> Iterator[tuple[str, ...]]:
-        """Yield the claim's line of `claims.csv`, then one for each finding."""
+        """Yield two lines of `claims.csv` on the claim, one a protocol, then one for each effect and finding."""
         claim = self.claim
         about = (claim.paper, claim.id, claim.text)
-        yield *about, "", self.verdict, "", "", "", "", "", self.reason
-        for one in self.findings:
-            yield *about, one.contrast.where, one.verdict, *_numbers(one), one.contrast.evidence, one.remark
+        yield *about, "paper", "", self.agreement, *[""] * 6, self.reason
+        yield *about, "beyond", "", self.verdict, *[""] * 6, self.reason
+        for one in self.compared:
+            said, rows = _signed(one.reported.effect), one.reported.contrasts[0].evidence
+            numbers = _numbers(one.paired)
+            yield *about, "paper", one.reported.where, one.agreement, said, *numbers, rows, one.reported.source
+        for found in self.findings:
+            contrast, numbers = found.contrast, _numbers(found.paired)
+            yield *about, "beyond", contrast.where, found.verdict, "", *numbers, contrast.evidence, found.remark
 
 
 def judge(claims: Sequence[PaperClaim], results: Mapping[str, Results]) -> list[Judged]:
@@ -89,7 +119,8 @@ def judge(claims: Sequence[PaperClaim], results: Mapping[str, Results]) -> list[
 
 
 def _with_price(claim: PaperClaim, findings: Sequence[Finding], results: Mapping[str, Results]) -> Judged:
-    return Judged(claim, findings, price_of_seeds(findings, missing_runs(claim.contrasts, results)))
+    compared = [Compared(one, one.paired(results)) for one in claim.reported]
+    return Judged(claim, compared, findings, price_of_seeds(findings, missing_runs(claim.needed, results)))
 
 
 def claims_csv(judged: Sequence[Judged]) -> str:
@@ -101,22 +132,30 @@ def claims_csv(judged: Sequence[Judged]) -> str:
 
 def claims_page(judged: Sequence[Judged]) -> str:
     """Return the content of `claims.md`."""
-    counted = Counter(one.verdict for one in judged)
-    shown = ", ".join(f"{number} {verdict}" for verdict, number in sorted(counted.items()))
+    counted = Counter(one.agreement for one in judged)
+    shown = ", ".join(f"{number} {agreement}" for agreement, number in sorted(counted.items()))
+    effects = [effect for one in judged for effect in one.compared]
+    agreeing = sum(effect.agreement == "reproduced" for effect in effects)
     sections = [
         "# Claims of the papers",
-        f"**Verdict.** Of {len(judged)} claims: {shown}.",
+        f"""**Verdict.** Of {len(judged)} claims, as their papers state them: {shown}.
+Of {len(effects)} effects of their tables, figures and texts, {agreeing} are reproduced.""",
         f"""Made by `python -m studies claims` from the stored runs; the numbers are in [claims.csv](claims.csv).
-Differences are paired by seed, positive where the first row is better; shares of the second row's error for MSE. Intervals are
-at 90 %, corrected for splits drawn again (Nadeau and Bengio 2003).
 
-- **confirmed**: above zero at 95 % after Holm's correction over the paper, and at least the smallest effect of interest.
-- **level**: the interval lies within ± that effect.
-- **refuted**: the interval ends below it.
-- **open**: neither, fewer than {SEEDS} seeds, or not measured.
-- **not-testable**: the data are not public or not here, or no run could refute the claim.
+**Under the paper's protocol**: its data or the nearest that are here, its metric, its rivals as it ran them. Effects are shares
+of the second row's value, means over data sets; of ρ, differences. Positive is better for the first row.
 
-A claim has the worst verdict of its comparisons.""",
+- **reproduced**: sign and size agree with the paper's. Sizes do if one is at most twice the other, or if the paper's
+  lies in our 90 % interval. Where it states no number, the interval must lie on its side.
+- **smaller**, **larger**: the sign agrees. **refuted**: the interval is on the other side. **in part**: effects differ.
+- **open**: none of these, fewer than {SEEDS} seeds, or not measured.
+
+**Beyond it**: other data, equal tuning and stronger rivals. Differences are paired by seed; of MSE, shares. Intervals are at
+90 %, corrected for splits drawn again (Nadeau and Bengio 2003).
+
+- **holds**: above zero at 95 % after Holm's correction over the paper, and at least the smallest effect of interest.
+- **level**: the interval lies within ± that effect. **fails**: it ends below it. **open**: neither.
+- **not-testable**: the data are not public or not here, or no run could refute the claim.""",
         *(_section(paper, judged) for paper in dict.fromkeys(one.claim.paper for one in judged)),
     ]
     return "\n\n".join(sections) + "\n"
@@ -124,23 +163,52 @@ A claim has the worst verdict of its comparisons.""",
 
 def _section(paper: str, judged: Sequence[Judged]) -> str:
     own = [one for one in judged if one.claim.paper == paper]
-    lines = [f"## {paper}", "", "| claim | verdict | remarks |", "| --- | --- | --- |"]
-    lines += [f"| {one.claim.id}: {one.claim.text} | **{one.verdict}** | {one.reason} |" for one in own]
-    rows = [_cells(one.claim.id, finding) for one in own for finding in one.findings]
-    table = Table(("claim", "rows", "where", "verdict", "effect", "90 % interval", "seeds"), rows)
-    return "\n".join([*lines, "", str(table)])
+    lines = [f"## {paper}", "", "| claim | paper's protocol | beyond | remarks |", "| --- | --- | --- | --- |"]
+    for one in own:
+        beyond = one.verdict if one.findings else "–"
+        counts = f" ({one.counts})" if one.agreement == "in part" else ""
+        lines.append(f"| {one.claim.id}: {one.claim.text} | **{one.agreement}**{counts} | {beyond} | {one.reason} |")
+    effects = [_effect_cells(one.claim.id, effect) for one in own for effect in one.compared]
+    titles = (
+        "claim",
+        "paper: where",
+        "here: rows",
+        "sets and metric",
+        "paper",
+        "here",
+        "90 % interval",
+        "seeds",
+        "verdict",
+    )
+    found = [_cells(one.claim.id, finding) for one in own for finding in one.findings]
+    beyond_titles = ("claim", "rows", "where", "verdict", "effect", "90 % interval", "seeds")
+    tables = [str(Table(titles, effects)) if effects else "", str(Table(beyond_titles, found)) if found else ""]
+    return "\n".join([*lines, "", "\n\n".join(filter(None, tables))]).rstrip()
+
+
+def _effect_cells(name: str, one: Compared) -> tuple[str, ...]:
+    effect, low, high, n = _numbers(one.paired)
+    said = _signed(one.reported.effect) or "sign"
+    numbers = (said, effect, f"{low} to {high}" if low else "", n)
+    rows = " ".join(dict.fromkeys(contrast.evidence for contrast in one.reported.contrasts))
+    shown = (cell.replace("-", "−") for cell in numbers)
+    return name, one.reported.source, rows, one.reported.where, *shown, one.agreement
 
 
 def _cells(name: str, one: Finding) -> tuple[str, ...]:
-    effect, low, high, n = _numbers(one)
+    effect, low, high, n = _numbers(one.paired)
     interval = f"{low} to {high}" if low else ""
     cells = (effect, interval, n)
     return name, one.contrast.evidence, one.contrast.where, one.verdict, *(cell.replace("-", "−") for cell in cells)
 
 
-def _numbers(one: Finding) -> tuple[str, str, str, str]:
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+.4g}"
+
+
+def _numbers(paired: Paired | None) -> tuple[str, str, str, str]:
     """Return effect, both ends of the interval and number of seeds."""
-    if one.paired is None:
+    if paired is None:
         return "", "", "", "0"
-    low, high = (f"{end:+.4g}" if isfinite(end) else "" for end in one.paired.interval(0.9))
-    return f"{one.paired.mean:+.4g}", low, high, str(len(one.paired.differences))
+    low, high = (_signed(end) if isfinite(end) else "" for end in paired.interval(0.9))
+    return _signed(paired.mean), low, high, str(len(paired.differences))

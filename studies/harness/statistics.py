@@ -8,7 +8,7 @@ from typing import Literal
 
 from scipy.special import stdtr, stdtrit
 
-Verdict = Literal["confirmed", "refuted", "level", "open", "not-testable"]
+Verdict = Literal["holds", "fails", "level", "open", "not-testable"]
 
 SEEDS = 5
 """Number of seeds below which every claim is open."""
@@ -86,10 +86,10 @@ def verdict_of(found: Paired, corrected: float, smallest: float, *, no_worse: bo
         return "open"
     low, high = found.interval(1 - 2 * LEVEL)
     if corrected <= LEVEL and found.mean > (-smallest if no_worse else 0) and (no_worse or found.mean >= smallest):
-        return "confirmed"
+        return "holds"
     if not no_worse and -smallest < low and high < smallest:
         return "level"
-    return "refuted" if high < (-smallest if no_worse else smallest) else "open"
+    return "fails" if high < (-smallest if no_worse else smallest) else "open"
 
 
 def seeds_needed(found: Paired, corrected: float, smallest: float, *, no_worse: bool = False) -> int | None:
@@ -112,5 +112,5 @@ def seeds_needed(found: Paired, corrected: float, smallest: float, *, no_worse: 
 def combined(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the verdict on a claim of several comparisons: the worst of them, and `open` before `level`."""
     found = set(verdicts)
-    order: tuple[Verdict, ...] = ("refuted", "open", "level", "confirmed")
+    order: tuple[Verdict, ...] = ("fails", "open", "level", "holds")
     return next((verdict for verdict in order if verdict in found), "open")

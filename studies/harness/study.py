@@ -142,6 +142,13 @@ def write_claims(folder: Path = RESULTS) -> Path:
     return _write(_files(claims_page(judged), "claims"), folder, "claims")
 
 
+def write_worth(folder: Path = RESULTS) -> Path:
+    """Write `worth.md`; return its path."""
+    from studies.harness.worth import worth_page
+
+    return _write(_files(worth_page(all_results(folder)), "worth"), folder, "worth")
+
+
 def _files(text: str, name: str) -> dict[str, str]:
     """Return file name -> text of a page, and of the tables that do not fit on it."""
     page, rest = split_page(text, name)

@@ -5,7 +5,14 @@ A protocol is a way to hold out pairs; every row is run under each.
 
 from dataclasses import replace
 
-from studies.harness.experiment import Experiment, Settings, method_options, task_options
+from studies.harness.experiment import (
+    HELPED_EPSILONS,
+    Experiment,
+    Settings,
+    method_options,
+    task_options,
+    with_helpers,
+)
 
 XMARKET = "xmarket"
 """Short name of the data set."""
@@ -108,6 +115,7 @@ RIDGE = Experiment(
 
 EXPERIMENTS = (
     RIDGE,
+    *(with_helpers(RIDGE, epsilon) for epsilon in HELPED_EPSILONS),
     _row("default-alone", "federated scorer, by FedAvg", "fedavg", model="default"),
     _row("default-local", "the same scorer, each market its own", "local", model="default"),
     _row("local", "local GNN (SGC + BPR)", "local"),

@@ -28,7 +28,7 @@ REWARD_SHARE = 0.1
 
 EPSILONS = (1.0, 5.0, 10.0, 20.0)
 
-HELPED = (1.0, 2.0, 5.0, 10.0, 20.0)
+HELPED = (1.0, 2.0, 5.0, 8.0, 10.0, 20.0)
 """ε of one report with the noise of two helpers, on ten splits each."""
 
 PLANNERS = {"uniform": "uniform (DPSGD)", "adpml": "ADPML", "adap": "ADAP", "bgtplanner": "**BGTplanner**"}

@@ -1,19 +1,26 @@
 """Rows of the rules study: methods, their settings and the grids they are tuned over."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import replace
 from typing import Literal
 
 from common.options import Scalar
-from studies.harness.experiment import Experiment, Settings, method_options, task_options
+from studies.harness.experiment import (
+    HELPED_EPSILONS,
+    Experiment,
+    Settings,
+    method_options,
+    task_options,
+    with_helpers,
+)
 
 Setup = Literal["A", "B"]
 
 SETS: dict[Setup, str] = {
-    "A": "whole names, trigger-action pairs used at least 8 times",
     "B": "the names' first words, pairs used at least 5 times",
+    "A": "whole names, trigger-action pairs used at least 8 times",
 }
-"""Setups of the IFTTT set."""
+"""Setups of the IFTTT set; the first has the pairs of the paper's Table 2."""
 
 ROUNDS, LOCAL_STEPS = 100, 3
 EVALUATE_EVERY = 10
@@ -58,7 +65,6 @@ def _row(
     central: bool = False,
     rounds: int = ROUNDS,
     tuned_as: str = "",
-    privacy: Settings = MappingProxyType({}),
 ) -> Experiment:
     """Return a row; if `central`, one client holds all homes (GraphRule), else each client is a home."""
     task: dict[str, Scalar] = {"negatives": 1} if model == "paper" else {}
@@ -69,15 +75,13 @@ def _row(
         "federation.min-clients": 1,
         **method_options(method, {"local-steps": LOCAL_STEPS, **options}),
         **task_options("rules", task),
-        **{f"privacy.{key}": value for key, value in privacy.items()},
     }
     points = tuple(method_options(method, point) for point in grid)
     return Experiment(key, title, settings, points, central=central, tuned_as=tuned_as)
 
 
-def _closed(key: str, title: str, privacy: Settings = MappingProxyType({})) -> Experiment:
-    """Return a row of the closed form, which has as many rounds as sums and no point to tune."""
-    return _row(key, title, "ridge", ({},), {}, model="default", privacy=privacy)
+_CLOSED = _row(RIDGE, "**default**: EASE over triples, in closed form", "ridge", ({},), {}, model="default")
+"""Row of the closed form, which has as many rounds as sums and no point to tune."""
 
 
 EXPERIMENTS = (
@@ -110,16 +114,14 @@ EXPERIMENTS = (
     _row(
         "default-fedgnn", "default model, FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, model="default"
     ),
-    _closed(RIDGE, "**default**: EASE over triples, in closed form"),
-    _closed("ridge-summed", "closed form in sums of two helpers", {"trust": "helpers"}),
-    *(
-        _closed(
-            f"ridge-{epsilon:g}",
-            f"closed form, one sum of two helpers at ε = {epsilon:g}",
-            {"unit": "client", "epsilon": epsilon, "trust": "helpers"},
-        )
-        for epsilon in (8.0, 2.0, 1.0)
+    _CLOSED,
+    replace(
+        _CLOSED,
+        key="ridge-summed",
+        title="closed form in sums of two helpers",
+        settings={**_CLOSED.settings, "privacy.trust": "helpers"},
     ),
+    *(with_helpers(_CLOSED, epsilon) for epsilon in (*HELPED_EPSILONS, 1.0)),
 )
 
 _RATES: Points = tuple({"lr": rate} for rate in (0.003, 0.01, 0.03))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from client.tasks.rules.data.homes import SplitHome
 from studies.rules.baselines import examples_of, weighted_loss
-from studies.rules.measure import Score, types_of
+from studies.rules.measure import types_of
 
 WIDTH = 16
 """Length of p_u and q_rule, which is that of the graph network's embeddings."""
@@ -35,8 +35,8 @@ def factorize(
     steps: int,
     report_every: int,
     seed: int,
-) -> Iterator[tuple[int, Score]]:
-    """Train logits p_u·q + b_u + b_q + μ of user u and rule q by Adam; yield (steps made, score).
+) -> "Iterator[tuple[int, FactorScores]]":
+    """Train logits p_u·q + b_u + b_q + μ of user u and rule q by Adam; yield (steps made, scores).
 
     A step is on all examples. A rule that no training example names has q = 0 and b_q = 0.
     """
@@ -80,8 +80,8 @@ class Factors(nn.Module):
         return self.user, self.rule
 
     @torch.no_grad()
-    def scorer(self, users: dict[str, int], index: NDArray[np.int64]) -> Score:
-        """Return a scorer by the current parameters; unseen users and rules have zero factors.
+    def scorer(self, users: dict[str, int], index: NDArray[np.int64]) -> "FactorScores":
+        """Return scores by the current parameters; unseen users and rules have zero factors.
 
         Args:
             users: Row of each user's factors.
@@ -93,9 +93,31 @@ class Factors(nn.Module):
         self.train()
         p_bias, q_bias = (torch.cat([state[f"{n}_bias"], torch.zeros(1)]) for n in ("user", "rule"))
 
-        def score(split: SplitHome) -> NDArray[np.floating]:
-            types, u = types_of(split), users.get(split.home.name, -1)
-            logits: NDArray[np.floating] = (q @ p[u] + p_bias[u] + q_bias + state["mean"]).numpy()
-            return logits[index[types[:, None], types[None, :]]]
+        def logits(home: str) -> NDArray[np.floating]:
+            u = users.get(home, -1)
+            found: NDArray[np.floating] = (q @ p[u] + p_bias[u] + q_bias + state["mean"]).numpy()
+            return found
 
-        return score
+        return FactorScores(logits, index)
+
+
+@dataclass(frozen=True)
+class FactorScores:
+    """Scores of homes and rules, of a home's devices or of the whole catalogue.
+
+    Args:
+        logits: Home -> logits of all rules that a home has in training; the last one is that of others.
+        index: F × F × R, row of each rule's logit, −1 for unknown.
+    """
+
+    logits: Callable[[str], NDArray[np.floating]]
+    index: NDArray[np.int64]
+
+    def __call__(self, split: SplitHome) -> NDArray[np.floating]:
+        """Return logits of every possible rule between a home's devices, N × N × R."""
+        types = types_of(split)
+        return self.logits(split.home.name)[self.index[types[:, None], types[None, :]]]
+
+    def of_catalogue(self, home: str) -> NDArray[np.floating]:
+        """Return a home's logits of every rule of the catalogue, F × F × R."""
+        return self.logits(home)[self.index]

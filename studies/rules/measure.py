@@ -18,6 +18,9 @@ Metrics = dict[str, float]
 FILTERED, CONNECTED = "filtered_", "connected_"
 """Prefixes: hit rates among valid rules only; metrics on test rules between connected nodes only."""
 
+CATALOGUE = "catalogue_hr20"
+"""Metric: hit rate at 20 among all valid rules, those of devices that a home has not included."""
+
 
 def measure(splits: Sequence[SplitHome], score: Score, valid: Mask) -> Metrics:
     """Return means over the homes that have a test rule.
@@ -33,6 +36,36 @@ def measure(splits: Sequence[SplitHome], score: Score, valid: Mask) -> Metrics:
     return mean_over_homes([_measure_home(split, score(split), valid) for split in splits if len(split.test.positives)])
 
 
+def catalogue_hits(splits: Sequence[SplitHome], score: Callable[[str], NDArray[np.floating]], valid: Mask) -> Metrics:
+    """Return the mean hit rate at 20 over homes, where a home's scores rank every valid rule of the catalogue.
+
+    A method of homes and rules knows no devices: what it recommends is any rule that some home has.
+
+    Args:
+        splits: All homes.
+        score: Home -> logits of every rule of the catalogue, F × F × R.
+        valid: F × F × R, see `allowed_triples`.
+    """
+    tested = [split for split in splits if len(split.test.positives)]
+    return mean_over_homes([{CATALOGUE: _catalogue_hits(split, score(split.home.name), valid)} for split in tested])
+
+
+def _catalogue_hits(split: SplitHome, logits: NDArray[np.floating], valid: Mask) -> float:
+    """Return the share of a home's test rules among its 20 best; its training rules are left out."""
+    types, candidates = types_of(split), valid.copy()
+    candidates[_triples(split.train.positives, types)] = False
+    rules = np.argwhere(candidates)
+    best = {tuple(rule) for rule in rules[np.argsort(-logits[candidates], kind="stable")[:20]]}
+    tested = list(zip(*_triples(split.test.positives, types), strict=True))
+    return sum(rule in best for rule in set(tested)) / len(tested)
+
+
+def _triples(rules: NDArray[np.int64], types: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return trigger types, action types and relations of rules between devices, E × 3."""
+    trigger, action, relation = rules.T
+    return types[trigger], types[action], relation
+
+
 def validation_loss(splits: Sequence[SplitHome], score: Score) -> float:
     """Return the mean over homes of the validation examples' cross-entropy."""
     return mean_over_homes([_loss(s, score(s)) for s in splits if len(s.validation.positives)])["loss"]
@@ -45,9 +78,7 @@ def allowed_triples(splits: Sequence[SplitHome], entities: int, relations: int) 
     """
     valid = np.zeros((entities, entities, relations), dtype=bool)
     for split in splits:
-        types = types_of(split)
-        trigger, action, relation = split.train.positives.T
-        valid[types[trigger], types[action], relation] = True
+        valid[_triples(split.train.positives, types_of(split))] = True
     return valid
 
 

@@ -15,6 +15,7 @@ from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays
 from common.models import split_statics, tensors
+from common.tasks.rules.metrics import Mask
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
 from fedloom import simulate
@@ -41,8 +42,16 @@ from studies.rules.experiments import (
     VALIDATION_SHARE,
     Setup,
 )
-from studies.rules.factors import Factors, Pairs, factorize
-from studies.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
+from studies.rules.factors import Factors, FactorScores, Pairs, factorize
+from studies.rules.measure import (
+    Metrics,
+    Score,
+    allowed_triples,
+    catalogue_hits,
+    leaking_share,
+    measure,
+    validation_loss,
+)
 
 VALIDATION = "tasks.rules.validation-share"
 
@@ -138,9 +147,12 @@ class Factorization(Bench):
         if tunes:
             return Trial(curve={number: {"loss": validation_loss(splits, score)} for number, score in scores})
         *_, (_, score) = scores
-        return Trial(_all_metrics(self.dataset, splits, score), config=flat)
+        hits = catalogue_hits(splits, score.of_catalogue, _valid(self.dataset, splits))
+        return Trial(_all_metrics(self.dataset, splits, score) | hits, config=flat)
 
-    def _scores(self, splits: Sequence[SplitHome], rate: float, rounds: int, seed: int) -> Iterator[tuple[int, Score]]:
+    def _scores(
+        self, splits: Sequence[SplitHome], rate: float, rounds: int, seed: int
+    ) -> Iterator[tuple[int, FactorScores]]:
         """Yield scores by round."""
         catalogue = self.dataset.vocabulary
         reports = factorize(
@@ -186,8 +198,12 @@ def _sizes(bench: Bench) -> Trial:
 
 
 def _all_metrics(dataset: AnyDataset, splits: Sequence[SplitHome], score: Score) -> Metrics:
+    return measure(splits, score, _valid(dataset, splits))
+
+
+def _valid(dataset: AnyDataset, splits: Sequence[SplitHome]) -> Mask:
     catalogue = dataset.vocabulary
-    return measure(splits, score, allowed_triples(splits, len(catalogue.entities), len(catalogue.relations)))
+    return allowed_triples(splits, len(catalogue.entities), len(catalogue.relations))
 
 
 def _splits(dataset: AnyDataset, seed: int, validation_share: float = 0.0) -> tuple[SplitHome, ...]:

@@ -5,14 +5,21 @@ from dataclasses import replace
 from itertools import product
 
 from common.options import Scalar
-from studies.harness.experiment import Experiment, Settings, method_options, task_options
+from studies.harness.experiment import (
+    HELPED_EPSILONS,
+    Experiment,
+    Settings,
+    method_options,
+    task_options,
+    with_helpers,
+)
 
 VALIDATION_SHARE = 0.2
 
 SEEDS, CLAIMED_SEEDS = 3, 5
 """Seeds of a row, and of those that a claim of the paper names."""
 
-CLAIMED = ("fedga", "fedyogi", "fedadam", "fedadam-dra", "fedavg", "fedavgm", "fedprox", "fedgate")
+CLAIMED = ("fedga", "fedyogi", "fedadam", "fedadam-dra", "fedavg", "fedavg-steps-5", "fedavgm", "fedprox", "fedgate")
 
 CENTRAL_RATES, CENTRAL_EPOCHS = (0.001, 0.003), 6
 
@@ -92,8 +99,11 @@ RIDGE = Experiment(
 )
 """Row of the closed form, which has as many rounds as sums, all clients in each, and no point to tune."""
 
+HELPED = tuple(with_helpers(RIDGE, epsilon) for epsilon in HELPED_EPSILONS)
+
 LOCAL_ROWS = (
     make_row("fedavg", "FedAvg", "fedavg", _grid(lr=(0.3, 1.0, 3.0), local_steps=(1, 5))),
+    make_row("fedavg-steps-5", "FedAvg, 5 local steps", "fedavg", _grid(lr=(0.3, 1.0), local_steps=(5,))),
     make_row("fedavgm", "FedAvgM, β .9", "fedavg", _grid(lr=(0.1, 0.3, 1.0), local_steps=(1, 5)), {"momentum": 0.9}),
     make_row(
         "fedprox", "FedProx, 5 local steps", "fedprox", _grid(lr=(0.3, 1.0), mu=(0.001, 0.01, 0.1)), {"local-steps": 5}
@@ -122,6 +132,7 @@ EXPERIMENTS = (
     make_row("fedadam", "FedAdam", "fedadam"),
     make_row("default", "default model: FedGA + own history", "fedga", model="default", tuned_as="fedga"),
     RIDGE,
+    *HELPED,
     *LOCAL_ROWS,
     *UNIFORM_ROWS,
     make_row("csme", "C-SME `saturated` without DRA", "fedga", ABLATION, {"dra": False}),

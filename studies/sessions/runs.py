@@ -83,7 +83,9 @@ def _trial_of(run: FinishedRun) -> Trial:
 def _with_spread(run: FinishedRun) -> Trial:
     """Return the last metrics and the spread of server rates."""
     rates = run.rounds()[-1].server
-    return Trial({**run.curve()[run.config.rounds], sensitivity.SPREAD: log(rates["rate_p95"] / rates["rate_p5"])})
+    low, high = rates["rate_p5"], rates["rate_p95"]
+    spreads = {sensitivity.SPREAD: log(high / low), sensitivity.WIDTH: high - low}
+    return Trial({**run.curve()[run.config.rounds], **spreads})
 
 
 def _with_server_numbers(names: Iterable[str], run: FinishedRun) -> Trial:

@@ -12,7 +12,6 @@ from studies.sessions.experiments import (
     EQUAL_BYTES,
     EXPERIMENTS,
     FINE,
-    RIDGE,
     SAMPLED,
     WITHOUT_SERVER_RATE,
     Points,
@@ -73,7 +72,7 @@ class Setting:
         return {one.PROTOCOL: tuple(map(self._adapt, one.ROWS)) for one in modules if self.key == one.SET}
 
     def _adapt(self, one: Experiment) -> Experiment:
-        if one is RIDGE:
+        if one.settings["method"] == "ridge":
             return one
         method = str(one.settings["method"])
         protocol = {
@@ -89,7 +88,7 @@ class Setting:
 
 
 ABLATIONS = ("csme", "fedadam-dra", "fedyogi-dra", "fedga-ramp", "fedga-quadratic")
-TAGNN = "fedga-tagnn"
+TAGNN, STEPS = "fedga-tagnn", "fedavg-steps-5"
 OTHERS_UNIFORM = ("fedyogi-uniform", "fedadam-uniform")
 
 POINTS_OF_YOOCHOOSE64: Mapping[str, Settings] = {
@@ -121,7 +120,7 @@ SETTINGS = (
         60 / 890,
         160,
         points=POINTS_OF_YOOCHOOSE64,
-        without=(*ABLATIONS, *OTHERS_UNIFORM, TAGNN),
+        without=(*ABLATIONS, *OTHERS_UNIFORM, TAGNN, STEPS),
         equal_bytes_rounds=46,
     ),
     Setting(
@@ -133,7 +132,7 @@ SETTINGS = (
         100,
         ABLATION,
         seeds={"fedavg": 10, "fedprox": 10},
-        without=(*ABLATIONS, TAGNN),
+        without=(*ABLATIONS, TAGNN, STEPS),
         evaluate_every=20,
         cooldown=0.5,
     ),
@@ -146,7 +145,7 @@ SETTINGS = (
         100,
         COOLING,
         POINTS_OF_YOOCHOOSE64,
-        without=(*ABLATIONS, *OTHERS_UNIFORM),
+        without=(*ABLATIONS, *OTHERS_UNIFORM, STEPS),
         evaluate_every=20,
         cooldown=0.5,
     ),

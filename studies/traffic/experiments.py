@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 from common.options import Scalar
-from studies.harness.experiment import Experiment, Settings, method_options, task_options
+from studies.harness.experiment import (
+    HELPED_EPSILONS,
+    Experiment,
+    Settings,
+    method_options,
+    task_options,
+    with_helpers,
+)
 
 STEPS = 16
 """Local steps per upload, the same for every method."""
@@ -123,6 +130,9 @@ RIDGE = Experiment(
     protocol="origin-0",
 )
 """Row of the closed form, which has two sums, all clients in each, and no randomness."""
+
+HELPED = tuple(replace(with_helpers(RIDGE, epsilon), seeds=5) for epsilon in HELPED_EPSILONS)
+"""Rows whose noise differs by seed."""
 
 DEFAULT = (
     make_row("default", "default model: FedSTL on profile and own ridge", "fedstl", exchanges=2),

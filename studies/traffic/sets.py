@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from studies.harness.experiment import Experiment, Settings, task_options
-from studies.traffic.experiments import EXPERIMENTS, RIDGE, ROLLING, STREETS, at_origin
+from studies.traffic.experiments import EXPERIMENTS, HELPED, RIDGE, ROLLING, STREETS, at_origin
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class Setting:
             replace(one, settings={**one.settings, **protocol}, seeds=min(one.seeds, self.seeds)) for one in chosen
         ]
         if not self.rows or RIDGE.key in self.rows:
-            adapted.append(replace(RIDGE, settings={**RIDGE.settings, **task_options("traffic", self.task)}))
+            summed = (RIDGE,) if origin else (RIDGE, *HELPED)
+            adapted += [replace(one, settings={**one.settings, **task_options("traffic", self.task)}) for one in summed]
         return [at_origin(one, origin) for one in adapted] if origin else adapted
 
 

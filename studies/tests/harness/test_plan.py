@@ -19,7 +19,7 @@ from studies.rules.experiments import EXPERIMENTS as RULES
 from tests.support.study_rows import row
 
 CLAIM = PaperClaim(
-    "paper", "R9", "a beats b and c", [Contrast("rules", "set/default", "a", key, "loss") for key in "bc"]
+    "paper", "R9", "a beats b", contrasts=[Contrast("rules", "set/default", "a", key, "loss") for key in "bc"]
 )
 
 
@@ -72,7 +72,7 @@ def test_the_command_lists_rows_that_lack_seeds(
     monkeypatch.setattr(sys, "argv", ["studies", "plan"])
     assert main() == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(missing_runs((one for claim in CLAIMS for one in claim.contrasts), all_results())) + 1
+    assert len(lines) == len(missing_runs((one for claim in CLAIMS for one in claim.needed), all_results())) + 1
 
 
 def test_rows_of_rules_and_ratings_that_a_claim_names_can_be_run() -> None:
@@ -80,5 +80,5 @@ def test_rows_of_rules_and_ratings_that_a_claim_names_can_be_run() -> None:
         "rules": {one.key for one in (*RULES, *SAME_TYPE)} | {"mf", "gcmc"},
         "ratings": {one.key for one in RATINGS},
     }
-    named = {(one.study, key.row) for claim in CLAIMS for one in claim.contrasts for key in one.keys}
+    named = {(one.study, key.row) for claim in CLAIMS for one in claim.needed for key in one.keys}
     assert {row for study, row in named if study in defined and row not in defined[study]} == set()

@@ -42,9 +42,9 @@ def test_holm_by_hand() -> None:
 @pytest.mark.parametrize(
     ("differences", "smallest", "verdict"),
     [
-        ((2.0, 2.1, 1.9, 2.0, 2.0), 1.0, "confirmed"),
+        ((2.0, 2.1, 1.9, 2.0, 2.0), 1.0, "holds"),
         ((0.1, -0.1, 0.0, 0.1, -0.1), 1.0, "level"),
-        ((-2.0, -2.1, -1.9, -2.0, -2.0), 1.0, "refuted"),
+        ((-2.0, -2.1, -1.9, -2.0, -2.0), 1.0, "fails"),
         ((-5.0, 5.0, 4.0, -4.0, 1.0), 1.0, "open"),
         ((2.0, 2.1, 1.9, 2.0), 1.0, "open"),
         ((1.0, 1.1, 0.9, 1.0, 1.0), 1.5, "level"),
@@ -69,16 +69,16 @@ def test_no_effect_is_confirmed_without_significance_after_correction() -> None:
     assert verdict_of(found, 0.06, 1.0) == "open"
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(0.0, "confirmed"), (-2.0, "refuted"), (-1.0, "open")])
+@pytest.mark.parametrize(("shift", "verdict"), [(0.0, "holds"), (-2.0, "fails"), (-1.0, "open")])
 def test_no_worse_is_judged_from_minus_the_smallest_effect(shift: float, verdict: Verdict) -> None:
     found = Paired([shift + value for value in (0.1, -0.1, 0.0, 0.1, -0.1)])
     assert verdict_of(found, found.p_value(-1.0), 1.0, no_worse=True) == verdict
 
 
 def test_a_claim_has_the_worst_verdict_of_its_parts() -> None:
-    assert combined(["confirmed", "level", "open"]) == "open"
-    assert combined(["confirmed", "refuted", "open"]) == "refuted"
-    assert combined(["confirmed", "level"]) == "level"
+    assert combined(["holds", "level", "open"]) == "open"
+    assert combined(["holds", "fails", "open"]) == "fails"
+    assert combined(["holds", "level"]) == "level"
     assert combined([]) == "open"
 
 
@@ -99,5 +99,5 @@ def test_a_family_of_null_comparisons_is_seldom_confirmed() -> None:
     for _ in range(1_000):
         family = [Paired(row.tolist()) for row in rng.normal(size=(20, 5))]
         corrected = holm(one.p_value() for one in family)
-        false += "confirmed" in {verdict_of(one, p, 0.0) for one, p in zip(family, corrected, strict=True)}
+        false += "holds" in {verdict_of(one, p, 0.0) for one, p in zip(family, corrected, strict=True)}
     assert false / 1_000 <= 0.05
