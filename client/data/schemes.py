@@ -63,21 +63,21 @@ class Scheme:
         if self.name in SIZES:
             sizes = SIZES[self.name](np.arange(1.0, clients + 1))
             ends = (np.cumsum(sizes / sizes.sum()) * units).round().astype(np.int64)
-            parts = np.split(rng.permutation(units), ends[:-1])
+            portions = np.split(rng.permutation(units), ends[:-1])
         elif self.name == "dirichlet":
-            parts = self._draw(labels, clients, rng)
+            portions = self._draw(labels, clients, rng)
         else:
             shards = np.array_split(np.argsort(labels, kind="stable"), clients * int(self.number))
             rows = rng.permutation(len(shards)).reshape(clients, -1)
-            parts = [np.concatenate([shards[k] for k in row.tolist()]) for row in rows]
-        if empty := sum(not len(part) for part in parts):
+            portions = [np.concatenate([shards[k] for k in row.tolist()]) for row in rows]
+        if empty := sum(not len(part) for part in portions):
             raise DataError(f"--partition {self} leaves {empty} of {clients} clients without data; lower --clients")
-        return [np.sort(part) for part in parts]
+        return [np.sort(part) for part in portions]
 
     def _draw(self, labels: Floats, clients: int, rng: np.random.Generator) -> list[Ints]:
         """Assign the units of each class by proportions of Dir(α) (Hsu et al. 2019)."""
         classes = np.array_split(np.argsort(labels, kind="stable"), CLASSES)
-        parts: list[Ints] = []
+        portions: list[Ints] = []
         for _ in range(ATTEMPTS):
             owned: list[list[Ints]] = [[] for _ in range(clients)]
             for members in classes:
@@ -85,10 +85,10 @@ class Scheme:
                 ends = (np.cumsum(shares) * len(members)).astype(np.int64)
                 for one, part in zip(owned, np.split(rng.permutation(members), ends[:-1]), strict=True):
                     one.append(part)
-            parts = [np.concatenate(one) for one in owned]
-            if all(map(len, parts)):
+            portions = [np.concatenate(one) for one in owned]
+            if all(map(len, portions)):
                 break
-        return parts
+        return portions
 
     def __str__(self) -> str:
         return f"{self.name}:{self.number:g}" if self.number else self.name

@@ -73,7 +73,7 @@ class SumPart:
         return ForSum(self, reservation, generator, internal)
 
     def mask(self, numbers: Ints) -> bytes:
-        """Return the numbers under fresh masks, the sealed seeds, a proof and the terms' digest, for the replay cache.
+        """Return masked numbers, sealed seeds, a proof and the terms' digest, for the replay cache.
 
         The numbers without masks are beside them, for the client's own state.
         """

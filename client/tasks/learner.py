@@ -122,7 +122,7 @@ class FastLoss(Protocol):
     """Learner whose `loss` of stacked clients has parts that no step changes, which are computed once."""
 
     def stacked_loss(self, params: Tensors, batch: Tensors) -> StackedLoss:
-        """Return `loss` of K clients, equal up to rounding. The shapes of parameters count alone, batch is K × …."""
+        """Return `loss` of K clients, equal up to rounding. Only shapes of parameters count; batch is K × …."""
 
 
 @runtime_checkable

@@ -36,7 +36,7 @@ MASKED = np.dtype("<u8")
 """Dtype of masked numbers, which add up mod 2⁶⁴."""
 
 CHECKS = 4
-"""Checks of the sum of one helper's masks, in sums without noise: numbers of each client, and blinds beside the sum."""
+"""Checks of one helper's sum of masks without noise: a client's numbers, and blinds beside the sum."""
 
 
 def keystream(key: bytes, size: int) -> bytes:
@@ -68,7 +68,7 @@ def total_mask(seeds: Iterable[bytes], size: int, bits: int) -> Unsigned:
 
 
 def check_sums(key: bytes, mask: Unsigned) -> Unsigned:
-    """Return `CHECKS` sums over a helper's mask, of which the last numbers are blinds: ⟨w, m⟩ + blind mod 2⁶⁴ for each row w.
+    """Return ⟨w, m⟩ + blind mod 2⁶⁴ for each of `CHECKS` rows w; the mask's last numbers are blinds.
 
     Clients and server have the key of w, and no helper has it. So a helper that changes its sum of masks by e passes with the
     probability of ⟨w, e⟩ = 0: 2⁻²⁵⁶ if e has an odd number, and 16 times more for each factor of two in all its numbers.

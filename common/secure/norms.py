@@ -1,4 +1,4 @@
-"""Proof that a masked vector has no larger Euclidean norm than its terms allow, checked on shares alone. Pure.
+"""Proof that a masked vector has no larger norm than its terms allow, checked on shares alone. Pure.
 
 Four more integers complete the squared norm of a client's integers to c² (Lagrange; Lipmaa 2003, "On Diophantine complexity
 and statistical zero-knowledge arguments"). So the proof is of one equation, ‖X‖² = c², over the integers: masks have 61 bits
@@ -33,7 +33,7 @@ _Q, _WIDTH = 2**160 - 47, 20
 """Prime modulus q of the proof, and bytes of a number below it."""
 
 _LIMB, _LIMBS = 3, 7
-"""Bytes of a limb, and limbs of a number: products of limbs of 16 and 24 bits add up exactly in float64."""
+"""Bytes of a limb, limbs of a number: products of limbs of 16 and 24 bits add up exactly in float64."""
 
 _POINT, _SEED, _BLINDS = b"fedloom/norm-point/1\n", b"fedloom/norm-seed/1\n", b"fedloom/norm-blinds/1\n"
 """Starts of hashed bytes: those of one purpose serve no other."""
@@ -68,7 +68,7 @@ def four_squares(number: int) -> tuple[int, int, int, int]:
 
 
 def proof_size(size: int, helpers: int) -> int:
-    """Return the bytes of a proof: masked squares, coefficients of p, and a commitment to each helper's seed."""
+    """Return the bytes of a proof: masked squares, coefficients of p, a commitment to each helper's seed."""
     return 8 * SQUARES + _WIDTH * (3 * _shape(size)[1] - 1) + SEED * helpers
 
 
@@ -110,7 +110,7 @@ def _prove(numbers: Ints, seeds: Sequence[bytes]) -> bytes:
 
 
 def commitment(masked: Unsigned, proof: bytes, helpers: int) -> str:
-    """Return what binds an upload: the hash of its numbers and proof, and the commitments to its seeds; base64."""
+    """Return the commitment of an upload, base64: hash of numbers and proof, and commitments to its seeds."""
     seeds = len(proof) - SEED * helpers
     return base64.b64encode(hashlib.sha256(masked.tobytes() + proof[:seeds]).digest() + proof[seeds:]).decode()
 
@@ -129,7 +129,7 @@ def read_commitment(text: str, seed: bytes) -> bytes:
 
 
 def share(seed: bytes, size: int, bound_by: bytes) -> bytes:
-    """Return a helper's share of the values of f, g and p at the point of a commitment; in all 2L + 1 numbers.
+    """Return a helper's share of f, g and p at the point of a commitment; 2L + 1 numbers.
 
     A seed has one point only, since the client's signature of it covers the commitment.
     """

@@ -130,7 +130,7 @@ class RulesNetwork(PackageNetwork):
 
 
 def graph_of_homes(x: Tensor, adj: Tensor) -> tuple[Data, Tensor]:
-    """Return padded homes as one graph, and the node of each place, H × N; −1 for padding.
+    """Return padded homes as one graph, and the node of each position, H × N; −1 for padding.
 
     Args:
         x: One-hot device types, H × N × F; zeros for padding.
@@ -170,18 +170,18 @@ def graph_of_sessions(
     nodes: Tensor, edges: Tensor, weights: Tensor, clicks: Tensor, owner: Tensor, last: Tensor
 ) -> Data:
     """Return sessions as one graph without the padding of `SRGNN.forward`."""
-    place = (nodes > 0).cumsum(0) - 1
+    position = (nodes > 0).cumsum(0) - 1
     is_click, is_edge = owner > 0, (nodes[edges] > 0).all(0)
-    clicked, session = place[clicks[is_click]], owner[is_click] - 1
+    clicked, session = position[clicks[is_click]], owner[is_click] - 1
     batch = torch.zeros(int((nodes > 0).sum()), dtype=torch.int64).scatter(0, clicked, session)
     return Data(
         (nodes[nodes > 0] - 1).unsqueeze(1),
-        place[edges[:, is_edge]],
+        position[edges[:, is_edge]],
         edge_weight=weights[is_edge],
         batch=batch,
         click=clicked,
         click_batch=session,
-        last=place[last].clamp(min=0),
+        last=position[last].clamp(min=0),
     )
 
 

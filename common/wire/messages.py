@@ -77,7 +77,7 @@ class PrepareRequest:
     members: list[str]
     """Members of the run's sums, as lines, in the order that the digest of the terms covers."""
     commitments: list[str] = field(default_factory=list)
-    """What binds each client's upload and its seeds (`common.secure.norms`), as base64; empty without noise."""
+    """Commitment of each client's upload (`common.secure.norms`), as base64; empty without noise."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class OpenReply:
     missing: bool
     """True if the seeds are no longer in memory; the server must send `PrepareRequest` again."""
     opened: Arrays = field(default_factory=dict)
-    """The sum of masks minus noise, `sum`, uint64, without noise with the sums of blinds behind it; empty if `missing`."""
+    """`sum`, uint64: of masks minus noise, or of masks and then of blinds; empty if `missing`."""
 
 
 HelperPayload = HelperRequest | HelperReply | PrepareRequest | PrepareReply | OpenRequest | OpenReply

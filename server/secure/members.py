@@ -35,7 +35,7 @@ class Membership:
     def __init__(self, run: str, exchange: HelperExchange, store: SumStore, roster: Roster) -> None:
         self._run, self._exchange, self._store, self._roster = run, exchange, store, roster
         self._cards, self.check = store.members(), store.check_key()
-        """Key of the checks of helpers' sums, which clients are told and helpers are not."""
+        """Key of the checks of helpers' sums, which clients are given and helpers are not."""
         self.members = MemberList().grow(read_members(self._cards, run))
         self._seen: set[tuple[str, str]] = set()
         self._known: dict[int, int] = {}

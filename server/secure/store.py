@@ -46,7 +46,7 @@ class FixedSum:
 
 
 def opened_size(terms: SumTerms) -> int:
-    """Return how many numbers a helper's answer has: without noise the sums of the blinds of checks follow the masks'."""
+    """Return the length of a helper's answer: without noise, sums of blinds follow the masks'."""
     return terms.size + (0 if terms.has_noise else CHECKS)
 
 

@@ -42,7 +42,7 @@ class Upload:
     load: Load
     """Return the vector as array `sum`, from memory or from disk."""
     boxes: tuple[str, ...]
-    """Boxes in the order of the roster; with noise, the commitment that binds them and the vector is behind them."""
+    """Boxes in the order of the roster; with noise, the commitment of the upload is behind them."""
     proof: Array
     """Proof of the vector's norm; without noise, checks of each helper's masks."""
     steps: int = 0
@@ -219,7 +219,7 @@ class Opening:
         return total
 
     def _prepare(self, boxes: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, str], dict[str, list[bytes]]]:
-        """Let the helpers open boxes; return client -> reason if one does not open, and client -> shares of its check."""
+        """Let helpers open boxes; return client -> reason if one stays shut, client -> shares of its check."""
         names, text = sorted(boxes), self.terms.to_json()
         commitments = [boxes[name][-1] for name in names] if self.terms.has_noise else []
         requests = {

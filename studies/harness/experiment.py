@@ -44,7 +44,7 @@ HELPED_EPSILONS = (8.0, 2.0)
 
 def with_helpers(one: Experiment, epsilon: float) -> Experiment:
     """Return a row in sums of two helpers with client-level noise."""
-    privacy = {"privacy.unit": "client", "privacy.epsilon": epsilon, "privacy.trust": "helpers"}
+    privacy: Settings = {"privacy.unit": "client", "privacy.epsilon": epsilon, "privacy.trust": "helpers"}
     title = f"closed form, one sum of two helpers at ε = {epsilon:g}"
     return replace(one, key=f"{one.key}-{epsilon:g}", title=title, settings={**one.settings, **privacy})
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import isfinite
 
 from studies.harness.contrast import Contrast, Finding
+from studies.harness.paper_effects import Agreement, Compared, Reported, agreement_of
 from studies.harness.plan import missing_runs, price_of_seeds
-from studies.harness.reported import Agreement, Compared, Reported, agreement_of
 from studies.harness.results import Results
 from studies.harness.statistics import SEEDS, Paired, Verdict, combined, holm
 from studies.harness.table import Table

@@ -5,8 +5,8 @@ Numbers of the papers: FedRule Table 4, FedGA Section 5, FedSTL Table 2 (GRU), B
 
 from studies.harness.contrast import Contrast, contrasts
 from studies.harness.paper_claim import PaperClaim
+from studies.harness.paper_effects import Reported
 from studies.harness.papers_on_markets import MARKETS
-from studies.harness.reported import Reported
 from studies.ratings.experiments import EARLY
 
 _A, _B = "A/default", "B/default"

@@ -2,7 +2,7 @@
 
 from studies.harness.contrast import Contrast
 from studies.harness.paper_claim import PaperClaim
-from studies.harness.reported import Reported
+from studies.harness.paper_effects import Reported
 from studies.markets.experiments import SMALL
 from studies.markets.retail import MARKETS as RETAIL_MARKETS
 from studies.markets.retail import RETAIL
@@ -18,7 +18,7 @@ _ITEMS = (
 
 
 def _both(pairs: tuple[tuple[str, str], ...], metric: str) -> tuple[tuple[Reported, ...], tuple[Contrast, ...]]:
-    """Return comparisons under the paper's protocol, each on both sets with texts, and beyond it, without texts."""
+    """Return comparisons under the paper's protocol, on both sets with texts, and beyond it, without."""
     reported = tuple(
         Reported(
             "bar charts",

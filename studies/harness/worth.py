@@ -1,4 +1,4 @@
-"""Page of what federation is worth: simple lines, the paper's model and the closed form, for all tasks."""
+"""Page of what federation is worth: simple lines, the paper's model and the closed form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

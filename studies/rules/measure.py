@@ -37,7 +37,7 @@ def measure(splits: Sequence[SplitHome], score: Score, valid: Mask) -> Metrics:
 
 
 def catalogue_hits(splits: Sequence[SplitHome], score: Callable[[str], NDArray[np.floating]], valid: Mask) -> Metrics:
-    """Return the mean hit rate at 20 over homes, where a home's scores rank every valid rule of the catalogue.
+    """Return the mean hit rate at 20 over homes, whose scores rank every valid rule of the catalogue.
 
     A method of homes and rules knows no devices: what it recommends is any rule that some home has.
 

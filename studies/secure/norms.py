@@ -1,4 +1,4 @@
-"""Proofs of a bounded norm: bytes of an upload and processor time of a client, beside those without a proof.
+"""Proofs of a bounded norm: bytes of an upload and a client's time, with a proof and without.
 
 `bits` shares each bit of each number, as Prio3 with its sum of bounded L2 norm does (draft-irtf-cfrg-vdaf). Its time is a lower
 bound: masks of the bits alone. `projections` multiplies the vector by 256 random rows of signs, as ACORN and RoFL do, and

@@ -16,7 +16,7 @@ POINT = {"server-lr": 0.01, "tau": 1e-4}
 """Setting that the rows vary; the rate is the largest that the paper calls comparable."""
 
 SPREAD, WIDTH = "rate_spread", "rate_width"
-"""Metrics of server rates over all parameters: ln of the ratio of their 95 % to their 5 % quantile, and the difference."""
+"""Metrics of all server rates: ln of the ratio of their 95 % to their 5 % quantile, and difference."""
 
 PLATEAU = 400
 """Rounds after which small server rates have caught up."""

@@ -1,4 +1,4 @@
-"""Parts of fedloom as multiples of the least work that gives the same numbers, and of a peer, in one run.
+"""Parts of fedloom as multiples of the least work for the same numbers, and of a peer, in one run.
 
 `python -m studies speed floors` takes turns of three ways in one process: fedloom's, a floor and a peer. A floor does the
 bare arithmetic by hand, on data that are ready. A figure is processor time, the least over the turns, which other work of
@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.func import grad_and_value, vmap
 
 from client.data.read import partition, read_all
+from client.tasks.learner import AnswersTogether
 from client.tasks.markets.data import features
 from client.tasks.registry import CLIENT_TASKS, build_learner
 from client.training.foresight import Question, foreseen
@@ -78,7 +79,7 @@ def gradients(homes: int = HOMES) -> tuple[Ways, int]:
 
 
 def by_hand(batch: Tensors, model: Arrays) -> Callable[[Tensors, Tensor], Tensor]:
-    """Return the losses of clients with one home each by batched products alone; the constants are computed before."""
+    """Return the losses of clients with one home each by batched products; constants are computed before."""
     x, adj, edges = (batch[name][:, 0] for name in ("x", "adj", "edges"))
     mean, relations = adj / adj.sum(-1, keepdim=True).clamp(min=1), len(model["predictor.trigger.weight"])
     neighbours, labels, weights = torch.bmm(mean, x), batch["labels"][:, 0], batch["weights"][:, 0]
@@ -106,7 +107,8 @@ def answers(homes: int = HOMES) -> tuple[Ways, int]:
     """Return the ways to a network's logits of all rules of homes, and the number of homes."""
     config = parse({"task": "rules", "method": "fedrule"})
     parts = partition(read_all("rules", f"demo:0-{homes}"), 0, unit=CLIENT_TASKS["rules"].unit)
-    asked = [one for one in (build_learner(config, part) for part in parts) if one.questions("test", {})]
+    built = (build_learner(config, part) for part in parts)
+    asked = [one for one in built if isinstance(one, AnswersTogether) and one.questions("test", {})]
     asked.sort(key=lambda one: one.size)
     model = parameters(asked[0].module)
     questions = [Question(one, "test", [model], {}) for one in asked]
@@ -183,7 +185,7 @@ CASES: dict[str, tuple[Callable[[], tuple[Ways, int]], str, str, str]] = {
     "vector of a text": (texts, "ms a text", "projection of ready counts", "scikit-learn"),
     "bytes of a reply of a million numbers": (replies, "ms", "`safetensors`", "Flower's `ArrayRecord`"),
 }
-"""Name of a row -> its ways and their number of units, unit of its figures, and what floor and peer are."""
+"""Row -> its ways and their number of units, unit of its figures, and what floor and peer are."""
 
 
 def measure(ways: Ways, units: int, turns: int) -> dict[str, float]:
@@ -202,8 +204,8 @@ def section(document: Mapping[str, Any]) -> str:
     """Return the section of the page."""
     lines = [
         f"{TITLE}\n",
-        "Processor time of parts of fedloom, of the least work that gives the same numbers, and of a peer, in turns",
-        f"(`python -m studies speed floors`, [floors.json](floors.json), one thread, load {document['load']:.0f}).\n",
+        "Processor time of parts of fedloom, of the least work for the same numbers, and of a peer, in turns.",
+        f"Made by `python -m studies speed floors` ([floors.json](floors.json), one thread, load {document['load']:.0f}).\n",
         "| work | times the floor | fedloom | floor | peer | unit | the floor is | the peer is |",
         "|---|--:|--:|--:|--:|---|---|---|",
     ]

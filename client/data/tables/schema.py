@@ -478,7 +478,7 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
 
 
 def _dated(cells: Cells, used: Collection[int]) -> str:
-    """Return the title of the first free column of dates, with that of the hours beside it; empty without one."""
+    """Return the title of the first free column of dates, and of hours beside it; empty without one."""
     free = [k for k, title in cells.titled() if k not in used and title]
     hours = [f"+{cells.titles[k]}" for k in free if normalize_title(cells.titles[k]) in HOURS]
     for k, column in zip(free, cells.take(free), strict=True) if free else ():

@@ -118,7 +118,7 @@ class Delimited(Cells):
         return table, ragged
 
     def _evened(self, ragged: Sequence[Any]) -> Any:
-        """Return the rows without empty cells behind the last title, and with empty ones for a few that lack; else nothing."""
+        """Return rows without empty cells behind the last title, short ones filled up; else nothing."""
         width, even = len(self.titles), dict[bytes, bytes]()
         for text in {row.text for row in ragged}:
             cells = _split(text, self.delimiter)

@@ -190,7 +190,7 @@ class HelperService:
     def _open_box(
         self, secret: X25519PrivateKey, terms: SumTerms, member: SumMember, box: str, bound_by: str
     ) -> tuple[bytes, bytes]:
-        """Return the seed of a box and the commitment of its upload; empty if it does not open, or is not signed."""
+        """Return seed and commitment of a box; empty if it does not open, or is not signed."""
         about = (terms.run, terms.round, terms.channel, member.name, self.name, terms.digest, terms.roster)
         context = box_context(*about)
         try:

@@ -160,7 +160,7 @@ class RuleRecommender(nn.Module):
 def stacked_logits(
     x: Tensor, adj: Tensor, triples: Tensor, relations: int
 ) -> Callable[[Mapping[str, Tensor], Tensor], Tensor]:
-    """Return the logits of K clients' triples under `AdditivePredictor`, as a function of parameters and dropout masks.
+    """Return K clients' logits of triples by `AdditivePredictor`, of parameters and dropout masks.
 
     They equal `RuleRecommender.forward` up to rounding. The means of neighbours' types, degrees and places of triples are
     computed once, since no step changes them. Results are K × (H·E), parameters K × ….

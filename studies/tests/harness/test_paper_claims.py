@@ -9,8 +9,8 @@ import pytest
 
 from studies.harness.contrast import SMALLEST, Contrast
 from studies.harness.paper_claim import COLUMNS, PaperClaim, claims_csv, judge
+from studies.harness.paper_effects import Reported
 from studies.harness.papers import CLAIMS
-from studies.harness.reported import Reported
 from studies.harness.results import Results
 from studies.harness.row import RowKey
 from studies.harness.study import RESULTS, ROOT, STUDIES, write_claims, write_worth

@@ -146,7 +146,7 @@ def _rows(home: Home, catalogue: RuleCatalogue) -> Iterator[tuple[str, ...]]:
 
 
 def sample_pools(home: Home, relations: int, rng: np.random.Generator) -> Iterator[Edges]:
-    """Sample pools of negatives without end: distinct triples that are no rules of the home; none without rules.
+    """Sample pools of negatives without end: distinct triples, no rules of the home; none without rules.
 
     (a) Every ordered pair of different nodes without a rule, with a random relation; (b) for every rule, its pair with
     a random relation not on that pair. A pair that holds all relations adds nothing.

@@ -81,7 +81,7 @@ class Compared:
 
     @property
     def agreement(self) -> Agreement:
-        """Whether sign and size agree with the paper's."""
+        """Agreement of sign and size with the paper's."""
         if self.paired is None or not self.measured:
             return "open"
         low, high = self.interval
@@ -99,7 +99,7 @@ class Compared:
         return "smaller" if low > 0 or high < effect / FACTOR else "open"
 
     def _direction(self, low: float, high: float) -> Agreement:
-        """Return whether the first row is better; where it is only to be no worse, by the smallest effect of interest."""
+        """Return whether the first row is better, or no worse by the smallest effect if that is the claim."""
         first = self.reported.contrasts[0]
         least = -first.smallest if first.no_worse else 0.0
         return "reproduced" if low > least else "refuted" if high < least else "open"
