@@ -44,6 +44,12 @@ def size_without_arrays(payload: Payload) -> int:
     return record_size(config) + len(ARRAYS)
 
 
+def hand(payload: Payload) -> Handed:
+    """Return a payload without arrays as the content of a message inside one process; raises as `encode` does."""
+    config, arrays = _split(payload)
+    return Handed(payload, record_size(config) + len(ARRAYS) + len(save(arrays)))
+
+
 def encode(payload: Payload) -> RecordDict:
     """Write a payload into a record.
 
