@@ -120,22 +120,28 @@ def train_cohort(jobs: Sequence[Job]) -> list[Message]:
     replies = trained.replies()
     if all(job.session.passes_unchanged(job.participant) for job in jobs):
         sizes = message_sizes(config, len(jobs), trained.update, trained.gradient, trained.rows)
-        return answer_jobs(jobs, replies, sizes)
-    return [_reply(job, outcome, None) for job, outcome in zip(jobs, replies, strict=True)]
+        return answer_each([job.message for job in jobs], replies, sizes)
+    return [_reply(job, outcome) for job, outcome in zip(jobs, replies, strict=True)]
 
 
-def answer_jobs(
-    jobs: Sequence[Job], outcomes: Sequence[TrainReply | FedloomError], sizes: Sequence[int]
+def answer_each(
+    messages: Sequence[Message], outcomes: Sequence[TrainReply | FedloomError], sizes: Sequence[int]
 ) -> list[Message]:
     """Return the replies of clients whose release changes nothing but the encoding.
 
     Args:
-        jobs: Requests with their clients.
+        messages: Requests.
         outcomes: Results of the training.
         sizes: Bytes of each reply's arrays in a message; the rest of the replies takes equal bytes.
     """
     rest = next((size_without_arrays(reply) for reply in outcomes if isinstance(reply, TrainReply)), 0)
-    return [_reply(job, outcome, rest + size) for job, outcome, size in zip(jobs, outcomes, sizes, strict=True)]
+    pairs = zip(messages, outcomes, sizes, strict=True)
+    return [
+        failure_reply(message, outcome)
+        if isinstance(outcome, FedloomError)
+        else Message(Handed(outcome, rest + size), reply_to=message)
+        for message, outcome, size in pairs
+    ]
 
 
 def message_sizes(
@@ -156,16 +162,14 @@ def message_sizes(
     return stacked_sizes(clients, arrays, gathered, compressed=sends_rows(config))
 
 
-def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Message:
+def _reply(job: Job, outcome: TrainReply | FedloomError) -> Message:
     def result() -> TrainReply:
         if isinstance(outcome, FedloomError):
             raise outcome
         return outcome
 
     try:
-        if size is None:
-            return Message(encode(job.session.release(job.participant, result)), reply_to=job.message)
-        return Message(Handed(result(), size), reply_to=job.message)
+        return Message(encode(job.session.release(job.participant, result)), reply_to=job.message)
     except FedloomError as error:
         return failure_reply(job.message, error)
 
