@@ -45,7 +45,7 @@ def size_without_arrays(payload: Payload) -> int:
 
 
 def hand(payload: Payload) -> Handed:
-    """Return a payload without arrays as the content of a message inside one process; raises as `encode` does."""
+    """Return a payload without arrays as the content of a message inside one process; see `encode`."""
     config, arrays = _split(payload)
     return Handed(payload, record_size(config) + len(ARRAYS) + len(save(arrays)))
 

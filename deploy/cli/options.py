@@ -350,6 +350,25 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
+class ClusterRequest:
+    """Options of the place where a large population trains."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="processes|ray", help="Train thousands of clients in processes here, or as actors of Ray."
+        ),
+    ] = "processes"
+    address: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="With --engine ray: use this cluster; default: a Ray on this machine."),
+    ] = ""
+    gpus: Annotated[
+        float, typer.Option(min=0, max=1, help="With --engine ray: share of a GPU for each worker; 0 for none.")
+    ] = 0.0
+
+
+@dataclass(frozen=True)
 class TableRequest:
     """Options of reading tables, which every command with data takes."""
 

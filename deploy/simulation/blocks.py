@@ -20,8 +20,7 @@ from client.state import ClientMemory, MemoryStore
 from client.tasks.learner import Learner
 from client.training.local_round import IsDoubtful, train_together
 from client.training.participant import Participant, choose_cohort, split_cohort
-from client.training.snapshot import Shard as StoredShard
-from client.training.snapshot import memories_of, shard_arrays, shards_of, stack_memories
+from client.training.snapshot import Shard, memories_of, shard_arrays, shards_of, stack_memories
 from client.training.state import split_histories
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
@@ -31,7 +30,7 @@ from common.wire.codec import decode
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateRequest, TrainRequest
 from deploy.simulation.clients import answer_all, answer_each, message_sizes
 from deploy.simulation.shared_state import SharedMemory, adopt_state, share_state
-from deploy.simulation.workers import SPARE_BYTES, TrainedBlock, Worker, can_copy, join, pack, split, unpack
+from deploy.simulation.workers import SPARE_BYTES, TrainedBlock, Worker, ask_all, can_copy, join, pack, split, unpack
 from server.aggregation.lengths import allowances
 from server.exchange.flower import decode_record, encode_record
 
@@ -64,7 +63,7 @@ Members = Sequence[tuple[int, Participant]]
 """Clients of a block with their nodes."""
 
 
-class Shard:
+class ClientShard:
     """Clients of a simulation that one process trains in blocks.
 
     Args:
@@ -133,7 +132,7 @@ class Shard:
         self, asked: Mapping[int, RecordDict], limits: Mapping[int, float], reference: Lengths, *, with_all: bool
     ) -> Iterator[bytes]:
         """Yield the refusals of its clients, then the trained clients of each sum."""
-        participants, refused = dict[int, Participant](), dict[int, tuple[int, str]]()
+        participants, refused = dict[int, Participant](), dict[int, tuple[int, str | None]]()
         requests = {id(content): decode(TrainRequest, content) for content in asked.values()}
         for node in self.nodes:
             try:
@@ -227,41 +226,31 @@ class Team(Protocol):
             RunError: A shard is lost.
         """
 
+    def dump(self) -> list[bytes]:
+        """Return the state of each shard."""
+
     def end(self) -> None:
         """End the shards."""
 
 
-class TeamHere(Team):
-    """One shard in this process."""
-
-    is_apart = False
-
-    def __init__(self, shards: Sequence[Shard]) -> None:
-        [self._shard] = shards
-
-    def ask(self, orders: Sequence[bytes]) -> list[bytes]:
-        """Return the answer to the order."""
-        return [self._shard.answer(order) for order in orders]
-
-    def end(self) -> None:
-        """Do nothing."""
-
-
 class TeamOfCopies(Team):
-    """Shards in copies of this process."""
+    """Shards in copies of this process; a single one stays in it."""
 
-    is_apart = True
-
-    def __init__(self, shards: Sequence[Shard]) -> None:
-        count = len(shards)
+    def __init__(self, shards: Sequence[ClientShard], run: str) -> None:
+        self._shards, self._run, count = shards, run, len(shards)
         names = [f"worker {k} of {count}, with {shard.blocks} blocks" for k, shard in enumerate(shards, start=1)]
-        self._workers = [Worker(name, shard.answer) for name, shard in zip(names, shards, strict=True)]
+        self.is_apart = count > 1
+        self._workers = [Worker(n, shard.answer) for n, shard in zip(names, shards, strict=True) if self.is_apart]
 
     def ask(self, orders: Sequence[bytes]) -> list[bytes]:
-        """Return the answer of each copy."""
-        for worker, order in zip(self._workers, orders, strict=True):
-            worker.send(order)
-        return [worker.receive() for worker in self._workers]
+        """Return the answer of each shard to its order."""
+        if self.is_apart:
+            return ask_all(self._workers, orders)
+        return [shard.answer(order) for shard, order in zip(self._shards, orders, strict=True)]
+
+    def dump(self) -> list[bytes]:
+        """Return the state of each shard."""
+        return self.ask([pack({"kind": "dump", "run": self._run}, {})] * len(self._shards))
 
     def end(self) -> None:
         """End the copies."""
@@ -269,12 +258,12 @@ class TeamOfCopies(Team):
             worker.end()
 
 
-Engine = Callable[[Sequence[Shard], str], Team]
+Engine = Callable[[Sequence[ClientShard], str], Team]
 """(shards, name of the run) -> the same shards elsewhere, with the state of their clients."""
 
 
 class Population:
-    """Training in blocks of clients with data of similar size, by shards that own their clients for the run.
+    """Training in blocks of clients with data of similar size, by shards that own them for the run.
 
     The blocks follow from the clients alone, and sums are added in the order of blocks. The results do not depend on shards.
 
@@ -300,8 +289,8 @@ class Population:
         self._workers, self._engine = workers if engine or can_copy() else 1, engine
         self._evaluated = together or choose_cohort(len(sessions))
         self._trained: set[int] = set()
-        self._team: Team | None = None
-        self._shards: list[Shard] = []
+        self.team: Team | None = None
+        self._shards: list[ClientShard] = []
         self._run, self._has_changed = "", False
 
     def trains(self, messages: Sequence[Message]) -> bool:
@@ -312,7 +301,7 @@ class Population:
         config = session.config(request.enrolment, request.round)
         if len(messages) * _reply_bytes(config, request.model) <= FOLDED_BYTES or config.keeps_rows:
             return False
-        is_plain = config.privacy.unit == "none" and config.privacy.resolved_trust == "local"
+        is_plain = config.privacy.unit == "none" and config.privacy.resolved_trust != "helpers"
         if (
             not is_plain
             or not config.capabilities.sum_only
@@ -335,7 +324,7 @@ class Population:
     @property
     def is_apart(self) -> bool:
         """True if this process has not the clients' state."""
-        return self._team is not None and self._team.is_apart
+        return self.team is not None and self.team.is_apart
 
     def train(self, messages: Sequence[Message]) -> list[Message]:
         """Train all clients and return their replies; most of them hold no arrays."""
@@ -377,13 +366,11 @@ class Population:
                     self._sessions[node].store.write(self._run, name, text.encode("latin-1"))
         return replies
 
-    def dump(self) -> list[StoredShard] | None:
+    def dump(self) -> list[Shard] | None:
         """Return the state of all clients that shards have; None if this process has it."""
-        if not (self._team and self.is_apart and self._has_changed):
+        if not (self.team and self.is_apart and self._has_changed):
             return None
-        order = pack({"kind": "dump", "run": self._run}, {})
-        found = self._team.ask([order] * len(self._shards))
-        return [shard for state in found for shard in shards_of(load_tensors(state))]
+        return [shard for state in self.team.dump() for shard in shards_of(load_tensors(state))]
 
     def recall(self) -> None:
         """Give this process the state of all clients, and end the shards."""
@@ -393,9 +380,9 @@ class Population:
 
     def end(self) -> None:
         """End the shards."""
-        if self._team:
-            self._team.end()
-        self._team, self._has_changed = None, False
+        if self.team:
+            self.team.end()
+        self.team, self._has_changed = None, False
 
     def _session(self, message: Message) -> Session:
         return self._sessions[message.metadata.dst_node_id]
@@ -430,18 +417,15 @@ class Population:
 
     def _open(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> Team:
         """Return the shards, which are made anew if they miss a client."""
-        if self._team and not {node for shard in self._shards for node in shard.nodes}.issuperset(asked):
+        if self.team and not {node for shard in self._shards for node in shard.nodes}.issuperset(asked):
             self.recall()
-        if self._team is None:
+        if self.team is None:
             self._run = request.enrolment.partition(":")[0]
             self._shards = self._cut(asked, request)
-            if self._engine:
-                self._team = self._engine(self._shards, self._run)
-            else:
-                self._team = TeamOfCopies(self._shards) if len(self._shards) > 1 else TeamHere(self._shards)
-        return self._team
+            self.team = (self._engine or TeamOfCopies)(self._shards, self._run)
+        return self.team
 
-    def _cut(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> list[Shard]:
+    def _cut(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> list[ClientShard]:
         """Return the shards of all clients with data, in blocks by the size of their data."""
         sessions, model = self._sessions, request.model
         nodes = [node for node, session in sessions.items() if session.runs.is_open(request.enrolment)]
@@ -453,7 +437,7 @@ class Population:
         sums = [blocks[k : k + shared] for k in range(0, len(blocks), shared)]
         count = min(self._workers, len(sums))
         owned = [{n: sums[n] for n in range(k, len(sums), count)} for k in range(count)]
-        return [Shard(sessions, one, together, self._evaluated, self._folder) for one in owned]
+        return [ClientShard(sessions, one, together, self._evaluated, self._folder) for one in owned]
 
 
 def typical_of(lengths: Mapping[str, Floats]) -> Lengths:

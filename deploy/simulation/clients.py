@@ -1,6 +1,6 @@
 """Clients of a simulation: sessions on partitions, with state and ledgers in memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -73,17 +73,21 @@ class SharedStore(MemoryStore):
 
 
 def open_sessions(
-    partitions: Sequence[AnyDataset], noise_seed: int | None = None, device: str = "cpu"
+    partitions: Sequence[AnyDataset],
+    noise_seed: int | None = None,
+    device: str = "cpu",
+    nodes: Collection[int] | None = None,
 ) -> tuple[dict[int, Session], list[SharedStore]]:
     """Return the sessions of simulated clients by node id, from 1, and their stores in the same order.
 
-    With a seed their DP noise is reproducible, and gives no protection.
+    With a seed their DP noise is reproducible, and gives no protection. `nodes` are those of a share of the clients.
     """
     documents: dict[bytes, bytes] = {}
-    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(partitions) + 1)]
+    found = {node: part for node, part in enumerate(partitions, start=1) if nodes is None or node in nodes}
+    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in found]
     stores = [SharedStore(documents, generators) for generators in noise]
-    pairs = enumerate(zip(partitions, stores, strict=True), start=1)
-    return {node: _open_session(node, part, store, device) for node, (part, store) in pairs}, stores
+    pairs = zip(found.items(), stores, strict=True)
+    return {node: _open_session(node, part, store, device) for (node, part), store in pairs}, stores
 
 
 def _open_session(node: int, data: AnyDataset, store: SharedStore, device: str) -> Session:

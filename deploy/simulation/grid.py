@@ -30,6 +30,9 @@ from server.run import run
 RARELY = 50_000, 20, 100
 """Thresholds of the garbage collector in a simulation; a round leaves few objects in cycles."""
 
+SimulationEngine = Engine
+"""Place of the shards that train a large population."""
+
 RELEASES = (ASSIGN, TRAIN)
 """Types of messages whose answers may hold noised values."""
 

@@ -23,7 +23,7 @@ from common.errors import LedgerError, StateError
 from common.files import sync_folder
 from common.privacy.options import Unit
 from deploy.simulation.clients import SharedStore, open_sessions
-from deploy.simulation.grid import InProcessGrid
+from deploy.simulation.grid import InProcessGrid, SimulationEngine
 from deploy.simulation.helpers import HELPERS, go_back, open_helpers
 from server.record.folder import RunDirectory
 from server.record.journal import restore
@@ -355,6 +355,7 @@ def simulate_measured(
     state: KeptState = REMOVED,
     workers: int = 1,
     device: str = "cpu",
+    engine: SimulationEngine | None = None,
 ) -> tuple[Result, dict[str, Measured]]:
     """Train as `simulate_clients` does, with the clients' state in the run's folder.
 
@@ -374,7 +375,7 @@ def simulate_measured(
     with (
         open_helpers(config, noise_seed, states) as helpers,
         InProcessGrid(
-            sessions, together, snapshots.ledgers.commit, helpers, snapshots.lengths, workers, on_disk
+            sessions, together, snapshots.ledgers.commit, helpers, snapshots.lengths, workers, on_disk, engine
         ) as grid,
     ):
         snapshots.memories = grid.population.dump

@@ -4,17 +4,15 @@ import gc
 import json
 import os
 import signal
-import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from safetensors.numpy import load, save
@@ -28,84 +26,12 @@ from common.system_calls import end_with_parent
 from common.wire.messages import TrainReply
 from deploy.simulation.shared_state import SharedMemory, TrainedState, adopt_state, share_state
 
-Work = Callable[[], Iterable[bytes]]
-"""Work of one copy, which returns any number of parts."""
-
-_LENGTH, _POLL_SECONDS = 8, 0.005
+_LENGTH = 8
 
 
 def can_copy() -> bool:
     """Return True if this system can copy a process."""
     return hasattr(os, "fork")
-
-
-def run_in_copies(works: Sequence[Work], names: Sequence[str]) -> list[list[bytes]]:
-    """Do each work in a copy of its own, all at once; return the parts of each.
-
-    Args:
-        works: The works.
-        names: Name of each, for errors.
-
-    Raises:
-        RunError: A copy has ended without a result; the others are ended as well.
-    """
-    with ExitStack() as files:
-        outputs = [files.enter_context(tempfile.TemporaryFile()) for _ in works]
-        copies = {_start(work, output): name for work, output, name in zip(works, outputs, names, strict=True)}
-        try:
-            while copies:
-                _collect(copies)
-                time.sleep(_POLL_SECONDS)
-        finally:
-            for pid in copies:
-                with suppress(ProcessLookupError, ChildProcessError):
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
-        return [_read(output) for output in outputs]
-
-
-def _collect(copies: dict[int, str]) -> None:
-    """Remove the copies that have ended.
-
-    Raises:
-        RunError: One of them has failed.
-    """
-    for pid in list(copies):
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        name = copies.pop(pid) if ended else ""
-        if ended and status:
-            raise RunError(f"{name}: the process {_reason(status)}; continue with --resume, or with --workers 1")
-
-
-def _start(work: Work, output: IO[bytes]) -> int:
-    pid = os.fork()
-    return pid or _work(work, output)
-
-
-def _work(work: Work, output: IO[bytes]) -> NoReturn:
-    """Do the work in this copy and end it; only its parent hears of an interrupt."""
-    status = 1
-    try:
-        end_with_parent()
-        gc.freeze()  # a collection would write to all objects, and so copy their pages
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        for part in work():
-            output.write(len(part).to_bytes(_LENGTH, "little"))
-            output.write(part)
-        output.flush()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
-def _read(output: IO[bytes]) -> list[bytes]:
-    output.seek(0)
-    pieces = []
-    while header := output.read(_LENGTH):
-        pieces.append(output.read(int.from_bytes(header, "little")))
-    return pieces
 
 
 def _reason(status: int) -> str:
@@ -132,7 +58,10 @@ def join(pieces: Iterable[bytes]) -> bytes:
 
 def split(content: bytes) -> list[bytes]:
     """Return the pieces that `join` was given."""
-    return _read(BytesIO(content))
+    pieces, stream = [], BytesIO(content)
+    while header := stream.read(_LENGTH):
+        pieces.append(stream.read(int.from_bytes(header, "little")))
+    return pieces
 
 
 @dataclass(frozen=True)
@@ -261,14 +190,28 @@ class Worker:
 
 
 def _serve(end: Connection, answer: Callable[[bytes], bytes]) -> NoReturn:
-    """Answer orders in this copy until it is ended."""
+    """Answer orders in this copy until it is ended; only its parent hears of an interrupt."""
+    try:
+        end_with_parent()
+        gc.freeze()  # a collection would write to all objects, and so copy their pages
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        while True:
+            end.send_bytes(answer(end.recv_bytes()))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
 
-    def work() -> Iterable[bytes]:
-        for order in iter(end.recv_bytes, b""):
-            end.send_bytes(answer(order))
-        return ()
 
-    _work(work, BytesIO())
+def ask_all(workers: Sequence[Worker], orders: Sequence[bytes]) -> list[bytes]:
+    """Return the answer of each worker to its order; all work at once.
+
+    Raises:
+        RunError: One has ended.
+    """
+    for worker, order in zip(workers, orders, strict=True):
+        worker.send(order)
+    return [worker.receive() for worker in workers]
 
 
 def train_apart(
@@ -294,9 +237,15 @@ def train_apart(
     shares = [range(k, len(blocks), count) for k in range(count)]
     works = [partial(_train_share, share, blocks, train_block, memories) for share in shares]
     names = [f"worker {k + 1} of {count}, with {len(share)} blocks" for k, share in enumerate(shares)]
+    copies = [Worker(name, lambda _, work=work: join(work())) for name, work in zip(names, works, strict=True)]
     trained: dict[int, tuple[bytes, bytes]] = {}
-    for share, pieces in zip(shares, run_in_copies(works, names), strict=True):
-        trained |= zip(share, zip(pieces[::2], pieces[1::2], strict=True), strict=True)
+    try:
+        for share, answer in zip(shares, ask_all(copies, [b"train"] * count), strict=True):
+            pieces = split(answer)
+            trained |= zip(share, zip(pieces[::2], pieces[1::2], strict=True), strict=True)
+    finally:
+        for copy in copies:
+            copy.end()
 
     def take(number: int) -> TrainedBlock:
         block, state = trained.pop(number)

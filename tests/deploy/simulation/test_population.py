@@ -169,7 +169,7 @@ def test_clients_that_several_processes_evaluate_have_the_same_metrics_and_docum
 ) -> None:
     monkeypatch.setattr(population, "FEWEST", 5)
     team, made = population.TeamOfCopies, list[int]()
-    monkeypatch.setattr(population, "TeamOfCopies", lambda shards: made.append(len(shards)) or team(shards))
+    monkeypatch.setattr(population, "TeamOfCopies", lambda shards, run: made.append(len(shards)) or team(shards, run))
     config, parts = settings("fedrule", rounds=2), partition(toy_dataset(7), 0)
     (one, own), (both, shared) = (
         simulate_measured(config, parts, tmp_path / str(count), together=4, workers=count) for count in (1, 2)

@@ -171,7 +171,7 @@ class NonRules:
         self._absent = relations - count[is_open]
 
     def sample(self, rng: np.random.Generator) -> Ints:
-        """Sample one pool of negatives: numbers of distinct triples, which `triples` reads; none without rules.
+        """Sample one pool of negatives, numbers of distinct triples for `triples`; none without rules.
 
         (a) Every ordered pair of different nodes without a rule, with a random relation; (b) for every rule, its pair with
         a random relation not on that pair. A pair that holds all relations adds nothing.
