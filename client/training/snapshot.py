@@ -6,8 +6,10 @@ import os
 import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -180,6 +182,9 @@ def read_documents(path: Path, stored: StoredFile) -> list[dict[str, bytes]]:
         raise StateError(f"{path} holds no documents of clients ({error})") from None
 
 
+WRITERS = 2
+"""Number of files that are written at a time."""
+
 MANIFEST, DOCUMENTS = "manifest.json", "documents.safetensors"
 
 
@@ -321,9 +326,13 @@ _NOUNS = {"run": "run", "round": "round", "model": "state of the server", "layou
 def write_state(folder: Path, state: ClientsState) -> dict[str, StoredFile]:
     """Write the files of a state into a folder; return them by name."""
     files = {DOCUMENTS: write_documents(folder / DOCUMENTS, state.documents)}
-    for number, part in enumerate(pack(state.shards)):
-        name = f"{number}.safetensors"
-        files[name] = write_private(folder / name, save(shard_arrays(part)))
+
+    def write(number: int, part: list[Shard]) -> StoredFile:
+        return write_private(folder / f"{number}.safetensors", save(shard_arrays(part)))
+
+    with ThreadPoolExecutor(WRITERS) as writers:  # digests and writes release the interpreter's lock
+        stored = [*writers.map(write, count(), pack(state.shards))]
+    files |= {f"{number}.safetensors": one for number, one in enumerate(stored)}
     return files
 
 

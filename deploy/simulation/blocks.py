@@ -133,7 +133,8 @@ class ClientShard:
     ) -> Iterator[bytes]:
         """Yield the refusals of its clients, then the trained clients of each sum."""
         participants, refused = dict[int, Participant](), dict[int, tuple[int, str | None]]()
-        requests = {id(content): decode(TrainRequest, content) for content in asked.values()}
+        contents = {id(content): content for content in asked.values()}
+        requests = {key: decode(TrainRequest, content) for key, content in contents.items()}
         for node in self.nodes:
             try:
                 if node in asked:

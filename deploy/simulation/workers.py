@@ -237,7 +237,7 @@ def train_apart(
     shares = [range(k, len(blocks), count) for k in range(count)]
     works = [partial(_train_share, share, blocks, train_block, memories) for share in shares]
     names = [f"worker {k + 1} of {count}, with {len(share)} blocks" for k, share in enumerate(shares)]
-    copies = [Worker(name, lambda _, work=work: join(work())) for name, work in zip(names, works, strict=True)]
+    copies = [Worker(name, partial(_do, work)) for name, work in zip(names, works, strict=True)]
     trained: dict[int, tuple[bytes, bytes]] = {}
     try:
         for share, answer in zip(shares, ask_all(copies, [b"train"] * count), strict=True):
@@ -253,6 +253,10 @@ def train_apart(
         return TrainedBlock.from_bytes(block)
 
     return map(take, range(len(blocks)))
+
+
+def _do(work: Callable[[], Iterable[bytes]], order: bytes) -> bytes:
+    return join(work())
 
 
 def _train_share(

@@ -138,4 +138,4 @@ def _measure_apart(row: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "studies", "speed", "ray_cluster", *sys.argv[1:], "--inner", row]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_raylet_start_wait_time_s": "300"}  # on a busy machine
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return dict(json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{"))))  # Ray prints more
