@@ -24,7 +24,7 @@ from client.training.snapshot import Shard, memories_of, shard_arrays, shards_of
 from client.training.state import split_histories
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
-from common.contribution import BlockReply, ClientBlock, Contribution, Lengths, find_doubtful
+from common.contribution import Contribution, Lengths, find_doubtful
 from common.errors import FedloomError
 from common.wire.codec import decode
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateRequest, TrainRequest
@@ -164,9 +164,8 @@ class ClientShard:
                 sums.merge(done.sums)
             trained.append(done)
         kinds = dict.fromkeys(kind for one in trained for kind in one.lengths)
-        block = ClientBlock(number, tuple(member.name for member in sums.members), sums)
         return TrainedBlock(
-            [replace(r, block=block) if isinstance(r, BlockReply) else r for one in trained for r in one.replies],
+            [reply for one in trained for reply in one.replies],
             [size for one in trained for size in one.sizes],
             {kind: np.concatenate([one.lengths[kind] for one in trained]) for kind in kinds},
             sums,

@@ -88,10 +88,10 @@ class TrainedBlock:
         arrays |= {"numbers": np.array([_describe(reply) for reply in self.replies]).reshape(-1, len(_NUMBERS))}
         arrays |= add_prefix("lengths", self.lengths) | add_prefix("sums", self.sums.to_arrays())
         arrays["weights"] = np.array([member.weight for member in self.sums.members])
-        about: dict[str, Any] = {}
+        about: dict[str, Any] = {"number": 0, "clients": [member.name for member in self.sums.members]}
         for k, reply in enumerate(self.replies):
             if isinstance(reply, BlockReply):
-                about["block"] = {"number": reply.block.number, "clients": reply.block.clients}
+                about["number"] = reply.block.number
             elif isinstance(reply, TrainReply):
                 arrays |= add_prefix(f"{k}/update", reply.update) | add_prefix(f"{k}/gradient", reply.gradient)
         return pack(about, arrays)
@@ -100,14 +100,14 @@ class TrainedBlock:
     def from_bytes(content: bytes) -> "TrainedBlock":
         """Return the block; inverse of `to_bytes`."""
         about, arrays = unpack(content)
-        lengths, found = group("lengths", arrays), about.get("block", {"number": 0, "clients": ()})
+        lengths = group("lengths", arrays)
         of_clients, numbers = rows_of_lengths(lengths) or [{}] * len(arrays["numbers"]), arrays["numbers"].tolist()
         rows = [*zip(numbers, of_clients, strict=True)]
         summed = [(steps, loss, lengths) for (_, loss, _, steps, form), lengths in rows if form == _SUMMED]
-        pairs = zip(found["clients"], arrays["weights"].tolist(), summed, strict=True)
+        pairs = zip(about["clients"], arrays["weights"].tolist(), summed, strict=True)
         members = [Member(name, weight, int(steps), *about_it) for name, weight, (steps, *about_it) in pairs]
         sums = Contribution.from_arrays(group("sums", arrays), members)
-        block = ClientBlock(found["number"], tuple(found["clients"]), sums)
+        block = ClientBlock(about["number"], tuple(about["clients"]), sums)
         replies = [_read_reply(row, k, arrays, block, its_lengths) for k, (row, its_lengths) in enumerate(rows)]
         return TrainedBlock(replies, arrays["sizes"].tolist(), lengths, sums, arrays["nodes"].tolist())
 
