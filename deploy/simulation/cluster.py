@@ -34,7 +34,7 @@ REACH_SECONDS, START_SECONDS = 5.0, 900.0
 """Longest waits for a cluster's address, and for an actor that reads its data and catches up."""
 
 REPLAYED = 16
-"""Number of rounds and evaluations from one fetch of the actors' state to the next; a lost actor repeats them."""
+"""Number of rounds and evaluations between two fetches of state; a lost actor repeats them."""
 
 PROCESS_BYTES, CLIENT_BYTES, HELD_VECTORS = 400 * 2**20, 40_000, 6
 """Estimate of an actor's memory: of a process, of a client's data, and its vectors like the model."""
