@@ -44,12 +44,6 @@ def size_without_arrays(payload: Payload) -> int:
     return record_size(config) + len(ARRAYS)
 
 
-def hand(payload: Payload) -> Handed:
-    """Return a payload without arrays as the content of a message inside one process; see `encode`."""
-    config, arrays = _split(payload)
-    return Handed(payload, record_size(config) + len(ARRAYS) + len(save(arrays)))
-
-
 def encode(payload: Payload) -> RecordDict:
     """Write a payload into a record.
 

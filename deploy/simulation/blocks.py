@@ -11,16 +11,15 @@ from typing import Any, Protocol
 
 import numpy as np
 from flwr.app import Error, Message, RecordDict
-from safetensors.numpy import save
 from safetensors.torch import load as load_tensors
 
 from client.node.flower import failure
 from client.session import Session
-from client.state import ClientMemory, MemoryStore
+from client.state import ClientMemory, MemoryStore, StackedRow
 from client.tasks.learner import Learner
 from client.training.local_round import IsDoubtful, train_together
 from client.training.participant import Participant, choose_cohort, split_cohort
-from client.training.snapshot import Shard, memories_of, shard_arrays, shards_of, stack_memories
+from client.training.snapshot import Shard, memories_of, pack_shards, shard_arrays, shards_of, stack_memories
 from client.training.state import split_histories
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
@@ -91,6 +90,8 @@ class ClientShard:
         )
         self._memories: dict[tuple[str, ...], SharedMemory] = {}
         self._held: dict[tuple[str, ...], SharedMemory] = {}
+        self._pieces: Iterator[list[Shard]] = iter(())
+        self._rows: dict[int, StackedRow] = {}
 
     @property
     def blocks(self) -> int:
@@ -106,10 +107,10 @@ class ClientShard:
         """Return the answer to an order of a `Population`."""
         about, arrays = unpack(order)
         if about["kind"] == "dump":
-            return self.dump(about["run"])
+            return self._dump(about["run"], is_first=about["is_first"])
         if about["kind"] == "load":
-            self._load(about["run"], arrays["state"].tobytes())
-            return b""
+            return self._load(about["run"], order)
+        self._pieces, self._rows = iter(()), {}
         contents = [decode_record(arrays[f"content/{k}"].tobytes()) for k in range(about["contents"])]
         asked = dict(zip(arrays["nodes"].tolist(), (contents[k] for k in arrays["which"].tolist()), strict=True))
         if about["kind"] == EVALUATE:
@@ -117,16 +118,19 @@ class ClientShard:
         limits = dict(zip(asked, arrays["limits"].tolist(), strict=True))
         return join(self._train(asked, limits, about["reference"], with_all=about["with_all"]))
 
-    def dump(self, run: str) -> bytes:
-        """Return the state of its clients, whose numbers are those of their nodes from 0."""
-        nodes = self.nodes
-        found = stack_memories([self.sessions[node].store.load(run) for node in nodes])
-        shards = [replace(shard, clients=tuple(nodes[k] - 1 for k in shard.clients)) for shard in found]
-        return save(shard_arrays(shards))
+    def _dump(self, run: str, *, is_first: bool) -> bytes:
+        """Return the next piece of the state of its clients, whose numbers are those of their nodes from 0."""
+        if is_first:
+            nodes, stores = self.nodes, [self.sessions[node].store for node in self.nodes]
+            found = stack_memories([store.load(run) for store in stores])
+            self._pieces = pack_shards(replace(one, clients=tuple(nodes[k] - 1 for k in one.clients)) for one in found)
+        piece = next(self._pieces, None)
+        return pack({"kind": "load", "run": run}, shard_arrays(piece)) if piece else b""
 
-    def _load(self, run: str, state: bytes) -> None:
-        for k, memory in memories_of(shards_of(load_tensors(state))):
+    def _load(self, run: str, piece: bytes) -> bytes:
+        for k, memory in memories_of(shards_of(load_tensors(piece)), self._rows):
             self.sessions[k + 1].store.save(run, memory)
+        return b""
 
     def _train(
         self, asked: Mapping[int, RecordDict], limits: Mapping[int, float], reference: Lengths, *, with_all: bool
@@ -213,6 +217,14 @@ def _documents(session: Session, run: str) -> dict[str, bytes]:
     return session.store.documents(run) if isinstance(session.store, MemoryStore) else {}
 
 
+def dump(answer: Callable[[bytes], bytes], run: str) -> Iterator[bytes]:
+    """Yield the state of a shard's clients in pieces as large as a file of a snapshot, as orders that load them."""
+    is_first = True
+    while piece := answer(pack({"kind": "dump", "run": run, "is_first": is_first}, {})):
+        is_first = False
+        yield piece
+
+
 class Team(Protocol):
     """Shards of a population."""
 
@@ -226,8 +238,8 @@ class Team(Protocol):
             RunError: A shard is lost.
         """
 
-    def dump(self) -> list[bytes]:
-        """Return the state of each shard."""
+    def dump(self) -> Iterator[bytes]:
+        """Yield the state of all shards in pieces; see `dump`."""
 
     def end(self) -> None:
         """End the shards."""
@@ -248,9 +260,9 @@ class TeamOfCopies(Team):
             return ask_all(self._workers, orders)
         return [shard.answer(order) for shard, order in zip(self._shards, orders, strict=True)]
 
-    def dump(self) -> list[bytes]:
-        """Return the state of each shard."""
-        return self.ask([pack({"kind": "dump", "run": self._run}, {})] * len(self._shards))
+    def dump(self) -> Iterator[bytes]:
+        """Yield the state of all copies in pieces."""
+        return (piece for worker in self._workers for piece in dump(worker.ask, self._run))
 
     def end(self) -> None:
         """End the copies."""
@@ -366,15 +378,15 @@ class Population:
                     self._sessions[node].store.write(self._run, name, text.encode("latin-1"))
         return replies
 
-    def dump(self) -> list[Shard] | None:
-        """Return the state of all clients that shards have; None if this process has it."""
+    def dump(self) -> Iterator[Shard] | None:
+        """Return the state of all clients that shards have, fetched in pieces; None if this process has it."""
         if not (self.team and self.is_apart and self._has_changed):
             return None
-        return [shard for state in self.team.dump() for shard in shards_of(load_tensors(state))]
+        return (shard for piece in self.team.dump() for shard in shards_of(load_tensors(piece)))
 
     def recall(self) -> None:
         """Give this process the state of all clients, and end the shards."""
-        for k, memory in memories_of(self.dump() or []):
+        for k, memory in memories_of(self.dump() or ()):
             self._sessions[k + 1].store.save(self._run, memory)
         self.end()
 

@@ -28,8 +28,8 @@ from common.errors import FedloomError
 from common.node_names import simulated_node_key
 from common.privacy.mechanisms import fresh_generator
 from common.tasks.vocabulary import FEDERATED, Vocabulary
-from common.wire.codec import Handed, encode, hand, size_without_arrays
-from common.wire.messages import EnrolRequest, TrainReply
+from common.wire.codec import Handed, encode, size_without_arrays
+from common.wire.messages import TrainReply
 from common.wire.sparse_rows import stacked_sizes
 
 simulated_policy = partial(
@@ -189,9 +189,8 @@ def answer_all(sessions: Mapping[int, Session], messages: Sequence[Message], tog
             asked = request(next(iter(by_node.values())))
         except FedloomError:
             asked = None  # each client says so
-        write = hand if isinstance(asked, EnrolRequest) else encode
         for node in (node for cohort in cohorts({n: sessions[n] for n in by_node}, asked, together) for node in cohort):
-            replies[id(by_node[node])] = answer(sessions[node], by_node[node], partial(request, by_node[node]), write)
+            replies[id(by_node[node])] = answer(sessions[node], by_node[node], partial(request, by_node[node]))
     return [replies[id(message)] for message in messages]
 
 

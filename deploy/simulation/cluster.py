@@ -6,13 +6,13 @@ An actor reads its clients' data from the source of the run, which each machine 
 import json
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import torch
 
 from client.data.read import partition_read, read_all
@@ -23,9 +23,8 @@ from common.models import parameters
 from common.tasks.registry import read_vocabulary
 from common.text import count
 from common.wire.messages import EnrolRequest
-from deploy.simulation.blocks import ClientShard, Team
+from deploy.simulation.blocks import ClientShard, Team, dump
 from deploy.simulation.clients import open_sessions
-from deploy.simulation.workers import pack
 from server.exchange.flower import identify_process
 
 log = logging.getLogger("fedloom.server")
@@ -182,7 +181,7 @@ class TeamOfActors(Team):
         self, ray: ModuleType, abouts: Sequence[str], shards: Sequence[ClientShard], run: str, gpus: float
     ) -> None:
         self._ray, self._abouts, self._run, self._gpus = ray, abouts, run, gpus
-        self._states = [shard.dump(run) for shard in shards]
+        self._states = [[ray.put(piece) for piece in dump(shard.answer, run)] for shard in shards]
         self._since: list[list[bytes]] = [[] for _ in shards]
         self.actors = [self._start(k) for k in range(len(shards))]
 
@@ -192,27 +191,33 @@ class TeamOfActors(Team):
         Raises:
             RunError: An actor has failed, or none takes the place of a lost one.
         """
-        answers = self._answers(orders)
+        asked = [actor.answer.remote(order) for actor, order in zip(self.actors, orders, strict=True)]
+        answers = [self._get(k, answer, order) for k, (answer, order) in enumerate(zip(asked, orders, strict=True))]
         for since, order in zip(self._since, orders, strict=True):
             since.append(order)
         if len(self._since[0]) >= REPLAYED:
-            self.dump()
+            for _ in self.dump():
+                pass
         return answers
 
-    def dump(self) -> list[bytes]:
-        """Return the state of each shard, from which a lost one goes on."""
-        self._states = self._answers([pack({"kind": "dump", "run": self._run}, {})] * len(self.actors))
-        self._since = [[] for _ in self.actors]
-        return self._states
+    def dump(self) -> Iterator[bytes]:
+        """Yield the state of all shards in pieces, which Ray's store keeps; a lost shard goes on from them."""
+        for k in range(len(self.actors)):
+            state = []
+            for piece in dump(partial(self._answer, k), self._run):
+                state.append(self._ray.put(piece))
+                yield piece
+            self._states[k], self._since[k] = state, []
 
     def end(self) -> None:
         """End the actors."""
         for actor in self.actors:
             self._ray.kill(actor)
 
-    def _answers(self, orders: Sequence[bytes]) -> list[bytes]:
-        asked = [actor.answer.remote(order) for actor, order in zip(self.actors, orders, strict=True)]
-        return [self._get(k, answer, order) for k, (answer, order) in enumerate(zip(asked, orders, strict=True))]
+    def _answer(self, k: int, order: bytes) -> bytes:
+        answer = self._get(k, self.actors[k].answer.remote(order), order)
+        self._since[k].append(order)  # a new actor is at the same piece after it
+        return answer
 
     def _get(self, k: int, answer: Any, order: bytes) -> bytes:
         lost, failed = self._ray.exceptions.RayActorError, self._ray.exceptions.RayTaskError
@@ -233,9 +238,8 @@ class TeamOfActors(Team):
 
     def _start(self, k: int) -> Any:
         actor = self._ray.remote(Host).options(num_cpus=1, num_gpus=self._gpus).remote(self._abouts[k])
-        actor.answer.remote(
-            pack({"kind": "load", "run": self._run}, {"state": np.frombuffer(self._states[k], np.uint8)})
-        )
+        for piece in self._states[k]:
+            actor.answer.remote(piece)
         return actor
 
 

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -214,7 +214,7 @@ class ClientSnapshots:
         self.ledgers = LedgerFile(folder.clients, self._run, stores)
         self.lengths: Lengths = {}
         """Typical lengths of the last round's replies, where they are summed in blocks."""
-        self.memories: Callable[[], Sequence[Shard] | None] = lambda: None
+        self.memories: Callable[[], Iterable[Shard] | None] = lambda: None
         """State of clients that shards have; None if it is in the stores."""
         self._state: RunState | None = None
         self._newest, self._bytes, self._end, self._took, self._is_failing = -1, 0, 0.0, 0.0, False
@@ -302,18 +302,17 @@ class ClientSnapshots:
 
     def _write(self, state: RunState) -> None:
         start = time.monotonic()
-        dumped = self._dump()
         model, releases = sha256(state.model), self.ledgers.releases
         origin = Manifest(self._run, state.round, model, self._layout, releases, self.lengths)
         try:
-            self._snapshots.write(origin, dumped)
+            self._bytes = self._snapshots.write(origin, self._dump())
         except OSError as error:
             if not self._is_failing:
                 log.warning("no snapshot of the clients' state (%s); training goes on", error.strerror or error)
             self._is_failing = True
             return
         self._newest, self._is_failing = state.round, False
-        self._bytes, self._end = dumped.bytes, time.monotonic()
+        self._end = time.monotonic()
         self._took = self._end - start
 
     def _dump(self) -> ClientsState:

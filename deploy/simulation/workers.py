@@ -179,6 +179,11 @@ class Worker:
             reason = _reason(os.waitpid(ended, 0)[1])
         raise RunError(f"{self._name}: the process {reason}; continue with --resume, or with --workers 1")
 
+    def ask(self, order: bytes) -> bytes:
+        """Return the answer to an order; see `receive`."""
+        self.send(order)
+        return self.receive()
+
     def end(self) -> None:
         """End the process."""
         if self._pid:

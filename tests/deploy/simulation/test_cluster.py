@@ -2,23 +2,23 @@
 
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from client.data.read import partition_read, read_all
+from client.training import snapshot
 from common.config.parse import parse
 from common.errors import ConfigError
 from common.options import Scalar
 from deploy.cli.options import ClusterRequest
 from deploy.federation.here import check_cluster
 from deploy.simulation import blocks as population
-from deploy.simulation.blocks import ClientShard, Team
+from deploy.simulation.blocks import ClientShard, Team, dump
 from deploy.simulation.cluster import Cluster, Host, RunSource, check_room, describe
 from deploy.simulation.state import simulate_measured
-from deploy.simulation.workers import pack
 
 SOURCE = RunSource("rules", "demo:0-20", 0, {})
 
@@ -30,7 +30,7 @@ class Hosts(Team):
 
     def __init__(self, shards: Sequence[ClientShard], run: str) -> None:
         self._abouts, self._run = [describe(shard, SOURCE, run, 0.0) for shard in shards], run
-        self._states = [shard.dump(run) for shard in shards]
+        self._states = [[*dump(shard.answer, run)] for shard in shards]
         check_room(shards, run, 0.0, {"memory": 2**31, "CPU": 4.0})
         for free, lack in [({"memory": 1e8}, "GB of memory"), ({"memory": 2**31, "CPU": 1.0}, "CPUs")]:
             with pytest.raises(ConfigError, match=rf"--engine ray: 2 workers need [0-9.]+ {lack}, [0-9.]+ are free; "):
@@ -38,16 +38,17 @@ class Hosts(Team):
 
     def ask(self, orders: Sequence[bytes]) -> list[bytes]:
         """Return the answer of each new host, whose state is kept."""
-        hosts, dump = [Host(about) for about in self._abouts], pack({"kind": "dump", "run": self._run}, {})
+        hosts = [Host(about) for about in self._abouts]
         for host, state in zip(hosts, self._states, strict=True):
-            host.answer(pack({"kind": "load", "run": self._run}, {"state": np.frombuffer(state, np.uint8)}))
+            for piece in state:
+                host.answer(piece)
         answers = [host.answer(order) for host, order in zip(hosts, orders, strict=True)]
-        self._states = [host.answer(dump) for host in hosts]
+        self._states = [[*dump(host.answer, self._run)] for host in hosts]
         return answers
 
-    def dump(self) -> list[bytes]:
-        """Return the state of each shard."""
-        return self._states
+    def dump(self) -> Iterator[bytes]:
+        """Yield the state of all shards in pieces."""
+        return chain.from_iterable(self._states)
 
     def end(self) -> None:
         """Do nothing."""
@@ -57,6 +58,7 @@ def test_actors_that_lose_all_but_their_state_train_the_bits_of_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(population, "FOLDED_BYTES", 0)
+    monkeypatch.setattr(snapshot, "MAX_BYTES", 0)  # a piece for each stack
     partitions = partition_read("rules", SOURCE.data, read_all("rules", SOURCE.data), 0)
     flat: dict[str, Scalar] = {"run-id": "toy", "rounds": 3, "privacy.unit": "none", "federation.norm-bound": 2.0}
     one, own = simulate_measured(parse(flat), partitions, tmp_path / "one", together=8)
